@@ -1,0 +1,2 @@
+//! 5spot
+fn main() {}
