@@ -1,5 +1,6 @@
 //! The developers' own tool: `cargo xtask <task>`. Each task is a module of its own.
 
+mod control_plane;
 mod generate;
 
 use clap::{Parser, Subcommand};
@@ -14,12 +15,17 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
+    /// The real control plane for tests and for trying things out.
+    ControlPlane(control_plane::Args),
     /// Write every generated file: the CRDs under deploy/crds and the API reference page.
     Generate(generate::Args),
 }
 
 fn main() -> anyhow::Result<()> {
+    // The control plane's processes must end with this program: see the guard's own description.
+    five_spot_testenv::guard::enter();
     match Args::parse().task {
+        Task::ControlPlane(args) => control_plane::run(&args),
         Task::Generate(args) => generate::run(&args),
     }
 }

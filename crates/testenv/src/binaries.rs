@@ -1,0 +1,90 @@
+//! Where the programs and manifests of the control plane are.
+
+use std::path::{Path, PathBuf};
+
+use crate::cache::{Cache, CacheEnvironment, CacheError};
+use crate::versions::{CLUSTER_API, ETCD, KUBERNETES, KWOK};
+
+/// The variable by which Kubernetes' own test tools name a directory of ready-made programs.
+pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// The programs that such a directory holds.
+pub const ENVTEST_PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
+
+/// The path of everything that is started or applied.
+#[derive(Debug, Clone)]
+pub struct Binaries {
+    /// The store of both clusters.
+    pub etcd: PathBuf,
+    /// The API server.
+    pub kube_apiserver: PathBuf,
+    /// Garbage collection, service accounts, pod garbage collection, PDB status.
+    pub kube_controller_manager: PathBuf,
+    /// The scheduler.
+    pub kube_scheduler: PathBuf,
+    /// The command line that users have.
+    pub kubectl: PathBuf,
+    /// The stand-in for kubelets.
+    pub kwok: PathBuf,
+    /// kwok's stages, a directory.
+    pub kwok_stages: PathBuf,
+    /// Cluster API's core controllers and webhooks.
+    pub cluster_api: PathBuf,
+    /// Cluster API's manifests: `crds`, `rbac`, `webhooks`, `kubeadm-crds`.
+    pub cluster_api_manifests: PathBuf,
+}
+
+impl Binaries {
+    /// Where everything is once it has been built into `cache`, except for what `envtest` has.
+    pub fn at(cache: &Cache, envtest: Option<&Path>) -> Self {
+        let kubernetes = cache.component("kubernetes", KUBERNETES);
+        let kwok = cache.component("kwok", KWOK);
+        let cluster_api = cache.component("cluster-api", CLUSTER_API);
+        let provided = |name: &str, built: PathBuf| match envtest.map(|directory| directory.join(name)) {
+            Some(path) if path.is_file() => path,
+            Some(_) | None => built,
+        };
+        Self {
+            etcd: provided("etcd", cache.component("etcd", ETCD).join("etcd")),
+            kube_apiserver: provided("kube-apiserver", kubernetes.join("kube-apiserver")),
+            kube_controller_manager: kubernetes.join("kube-controller-manager"),
+            kube_scheduler: kubernetes.join("kube-scheduler"),
+            kubectl: provided("kubectl", kubernetes.join("kubectl")),
+            kwok: kwok.join("kwok"),
+            kwok_stages: kwok.join("stages"),
+            cluster_api: cluster_api.join("cluster-api"),
+            cluster_api_manifests: cluster_api,
+        }
+    }
+
+    /// Where everything is according to the variables of this process. Builds nothing.
+    pub fn from_process() -> Result<Self, CacheError> {
+        let cache = Cache::locate(&CacheEnvironment::from_process())?;
+        Ok(Self::at(&cache, envtest_directory().as_deref()))
+    }
+
+    /// The programs that are not where they should be.
+    pub fn missing(&self) -> Vec<&Path> {
+        let all = [
+            &self.etcd,
+            &self.kube_apiserver,
+            &self.kube_controller_manager,
+            &self.kube_scheduler,
+            &self.kubectl,
+            &self.kwok,
+            &self.kwok_stages,
+            &self.cluster_api,
+        ];
+        all.into_iter()
+            .map(PathBuf::as_path)
+            .filter(|path| !path.exists())
+            .collect()
+    }
+}
+
+/// The directory that `KUBEBUILDER_ASSETS` names, if it is set.
+pub fn envtest_directory() -> Option<PathBuf> {
+    std::env::var_os(ENVTEST_VARIABLE)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}

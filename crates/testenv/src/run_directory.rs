@@ -1,0 +1,211 @@
+//! The directory of one running control plane: certificates, logs, data, and the record of its processes. It exists
+//! exactly as long as the control plane does.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::guard::ProcessIdentity;
+
+const PROCESSES: &str = "processes";
+const LOCK: &str = "alive.lock";
+
+/// A run directory that this process owns. The lock tells everyone else that it is alive.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Why there is no run directory.
+#[derive(Debug, thiserror::Error)]
+pub enum RunDirectoryError {
+    /// A control plane of that name is running.
+    #[error(
+        "a control plane named {name} is already running in {path}; stop it first, or choose another name"
+    )]
+    Taken {
+        /// Its name.
+        name: String,
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// The parent directory belongs to someone else, who could replace what we put there.
+    #[error("{path} belongs to another user; remove it, or set TMPDIR to a directory of your own")]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file operation failed.
+    #[error("failed to prepare {path}: {source}")]
+    Io {
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+/// Where the run directories of this user are.
+pub fn base() -> PathBuf {
+    std::env::temp_dir().join(format!("5spot-{}", rustix::process::getuid().as_raw()))
+}
+
+impl RunDirectory {
+    /// Makes the directory of a control plane. What a dead one of the same name left behind is removed first.
+    pub fn create(base: &Path, name: &str) -> Result<Self, RunDirectoryError> {
+        let path = base.join(name);
+        let io_error = |source| RunDirectoryError::Io {
+            path: path.clone(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(base)
+            .map_err(io_error)?;
+        if fs::metadata(base).map_err(io_error)?.uid() != rustix::process::getuid().as_raw() {
+            return Err(RunDirectoryError::Foreign {
+                path: base.to_path_buf(),
+            });
+        }
+        if is_alive(&path) {
+            return Err(RunDirectoryError::Taken {
+                name: name.into(),
+                path,
+            });
+        }
+        clean_up(&path).map_err(io_error)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path.join(PROCESSES))
+            .map_err(io_error)?;
+        let lock = File::create(path.join(LOCK)).map_err(io_error)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(_) => Err(RunDirectoryError::Taken {
+                name: name.into(),
+                path,
+            }),
+        }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Whether the owner of a run directory lives.
+pub fn is_alive(path: &Path) -> bool {
+    let Ok(lock) = OpenOptions::new().write(true).open(path.join(LOCK)) else {
+        return false;
+    };
+    lock.try_lock().is_err()
+}
+
+/// Removes the directories of control planes whose owner was killed together with its janitor. Returns their names.
+pub fn sweep(base: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(base) else {
+        return Vec::new();
+    };
+    let dead = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.join(LOCK).exists() && !is_alive(path));
+    dead.filter(|path| clean_up(path).is_ok()).collect()
+}
+
+/// Records a started process, so that the janitor and `status` know it.
+pub fn record_process(directory: &Path, component: &str, process: ProcessIdentity) -> io::Result<()> {
+    fs::write(
+        directory.join(PROCESSES).join(component),
+        serde_json::to_vec(&process)?,
+    )
+}
+
+/// Every process recorded in a run directory.
+pub fn recorded_processes(directory: &Path) -> Vec<ProcessIdentity> {
+    recorded(directory)
+        .into_iter()
+        .map(|(_, process)| process)
+        .collect()
+}
+
+/// Every process recorded in a run directory, with the component's name, sorted by it.
+pub fn recorded(directory: &Path) -> Vec<(String, ProcessIdentity)> {
+    let Ok(entries) = fs::read_dir(directory.join(PROCESSES)) else {
+        return Vec::new();
+    };
+    let mut processes: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let process = serde_json::from_slice(&fs::read(entry.path()).ok()?).ok()?;
+            Some((entry.file_name().into_string().ok()?, process))
+        })
+        .collect();
+    processes.sort_by(|(left, _), (right, _)| left.cmp(right));
+    processes
+}
+
+/// Removes a run directory, and the base directory with it if this was the last.
+pub fn remove(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    if let Some(base) = directory.parent() {
+        // It stays while other control planes use it.
+        let _ = fs::remove_dir(base);
+    }
+    Ok(())
+}
+
+fn clean_up(directory: &Path) -> io::Result<()> {
+    for process in recorded_processes(directory) {
+        process.kill_and_wait();
+    }
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_taken_while_its_owner_lives_and_free_afterwards() {
+        let base = tempfile::tempdir().expect("a directory");
+        let first = RunDirectory::create(base.path(), "default").expect("free");
+        let error = RunDirectory::create(base.path(), "default").expect_err("taken");
+        assert!(matches!(error, RunDirectoryError::Taken { .. }), "{error}");
+        let path = first.path().to_path_buf();
+        fs::write(path.join("leftover"), "").expect("write");
+        drop(first);
+        let second = RunDirectory::create(base.path(), "default").expect("free again");
+        assert!(!second.path().join("leftover").exists());
+    }
+
+    #[test]
+    fn sweeping_ends_what_a_killed_run_left_and_spares_the_living() {
+        let base = tempfile::tempdir().expect("a directory");
+        let living = RunDirectory::create(base.path(), "living").expect("create");
+        let dead = RunDirectory::create(base.path(), "dead").expect("create");
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat");
+        let process = ProcessIdentity::of(child.id()).expect("alive");
+        record_process(dead.path(), "cat", process).expect("record");
+        let path = dead.path().to_path_buf();
+        drop(dead);
+        assert_eq!(sweep(base.path()), std::slice::from_ref(&path));
+        assert!(!path.exists() && living.path().exists());
+        assert!(!process.is_alive());
+        child.wait().expect("reap");
+    }
+}
