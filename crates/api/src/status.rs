@@ -152,10 +152,17 @@ pub struct ReclaimRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinStatus {
-    /// The latest.
-    pub last_seconds: i64,
+    /// The latest; absent until a node has joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seconds: Option<i64>,
     /// The latest ten, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub recent_seconds: Vec<i64>,
+    /// The Machine that `lastSeconds` speaks of. While it lives, its node has joined.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "machineUID")]
+    pub machine_uid: Option<String>,
+    /// When the last Machine was given up because its node did not join within `joinTimeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_at: Option<Time>,
 }
