@@ -1,11 +1,16 @@
 //! `cargo xtask control-plane`: the real control plane by hand. The work is done by `five-spot-testenv`; this is its
 //! command line.
 
-use anyhow::Context as _;
-use clap::Subcommand;
-use five_spot_testenv::binaries;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use anyhow::{Context as _, bail};
+use clap::{Subcommand, ValueEnum};
+use five_spot_testenv::binaries::{self, Binaries};
 use five_spot_testenv::build::{self, BuildReport};
 use five_spot_testenv::cache::{Cache, CacheEnvironment};
+use five_spot_testenv::control_plane::{self, ControlPlaneRecord, Report};
+use five_spot_testenv::{guard, run_directory};
 
 /// Flags of `control-plane`.
 #[derive(clap::Args)]
@@ -18,28 +23,239 @@ pub(crate) struct Args {
 enum Command {
     /// Build etcd, Kubernetes, kwok and Cluster API into the cache, unless they are there.
     Build,
+    /// Start a management and a workload cluster that stay up until `down`.
+    Up(Which),
+    /// Stop the clusters and remove everything of theirs.
+    Down(Which),
+    /// Print `export` lines: `eval "$(cargo xtask control-plane env)"`.
+    Env(Which),
+    /// Show every component with its process, and whether it is well.
+    Status {
+        #[command(flatten)]
+        which: Which,
+        /// How to print it.
+        #[arg(short, long, value_enum, default_value_t = Output::Text)]
+        output: Output,
+    },
+    /// Keep the clusters up: what `up` leaves running.
+    #[command(hide = true)]
+    Serve(Which),
+}
+
+#[derive(clap::Args)]
+struct Which {
+    /// Several control planes can be up at once, each under its name.
+    #[arg(long, default_value = "default", value_parser = parse_name)]
+    name: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+/// A name becomes a directory, so it must be one plain component of a path.
+fn parse_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !text.is_empty() && text.len() <= 40 && text.chars().all(plain) {
+        Ok(text.into())
+    } else {
+        Err("a name has 1 to 40 letters, digits, - and _".into())
+    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    match args.command {
-        Command::Build => {
-            let report = build()?;
-            let cache = Cache::locate(&CacheEnvironment::from_process())?;
-            if report.built.is_empty() {
-                println!("nothing to do: everything is in {}", cache.root().display());
-            } else {
-                println!("built {} in {}", report.built.len(), cache.root().display());
-            }
+    match &args.command {
+        Command::Build => print_build(),
+        Command::Up(which) => up(&which.name),
+        Command::Down(which) => down(&which.name),
+        Command::Env(which) => {
+            print_exports(&find(&which.name)?);
             Ok(())
         }
+        Command::Status { which, output } => status(&which.name, *output),
+        Command::Serve(which) => serve(&which.name),
     }
 }
 
 /// Builds what is missing, with progress on standard error.
 pub(crate) fn build() -> anyhow::Result<BuildReport> {
     let cache = Cache::locate(&CacheEnvironment::from_process())?;
-    build::build(&cache, binaries::envtest_directory().as_deref(), |line| {
-        eprintln!("{line}")
+    let envtest = binaries::envtest_directory();
+    build::build(&cache, envtest.as_deref(), |line| eprintln!("{line}"))
+        .context("failed to build the control plane")
+}
+
+fn print_build() -> anyhow::Result<()> {
+    let report = build()?;
+    let cache = Cache::locate(&CacheEnvironment::from_process())?;
+    match report.built.len() {
+        0 => println!("nothing to do: everything is in {}", cache.root().display()),
+        count => println!("made {count} things in {}", cache.root().display()),
+    }
+    Ok(())
+}
+
+fn up(name: &str) -> anyhow::Result<()> {
+    if let Some(record) = control_plane::find(&run_directory::base(), name) {
+        eprintln!("control plane {name} is already up");
+        print_exports(&record);
+        return Ok(());
+    }
+    build()?;
+    let mut server = guard::this_program()
+        .args(["control-plane", "serve", "--name", name])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("failed to start the process that keeps the control plane up")?;
+    let reports = server
+        .stdout
+        .take()
+        .context("the process that keeps the control plane up has no output")?;
+    for line in BufReader::new(reports).lines() {
+        match serde_json::from_str(&line?)? {
+            Line::Step(step) => eprintln!("starting {step}"),
+            Line::Failed(error) => bail!("failed to start the control plane: {error}"),
+            Line::Ready(record) => {
+                let seconds = record.started_in_seconds;
+                eprintln!(
+                    "control plane {name} is up after {seconds:.1} s in {}",
+                    record.directory.display()
+                );
+                print_exports(&record);
+                return Ok(());
+            }
+        }
+    }
+    bail!(
+        "the process that keeps the control plane up ended without a word: {}",
+        server.wait()?
+    )
+}
+
+/// What `serve` tells `up`, one JSON value a line.
+#[derive(serde::Serialize, serde::Deserialize)]
+enum Line {
+    Step(String),
+    Failed(String),
+    Ready(ControlPlaneRecord),
+}
+
+fn serve(name: &str) -> anyhow::Result<()> {
+    guard::detach()?;
+    let tell = |line: &Line| {
+        let mut text = serde_json::to_string(line)?;
+        text.push('\n');
+        std::io::stdout().lock().write_all(text.as_bytes())
+    };
+    let report = |report: Report<'_>| match report {
+        Report::Step(step) => tell(&Line::Step(step.into())),
+        Report::Ready(record) => tell(&Line::Ready(record.clone())),
+    };
+    run_directory::sweep(&run_directory::base());
+    let binaries = Binaries::from_process()?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let result = runtime.block_on(control_plane::keep_up(
+        &binaries,
+        &run_directory::base(),
+        name,
+        report,
+    ));
+    if let Err(error) = &result {
+        tell(&Line::Failed(error.to_string()))?;
+    }
+    Ok(result?)
+}
+
+fn down(name: &str) -> anyhow::Result<()> {
+    if control_plane::shut_down(&run_directory::base(), name)? {
+        eprintln!("control plane {name} is down");
+    } else {
+        eprintln!("control plane {name} was not up");
+    }
+    Ok(())
+}
+
+fn find(name: &str) -> anyhow::Result<ControlPlaneRecord> {
+    control_plane::find(&run_directory::base(), name).with_context(|| {
+        format!("control plane {name} is not up: run `cargo xtask control-plane up --name {name}`")
     })
-    .context("failed to build the control plane")
+}
+
+fn print_exports(record: &ControlPlaneRecord) {
+    println!("export KUBECONFIG='{}'", record.management_kubeconfig.display());
+    println!(
+        "export FIVE_SPOT_WORKLOAD_KUBECONFIG='{}'",
+        record.workload_kubeconfig.display()
+    );
+    if let Some(directory) = record.kubectl.parent() {
+        println!("export PATH='{}':\"$PATH\"", directory.display());
+    }
+}
+
+fn status(name: &str, output: Output) -> anyhow::Result<()> {
+    #[derive(serde::Serialize)]
+    struct Row<'a> {
+        component: &'a str,
+        pid: u32,
+        running: bool,
+        healthy: bool,
+        log: &'a std::path::Path,
+    }
+    let record = find(name)?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let rows: Vec<Row<'_>> = record
+        .components
+        .iter()
+        .map(|component| Row {
+            component: &component.name,
+            pid: component.process.pid,
+            running: component.process.is_alive(),
+            healthy: runtime.block_on(component.probe.is_well()),
+            log: &component.log,
+        })
+        .collect();
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
+        Output::Text => {
+            println!("{:<36} {:>8}  {:<8} LOG", "COMPONENT", "PID", "HEALTH");
+            for row in &rows {
+                let health = match (row.running, row.healthy) {
+                    (false, _) => "dead",
+                    (true, false) => "ill",
+                    (true, true) => "well",
+                };
+                println!(
+                    "{:<36} {:>8}  {health:<8} {}",
+                    row.component,
+                    row.pid,
+                    row.log.display()
+                );
+            }
+        }
+    }
+    let ill = rows.iter().filter(|row| !row.running || !row.healthy).count();
+    if ill == 0 {
+        Ok(())
+    } else {
+        bail!("{ill} of {} components are not well", rows.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_directory() {
+        for good in ["default", "my-plane_2"] {
+            assert_eq!(parse_name(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "..", "a/b", "a b", "'", &"x".repeat(41)] {
+            assert!(parse_name(bad).is_err(), "{bad:?}");
+        }
+    }
 }

@@ -61,6 +61,20 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     }
 }
 
+/// Leaves the terminal and the process group of whoever started this program, to go on when they end.
+pub fn detach() -> io::Result<()> {
+    // Refused to the leader of a process group, who is then already on its own.
+    match rustix::process::setsid() {
+        Ok(_) | Err(rustix::io::Errno::PERM) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// This program again, for a role of its own that outlives this one.
+pub fn this_program() -> Command {
+    Command::new(THIS_PROGRAM)
+}
+
 /// A command that will be guarded when it is started with [`spawn`].
 pub fn command(program: impl AsRef<OsStr>) -> io::Result<Command> {
     if ENTERED.get().is_none() {

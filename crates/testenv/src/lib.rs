@@ -1,9 +1,19 @@
 //! The real control plane for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, Cluster API with
 //! its webhooks, and kwok for nodes, in two clusters.
 
+pub mod audit;
 pub mod binaries;
 pub mod build;
 pub mod cache;
+pub mod cluster;
+pub mod control_plane;
 pub mod guard;
+pub mod kubeconfig;
+pub mod manifests;
+pub mod pki;
+mod ports;
+pub mod probe;
+pub mod process;
+pub mod provider;
 pub mod run_directory;
 pub mod versions;

@@ -114,10 +114,8 @@ pub(crate) const RECIPES: [Recipe; 4] = [
                 "kustomize/stage/node/heartbeat-with-lease/*.yaml",
                 "kustomize/stage/node/chaos/node-not-ready.yaml",
                 "kustomize/stage/pod/fast/pod-ready.yaml",
+                // The stage that ends pods is ours: kwok's own either ignore grace periods or roll dice about them.
                 "kustomize/stage/pod/fast/pod-complete.yaml",
-                // In place of the fast one of the same name: it honours a delay that the pod asks for, so that slow
-                // exits can be played.
-                "kustomize/stage/pod/general/pod-delete.yaml",
             ],
         }],
     },

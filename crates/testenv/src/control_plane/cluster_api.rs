@@ -1,0 +1,134 @@
+//! Cluster API's core provider as a process outside the cluster: its CRDs, webhooks and roles, pointed at loopback.
+
+use std::path::Path;
+use std::time::Duration;
+
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::kubeconfig::base64;
+use crate::manifests::{self, Applier, ManifestError};
+
+/// Where its ServiceAccount lives; the manifests say `system` and leave the rest to kustomize.
+const NAMESPACE: &str = "capi-system";
+/// Generous: sixteen CRDs of up to 350 KB on a busy machine.
+const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
+/// Longer than anyone leaves a control plane up.
+const TOKEN_SECONDS: i64 = 30 * 24 * 3600;
+
+/// Where the webhooks are, and who vouches for them.
+pub(crate) struct Webhooks<'a> {
+    pub(crate) port: u16,
+    pub(crate) authority: &'a str,
+}
+
+impl Webhooks<'_> {
+    fn client_config(&self, path: &str) -> Value {
+        let url = format!("https://127.0.0.1:{}{path}", self.port);
+        json!({ "url": url, "caBundle": base64(self.authority.as_bytes()) })
+    }
+}
+
+/// Applies the CRDs, converted by the webhook at `webhooks`, the kubeadm bootstrap CRD at its real schema, and the
+/// CRDs of our own provider stand-ins.
+pub(crate) async fn install_crds(
+    client: &Client,
+    assets: &Path,
+    stand_ins: &[Value],
+    webhooks: &Webhooks<'_>,
+) -> Result<(), ManifestError> {
+    let mut crds = manifests::read(&assets.join("crds"))?;
+    for crd in &mut crds {
+        crd["spec"]["conversion"] = json!({
+            "strategy": "Webhook",
+            "webhook": { "conversionReviewVersions": ["v1"], "clientConfig": webhooks.client_config("/convert") },
+        });
+    }
+    for mut crd in manifests::read(&assets.join("kubeadm-crds"))? {
+        // No kubeadm provider runs here, so nobody would convert; the schema is what matters. The label is what
+        // the provider's own release puts on it, and how Cluster API finds the version to use.
+        crd["spec"]["conversion"] = json!({ "strategy": "None" });
+        crd["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"] = json!("v1beta2");
+        crds.push(crd);
+    }
+    crds.extend_from_slice(stand_ins);
+    manifests::apply_crds(client, &crds, ESTABLISHED_WITHIN).await
+}
+
+/// Applies its namespace, ServiceAccount and roles, and returns a token of the ServiceAccount.
+pub(crate) async fn install_identity(client: &Client, assets: &Path) -> Result<String, ManifestError> {
+    let mut documents = vec![json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE },
+    })];
+    for mut document in manifests::read(&assets.join("rbac"))? {
+        // The binding's subject and the objects themselves name a namespace that only kustomize would replace.
+        if document["kind"] != "ClusterRole" && document["kind"] != "ClusterRoleBinding" {
+            document["metadata"]["namespace"] = json!(NAMESPACE);
+        }
+        if let Some(subjects) = document.get_mut("subjects").and_then(Value::as_array_mut) {
+            for subject in subjects {
+                subject["namespace"] = json!(NAMESPACE);
+            }
+        }
+        documents.push(document);
+    }
+    Applier::new(client.clone())
+        .apply_all(&documents, NAMESPACE)
+        .await?;
+    request_token(client, NAMESPACE, "manager").await
+}
+
+/// Registers the webhooks. To be done once the process serves them, or every write to Cluster API's kinds fails.
+pub(crate) async fn install_webhooks(
+    client: &Client,
+    assets: &Path,
+    webhooks: &Webhooks<'_>,
+) -> Result<(), ManifestError> {
+    let mut configurations = manifests::read(&assets.join("webhooks"))?;
+    for configuration in &mut configurations {
+        let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
+        configuration["metadata"]["name"] = json!(format!("capi-{name}"));
+        let Some(hooks) = configuration.get_mut("webhooks").and_then(Value::as_array_mut) else {
+            continue;
+        };
+        for hook in hooks {
+            let path = hook["clientConfig"]["service"]["path"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            hook["clientConfig"] = webhooks.client_config(&path);
+        }
+    }
+    Applier::new(client.clone())
+        .apply_all(&configurations, NAMESPACE)
+        .await
+}
+
+/// A token of a ServiceAccount, by the API that `kubectl create token` uses.
+pub(crate) async fn request_token(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> Result<String, ManifestError> {
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec {
+            expiration_seconds: Some(TOKEN_SECONDS),
+            ..TokenRequestSpec::default()
+        }),
+        ..TokenRequest::default()
+    };
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let answer = accounts
+        .create_token_request(name, &PostParams::default(), &request)
+        .await;
+    let error = |source| ManifestError::Apply {
+        kind: "TokenRequest".into(),
+        name: format!("{namespace}/{name}"),
+        source: Box::new(source),
+    };
+    let status = answer.map_err(error)?.status;
+    Ok(status.and_then(|status| status.token).unwrap_or_default())
+}

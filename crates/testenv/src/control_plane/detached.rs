@@ -1,0 +1,143 @@
+//! A control plane that stays up for people, as other processes see it: what it left in its run directory.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{ControlPlane, ControlPlaneError};
+use crate::binaries::Binaries;
+use crate::guard::ProcessIdentity;
+use crate::probe::Probe;
+use crate::run_directory;
+
+const RECORD: &str = "control-plane.json";
+/// Ending eight processes and removing their files takes about a second.
+const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(30);
+
+/// Everything about a running control plane that another process may want to know.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControlPlaneRecord {
+    /// Its name.
+    pub name: String,
+    /// Its run directory.
+    pub directory: PathBuf,
+    /// The process that keeps it up.
+    pub owner: Option<ProcessIdentity>,
+    /// The administrator's kubeconfig of the management cluster.
+    pub management_kubeconfig: PathBuf,
+    /// The administrator's kubeconfig of the workload cluster.
+    pub workload_kubeconfig: PathBuf,
+    /// The real `kubectl`.
+    pub kubectl: PathBuf,
+    /// How long the start took.
+    pub started_in_seconds: f64,
+    /// Its processes.
+    pub components: Vec<ComponentStatus>,
+}
+
+/// One process of a running control plane.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentStatus {
+    /// Its name.
+    pub name: String,
+    /// Its number and start time.
+    pub process: ProcessIdentity,
+    /// Where it says that it is well.
+    pub probe: Probe,
+    /// Its log.
+    pub log: PathBuf,
+}
+
+impl ControlPlaneRecord {
+    /// Leaves the record in the run directory, complete or not at all.
+    pub fn save(&self) -> io::Result<()> {
+        let path = self.directory.join(RECORD);
+        let partial = path.with_extension("partial");
+        fs::write(&partial, serde_json::to_vec_pretty(self)?)?;
+        fs::rename(partial, path)
+    }
+}
+
+/// Starts a control plane and keeps it up until this process is asked to end. `report` is told each step of the start
+/// and at last the record; if nobody listens to it any more before the control plane is up, it is taken down again.
+pub async fn keep_up(
+    binaries: &Binaries,
+    base: &Path,
+    name: &str,
+    report: impl Fn(Report<'_>) -> io::Result<()>,
+) -> Result<(), ControlPlaneError> {
+    let signal_error = |source| ControlPlaneError::Io {
+        action: "listen for signals".into(),
+        source,
+    };
+    let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
+    let control_plane = ControlPlane::start(binaries, base, name, |step| {
+        // Whether anybody listens is asked once more at the end, where it matters.
+        let _ = report(Report::Step(step));
+    })
+    .await?;
+    let record = control_plane.record().await;
+    record
+        .save()
+        .and_then(|()| report(Report::Ready(&record)))
+        .map_err(|source| ControlPlaneError::Io {
+            action: "report that all is ready".into(),
+            source,
+        })?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    control_plane.stop().await
+}
+
+/// What [`keep_up`] has to say.
+#[derive(Debug, Clone, Copy)]
+pub enum Report<'a> {
+    /// What is being started now.
+    Step(&'a str),
+    /// All of it is up.
+    Ready(&'a ControlPlaneRecord),
+}
+
+/// The control plane of that name, if it is up.
+pub fn find(base: &Path, name: &str) -> Option<ControlPlaneRecord> {
+    let directory = base.join(name);
+    if !run_directory::is_alive(&directory) {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(directory.join(RECORD)).ok()?).ok()
+}
+
+/// Ends the control plane of that name and returns when no process and no file is left. False if there was none.
+pub fn shut_down(base: &Path, name: &str) -> io::Result<bool> {
+    let directory = base.join(name);
+    if !directory.exists() {
+        return Ok(false);
+    }
+    if let Some(owner) = find(base, name).and_then(|record| record.owner) {
+        owner.signal(Signal::TERM);
+        if !owner.wait(Some(SHUT_DOWN_WITHIN)) {
+            owner.kill_and_wait();
+        }
+    }
+    // What the owner did not do, because it was killed or never finished starting.
+    if !run_directory::is_alive(&directory) {
+        for process in run_directory::recorded_processes(&directory) {
+            process.kill_and_wait();
+        }
+        run_directory::remove(&directory)?;
+        return Ok(true);
+    }
+    Err(io::Error::other(format!(
+        "{} is held by a process that is still starting it; wait for it, or end it",
+        directory.display()
+    )))
+}

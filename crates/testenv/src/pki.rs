@@ -1,0 +1,134 @@
+//! The certificates of one control plane: one authority, made new for each run and gone with it.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use time::{Duration, OffsetDateTime};
+
+/// A certificate could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to make the certificate of {subject}: {source}")]
+pub struct PkiError {
+    subject: String,
+    source: rcgen::Error,
+}
+
+/// A certificate with its private key, both in PEM.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+}
+
+/// The authority that signs everything.
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// Makes a new authority.
+    pub fn new() -> Result<Self, PkiError> {
+        let make = || {
+            let mut params = parameters("5spot-testenv-ca", &[], vec![])?;
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.key_usages = vec![
+                KeyUsagePurpose::DigitalSignature,
+                KeyUsagePurpose::KeyCertSign,
+                KeyUsagePurpose::CrlSign,
+            ];
+            CertifiedIssuer::self_signed(params, KeyPair::generate()?)
+        };
+        let issuer = make().map_err(|source| PkiError {
+            subject: "the authority".into(),
+            source,
+        })?;
+        Ok(Self { issuer })
+    }
+
+    /// The authority's own certificate and key, which the controller-manager signs with.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            certificate: self.issuer.pem(),
+            key: self.issuer.key().serialize_pem(),
+        }
+    }
+
+    /// A serving certificate for the given names and addresses.
+    pub fn server(&self, name: &str, alternative_names: &[&str]) -> Result<Identity, PkiError> {
+        let alternative_names = alternative_names.iter().map(ToString::to_string).collect();
+        self.sign(name, &[], alternative_names, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// A client certificate: Kubernetes reads the user from the common name and the groups from the organisations.
+    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, PkiError> {
+        self.sign(user, groups, vec![], ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    fn sign(
+        &self,
+        name: &str,
+        organisations: &[&str],
+        alternative_names: Vec<String>,
+        purpose: ExtendedKeyUsagePurpose,
+    ) -> Result<Identity, PkiError> {
+        let make = || {
+            let mut params = parameters(name, organisations, alternative_names)?;
+            params.use_authority_key_identifier_extension = true;
+            params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+            params.extended_key_usages = vec![purpose];
+            let key = KeyPair::generate()?;
+            let certificate = params.signed_by(&key, &self.issuer)?;
+            Ok(Identity {
+                certificate: certificate.pem(),
+                key: key.serialize_pem(),
+            })
+        };
+        make().map_err(|source| PkiError {
+            subject: name.into(),
+            source,
+        })
+    }
+}
+
+/// The key pair that signs ServiceAccount tokens, in PEM. Not a certificate: the public key stands alone.
+pub struct SigningKey {
+    /// What the API server and the controller-manager sign with.
+    pub private: String,
+    /// What the API server verifies with.
+    pub public: String,
+}
+
+/// Makes the key pair that signs ServiceAccount tokens.
+pub fn service_account_key() -> Result<SigningKey, PkiError> {
+    KeyPair::generate()
+        .map(|key| SigningKey {
+            private: key.serialize_pem(),
+            public: key.public_key_pem(),
+        })
+        .map_err(|source| PkiError {
+            subject: "the service account issuer".into(),
+            source,
+        })
+}
+
+fn parameters(
+    name: &str,
+    organisations: &[&str],
+    alternative_names: Vec<String>,
+) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(alternative_names)?;
+    params.distinguished_name.push(DnType::CommonName, name);
+    for organisation in organisations {
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, *organisation);
+    }
+    // A day back, so that a clock that is set back during a test does not invalidate them.
+    let now = OffsetDateTime::now_utc();
+    params.not_before = now - Duration::days(1);
+    params.not_after = now + Duration::days(365);
+    Ok(params)
+}

@@ -1,0 +1,104 @@
+//! Is it ready? There is no event to await before a server answers, so these ask at short intervals, with a deadline,
+//! and stop at once when the process ends.
+
+use std::io;
+use std::time::Duration;
+
+use http::Request;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Where a component says that it is well.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "scheme", rename_all = "lowercase")]
+pub enum Probe {
+    /// Plain HTTP on loopback.
+    Http {
+        /// The port.
+        port: u16,
+        /// The path.
+        path: String,
+    },
+    /// HTTPS on loopback. Who answers is not checked: the question is only whether it is well.
+    Https {
+        /// The port.
+        port: u16,
+        /// The path.
+        path: String,
+    },
+}
+
+/// A single question must not take longer than this; a frozen process accepts connections and never answers.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Short against the seconds that a start takes, long against the cost of asking.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+impl Probe {
+    /// Asks once.
+    pub async fn is_well(&self) -> bool {
+        match self {
+            Self::Http { port, path } => {
+                matches!(
+                    tokio::time::timeout(ANSWER_WITHIN, http_is_ok(*port, path)).await,
+                    Ok(Ok(true))
+                )
+            }
+            Self::Https { port, path } => match https_client(*port) {
+                Some(client) => https_is_ok(&client, path).await,
+                None => false,
+            },
+        }
+    }
+
+    /// Asks until the answer is yes.
+    pub async fn until_well(&self) {
+        let mut interval = tokio::time::interval(ASK_EVERY);
+        match self {
+            Self::Http { .. } => loop {
+                interval.tick().await;
+                if self.is_well().await {
+                    return;
+                }
+            },
+            Self::Https { port, path } => {
+                let client = https_client(*port);
+                loop {
+                    interval.tick().await;
+                    if let Some(client) = &client
+                        && https_is_ok(client, path).await
+                    {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn http_is_ok(port: u16, path: &str) -> io::Result<bool> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream
+        .write_all(format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").as_bytes())
+        .await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    let status_line = answer.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    Ok(status_line.ends_with(b" 200 OK"))
+}
+
+fn https_client(port: u16) -> Option<kube::Client> {
+    let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse().ok()?);
+    config.accept_invalid_certs = true;
+    config.default_retry = false;
+    kube::Client::try_from(config).ok()
+}
+
+async fn https_is_ok(client: &kube::Client, path: &str) -> bool {
+    let Ok(request) = Request::get(path).body(Vec::new()) else {
+        return false;
+    };
+    matches!(
+        tokio::time::timeout(ANSWER_WITHIN, client.request_text(request)).await,
+        Ok(Ok(_))
+    )
+}

@@ -1,0 +1,35 @@
+//! The provider's side of Cluster API, played by the harness: k0smotron is not to be had as a Go module, so its kinds are
+//! stand-ins with its field names.
+
+use serde_json::Value;
+
+use crate::manifests::{self, ManifestError};
+
+/// The CRDs of the stand-ins.
+pub(crate) fn crds() -> Result<Vec<Value>, ManifestError> {
+    let mut crds = manifests::parse(
+        include_str!("../../manifests/providers/k0smotron.yaml"),
+        "k0smotron.yaml",
+    )?;
+    let stub = include_str!("../../manifests/providers/stub-control-plane.yaml");
+    crds.extend(manifests::parse(stub, "stub-control-plane.yaml")?);
+    Ok(crds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stand_in_carries_the_contract_label() {
+        let crds = crds().expect("readable");
+        assert_eq!(crds.len(), 4);
+        for crd in crds {
+            assert_eq!(
+                crd["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"], "v1beta2",
+                "{}",
+                crd["metadata"]
+            );
+        }
+    }
+}
