@@ -4,14 +4,18 @@
 //! This crate decides nothing. What a spec means is the business of `five-spot-core`.
 
 pub mod condition;
+mod crd;
 pub mod event;
 pub mod names;
 pub mod phase;
 pub mod reclaim;
+pub mod rules;
 mod scheduled_machine;
+mod schema;
 mod spec;
 mod status;
 
+pub use crd::crd;
 pub use phase::Phase;
 pub use scheduled_machine::{ScheduledMachine, ScheduledMachineSpec};
 pub use spec::{

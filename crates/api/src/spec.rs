@@ -1,66 +1,89 @@
 //! The parts of a `ScheduledMachine`'s spec.
 
+use crate::rules;
+use crate::schema::validations;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// When a machine should belong to its cluster.
+/// When a machine should belong to its cluster. At least one of `daysOfWeek`, `hoursOfDay` and `windows` is needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = validations(&[rules::SCHEDULE_PRESENT])))]
 pub struct ScheduleSpec {
-    /// Local weekdays: `mon`, `mon-fri`, `fri-mon` (wraps), comma combinations. Absent: every day.
+    /// The weekdays on which the machine is lent, in local time: `mon`, `mon-fri`, `fri-mon` (over the
+    /// end of the week), or several joined by commas. Absent, while `hoursOfDay` is present: every day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::days_of_week")]
     pub days_of_week: Option<Vec<String>>,
-    /// Local hours 0-23: `9`, `9-17` (09:00 up to 17:59:59), `22-6` (wraps), comma combinations.
-    /// Absent: all 24 hours.
+    /// The hours in which the machine is lent, in local time: `9`, `9-17` (from 09:00 up to 17:59:59),
+    /// `22-6` (over midnight; it belongs to the day on which it starts), or several joined by commas.
+    /// Absent, while `daysOfWeek` is present: all 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::hours_of_day")]
     pub hours_of_day: Option<Vec<String>>,
-    /// The IANA time zone of all local times.
+    /// The time zone of every local time in the schedule: a name from the IANA database, such as
+    /// `Europe/Berlin`.
     #[serde(default = "utc")]
+    #[schemars(schema_with = "crate::schema::timezone")]
     pub timezone: String,
-    /// False: no machine, phase `Disabled`.
+    /// Whether the schedule is followed. If false there is no machine: one that exists is drained and
+    /// removed, and the phase becomes `Disabled`.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Windows to the minute, united with days and hours.
+    /// Weekly windows to the minute. The machine is lent in them as well as in the days and hours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
     pub windows: Vec<WeeklyWindow>,
-    /// Holidays and half days, in order: a later one wins over an earlier.
+    /// Holidays, half days and other days on which the week does not go as usual, in order: a later one
+    /// wins over an earlier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 400))]
     pub exceptions: Vec<ScheduleException>,
-    /// How long before the window provisioning starts.
+    /// How long before a window opens the machine is already provisioned, so that its node is ready in time.
     #[serde(default = "no_time")]
+    #[schemars(schema_with = "crate::schema::duration_or_zero")]
     pub lead_time: String,
 }
 
 /// A weekly window of local time, half open. It may cross midnight and the end of the week.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[schemars(extend("x-kubernetes-validations" = validations(&[rules::WINDOW_NOT_EMPTY])))]
 pub struct WeeklyWindow {
-    /// The first minute, such as `fri 21:30`.
+    /// The first minute of the window: a weekday and a local time, such as `fri 21:30`.
+    #[schemars(schema_with = "crate::schema::minute_of_week")]
     pub from: String,
-    /// The first minute no longer inside, such as `mon 06:00`.
+    /// The first minute after the window: a weekday and a local time, such as `mon 06:00`.
+    #[schemars(schema_with = "crate::schema::minute_of_week")]
     pub to: String,
 }
 
 /// Days on which the weekly pattern does not hold. Either `date`, or `from` and `to`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[schemars(extend("x-kubernetes-validations" = validations(&[rules::EXCEPTION_DAYS, rules::EXCEPTION_ORDER])))]
 pub struct ScheduleException {
     /// One local day, such as `2026-12-24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::date")]
     pub date: Option<String>,
-    /// The first local day of a range.
+    /// The first local day of a range, such as `2026-12-24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::date")]
     pub from: Option<String>,
-    /// The last local day of a range.
+    /// The last local day of a range, such as `2027-01-02`; it belongs to the range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::date")]
     pub to: Option<String>,
-    /// Whether these days are taken out of the schedule or added to it.
+    /// Whether these days are added to the schedule (`open`) or taken out of it (`closed`).
     pub state: ScheduleState,
-    /// Hours in the grammar of `hoursOfDay`. Absent: the whole day.
+    /// The hours of the day that are meant, written as in `hoursOfDay`. Absent: the whole day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::exception_hours")]
     pub hours: Option<Vec<String>>,
-    /// For people: why.
+    /// Why, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::reason")]
     pub reason: Option<String>,
 }
 
@@ -78,12 +101,15 @@ pub enum ScheduleState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderObject {
-    /// Group and version, such as `bootstrap.cluster.x-k8s.io/v1beta2`.
+    /// Group and version of the object, such as `bootstrap.cluster.x-k8s.io/v1beta2`. The group is one of
+    /// `bootstrap.cluster.x-k8s.io`, `infrastructure.cluster.x-k8s.io` and `k0smotron.io`.
+    #[schemars(schema_with = "crate::schema::provider_api_version")]
     pub api_version: String,
-    /// The kind, such as `K0sWorkerConfig`.
+    /// The kind of the object, such as `K0sWorkerConfig`.
+    #[schemars(schema_with = "crate::schema::provider_kind")]
     pub kind: String,
     /// The spec of the object, as its provider defines it.
-    #[schemars(schema_with = "any_object")]
+    #[schemars(schema_with = "crate::schema::any_object")]
     pub spec: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -91,17 +117,21 @@ pub struct ProviderObject {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineTemplate {
-    /// Labels of the Machine.
+    /// Labels of the Machine. Keys in the domains of 5-Spot, Cluster API and Kubernetes are refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "crate::schema::labels")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations of the Machine.
+    /// Annotations of the Machine. Keys in the domains of 5-Spot, Cluster API and Kubernetes are refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "crate::schema::annotations")]
     pub annotations: BTreeMap<String, String>,
-    /// The Kubernetes version that CAPI is told.
+    /// The Kubernetes version of the Machine, such as `v1.36.4`. Passed on to Cluster API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::kubernetes_version")]
     pub version: Option<String>,
-    /// The failure domain that CAPI is told.
+    /// The failure domain of the Machine. Passed on to Cluster API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::failure_domain")]
     pub failure_domain: Option<String>,
 }
 
@@ -109,11 +139,13 @@ pub struct MachineTemplate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainSpec {
-    /// What happens when pods still block at the deadline.
+    /// What happens when pods still hold the node at the deadline: `Error` keeps Machine and cordon and
+    /// goes on trying, `Force` deletes the Machine without draining any further.
     #[serde(default)]
     pub on_timeout: OnTimeout,
-    /// How long before the window closes the node is cordoned, so that jobs run out.
+    /// How long before the window closes the node is cordoned, so that jobs run out by themselves.
     #[serde(default = "no_time")]
+    #[schemars(schema_with = "crate::schema::duration_or_zero")]
     pub cordon_before: String,
 }
 
@@ -137,8 +169,9 @@ pub enum OnTimeout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReclaimSpec {
-    /// The grace that pods get in an emergency, at most 45s.
+    /// The time that pods get to end in an emergency, at most `45s`.
     #[serde(default = "no_time")]
+    #[schemars(schema_with = "crate::schema::pod_grace_period")]
     pub pod_grace_period: String,
 }
 
@@ -151,12 +184,15 @@ impl Default for ReclaimSpec {
 /// A taint that the controller owns on the Node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, KubeSchema)]
 pub struct NodeTaint {
-    /// The key; together with the effect it identifies the taint.
+    /// The key of the taint; together with the effect it identifies the taint. Keys in the domains of
+    /// 5-Spot, Cluster API and Kubernetes are refused.
+    #[schemars(schema_with = "crate::schema::taint_key")]
     pub key: String,
-    /// The value; it may change while the taint stays the same taint.
+    /// The value of the taint; it may change while the taint stays the same taint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::label_value")]
     pub value: Option<String>,
-    /// The effect.
+    /// What the taint does to pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 
@@ -189,21 +225,25 @@ impl TaintEffect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 pub struct KubeconfigSecretRef {
     /// The name of the Secret.
+    #[schemars(schema_with = "crate::schema::secret_name")]
     pub name: String,
-    /// The key in the Secret.
+    /// The key in the Secret under which the kubeconfig is kept.
     #[serde(default = "value_key")]
+    #[schemars(schema_with = "crate::schema::secret_key")]
     pub key: String,
 }
 
 /// Wins over the schedule until it expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 pub struct OverrideSpec {
-    /// Whether a machine is wanted meanwhile.
+    /// Whether a machine is wanted meanwhile (`up`) or not (`down`).
     pub state: OverrideState,
-    /// Until when, RFC 3339 with a zone, such as `2026-12-24T18:00:00Z`.
+    /// Until when the override holds: a time in RFC 3339 with its offset, such as `2026-12-24T18:00:00Z`.
+    #[schemars(schema_with = "crate::schema::until")]
     pub until: String,
-    /// For people: why.
+    /// Why, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::reason")]
     pub reason: Option<String>,
 }
 
@@ -231,8 +271,4 @@ fn no_time() -> String {
 
 fn value_key() -> String {
     "value".to_owned()
-}
-
-fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }

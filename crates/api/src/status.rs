@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What the controller last saw and decided. Written only when something changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::schema::without_null)]
 pub struct ScheduledMachineStatus {
     /// Where the object stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,65 @@
+//! Defaulting: what the API server fills in before it looks at an object.
+
+use super::structural::Schema;
+use serde_json::Value;
+
+/// Drops every `null` where `null` is not allowed and there is no default to put there.
+pub(super) fn drop_nulls(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, value| {
+                let Some(child) = schema.child(name) else { return true };
+                if value.is_null() && !child.nullable && child.default.is_none() {
+                    return false;
+                }
+                drop_nulls(value, child);
+                true
+            });
+        }
+        Value::Array(values) => {
+            if let Some(items) = &schema.items {
+                values.iter_mut().for_each(|value| drop_nulls(value, items));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Fills in defaults, from the outside in, so that a default may itself be completed by defaults.
+pub(super) fn fill_in(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(fields) => {
+            for (name, property) in &schema.properties {
+                let Some(default) = &property.default else { continue };
+                let missing = fields.get(name).is_none_or(|value| value.is_null() && !property.nullable);
+                if missing {
+                    fields.insert(name.clone(), default.clone());
+                }
+            }
+            for (name, value) in fields {
+                if let Some(child) = schema.child(name) {
+                    replace_null(value, child);
+                    fill_in(value, child);
+                }
+            }
+        }
+        Value::Array(values) => {
+            if let Some(items) = &schema.items {
+                for value in values {
+                    replace_null(value, items);
+                    fill_in(value, items);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn replace_null(value: &mut Value, schema: &Schema) {
+    if value.is_null()
+        && !schema.nullable
+        && let Some(default) = &schema.default
+    {
+        *value = default.clone();
+    }
+}
