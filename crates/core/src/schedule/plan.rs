@@ -1,0 +1,208 @@
+//! What the clock wants: the schedule with lead time, override and `enabled` on top.
+
+use super::bridge::{period_end, period_start};
+use super::cause::{Cause, Causes};
+use super::compiled::Schedule;
+use super::grammar::Override;
+use five_spot_api::OverrideState;
+use jiff::{SignedDuration, Timestamp};
+
+/// When a machine is wanted, as far as the clock can say. Kill switch, reclaim and deletion come before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    schedule: Schedule,
+    lead_time: SignedDuration,
+    enabled: bool,
+    overriding: Option<Override>,
+}
+
+/// Why a machine is wanted at an instant, or why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// Wanted: the schedule is open.
+    InWindow,
+    /// Wanted: the schedule opens within the lead time.
+    LeadTime,
+    /// Wanted: an override says so.
+    OverrideUp,
+    /// Not wanted: an override says so.
+    OverrideDown,
+    /// Not wanted: the schedule is disabled.
+    Disabled,
+    /// Not wanted: the schedule is closed.
+    OutsideWindow,
+}
+
+impl Standing {
+    /// Every standing there is.
+    pub const ALL: [Self; 6] = [
+        Self::InWindow,
+        Self::LeadTime,
+        Self::OverrideUp,
+        Self::OverrideDown,
+        Self::Disabled,
+        Self::OutsideWindow,
+    ];
+
+    /// Whether a machine is wanted.
+    pub const fn wanted(self) -> bool {
+        match self {
+            Self::InWindow | Self::LeadTime | Self::OverrideUp => true,
+            Self::OverrideDown | Self::Disabled | Self::OutsideWindow => false,
+        }
+    }
+}
+
+/// A half-open stretch of time during which a machine is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// Its first instant.
+    pub start: Timestamp,
+    /// The first instant after it.
+    pub end: Timestamp,
+    /// What makes it, taken over all of it.
+    pub causes: Causes,
+}
+
+impl Plan {
+    /// What a schedule amounts to with everything else that goes by the clock.
+    pub const fn new(
+        schedule: Schedule,
+        lead_time: SignedDuration,
+        enabled: bool,
+        overriding: Option<Override>,
+    ) -> Self {
+        Self { schedule, lead_time, enabled, overriding }
+    }
+
+    /// The schedule underneath.
+    pub const fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// How an instant stands: override before `enabled` before the schedule.
+    pub fn at(&self, now: Timestamp) -> Standing {
+        match self.override_at(now) {
+            Some(Override { state: OverrideState::Up, .. }) => Standing::OverrideUp,
+            Some(Override { state: OverrideState::Down, .. }) => Standing::OverrideDown,
+            None if !self.enabled => Standing::Disabled,
+            None if self.schedule.is_open(now) => Standing::InWindow,
+            None if self.lead_start(now).is_some_and(|start| start <= now) => Standing::LeadTime,
+            None => Standing::OutsideWindow,
+        }
+    }
+
+    /// The earliest instant after `now` at which a machine becomes wanted.
+    pub fn next_activation(&self, now: Timestamp) -> Option<Timestamp> {
+        let turn = self.next_turn(now)?;
+        if self.at(now).wanted() { self.next_turn(turn) } else { Some(turn) }
+    }
+
+    /// The earliest instant after `now` at which a machine is no longer wanted.
+    pub fn next_cleanup(&self, now: Timestamp) -> Option<Timestamp> {
+        let turn = self.next_turn(now)?;
+        if self.at(now).wanted() { Some(turn) } else { self.next_turn(turn) }
+    }
+
+    /// The earliest instant after `now` at which anything changes: how it stands, or whether the schedule
+    /// is open.
+    pub fn next_boundary(&self, now: Timestamp) -> Option<Timestamp> {
+        let expiry = self.override_at(now).map(|overriding| overriding.until);
+        let lead_start = match self.at(now) {
+            Standing::OutsideWindow => self.lead_start(now),
+            Standing::InWindow
+            | Standing::LeadTime
+            | Standing::OverrideUp
+            | Standing::OverrideDown
+            | Standing::Disabled => None,
+        };
+        [expiry, lead_start, self.schedule.next_change(now)].into_iter().flatten().min()
+    }
+
+    /// If a machine is wanted: the start of the wanted period. None where that cannot be known, because an
+    /// override made it wanted at some time before, or where it lies too far back to matter.
+    pub fn wanted_since(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.at(now) {
+            Standing::InWindow | Standing::LeadTime => {}
+            Standing::OverrideUp | Standing::OverrideDown | Standing::Disabled | Standing::OutsideWindow => {
+                return None;
+            }
+        }
+        let by_schedule = period_start(&self.schedule, self.lead_time, now);
+        match self.overriding {
+            // The period goes back into the time that the override ruled.
+            Some(Override { state, until }) if by_schedule.is_none_or(|start| start <= until) => match state {
+                OverrideState::Up => None,
+                OverrideState::Down => Some(until),
+            },
+            Some(_) | None => by_schedule,
+        }
+    }
+
+    /// The periods in `[from, to)` in which a machine is wanted, in order; no two of them touch.
+    pub fn periods(&self, from: Timestamp, to: Timestamp) -> Vec<Period> {
+        let mut periods = Vec::new();
+        let mut t = from;
+        while t < to {
+            let end = self.next_boundary(t).map_or(to, |boundary| boundary.min(to));
+            for piece in self.pieces(t, end) {
+                append(&mut periods, piece);
+            }
+            t = end;
+        }
+        periods
+    }
+
+    /// The wanted part of a stretch over which the standing does not change.
+    fn pieces(&self, start: Timestamp, end: Timestamp) -> Vec<Period> {
+        let whole = |cause: Cause| vec![Period { start, end, causes: cause.into() }];
+        match self.at(start) {
+            Standing::InWindow => {
+                let spans = self.schedule.spans(start, end).into_iter();
+                spans.map(|span| Period { start: span.start, end: span.end, causes: span.causes }).collect()
+            }
+            Standing::LeadTime => whole(Cause::LeadTime),
+            Standing::OverrideUp => whole(Cause::Override),
+            Standing::OverrideDown | Standing::Disabled | Standing::OutsideWindow => Vec::new(),
+        }
+    }
+
+    /// The override, if it counts at an instant.
+    fn override_at(&self, now: Timestamp) -> Option<Override> {
+        self.overriding.filter(|overriding| now < overriding.until)
+    }
+
+    /// When the lead time of the next window starts, of a schedule that is closed.
+    fn lead_start(&self, now: Timestamp) -> Option<Timestamp> {
+        let opens = self.schedule.next_change(now)?;
+        Some(opens.checked_sub(self.lead_time).unwrap_or(Timestamp::MIN))
+    }
+
+    /// The earliest instant after `now` at which wanted turns into unwanted or the other way round.
+    fn next_turn(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.override_at(now) {
+            Some(Override { until, .. }) if self.at(until).wanted() != self.at(now).wanted() => Some(until),
+            Some(Override { until, .. }) => self.next_turn_of_schedule(until),
+            None => self.next_turn_of_schedule(now),
+        }
+    }
+
+    fn next_turn_of_schedule(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.at(now) {
+            Standing::InWindow | Standing::LeadTime => period_end(&self.schedule, self.lead_time, now),
+            Standing::OutsideWindow => self.lead_start(now),
+            Standing::OverrideUp | Standing::OverrideDown | Standing::Disabled => None,
+        }
+    }
+}
+
+/// Adds a piece behind the periods before it, as a part of the last one if it touches that.
+fn append(periods: &mut Vec<Period>, piece: Period) {
+    match periods.last_mut() {
+        Some(last) if last.end == piece.start => {
+            last.end = piece.end;
+            last.causes = last.causes.union(piece.causes);
+        }
+        Some(_) | None => periods.push(piece),
+    }
+}

@@ -1,0 +1,287 @@
+//! Lead time, override and `enabled` on top of a schedule.
+
+use super::written::in_zone;
+use super::{at, shown_periods};
+use crate::schedule::{Override, Plan, Standing};
+use five_spot_api::OverrideState;
+use jiff::{SignedDuration, Timestamp};
+
+/// A plan over mon-fri 9-17 UTC. The 16th of November 2026 is a Monday.
+fn office(lead_minutes: i64) -> Plan {
+    let schedule = in_zone("UTC").days("mon-fri").hours("9-17").schedule();
+    Plan::new(schedule, SignedDuration::from_mins(lead_minutes), true, None)
+}
+
+fn with_override(plan: &Plan, enabled: bool, lead_minutes: i64, state: OverrideState, until: &str) -> Plan {
+    let overriding = Some(Override { state, until: at(until) });
+    Plan::new(plan.schedule().clone(), SignedDuration::from_mins(lead_minutes), enabled, overriding)
+}
+
+/// Everything that a plan says about an instant: standing, next activation, cleanup and boundary, start.
+#[track_caller]
+fn check(plan: &Plan, now: &str, standing: Standing, [activation, cleanup, boundary, since]: [&str; 4]) {
+    let now = at(now);
+    let instant = |text: &str| (text != "-").then(|| at(text));
+    assert_eq!(plan.at(now), standing, "standing");
+    assert_eq!(plan.next_activation(now), instant(activation), "next activation");
+    assert_eq!(plan.next_cleanup(now), instant(cleanup), "next cleanup");
+    assert_eq!(plan.next_boundary(now), instant(boundary), "next boundary");
+    assert_eq!(plan.wanted_since(now), instant(since), "wanted since");
+}
+
+#[test]
+fn the_schedule_alone() {
+    check(
+        &office(0),
+        "2026-11-16T08:00:00Z",
+        Standing::OutsideWindow,
+        ["2026-11-16T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "-"],
+    );
+    check(
+        &office(0),
+        "2026-11-16T09:00:00Z",
+        Standing::InWindow,
+        ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z"],
+    );
+    check(
+        &office(0),
+        "2026-11-20T17:59:59.999999999Z",
+        Standing::InWindow,
+        ["2026-11-23T09:00:00Z", "2026-11-20T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-20T09:00:00Z"],
+    );
+    check(
+        &office(0),
+        "2026-11-20T18:00:00Z",
+        Standing::OutsideWindow,
+        ["2026-11-23T09:00:00Z", "2026-11-23T18:00:00Z", "2026-11-23T09:00:00Z", "-"],
+    );
+}
+
+#[test]
+fn lead_time_comes_before_the_window() {
+    check(
+        &office(30),
+        "2026-11-16T08:29:59Z",
+        Standing::OutsideWindow,
+        ["2026-11-16T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T08:30:00Z", "-"],
+    );
+    check(
+        &office(30),
+        "2026-11-16T08:30:00Z",
+        Standing::LeadTime,
+        ["2026-11-17T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "2026-11-16T08:30:00Z"],
+    );
+    check(
+        &office(30),
+        "2026-11-16T12:00:00Z",
+        Standing::InWindow,
+        ["2026-11-17T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T08:30:00Z"],
+    );
+}
+
+#[test]
+fn lead_time_that_reaches_the_window_before_keeps_the_machine() {
+    // Fifteen hours from 18:00 to 09:00.
+    check(
+        &office(15 * 60),
+        "2026-11-17T12:00:00Z",
+        Standing::InWindow,
+        ["2026-11-22T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-17T18:00:00Z", "2026-11-15T18:00:00Z"],
+    );
+    check(
+        &office(15 * 60),
+        "2026-11-17T18:00:00Z",
+        Standing::LeadTime,
+        ["2026-11-22T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-18T09:00:00Z", "2026-11-15T18:00:00Z"],
+    );
+    check(
+        &office(15 * 60 - 1),
+        "2026-11-17T18:00:00Z",
+        Standing::OutsideWindow,
+        ["2026-11-17T18:01:00Z", "2026-11-18T18:00:00Z", "2026-11-17T18:01:00Z", "-"],
+    );
+}
+
+#[test]
+fn an_override_wins_until_it_expires() {
+    let up = with_override(&office(0), true, 0, OverrideState::Up, "2026-11-16T22:00:00Z");
+    check(
+        &up,
+        "2026-11-16T20:00:00Z",
+        Standing::OverrideUp,
+        ["2026-11-17T09:00:00Z", "2026-11-16T22:00:00Z", "2026-11-16T22:00:00Z", "-"],
+    );
+    // The schedule changes meanwhile, which shows in `inSchedule` only.
+    check(
+        &up,
+        "2026-11-16T17:00:00Z",
+        Standing::OverrideUp,
+        ["2026-11-17T09:00:00Z", "2026-11-16T22:00:00Z", "2026-11-16T18:00:00Z", "-"],
+    );
+    check(
+        &up,
+        "2026-11-16T22:00:00Z",
+        Standing::OutsideWindow,
+        ["2026-11-17T09:00:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "-"],
+    );
+    let down = with_override(&office(0), true, 0, OverrideState::Down, "2026-11-16T12:00:00Z");
+    check(
+        &down,
+        "2026-11-16T10:00:00Z",
+        Standing::OverrideDown,
+        ["2026-11-16T12:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T12:00:00Z", "-"],
+    );
+    check(
+        &down,
+        "2026-11-16T13:00:00Z",
+        Standing::InWindow,
+        ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T12:00:00Z"],
+    );
+}
+
+#[test]
+fn an_override_that_ends_where_the_schedule_wants_the_same_is_no_boundary_of_wanted() {
+    let up = with_override(&office(0), true, 0, OverrideState::Up, "2026-11-16T12:00:00Z");
+    check(
+        &up,
+        "2026-11-16T08:00:00Z",
+        Standing::OverrideUp,
+        ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "-"],
+    );
+    // The machine was there before the override ended, nobody knows since when.
+    check(
+        &up,
+        "2026-11-16T13:00:00Z",
+        Standing::InWindow,
+        ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "-"],
+    );
+    let until_lead = with_override(&office(0), true, 30, OverrideState::Up, "2026-11-17T08:30:00Z");
+    check(
+        &until_lead,
+        "2026-11-17T08:45:00Z",
+        Standing::LeadTime,
+        ["2026-11-18T08:30:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "-"],
+    );
+    let down_in_time = with_override(&office(0), true, 30, OverrideState::Down, "2026-11-17T08:30:00Z");
+    check(
+        &down_in_time,
+        "2026-11-17T08:45:00Z",
+        Standing::LeadTime,
+        ["2026-11-18T08:30:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "2026-11-17T08:30:00Z"],
+    );
+    let down = with_override(&office(0), true, 0, OverrideState::Down, "2026-11-16T20:00:00Z");
+    check(
+        &down,
+        "2026-11-16T19:00:00Z",
+        Standing::OverrideDown,
+        ["2026-11-17T09:00:00Z", "2026-11-17T18:00:00Z", "2026-11-16T20:00:00Z", "-"],
+    );
+}
+
+#[test]
+fn an_override_of_long_ago_is_forgotten() {
+    for state in [OverrideState::Up, OverrideState::Down] {
+        check(
+            &with_override(&office(0), true, 0, state, "2026-11-16T08:59:59Z"),
+            "2026-11-16T13:00:00Z",
+            Standing::InWindow,
+            ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z"],
+        );
+    }
+}
+
+#[test]
+fn a_disabled_schedule_wants_nothing_but_still_opens_and_closes() {
+    let disabled = Plan::new(office(0).schedule().clone(), SignedDuration::ZERO, false, None);
+    check(&disabled, "2026-11-16T10:00:00Z", Standing::Disabled, ["-", "-", "2026-11-16T18:00:00Z", "-"]);
+    let up = with_override(&office(0), false, 0, OverrideState::Up, "2026-11-16T12:00:00Z");
+    check(
+        &up,
+        "2026-11-16T10:00:00Z",
+        Standing::OverrideUp,
+        ["-", "2026-11-16T12:00:00Z", "2026-11-16T12:00:00Z", "-"],
+    );
+    let down = with_override(&office(0), false, 0, OverrideState::Down, "2026-11-16T12:00:00Z");
+    check(&down, "2026-11-16T10:00:00Z", Standing::OverrideDown, ["-", "-", "2026-11-16T12:00:00Z", "-"]);
+}
+
+#[track_caller]
+fn check_periods(plan: &Plan, from: &str, to: &str, expected: &[&str]) {
+    assert_eq!(shown_periods(plan, at(from), at(to)), expected);
+}
+
+#[test]
+fn periods_tell_all_their_causes() {
+    check_periods(
+        &office(30),
+        "2026-11-16T00:00:00Z",
+        "2026-11-17T08:45:00Z",
+        &[
+            "Mon 2026-11-16 08:30+00:00 .. Mon 2026-11-16 18:00+00:00 leadTime+schedule",
+            "Tue 2026-11-17 08:30+00:00 .. Tue 2026-11-17 08:45+00:00 leadTime",
+        ],
+    );
+    // What was before the range is no cause.
+    check_periods(
+        &office(30),
+        "2026-11-16T10:00:00Z",
+        "2026-11-16T20:00:00Z",
+        &["Mon 2026-11-16 10:00+00:00 .. Mon 2026-11-16 18:00+00:00 schedule"],
+    );
+    check_periods(
+        &with_override(&office(0), true, 30, OverrideState::Up, "2026-11-17T09:30:00Z"),
+        "2026-11-16T20:00:00Z",
+        "2026-11-18T00:00:00Z",
+        &["Mon 2026-11-16 20:00+00:00 .. Tue 2026-11-17 18:00+00:00 override+schedule"],
+    );
+    check_periods(
+        &with_override(&office(0), true, 30, OverrideState::Down, "2026-11-17T08:45:00Z"),
+        "2026-11-16T10:00:00Z",
+        "2026-11-18T00:00:00Z",
+        &["Tue 2026-11-17 08:45+00:00 .. Tue 2026-11-17 18:00+00:00 leadTime+schedule"],
+    );
+    let disabled = Plan::new(office(0).schedule().clone(), SignedDuration::ZERO, false, None);
+    check_periods(&disabled, "2026-11-16T00:00:00Z", "2026-11-18T00:00:00Z", &[]);
+    check_periods(&office(0), "2026-11-17T10:00:00Z", "2026-11-16T10:00:00Z", &[]);
+}
+
+#[test]
+fn a_period_runs_through_windows_and_exceptions() {
+    let schedule = in_zone("UTC")
+        .days("fri")
+        .hours("9-17")
+        .window("fri 18:00", "sat 12:00")
+        .open_hours("2026-11-21", "12-13")
+        .schedule();
+    check_periods(
+        &Plan::new(schedule, SignedDuration::from_hours(1), true, None),
+        "2026-11-20T00:00:00Z",
+        "2026-11-27T00:00:00Z",
+        &["Fri 2026-11-20 08:00+00:00 .. Sat 2026-11-21 14:00+00:00 exception+leadTime+schedule+window"],
+    );
+}
+
+/// All of time from now on is one period, or up to an end.
+#[track_caller]
+fn check_cleanup(plan: &Plan, cleanup: Option<Timestamp>) {
+    assert_eq!(plan.next_cleanup(at("2026-11-16T12:00:00Z")), cleanup);
+}
+
+#[test]
+fn lead_time_may_bridge_every_night() {
+    let by_day = |zone: &str| in_zone(zone).hours("0-22");
+    let an_hour = SignedDuration::from_hours(1);
+    check_cleanup(&Plan::new(by_day("UTC").schedule(), an_hour, true, None), None);
+    check_cleanup(&Plan::new(by_day("Europe/Berlin").schedule(), an_hour, true, None), None);
+    // Years later a day is closed.
+    let until_2040 = by_day("Europe/Berlin").closed("2040-05-05").schedule();
+    check_cleanup(&Plan::new(until_2040, an_hour, true, None), Some(at("2040-05-04T21:00:00Z")));
+    // Beirut repeats the hour before midnight once a year: then the night is too long.
+    let beirut = Plan::new(by_day("Asia/Beirut").schedule(), an_hour, true, None);
+    check_cleanup(&beirut, Some(at("2027-10-30T20:00:00Z")));
+    assert_eq!(beirut.next_activation(at("2026-11-16T12:00:00Z")), Some(at("2027-10-30T21:00:00Z")));
+    assert_eq!(beirut.wanted_since(at("2026-11-16T12:00:00Z")), Some(at("2026-10-24T21:00:00Z")));
+    // Nobody looks back for ever.
+    let berlin = Plan::new(by_day("Europe/Berlin").schedule(), an_hour, true, None);
+    assert_eq!(berlin.wanted_since(at("2026-11-16T12:00:00Z")), None);
+}
