@@ -18,7 +18,11 @@ const YEARS_ENOUGH: SignedDuration = SignedDuration::from_hours(5 * 366 * 24);
 const LOOK_BACK: SignedDuration = SignedDuration::from_hours(400 * 24);
 
 /// The end of the wanted period of which `now` is a part, in a window or in its lead time.
-pub(super) fn period_end(schedule: &Schedule, lead_time: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn period_end(
+    schedule: &Schedule,
+    lead_time: SignedDuration,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let mut close = close_after(schedule, now)?;
     // Since when every gap between windows was seen to be bridged, and since when or how long
     // before it was known to be.
@@ -47,8 +51,16 @@ pub(super) fn period_end(schedule: &Schedule, lead_time: SignedDuration, now: Ti
 }
 
 /// The start of the wanted period of which `now` is a part, in a window or in its lead time.
-pub(super) fn period_start(schedule: &Schedule, lead_time: SignedDuration, now: Timestamp) -> Option<Timestamp> {
-    let mut open = if schedule.is_open(now) { schedule.open_since(now)? } else { schedule.next_change(now)? };
+pub(super) fn period_start(
+    schedule: &Schedule,
+    lead_time: SignedDuration,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let mut open = if schedule.is_open(now) {
+        schedule.open_since(now)?
+    } else {
+        schedule.next_change(now)?
+    };
     loop {
         let start = minus(open, lead_time);
         let Some(close) = schedule.last_change(minus(open, SignedDuration::from_nanos(1))) else {
@@ -67,7 +79,11 @@ pub(super) fn period_start(schedule: &Schedule, lead_time: SignedDuration, now: 
 /// The end of the window that an instant is in, or else of the next.
 fn close_after(schedule: &Schedule, t: Timestamp) -> Option<Timestamp> {
     let change = schedule.next_change(t)?;
-    if schedule.is_open(t) { Some(change) } else { schedule.next_change(change) }
+    if schedule.is_open(t) {
+        Some(change)
+    } else {
+        schedule.next_change(change)
+    }
 }
 
 /// The end of the same window as many weeks later as every week is like the one that has been seen. None
@@ -81,8 +97,17 @@ fn same_weeks_later(schedule: &Schedule, seen_from: Timestamp, close: Timestamp)
     if regular.since.checked_add(REACH_OF_A_STEP).ok()? > week_before {
         return None;
     }
-    let weeks = minus(regular.until, REACH_OF_A_STEP).duration_since(close).as_secs() / WEEK.as_secs();
-    (weeks > 0).then(|| close.checked_add(SignedDuration::from_secs(weeks * WEEK.as_secs())).ok()).flatten()
+    let weeks = minus(regular.until, REACH_OF_A_STEP)
+        .duration_since(close)
+        .as_secs()
+        / WEEK.as_secs();
+    (weeks > 0)
+        .then(|| {
+            close
+                .checked_add(SignedDuration::from_secs(weeks * WEEK.as_secs()))
+                .ok()
+        })
+        .flatten()
 }
 
 /// An instant earlier by a duration, or the first of all.

@@ -117,6 +117,10 @@ fn civil(local: i64) -> DateTime {
 /// The instant of a local second under an offset; beyond the ends of time, the nearest of the two.
 fn instant(local: i64, offset: Offset) -> Timestamp {
     let second = local - i64::from(offset.seconds());
-    let nearest = if second < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    let nearest = if second < 0 {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    };
     Timestamp::from_second(second).unwrap_or(nearest)
 }

@@ -58,7 +58,15 @@ impl Schedule {
         let whole_hours = WholeHours::of_week([schedule.as_slice(), windows.as_slice()].concat());
         let quiet = quiet_stretches(&whole_hours, &layers, &clock);
         let week = Week::new(schedule, windows);
-        Self { compiled: Arc::new(Compiled { zone_name, clock, week, layers, quiet }) }
+        Self {
+            compiled: Arc::new(Compiled {
+                zone_name,
+                clock,
+                week,
+                layers,
+                quiet,
+            }),
+        }
     }
 
     /// The zone of its local times.
@@ -78,7 +86,10 @@ impl Schedule {
 
     /// The earliest instant after `after` at which it opens or closes; none if it never does.
     pub fn next_change(&self, after: Timestamp) -> Option<Timestamp> {
-        let Steady { answer: open, mut stretch } = self.compiled.openness(after);
+        let Steady {
+            answer: open,
+            mut stretch,
+        } = self.compiled.openness(after);
         let mut t = after;
         loop {
             // No answer holds beyond the end of time.
@@ -101,7 +112,10 @@ impl Schedule {
 
     /// The latest instant up to `before` at which it opened or closed; none if it never did.
     pub(super) fn last_change(&self, before: Timestamp) -> Option<Timestamp> {
-        let Steady { answer: open, mut stretch } = self.compiled.openness(before);
+        let Steady {
+            answer: open,
+            mut stretch,
+        } = self.compiled.openness(before);
         loop {
             let since = stretch.since;
             let earlier = self.compiled.openness(since.checked_sub(TICK).ok()?);
@@ -120,11 +134,18 @@ impl Schedule {
         let mut spans: Vec<Span> = Vec::new();
         let mut t = from;
         while t < to {
-            let Steady { answer: causes, stretch } = self.compiled.causes(t);
+            let Steady {
+                answer: causes,
+                stretch,
+            } = self.compiled.causes(t);
             let end = stretch.until.min(to);
             match spans.last_mut() {
                 Some(last) if last.end == t && last.causes == causes => last.end = end,
-                Some(_) | None if !causes.is_empty() => spans.push(Span { start: t, end, causes }),
+                Some(_) | None if !causes.is_empty() => spans.push(Span {
+                    start: t,
+                    end,
+                    causes,
+                }),
                 Some(_) | None => {}
             }
             if end <= t {
@@ -139,20 +160,38 @@ impl Schedule {
     /// or ends: a week in it is like the next.
     pub(super) fn regular_around(&self, t: Timestamp) -> Stretch {
         let offset = Stretch {
-            since: self.timezone().preceding(t).next().map_or(Timestamp::MIN, |transition| transition.timestamp()),
-            until: self.timezone().following(t).next().map_or(Timestamp::MAX, |transition| transition.timestamp()),
+            since: self
+                .timezone()
+                .preceding(t)
+                .next()
+                .map_or(Timestamp::MIN, |transition| transition.timestamp()),
+            until: self
+                .timezone()
+                .following(t)
+                .next()
+                .map_or(Timestamp::MAX, |transition| transition.timestamp()),
         };
         offset.within(self.without_exception_edge_around(t))
     }
 
     /// The stretch around an instant in which no exception begins or ends.
     pub(super) fn without_exception_edge_around(&self, t: Timestamp) -> Stretch {
-        let edges = self.compiled.layers.iter().flat_map(|layer| [layer.extent().since, layer.extent().until]);
+        let edges = self
+            .compiled
+            .layers
+            .iter()
+            .flat_map(|layer| [layer.extent().since, layer.extent().until]);
         edges.fold(Stretch::EVER, |stretch, edge| {
             let side = if edge <= t {
-                Stretch { since: edge, until: Timestamp::MAX }
+                Stretch {
+                    since: edge,
+                    until: Timestamp::MAX,
+                }
             } else {
-                Stretch { since: Timestamp::MIN, until: edge }
+                Stretch {
+                    since: Timestamp::MIN,
+                    until: edge,
+                }
             };
             stretch.within(side)
         })
@@ -162,10 +201,19 @@ impl Schedule {
 impl Compiled {
     fn openness(&self, t: Timestamp) -> Steady<bool> {
         if let Some(Quiet { open, stretch }) = quiet_at(&self.quiet, t) {
-            return Steady { answer: open, stretch };
+            return Steady {
+                answer: open,
+                stretch,
+            };
         }
-        let Steady { answer: causes, stretch } = self.causes(t);
-        Steady { answer: !causes.is_empty(), stretch }
+        let Steady {
+            answer: causes,
+            stretch,
+        } = self.causes(t);
+        Steady {
+            answer: !causes.is_empty(),
+            stretch,
+        }
     }
 
     /// What makes it open at an instant. The last `closed` that rules the instant takes out whatever was
@@ -177,11 +225,19 @@ impl Compiled {
             stretch = stretch.within(membership.stretch);
             match (membership.inside, layer.state) {
                 (true, ScheduleState::Open) => causes = causes.with(Cause::Exception),
-                (true, ScheduleState::Closed) => return Steady { answer: causes, stretch },
+                (true, ScheduleState::Closed) => {
+                    return Steady {
+                        answer: causes,
+                        stretch,
+                    };
+                }
                 (false, ScheduleState::Open | ScheduleState::Closed) => {}
             }
         }
         let (weekly, around) = self.week.around(&self.clock, t);
-        Steady { answer: causes.union(weekly), stretch: stretch.within(around) }
+        Steady {
+            answer: causes.union(weekly),
+            stretch: stretch.within(around),
+        }
     }
 }

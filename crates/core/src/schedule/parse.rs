@@ -25,17 +25,37 @@ impl Schedule {
         let mut problems = Vec::new();
         let timezone = problems.keep(zone::parse(&spec.timezone, &format!("{path}.timezone")));
         let schedule = weekly_hours(spec, path, &mut problems);
-        let windows = list(&spec.windows, &format!("{path}.windows"), 0..=MAX_WINDOWS, &mut problems, window);
-        let exceptions =
-            list(&spec.exceptions, &format!("{path}.exceptions"), 0..=MAX_EXCEPTIONS, &mut problems, Exception::parse);
+        let windows = list(
+            &spec.windows,
+            &format!("{path}.windows"),
+            0..=MAX_WINDOWS,
+            &mut problems,
+            window,
+        );
+        let exceptions = list(
+            &spec.exceptions,
+            &format!("{path}.exceptions"),
+            0..=MAX_EXCEPTIONS,
+            &mut problems,
+            Exception::parse,
+        );
         if spec.days_of_week.is_none() && spec.hours_of_day.is_none() && spec.windows.is_empty() {
             problems.push(FieldError::new(path, rules::SCHEDULE_PRESENT.message));
         }
         match timezone {
             Some(timezone) if problems.is_empty() => {
                 let clock = WallClock::new(timezone);
-                let layers = exceptions.iter().flat_map(|exception| exception.layers(&clock)).collect();
-                Ok(Self::compile(spec.timezone.clone(), clock, schedule, windows, layers))
+                let layers = exceptions
+                    .iter()
+                    .flat_map(|exception| exception.layers(&clock))
+                    .collect();
+                Ok(Self::compile(
+                    spec.timezone.clone(),
+                    clock,
+                    schedule,
+                    windows,
+                    layers,
+                ))
             }
             Some(_) | None => Err(problems),
         }
@@ -67,12 +87,17 @@ fn list<Entry, T>(
     let (least, most) = allowed.clone().into_inner();
     if !allowed.contains(&entries.len()) {
         let found = entries.len();
-        problems.push(FieldError::new(path, format!("found {found} entries; must have {least} to {most}")));
+        problems.push(FieldError::new(
+            path,
+            format!("found {found} entries; must have {least} to {most}"),
+        ));
         // A list of a million entries should not become a million messages.
         return Vec::new();
     }
     let entries = entries.iter().enumerate();
-    entries.filter_map(|(index, entry)| read(entry, &format!("{path}[{index}]"), problems)).collect()
+    entries
+        .filter_map(|(index, entry)| read(entry, &format!("{path}[{index}]"), problems))
+        .collect()
 }
 
 /// The union of a list of days or hours; what an absent list means is the caller's to say.
@@ -91,9 +116,21 @@ fn union<T: BitOr<Output = T> + Default>(
 /// `daysOfWeek` by `hoursOfDay`. One alone means all of the other; without both there are no such windows.
 fn weekly_hours(spec: &ScheduleSpec, path: &str, problems: &mut Problems) -> Vec<Window> {
     let days = spec.days_of_week.as_ref();
-    let days = union(days, &format!("{path}.daysOfWeek"), MAX_DAYS, problems, Weekdays::parse);
+    let days = union(
+        days,
+        &format!("{path}.daysOfWeek"),
+        MAX_DAYS,
+        problems,
+        Weekdays::parse,
+    );
     let hours = spec.hours_of_day.as_ref();
-    let hours = union(hours, &format!("{path}.hoursOfDay"), MAX_HOURS, problems, Hours::parse);
+    let hours = union(
+        hours,
+        &format!("{path}.hoursOfDay"),
+        MAX_HOURS,
+        problems,
+        Hours::parse,
+    );
     if days.is_none() && hours.is_none() {
         return Vec::new();
     }
@@ -105,12 +142,19 @@ fn window(window: &WeeklyWindow, path: &str, problems: &mut Problems) -> Option<
     let to = problems.keep(parse_minute_of_week(&window.to, &format!("{path}.to")));
     let (from, to) = (from?, to?);
     if from == to {
-        let message = format!("found {:?} in both; {}", window.to, rules::WINDOW_NOT_EMPTY.message);
+        let message = format!(
+            "found {:?} in both; {}",
+            window.to,
+            rules::WINDOW_NOT_EMPTY.message
+        );
         problems.push(FieldError::new(format!("{path}.to"), message));
         return None;
     }
     let over_the_end_of_the_week = if to < from { MINUTES_PER_WEEK } else { 0 };
-    Some(Window { from, to: to + over_the_end_of_the_week })
+    Some(Window {
+        from,
+        to: to + over_the_end_of_the_week,
+    })
 }
 
 /// An exception whose fields are all right.
@@ -123,9 +167,19 @@ struct Exception {
 impl Exception {
     fn parse(exception: &ScheduleException, path: &str, problems: &mut Problems) -> Option<Self> {
         let hours_path = format!("{path}.hours");
-        let hours = union(exception.hours.as_ref(), &hours_path, MAX_EXCEPTION_HOURS, problems, Hours::parse);
+        let hours = union(
+            exception.hours.as_ref(),
+            &hours_path,
+            MAX_EXCEPTION_HOURS,
+            problems,
+            Hours::parse,
+        );
         let days = days(exception, path, problems)?;
-        Some(Self { state: exception.state, days, hours: hours.unwrap_or(Hours::ALL_DAY) })
+        Some(Self {
+            state: exception.state,
+            days,
+            hours: hours.unwrap_or(Hours::ALL_DAY),
+        })
     }
 
     fn layers(&self, clock: &WallClock) -> Vec<Layer> {
@@ -133,12 +187,20 @@ impl Exception {
     }
 }
 
-fn days(exception: &ScheduleException, path: &str, problems: &mut Problems) -> Option<RangeInclusive<LocalDay>> {
+fn days(
+    exception: &ScheduleException,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<RangeInclusive<LocalDay>> {
     let mut read = |text: &Option<String>, name: &str| {
         let text = text.as_ref()?;
         Some(problems.keep(parse_date(text, &format!("{path}.{name}"))))
     };
-    let (date, from, to) = (read(&exception.date, "date"), read(&exception.from, "from"), read(&exception.to, "to"));
+    let (date, from, to) = (
+        read(&exception.date, "date"),
+        read(&exception.from, "from"),
+        read(&exception.to, "to"),
+    );
     match (date, from, to) {
         (Some(date), None, None) => date.map(|date| date..=date),
         (None, Some(from), Some(to)) => in_order(from?, to?, path, problems),
@@ -156,7 +218,10 @@ fn in_order(
     problems: &mut Problems,
 ) -> Option<RangeInclusive<LocalDay>> {
     if to < from {
-        problems.push(FieldError::new(format!("{path}.to"), rules::EXCEPTION_ORDER.message));
+        problems.push(FieldError::new(
+            format!("{path}.to"),
+            rules::EXCEPTION_ORDER.message,
+        ));
         return None;
     }
     Some(from..=to)

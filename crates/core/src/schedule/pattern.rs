@@ -35,12 +35,18 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    pub(super) const EVER: Self = Self { since: Timestamp::MIN, until: Timestamp::MAX };
+    pub(super) const EVER: Self = Self {
+        since: Timestamp::MIN,
+        until: Timestamp::MAX,
+    };
 
     /// What two stretches around the same instant have in common.
     #[must_use]
     pub(super) fn within(self, other: Self) -> Self {
-        Self { since: self.since.max(other.since), until: self.until.min(other.until) }
+        Self {
+            since: self.since.max(other.since),
+            until: self.until.min(other.until),
+        }
     }
 }
 
@@ -53,11 +59,17 @@ pub(super) struct Membership {
 
 impl Membership {
     pub(super) const fn outside(since: Timestamp, until: Timestamp) -> Self {
-        Self { inside: false, stretch: Stretch { since, until } }
+        Self {
+            inside: false,
+            stretch: Stretch { since, until },
+        }
     }
 
     const fn inside(since: Timestamp, until: Timestamp) -> Self {
-        Self { inside: true, stretch: Stretch { since, until } }
+        Self {
+            inside: true,
+            stretch: Stretch { since, until },
+        }
     }
 }
 
@@ -79,12 +91,26 @@ impl Pattern {
     /// Windows in minutes since Monday 00:00, in any order, that come again every week for ever.
     pub(super) fn weekly(windows: Vec<Window>) -> Self {
         let windows = united_around_the_week(windows);
-        if windows == [Window { from: 0, to: MINUTES_PER_WEEK }] {
+        if windows
+            == [Window {
+                from: 0,
+                to: MINUTES_PER_WEEK,
+            }]
+        {
             // Longer than time: all of it is one window, and the week has no seam.
             return Self::once(LocalMinute(i64::MIN >> 16), LocalMinute(i64::MAX >> 16));
         }
-        let numbers = if windows.is_empty() { 0..0 } else { i64::MIN..i64::MAX };
-        Self { origin: LocalDay::SOME_MONDAY.midnight(), cycle: MINUTES_PER_WEEK, windows, numbers }
+        let numbers = if windows.is_empty() {
+            0..0
+        } else {
+            i64::MIN..i64::MAX
+        };
+        Self {
+            origin: LocalDay::SOME_MONDAY.midnight(),
+            cycle: MINUTES_PER_WEEK,
+            windows,
+            numbers,
+        }
     }
 
     /// The same hours on each of some days.
@@ -96,12 +122,22 @@ impl Pattern {
         }
         let count = i64::try_from(windows.len()).unwrap_or_default();
         let numbers = 0..count * (last.0 - first.0 + 1);
-        Self { origin: first.midnight(), cycle: MINUTES_PER_DAY, windows, numbers }
+        Self {
+            origin: first.midnight(),
+            cycle: MINUTES_PER_DAY,
+            windows,
+            numbers,
+        }
     }
 
     fn once(from: LocalMinute, to: LocalMinute) -> Self {
         let length = to.0 - from.0;
-        Self { origin: from, cycle: length, windows: vec![Window { from: 0, to: length }], numbers: 0..1 }
+        Self {
+            origin: from,
+            cycle: length,
+            windows: vec![Window { from: 0, to: length }],
+            numbers: 0..1,
+        }
     }
 
     /// What holds at an instant. The stretch need not be the longest: the next one may say the same.
@@ -120,12 +156,19 @@ impl Pattern {
 
     /// From the first instant of the first window to the last of the last.
     pub(super) fn extent(&self, clock: &WallClock) -> Stretch {
-        let (first, last) = (self.window(self.numbers.start), self.window(self.numbers.end.saturating_sub(1)));
+        let (first, last) = (
+            self.window(self.numbers.start),
+            self.window(self.numbers.end.saturating_sub(1)),
+        );
         match (first, last) {
-            (Some(first), Some(last)) => {
-                Stretch { since: clock.first_at(first.from), until: clock.last_before(last.to) }
-            }
-            (None, _) | (_, None) => Stretch { since: Timestamp::MAX, until: Timestamp::MAX },
+            (Some(first), Some(last)) => Stretch {
+                since: clock.first_at(first.from),
+                until: clock.last_before(last.to),
+            },
+            (None, _) | (_, None) => Stretch {
+                since: Timestamp::MAX,
+                until: Timestamp::MAX,
+            },
         }
     }
 
@@ -133,7 +176,9 @@ impl Pattern {
     fn first_ending_after(&self, clock: &WallClock, t: Timestamp) -> (i64, Timestamp) {
         // A window whose end the clock does not show yet is not over. While the clock repeats itself, windows
         // that it seems to have passed may come back, so the search goes on backwards from there.
-        let mut number = self.first_ending_after_minute(clock.reads(t)).clamp(self.numbers.start, self.numbers.end);
+        let mut number = self
+            .first_ending_after_minute(clock.reads(t))
+            .clamp(self.numbers.start, self.numbers.end);
         loop {
             let Some(previous) = self.window(number - 1) else {
                 return (number, Timestamp::MIN);
@@ -148,7 +193,10 @@ impl Pattern {
 
     fn first_ending_after_minute(&self, minute: LocalMinute) -> i64 {
         let since_origin = minute.0 - self.origin.0;
-        let (cycle, minute) = (since_origin.div_euclid(self.cycle), since_origin.rem_euclid(self.cycle));
+        let (cycle, minute) = (
+            since_origin.div_euclid(self.cycle),
+            since_origin.rem_euclid(self.cycle),
+        );
         let ended = self.windows.partition_point(|window| window.to <= minute);
         cycle * self.count() + i64::try_from(ended).unwrap_or_default()
     }
@@ -160,7 +208,10 @@ impl Pattern {
         let (cycle, index) = (number.div_euclid(self.count()), number.rem_euclid(self.count()));
         let window = self.windows.get(usize::try_from(index).ok()?)?;
         let start = self.origin.0 + cycle * self.cycle;
-        Some(LocalWindow { from: LocalMinute(start + window.from), to: LocalMinute(start + window.to) })
+        Some(LocalWindow {
+            from: LocalMinute(start + window.from),
+            to: LocalMinute(start + window.to),
+        })
     }
 
     fn count(&self) -> i64 {
@@ -177,7 +228,12 @@ struct LocalWindow {
 /// The union of windows of the week, in order. Windows that touch are one, over the end of the week too;
 /// `[0, week)` means all of it.
 pub(super) fn united_around_the_week(windows: Vec<Window>) -> Vec<Window> {
-    let mut united = united(windows.into_iter().flat_map(split_at_the_end_of_the_week).collect());
+    let mut united = united(
+        windows
+            .into_iter()
+            .flat_map(split_at_the_end_of_the_week)
+            .collect(),
+    );
     let (first, last) = (united.first().copied(), united.last().copied());
     if let (Some(first), Some(last)) = (first, last)
         && first != last
@@ -186,16 +242,25 @@ pub(super) fn united_around_the_week(windows: Vec<Window>) -> Vec<Window> {
     {
         united.remove(0);
         united.pop();
-        united.push(Window { from: last.from, to: MINUTES_PER_WEEK + first.to });
+        united.push(Window {
+            from: last.from,
+            to: MINUTES_PER_WEEK + first.to,
+        });
     }
     united
 }
 
 fn split_at_the_end_of_the_week(window: Window) -> impl Iterator<Item = Window> {
     let over = (window.to - MINUTES_PER_WEEK).max(0);
-    [Window { from: 0, to: over }, Window { from: window.from, to: window.to - over }]
-        .into_iter()
-        .filter(|part| part.from < part.to)
+    [
+        Window { from: 0, to: over },
+        Window {
+            from: window.from,
+            to: window.to - over,
+        },
+    ]
+    .into_iter()
+    .filter(|part| part.from < part.to)
 }
 
 fn united(mut windows: Vec<Window>) -> Vec<Window> {

@@ -72,7 +72,12 @@ impl Plan {
         enabled: bool,
         overriding: Option<Override>,
     ) -> Self {
-        Self { schedule, lead_time, enabled, overriding }
+        Self {
+            schedule,
+            lead_time,
+            enabled,
+            overriding,
+        }
     }
 
     /// The schedule underneath.
@@ -83,8 +88,14 @@ impl Plan {
     /// How an instant stands: override before `enabled` before the schedule.
     pub fn at(&self, now: Timestamp) -> Standing {
         match self.override_at(now) {
-            Some(Override { state: OverrideState::Up, .. }) => Standing::OverrideUp,
-            Some(Override { state: OverrideState::Down, .. }) => Standing::OverrideDown,
+            Some(Override {
+                state: OverrideState::Up,
+                ..
+            }) => Standing::OverrideUp,
+            Some(Override {
+                state: OverrideState::Down,
+                ..
+            }) => Standing::OverrideDown,
             None if !self.enabled => Standing::Disabled,
             None if self.schedule.is_open(now) => Standing::InWindow,
             None if self.lead_start(now).is_some_and(|start| start <= now) => Standing::LeadTime,
@@ -95,13 +106,21 @@ impl Plan {
     /// The earliest instant after `now` at which a machine becomes wanted.
     pub fn next_activation(&self, now: Timestamp) -> Option<Timestamp> {
         let turn = self.next_turn(now)?;
-        if self.at(now).wanted() { self.next_turn(turn) } else { Some(turn) }
+        if self.at(now).wanted() {
+            self.next_turn(turn)
+        } else {
+            Some(turn)
+        }
     }
 
     /// The earliest instant after `now` at which a machine is no longer wanted.
     pub fn next_cleanup(&self, now: Timestamp) -> Option<Timestamp> {
         let turn = self.next_turn(now)?;
-        if self.at(now).wanted() { Some(turn) } else { self.next_turn(turn) }
+        if self.at(now).wanted() {
+            Some(turn)
+        } else {
+            self.next_turn(turn)
+        }
     }
 
     /// The earliest instant after `now` at which anything changes: how it stands, or whether the schedule
@@ -116,7 +135,10 @@ impl Plan {
             | Standing::OverrideDown
             | Standing::Disabled => None,
         };
-        [expiry, lead_start, self.schedule.next_change(now)].into_iter().flatten().min()
+        [expiry, lead_start, self.schedule.next_change(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// If a machine is wanted: the start of the wanted period. None where that cannot be known, because an
@@ -131,10 +153,12 @@ impl Plan {
         let by_schedule = period_start(&self.schedule, self.lead_time, now);
         match self.overriding {
             // The period goes back into the time that the override ruled.
-            Some(Override { state, until }) if by_schedule.is_none_or(|start| start <= until) => match state {
-                OverrideState::Up => None,
-                OverrideState::Down => Some(until),
-            },
+            Some(Override { state, until }) if by_schedule.is_none_or(|start| start <= until) => {
+                match state {
+                    OverrideState::Up => None,
+                    OverrideState::Down => Some(until),
+                }
+            }
             Some(_) | None => by_schedule,
         }
     }
@@ -155,11 +179,23 @@ impl Plan {
 
     /// The wanted part of a stretch over which the standing does not change.
     fn pieces(&self, start: Timestamp, end: Timestamp) -> Vec<Period> {
-        let whole = |cause: Cause| vec![Period { start, end, causes: cause.into() }];
+        let whole = |cause: Cause| {
+            vec![Period {
+                start,
+                end,
+                causes: cause.into(),
+            }]
+        };
         match self.at(start) {
             Standing::InWindow => {
                 let spans = self.schedule.spans(start, end).into_iter();
-                spans.map(|span| Period { start: span.start, end: span.end, causes: span.causes }).collect()
+                spans
+                    .map(|span| Period {
+                        start: span.start,
+                        end: span.end,
+                        causes: span.causes,
+                    })
+                    .collect()
             }
             Standing::LeadTime => whole(Cause::LeadTime),
             Standing::OverrideUp => whole(Cause::Override),

@@ -8,7 +8,9 @@ use jiff::civil::Date;
 
 /// Reads `2026-12-24`.
 pub(in crate::schedule) fn parse_date(text: &str, path: &str) -> Result<LocalDay, FieldError> {
-    date(text).map(LocalDay::of).ok_or_else(|| refused(path, text, &rules::DATE))
+    date(text)
+        .map(LocalDay::of)
+        .ok_or_else(|| refused(path, text, &rules::DATE))
 }
 
 fn date(text: &str) -> Option<Date> {
@@ -17,7 +19,12 @@ fn date(text: &str) -> Option<Date> {
     if parts.next().is_some() {
         return None;
     }
-    Date::new(digits(year, 4)?, i8::try_from(digits(month, 2)?).ok()?, i8::try_from(digits(day, 2)?).ok()?).ok()
+    Date::new(
+        digits(year, 4)?,
+        i8::try_from(digits(month, 2)?).ok()?,
+        i8::try_from(digits(day, 2)?).ok()?,
+    )
+    .ok()
 }
 
 fn digits(text: &str, count: usize) -> Option<i16> {
@@ -46,9 +53,26 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         for text in [
-            "", "2026-02-30", "2026-02-29", "2026-13-01", "2026-00-10", "2026-04-31", "2026-1-1", "26-01-01", "20260101", "-001-01-01",
-            "+2026-01-01", "12026-01-01", "2026/01/01", "2026-01-01Z", "2026-01-01T00:00:00Z", " 2026-01-01", "2026-01-01-01",
-            "24.12.2026", "tomorrow", "２０２６-01-01",
+            "",
+            "2026-02-30",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-00-10",
+            "2026-04-31",
+            "2026-1-1",
+            "26-01-01",
+            "20260101",
+            "-001-01-01",
+            "+2026-01-01",
+            "12026-01-01",
+            "2026/01/01",
+            "2026-01-01Z",
+            "2026-01-01T00:00:00Z",
+            " 2026-01-01",
+            "2026-01-01-01",
+            "24.12.2026",
+            "tomorrow",
+            "２０２６-01-01",
         ] {
             assert!(parse_date(text, "date").is_err(), "{text}");
         }
@@ -56,7 +80,13 @@ mod tests {
 
     #[test]
     fn weekdays_count_from_monday() {
-        for (text, weekday) in [("1970-01-05", 0), ("1970-01-01", 3), ("1969-12-28", 6), ("2026-11-15", 6), ("2026-11-16", 0)] {
+        for (text, weekday) in [
+            ("1970-01-05", 0),
+            ("1970-01-01", 3),
+            ("1969-12-28", 6),
+            ("2026-11-15", 6),
+            ("2026-11-16", 0),
+        ] {
             assert_eq!(parse_date(text, "date").unwrap().weekday(), weekday, "{text}");
         }
     }

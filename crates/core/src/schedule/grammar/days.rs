@@ -71,8 +71,30 @@ mod tests {
     fn anything_else_is_refused() {
         let too_long = "mon,".repeat(16) + "mon";
         for entry in [
-            "", ",", "mon,", ",mon", "mon,,tue", "monday", "monday-friday", "Mon", "MON", "mo", "mon-", "-mon", "mon--tue",
-            "mon-tue-wed", "mon - fri", "mon, tue", " mon", "mon ", "1", "0-4", "*", "mon–fri", "mön", &too_long,
+            "",
+            ",",
+            "mon,",
+            ",mon",
+            "mon,,tue",
+            "monday",
+            "monday-friday",
+            "Mon",
+            "MON",
+            "mo",
+            "mon-",
+            "-mon",
+            "mon--tue",
+            "mon-tue-wed",
+            "mon - fri",
+            "mon, tue",
+            " mon",
+            "mon ",
+            "1",
+            "0-4",
+            "*",
+            "mon–fri",
+            "mön",
+            &too_long,
         ] {
             assert!(Weekdays::parse(entry, "days").is_err(), "{entry}");
         }
@@ -82,6 +104,11 @@ mod tests {
     fn the_message_says_what_was_found_and_what_is_allowed() {
         let error = Weekdays::parse("monday-friday", "spec.schedule.daysOfWeek[0]").unwrap_err();
         assert_eq!(error.field, "spec.schedule.daysOfWeek[0]");
-        assert!(error.message.starts_with(r#"found "monday-friday"; must be a weekday (mon, "#), "{error}");
+        assert!(
+            error
+                .message
+                .starts_with(r#"found "monday-friday"; must be a weekday (mon, "#),
+            "{error}"
+        );
     }
 }

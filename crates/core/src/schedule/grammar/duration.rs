@@ -18,9 +18,15 @@ pub struct DurationBounds {
 
 impl DurationBounds {
     /// From `1s` to `24h`.
-    pub const POSITIVE: Self = Self { max: LONGEST, zero: false };
+    pub const POSITIVE: Self = Self {
+        max: LONGEST,
+        zero: false,
+    };
     /// `0s`, or up to `24h`.
-    pub const OR_ZERO: Self = Self { max: LONGEST, zero: true };
+    pub const OR_ZERO: Self = Self {
+        max: LONGEST,
+        zero: true,
+    };
 
     /// The same, with another longest duration.
     #[must_use]
@@ -59,7 +65,9 @@ fn seconds(text: &str) -> Option<i64> {
     let digits = &text[..text.len() - 1];
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     // What does not fit is out of every bound, too.
-    plain.then(|| digits.parse::<i64>().ok()?.checked_mul(unit)).flatten()
+    plain
+        .then(|| digits.parse::<i64>().ok()?.checked_mul(unit))
+        .flatten()
 }
 
 /// A duration the way it is written in a spec.
@@ -80,20 +88,58 @@ mod tests {
 
     #[test]
     fn whole_numbers_of_a_unit() {
-        for (text, seconds) in
-            [("0s", 0), ("1s", 1), ("90s", 90), ("5m", 300), ("2h", 7_200), ("24h", 86_400), ("1440m", 86_400), ("86400s", 86_400)]
-        {
-            assert_eq!(parse_duration(text, "d", DurationBounds::OR_ZERO), Ok(SignedDuration::from_secs(seconds)), "{text}");
+        for (text, seconds) in [
+            ("0s", 0),
+            ("1s", 1),
+            ("90s", 90),
+            ("5m", 300),
+            ("2h", 7_200),
+            ("24h", 86_400),
+            ("1440m", 86_400),
+            ("86400s", 86_400),
+        ] {
+            assert_eq!(
+                parse_duration(text, "d", DurationBounds::OR_ZERO),
+                Ok(SignedDuration::from_secs(seconds)),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn anything_else_is_refused() {
         for text in [
-            "", "s", "5", "m5", "0", "0m", "0h", "00s", "05m", "-5m", "+5m", "1.5h", "1h30m", "5 m", " 5m", "5m ", "5d", "5S", "25h",
-            "1441m", "86401s", "9223372036854775807h", "99999999999999999999s", "٥m", "5µ", "P1D",
+            "",
+            "s",
+            "5",
+            "m5",
+            "0",
+            "0m",
+            "0h",
+            "00s",
+            "05m",
+            "-5m",
+            "+5m",
+            "1.5h",
+            "1h30m",
+            "5 m",
+            " 5m",
+            "5m ",
+            "5d",
+            "5S",
+            "25h",
+            "1441m",
+            "86401s",
+            "9223372036854775807h",
+            "99999999999999999999s",
+            "٥m",
+            "5µ",
+            "P1D",
         ] {
-            assert!(parse_duration(text, "d", DurationBounds::OR_ZERO).is_err(), "{text}");
+            assert!(
+                parse_duration(text, "d", DurationBounds::OR_ZERO).is_err(),
+                "{text}"
+            );
         }
     }
 
@@ -110,6 +156,11 @@ mod tests {
         let zero = parse_duration("0s", "d", DurationBounds::POSITIVE).unwrap_err();
         assert!(zero.message.contains("from 1s to 24h"), "{zero}");
         let minutes = DurationBounds::POSITIVE.at_most(SignedDuration::from_mins(90));
-        assert!(parse_duration("2h", "d", minutes).unwrap_err().message.contains("to 90m"));
+        assert!(
+            parse_duration("2h", "d", minutes)
+                .unwrap_err()
+                .message
+                .contains("to 90m")
+        );
     }
 }

@@ -22,7 +22,11 @@ impl HourMask {
 
     /// The hours of which something is true.
     pub(in crate::schedule) fn which(is_true: impl Fn(i64) -> bool) -> Self {
-        Self((0..24).filter(|&hour| is_true(hour)).fold(0, |hours, hour| hours | 1 << hour))
+        Self(
+            (0..24)
+                .filter(|&hour| is_true(hour))
+                .fold(0, |hours, hour| hours | 1 << hour),
+        )
     }
 
     pub(in crate::schedule) const fn contains(self, hour: i64) -> bool {
@@ -74,7 +78,10 @@ pub(in crate::schedule) struct Hours {
 }
 
 impl Hours {
-    pub(in crate::schedule) const ALL_DAY: Self = Self { same_day: HourMask::ALL, next_day: HourMask::NONE };
+    pub(in crate::schedule) const ALL_DAY: Self = Self {
+        same_day: HourMask::ALL,
+        next_day: HourMask::NONE,
+    };
 
     /// Reads `9`, `9-17`, `22-6` or a comma combination of such.
     pub(in crate::schedule) fn parse(entry: &str, path: &str) -> Result<Self, FieldError> {
@@ -83,9 +90,15 @@ impl Hours {
 
     fn range(first: u8, last: u8) -> Self {
         if first <= last {
-            Self { same_day: HourMask::range(first, last), next_day: HourMask::NONE }
+            Self {
+                same_day: HourMask::range(first, last),
+                next_day: HourMask::NONE,
+            }
         } else {
-            Self { same_day: HourMask::range(first, 23), next_day: HourMask::range(0, last) }
+            Self {
+                same_day: HourMask::range(first, 23),
+                next_day: HourMask::range(0, last),
+            }
         }
     }
 }
@@ -94,7 +107,10 @@ impl BitOr for Hours {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Self { same_day: self.same_day | other.same_day, next_day: self.next_day | other.next_day }
+        Self {
+            same_day: self.same_day | other.same_day,
+            next_day: self.next_day | other.next_day,
+        }
     }
 }
 
@@ -113,7 +129,9 @@ mod tests {
         let hours = Hours::parse(entry, "hours").unwrap();
         let in_hours = |mask: HourMask, day: i64| {
             let windows = mask.windows().into_iter();
-            windows.map(move |window| (day * 24 + window.from / 60, day * 24 + window.to / 60 - 1)).collect::<Vec<_>>()
+            windows
+                .map(move |window| (day * 24 + window.from / 60, day * 24 + window.to / 60 - 1))
+                .collect::<Vec<_>>()
         };
         let found = [in_hours(hours.same_day, 0), in_hours(hours.next_day, 1)].concat();
         assert_eq!(found, expected, "{entry}");
@@ -131,15 +149,44 @@ mod tests {
         check("12-11", &[(12, 23), (24, 35)]);
         check("9,10,11", &[(9, 11)]);
         check("8-11,13-17,23", &[(8, 11), (13, 17), (23, 23)]);
-        check("0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23", &[(0, 23)]);
+        check(
+            "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
+            &[(0, 23)],
+        );
     }
 
     #[test]
     fn anything_else_is_refused() {
         let too_long = "10,".repeat(21) + "10";
         for entry in [
-            "", ",", "9,", ",9", "9,,10", "24", "9-24", "24-9", "-1", "9-", "-9", "9--17", "9-12-17", "09", "09-17", "00", "9 - 17",
-            "9, 10", " 9", "+9", "9.5", "9:00-17:00", "9am", "*", "9/2", "100", "٩", &too_long,
+            "",
+            ",",
+            "9,",
+            ",9",
+            "9,,10",
+            "24",
+            "9-24",
+            "24-9",
+            "-1",
+            "9-",
+            "-9",
+            "9--17",
+            "9-12-17",
+            "09",
+            "09-17",
+            "00",
+            "9 - 17",
+            "9, 10",
+            " 9",
+            "+9",
+            "9.5",
+            "9:00-17:00",
+            "9am",
+            "*",
+            "9/2",
+            "100",
+            "٩",
+            &too_long,
         ] {
             assert!(Hours::parse(entry, "hours").is_err(), "{entry}");
         }
@@ -150,6 +197,14 @@ mod tests {
         let mask = HourMask::range(3, 5);
         assert_eq!(mask | !mask, HourMask::ALL);
         assert_eq!(HourMask::ALL.without(mask), !mask);
-        assert_eq!((mask.contains(2), mask.contains(3), mask.contains(5), mask.contains(6)), (false, true, true, false));
+        assert_eq!(
+            (
+                mask.contains(2),
+                mask.contains(3),
+                mask.contains(5),
+                mask.contains(6)
+            ),
+            (false, true, true, false)
+        );
     }
 }

@@ -20,7 +20,9 @@ fn minute_of_week(text: &str) -> Option<i64> {
 
 /// Exactly two digits, below a bound.
 fn padded(text: &str, bound: u8) -> Option<i64> {
-    two_digits(text).filter(|&number| text.len() == 2 && number < bound).map(i64::from)
+    two_digits(text)
+        .filter(|&number| text.len() == 2 && number < bound)
+        .map(i64::from)
 }
 
 #[cfg(test)]
@@ -43,8 +45,24 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         for text in [
-            "", "fri", "21:30", "fri 24:00", "fri 21:60", "fri 9:30", "fri 21:5", "fri  21:30", "friday 21:30", "Fri 21:30",
-            "fri,21:30", "fri 21.30", "fri 21:30:00", "fri +1:30", "fri 021:30", " fri 21:30", "fri 21:30 ", "fri-sat 21:30",
+            "",
+            "fri",
+            "21:30",
+            "fri 24:00",
+            "fri 21:60",
+            "fri 9:30",
+            "fri 21:5",
+            "fri  21:30",
+            "friday 21:30",
+            "Fri 21:30",
+            "fri,21:30",
+            "fri 21.30",
+            "fri 21:30:00",
+            "fri +1:30",
+            "fri 021:30",
+            " fri 21:30",
+            "fri 21:30 ",
+            "fri-sat 21:30",
         ] {
             assert!(parse_minute_of_week(text, "from").is_err(), "{text}");
         }

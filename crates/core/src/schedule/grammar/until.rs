@@ -17,8 +17,12 @@ pub struct Override {
 impl Override {
     /// Reads an override that stands at `path`.
     pub fn parse(spec: &OverrideSpec, path: &str) -> Result<Self, FieldError> {
-        let until = instant(&spec.until).ok_or_else(|| refused(&format!("{path}.until"), &spec.until, &rules::UNTIL))?;
-        Ok(Self { state: spec.state, until })
+        let until = instant(&spec.until)
+            .ok_or_else(|| refused(&format!("{path}.until"), &spec.until, &rules::UNTIL))?;
+        Ok(Self {
+            state: spec.state,
+            until,
+        })
     }
 }
 
@@ -42,10 +46,13 @@ fn after_fraction(text: &str) -> Option<&str> {
 /// Whether a text has digits where the shape has a `d`, and is like the shape elsewhere.
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
-        && text.bytes().zip(shape.bytes()).all(|(found, expected)| match expected {
-            b'd' => found.is_ascii_digit(),
-            other => found == other,
-        })
+        && text
+            .bytes()
+            .zip(shape.bytes())
+            .all(|(found, expected)| match expected {
+                b'd' => found.is_ascii_digit(),
+                other => found == other,
+            })
 }
 
 #[cfg(test)]
@@ -53,7 +60,11 @@ mod tests {
     use super::*;
 
     fn parse(until: &str) -> Result<Override, FieldError> {
-        let spec = OverrideSpec { state: OverrideState::Up, until: until.to_owned(), reason: None };
+        let spec = OverrideSpec {
+            state: OverrideState::Up,
+            until: until.to_owned(),
+            reason: None,
+        };
         Override::parse(&spec, "spec.override")
     }
 
@@ -64,10 +75,16 @@ mod tests {
             ("2026-12-24T18:00:00+01:00", "2026-12-24T17:00:00Z"),
             ("2026-12-24T18:00:00-05:30", "2026-12-24T23:30:00Z"),
             ("2026-12-24T18:00:00.5Z", "2026-12-24T18:00:00.5Z"),
-            ("2026-12-24T18:00:00.123456789+00:00", "2026-12-24T18:00:00.123456789Z"),
+            (
+                "2026-12-24T18:00:00.123456789+00:00",
+                "2026-12-24T18:00:00.123456789Z",
+            ),
             ("2026-12-31T23:59:59Z", "2026-12-31T23:59:59Z"),
         ] {
-            let expected = Override { state: OverrideState::Up, until: utc.parse().unwrap() };
+            let expected = Override {
+                state: OverrideState::Up,
+                until: utc.parse().unwrap(),
+            };
             assert_eq!(parse(text), Ok(expected), "{text}");
         }
     }
@@ -75,15 +92,38 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         for text in [
-            "", "2026-12-24", "18:00", "2026-12-24T18:00:00", "2026-12-24T18:00Z", "2026-12-24 18:00:00Z", "2026-12-24t18:00:00z",
-            "2026-12-24T18:00:00+01", "2026-12-24T18:00:00+0100", "2026-12-24T18:00:00 Z", "2026-12-24T18:00:00.Z",
-            "2026-12-24T18:00:00.1234567890Z", "2026-12-24T18:00:00Z[UTC]", "2026-12-24T18:00:00+01:00[Europe/Berlin]",
-            "2026-02-30T00:00:00Z", "2026-12-24T24:00:00Z", "2026-12-31T23:59:60Z", "2026-12-24T18:60:00Z", "12026-12-24T18:00:00Z",
-            "+002026-12-24T18:00:00Z", "2026-12-24T18:00:00+99:00", "tomorrow", "2026-12-24T18:00:0é",
+            "",
+            "2026-12-24",
+            "18:00",
+            "2026-12-24T18:00:00",
+            "2026-12-24T18:00Z",
+            "2026-12-24 18:00:00Z",
+            "2026-12-24t18:00:00z",
+            "2026-12-24T18:00:00+01",
+            "2026-12-24T18:00:00+0100",
+            "2026-12-24T18:00:00 Z",
+            "2026-12-24T18:00:00.Z",
+            "2026-12-24T18:00:00.1234567890Z",
+            "2026-12-24T18:00:00Z[UTC]",
+            "2026-12-24T18:00:00+01:00[Europe/Berlin]",
+            "2026-02-30T00:00:00Z",
+            "2026-12-24T24:00:00Z",
+            "2026-12-31T23:59:60Z",
+            "2026-12-24T18:60:00Z",
+            "12026-12-24T18:00:00Z",
+            "+002026-12-24T18:00:00Z",
+            "2026-12-24T18:00:00+99:00",
+            "tomorrow",
+            "2026-12-24T18:00:0é",
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.field, "spec.override.until", "{text}");
-            assert!(error.message.contains("must be a time in RFC 3339 with its offset"), "{error}");
+            assert!(
+                error
+                    .message
+                    .contains("must be a time in RFC 3339 with its offset"),
+                "{error}"
+            );
         }
     }
 }

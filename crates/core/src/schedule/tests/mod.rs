@@ -3,11 +3,11 @@
 mod dst;
 mod ends_of_time;
 mod plan;
-
+mod refusals;
 mod rules;
 mod written;
 
-use super::{Plan, Schedule};
+use super::{Causes, Plan, Schedule};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -21,23 +21,32 @@ fn at(text: &str) -> Timestamp {
 /// The first instant of a local day.
 fn midnight(date: &str, zone: &TimeZone) -> Timestamp {
     let date: Date = date.parse().unwrap();
-    zone.to_ambiguous_timestamp(date.to_datetime(jiff::civil::Time::midnight())).compatible().unwrap()
+    zone.to_ambiguous_timestamp(date.to_datetime(jiff::civil::Time::midnight()))
+        .compatible()
+        .unwrap()
 }
 
 /// A half-open stretch the way the tables write it: local times with their offsets, and the causes.
-fn shown(start: Timestamp, end: Timestamp, causes: impl ToString, zone: &TimeZone) -> String {
+fn shown(start: Timestamp, end: Timestamp, causes: Causes, zone: &TimeZone) -> String {
     let local = |t: Timestamp| t.to_zoned(zone.clone()).strftime("%a %F %H:%M%:z").to_string();
-    format!("{} .. {} {}", local(start), local(end), causes.to_string())
+    format!("{} .. {} {}", local(start), local(end), causes)
 }
 
 fn shown_spans(schedule: &Schedule, from: Timestamp, to: Timestamp) -> Vec<String> {
     let zone = schedule.timezone();
-    schedule.spans(from, to).iter().map(|span| shown(span.start, span.end, span.causes, zone)).collect()
+    schedule
+        .spans(from, to)
+        .iter()
+        .map(|span| shown(span.start, span.end, span.causes, zone))
+        .collect()
 }
 
 fn shown_periods(plan: &Plan, from: Timestamp, to: Timestamp) -> Vec<String> {
     let zone = plan.schedule().timezone();
-    plan.periods(from, to).iter().map(|period| shown(period.start, period.end, period.causes, zone)).collect()
+    plan.periods(from, to)
+        .iter()
+        .map(|period| shown(period.start, period.end, period.causes, zone))
+        .collect()
 }
 
 /// The open spans of a schedule between two local days, the second not included.

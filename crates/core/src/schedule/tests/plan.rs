@@ -13,8 +13,16 @@ fn office(lead_minutes: i64) -> Plan {
 }
 
 fn with_override(plan: &Plan, enabled: bool, lead_minutes: i64, state: OverrideState, until: &str) -> Plan {
-    let overriding = Some(Override { state, until: at(until) });
-    Plan::new(plan.schedule().clone(), SignedDuration::from_mins(lead_minutes), enabled, overriding)
+    let overriding = Some(Override {
+        state,
+        until: at(until),
+    });
+    Plan::new(
+        plan.schedule().clone(),
+        SignedDuration::from_mins(lead_minutes),
+        enabled,
+        overriding,
+    )
 }
 
 /// Everything that a plan says about an instant: standing, next activation, cleanup and boundary, start.
@@ -35,25 +43,45 @@ fn the_schedule_alone() {
         &office(0),
         "2026-11-16T08:00:00Z",
         Standing::OutsideWindow,
-        ["2026-11-16T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "-"],
+        [
+            "2026-11-16T09:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T09:00:00Z",
+            "-",
+        ],
     );
     check(
         &office(0),
         "2026-11-16T09:00:00Z",
         Standing::InWindow,
-        ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z"],
+        [
+            "2026-11-17T09:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T09:00:00Z",
+        ],
     );
     check(
         &office(0),
         "2026-11-20T17:59:59.999999999Z",
         Standing::InWindow,
-        ["2026-11-23T09:00:00Z", "2026-11-20T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-20T09:00:00Z"],
+        [
+            "2026-11-23T09:00:00Z",
+            "2026-11-20T18:00:00Z",
+            "2026-11-20T18:00:00Z",
+            "2026-11-20T09:00:00Z",
+        ],
     );
     check(
         &office(0),
         "2026-11-20T18:00:00Z",
         Standing::OutsideWindow,
-        ["2026-11-23T09:00:00Z", "2026-11-23T18:00:00Z", "2026-11-23T09:00:00Z", "-"],
+        [
+            "2026-11-23T09:00:00Z",
+            "2026-11-23T18:00:00Z",
+            "2026-11-23T09:00:00Z",
+            "-",
+        ],
     );
 }
 
@@ -63,19 +91,34 @@ fn lead_time_comes_before_the_window() {
         &office(30),
         "2026-11-16T08:29:59Z",
         Standing::OutsideWindow,
-        ["2026-11-16T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T08:30:00Z", "-"],
+        [
+            "2026-11-16T08:30:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T08:30:00Z",
+            "-",
+        ],
     );
     check(
         &office(30),
         "2026-11-16T08:30:00Z",
         Standing::LeadTime,
-        ["2026-11-17T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "2026-11-16T08:30:00Z"],
+        [
+            "2026-11-17T08:30:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T09:00:00Z",
+            "2026-11-16T08:30:00Z",
+        ],
     );
     check(
         &office(30),
         "2026-11-16T12:00:00Z",
         Standing::InWindow,
-        ["2026-11-17T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T08:30:00Z"],
+        [
+            "2026-11-17T08:30:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T08:30:00Z",
+        ],
     );
 }
 
@@ -86,19 +129,34 @@ fn lead_time_that_reaches_the_window_before_keeps_the_machine() {
         &office(15 * 60),
         "2026-11-17T12:00:00Z",
         Standing::InWindow,
-        ["2026-11-22T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-17T18:00:00Z", "2026-11-15T18:00:00Z"],
+        [
+            "2026-11-22T18:00:00Z",
+            "2026-11-20T18:00:00Z",
+            "2026-11-17T18:00:00Z",
+            "2026-11-15T18:00:00Z",
+        ],
     );
     check(
         &office(15 * 60),
         "2026-11-17T18:00:00Z",
         Standing::LeadTime,
-        ["2026-11-22T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-18T09:00:00Z", "2026-11-15T18:00:00Z"],
+        [
+            "2026-11-22T18:00:00Z",
+            "2026-11-20T18:00:00Z",
+            "2026-11-18T09:00:00Z",
+            "2026-11-15T18:00:00Z",
+        ],
     );
     check(
         &office(15 * 60 - 1),
         "2026-11-17T18:00:00Z",
         Standing::OutsideWindow,
-        ["2026-11-17T18:01:00Z", "2026-11-18T18:00:00Z", "2026-11-17T18:01:00Z", "-"],
+        [
+            "2026-11-17T18:01:00Z",
+            "2026-11-18T18:00:00Z",
+            "2026-11-17T18:01:00Z",
+            "-",
+        ],
     );
 }
 
@@ -109,33 +167,58 @@ fn an_override_wins_until_it_expires() {
         &up,
         "2026-11-16T20:00:00Z",
         Standing::OverrideUp,
-        ["2026-11-17T09:00:00Z", "2026-11-16T22:00:00Z", "2026-11-16T22:00:00Z", "-"],
+        [
+            "2026-11-17T09:00:00Z",
+            "2026-11-16T22:00:00Z",
+            "2026-11-16T22:00:00Z",
+            "-",
+        ],
     );
     // The schedule changes meanwhile, which shows in `inSchedule` only.
     check(
         &up,
         "2026-11-16T17:00:00Z",
         Standing::OverrideUp,
-        ["2026-11-17T09:00:00Z", "2026-11-16T22:00:00Z", "2026-11-16T18:00:00Z", "-"],
+        [
+            "2026-11-17T09:00:00Z",
+            "2026-11-16T22:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "-",
+        ],
     );
     check(
         &up,
         "2026-11-16T22:00:00Z",
         Standing::OutsideWindow,
-        ["2026-11-17T09:00:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "-"],
+        [
+            "2026-11-17T09:00:00Z",
+            "2026-11-17T18:00:00Z",
+            "2026-11-17T09:00:00Z",
+            "-",
+        ],
     );
     let down = with_override(&office(0), true, 0, OverrideState::Down, "2026-11-16T12:00:00Z");
     check(
         &down,
         "2026-11-16T10:00:00Z",
         Standing::OverrideDown,
-        ["2026-11-16T12:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T12:00:00Z", "-"],
+        [
+            "2026-11-16T12:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T12:00:00Z",
+            "-",
+        ],
     );
     check(
         &down,
         "2026-11-16T13:00:00Z",
         Standing::InWindow,
-        ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T12:00:00Z"],
+        [
+            "2026-11-17T09:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T12:00:00Z",
+        ],
     );
 }
 
@@ -146,35 +229,60 @@ fn an_override_that_ends_where_the_schedule_wants_the_same_is_no_boundary_of_wan
         &up,
         "2026-11-16T08:00:00Z",
         Standing::OverrideUp,
-        ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "-"],
+        [
+            "2026-11-17T09:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T09:00:00Z",
+            "-",
+        ],
     );
     // The machine was there before the override ended, nobody knows since when.
     check(
         &up,
         "2026-11-16T13:00:00Z",
         Standing::InWindow,
-        ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "-"],
+        [
+            "2026-11-17T09:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "2026-11-16T18:00:00Z",
+            "-",
+        ],
     );
     let until_lead = with_override(&office(0), true, 30, OverrideState::Up, "2026-11-17T08:30:00Z");
     check(
         &until_lead,
         "2026-11-17T08:45:00Z",
         Standing::LeadTime,
-        ["2026-11-18T08:30:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "-"],
+        [
+            "2026-11-18T08:30:00Z",
+            "2026-11-17T18:00:00Z",
+            "2026-11-17T09:00:00Z",
+            "-",
+        ],
     );
     let down_in_time = with_override(&office(0), true, 30, OverrideState::Down, "2026-11-17T08:30:00Z");
     check(
         &down_in_time,
         "2026-11-17T08:45:00Z",
         Standing::LeadTime,
-        ["2026-11-18T08:30:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "2026-11-17T08:30:00Z"],
+        [
+            "2026-11-18T08:30:00Z",
+            "2026-11-17T18:00:00Z",
+            "2026-11-17T09:00:00Z",
+            "2026-11-17T08:30:00Z",
+        ],
     );
     let down = with_override(&office(0), true, 0, OverrideState::Down, "2026-11-16T20:00:00Z");
     check(
         &down,
         "2026-11-16T19:00:00Z",
         Standing::OverrideDown,
-        ["2026-11-17T09:00:00Z", "2026-11-17T18:00:00Z", "2026-11-16T20:00:00Z", "-"],
+        [
+            "2026-11-17T09:00:00Z",
+            "2026-11-17T18:00:00Z",
+            "2026-11-16T20:00:00Z",
+            "-",
+        ],
     );
 }
 
@@ -185,7 +293,12 @@ fn an_override_of_long_ago_is_forgotten() {
             &with_override(&office(0), true, 0, state, "2026-11-16T08:59:59Z"),
             "2026-11-16T13:00:00Z",
             Standing::InWindow,
-            ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z"],
+            [
+                "2026-11-17T09:00:00Z",
+                "2026-11-16T18:00:00Z",
+                "2026-11-16T18:00:00Z",
+                "2026-11-16T09:00:00Z",
+            ],
         );
     }
 }
@@ -193,7 +306,12 @@ fn an_override_of_long_ago_is_forgotten() {
 #[test]
 fn a_disabled_schedule_wants_nothing_but_still_opens_and_closes() {
     let disabled = Plan::new(office(0).schedule().clone(), SignedDuration::ZERO, false, None);
-    check(&disabled, "2026-11-16T10:00:00Z", Standing::Disabled, ["-", "-", "2026-11-16T18:00:00Z", "-"]);
+    check(
+        &disabled,
+        "2026-11-16T10:00:00Z",
+        Standing::Disabled,
+        ["-", "-", "2026-11-16T18:00:00Z", "-"],
+    );
     let up = with_override(&office(0), false, 0, OverrideState::Up, "2026-11-16T12:00:00Z");
     check(
         &up,
@@ -202,7 +320,12 @@ fn a_disabled_schedule_wants_nothing_but_still_opens_and_closes() {
         ["-", "2026-11-16T12:00:00Z", "2026-11-16T12:00:00Z", "-"],
     );
     let down = with_override(&office(0), false, 0, OverrideState::Down, "2026-11-16T12:00:00Z");
-    check(&down, "2026-11-16T10:00:00Z", Standing::OverrideDown, ["-", "-", "2026-11-16T12:00:00Z", "-"]);
+    check(
+        &down,
+        "2026-11-16T10:00:00Z",
+        Standing::OverrideDown,
+        ["-", "-", "2026-11-16T12:00:00Z", "-"],
+    );
 }
 
 #[track_caller]
@@ -272,15 +395,27 @@ fn lead_time_may_bridge_every_night() {
     let by_day = |zone: &str| in_zone(zone).hours("0-22");
     let an_hour = SignedDuration::from_hours(1);
     check_cleanup(&Plan::new(by_day("UTC").schedule(), an_hour, true, None), None);
-    check_cleanup(&Plan::new(by_day("Europe/Berlin").schedule(), an_hour, true, None), None);
+    check_cleanup(
+        &Plan::new(by_day("Europe/Berlin").schedule(), an_hour, true, None),
+        None,
+    );
     // Years later a day is closed.
     let until_2040 = by_day("Europe/Berlin").closed("2040-05-05").schedule();
-    check_cleanup(&Plan::new(until_2040, an_hour, true, None), Some(at("2040-05-04T21:00:00Z")));
+    check_cleanup(
+        &Plan::new(until_2040, an_hour, true, None),
+        Some(at("2040-05-04T21:00:00Z")),
+    );
     // Beirut repeats the hour before midnight once a year: then the night is too long.
     let beirut = Plan::new(by_day("Asia/Beirut").schedule(), an_hour, true, None);
     check_cleanup(&beirut, Some(at("2027-10-30T20:00:00Z")));
-    assert_eq!(beirut.next_activation(at("2026-11-16T12:00:00Z")), Some(at("2027-10-30T21:00:00Z")));
-    assert_eq!(beirut.wanted_since(at("2026-11-16T12:00:00Z")), Some(at("2026-10-24T21:00:00Z")));
+    assert_eq!(
+        beirut.next_activation(at("2026-11-16T12:00:00Z")),
+        Some(at("2027-10-30T21:00:00Z"))
+    );
+    assert_eq!(
+        beirut.wanted_since(at("2026-11-16T12:00:00Z")),
+        Some(at("2026-10-24T21:00:00Z"))
+    );
     // Nobody looks back for ever.
     let berlin = Plan::new(by_day("Europe/Berlin").schedule(), an_hour, true, None);
     assert_eq!(berlin.wanted_since(at("2026-11-16T12:00:00Z")), None);

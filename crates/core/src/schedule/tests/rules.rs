@@ -6,7 +6,11 @@ use super::written::in_zone;
 #[test]
 fn days_by_hours() {
     check(
-        &in_zone("UTC").days("mon-tue").days("fri").hours("9-11").hours("14"),
+        &in_zone("UTC")
+            .days("mon-tue")
+            .days("fri")
+            .hours("9-11")
+            .hours("14"),
         "2026-11-16",
         "2026-11-23",
         &[
@@ -64,8 +68,10 @@ fn hours_over_midnight_belong_to_the_day_on_which_they_begin() {
         &in_zone("UTC").days("sun").hours("12-11"),
         "2026-11-15",
         "2026-11-23",
-        &["Sun 2026-11-15 12:00+00:00 .. Mon 2026-11-16 12:00+00:00 schedule",
-          "Sun 2026-11-22 12:00+00:00 .. Mon 2026-11-23 00:00+00:00 schedule"],
+        &[
+            "Sun 2026-11-15 12:00+00:00 .. Mon 2026-11-16 12:00+00:00 schedule",
+            "Sun 2026-11-22 12:00+00:00 .. Mon 2026-11-23 00:00+00:00 schedule",
+        ],
     );
 }
 
@@ -92,7 +98,9 @@ fn days_that_touch_are_one_span() {
 #[test]
 fn windows_go_to_the_minute_and_over_midnight_and_the_week() {
     check(
-        &in_zone("UTC").window("fri 21:30", "mon 06:00").window("wed 12:15", "wed 12:16"),
+        &in_zone("UTC")
+            .window("fri 21:30", "mon 06:00")
+            .window("wed 12:15", "wed 12:16"),
         "2026-11-16",
         "2026-11-24",
         &[
@@ -106,7 +114,11 @@ fn windows_go_to_the_minute_and_over_midnight_and_the_week() {
 #[test]
 fn windows_are_united_with_days_and_hours_and_say_what_they_are() {
     check(
-        &in_zone("UTC").days("mon").hours("9-11").window("mon 11:30", "mon 13:00").window("mon 13:00", "mon 13:30"),
+        &in_zone("UTC")
+            .days("mon")
+            .hours("9-11")
+            .window("mon 11:30", "mon 13:00")
+            .window("mon 13:00", "mon 13:30"),
         "2026-11-16",
         "2026-11-23",
         &[
@@ -139,7 +151,11 @@ fn a_closed_day_is_taken_out_from_midnight_to_midnight() {
 #[test]
 fn an_open_day_is_added() {
     check(
-        &in_zone("UTC").days("mon").hours("9").open("2026-11-18").open_hours("2026-11-20..2026-11-21", "8-9"),
+        &in_zone("UTC")
+            .days("mon")
+            .hours("9")
+            .open("2026-11-18")
+            .open_hours("2026-11-20..2026-11-21", "8-9"),
         "2026-11-16",
         "2026-11-23",
         &[
@@ -154,7 +170,9 @@ fn an_open_day_is_added() {
 #[test]
 fn hours_of_an_exception_over_midnight_belong_to_the_day_on_which_they_begin() {
     check(
-        &in_zone("UTC").days("mon-sun").closed_hours("2026-11-17..2026-11-18", "22-6"),
+        &in_zone("UTC")
+            .days("mon-sun")
+            .closed_hours("2026-11-17..2026-11-18", "22-6"),
         "2026-11-16",
         "2026-11-20",
         &[
@@ -164,13 +182,19 @@ fn hours_of_an_exception_over_midnight_belong_to_the_day_on_which_they_begin() {
         ],
     );
     check(
-        &in_zone("UTC").days("tue").hours("3").open_hours("2026-11-20", "22-6"),
+        &in_zone("UTC")
+            .days("tue")
+            .hours("3")
+            .open_hours("2026-11-20", "22-6"),
         "2026-11-18",
         "2026-11-24",
         &["Fri 2026-11-20 22:00+00:00 .. Sat 2026-11-21 07:00+00:00 exception"],
     );
     check(
-        &in_zone("UTC").days("tue").hours("3").open_hours("2026-11-20..2026-11-21", "12-11"),
+        &in_zone("UTC")
+            .days("tue")
+            .hours("3")
+            .open_hours("2026-11-20..2026-11-21", "12-11"),
         "2026-11-18",
         "2026-11-24",
         &["Fri 2026-11-20 12:00+00:00 .. Sun 2026-11-22 12:00+00:00 exception"],
@@ -181,19 +205,26 @@ fn hours_of_an_exception_over_midnight_belong_to_the_day_on_which_they_begin() {
 fn a_later_exception_wins_over_an_earlier() {
     let office = || in_zone("UTC").days("mon-fri").hours("8-17");
     check(
-        &office().closed("2026-11-16..2026-11-20").open_hours("2026-11-18", "10-11"),
+        &office()
+            .closed("2026-11-16..2026-11-20")
+            .open_hours("2026-11-18", "10-11"),
         "2026-11-16",
         "2026-11-23",
         &["Wed 2026-11-18 10:00+00:00 .. Wed 2026-11-18 12:00+00:00 exception"],
     );
     check(
-        &office().open_hours("2026-11-18", "10-11").closed("2026-11-16..2026-11-20"),
+        &office()
+            .open_hours("2026-11-18", "10-11")
+            .closed("2026-11-16..2026-11-20"),
         "2026-11-16",
         "2026-11-23",
         &[],
     );
     check(
-        &office().open("2026-11-18").closed_hours("2026-11-18", "12-23").open_hours("2026-11-18", "20"),
+        &office()
+            .open("2026-11-18")
+            .closed_hours("2026-11-18", "12-23")
+            .open_hours("2026-11-18", "20"),
         "2026-11-18",
         "2026-11-19",
         &[
