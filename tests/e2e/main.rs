@@ -1,1 +1,13 @@
-fn main() {}
+//! What 5-Spot leans on, asked of a real control plane: each fact that the design takes for granted is a test here, so
+//! that a version that changes one is noticed. Run by `cargo xtask e2e`.
+
+mod cluster_api;
+mod harness;
+mod kubernetes;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let tests = [cluster_api::tests(), kubernetes::tests(), harness::tests()];
+    five_spot_testenv::harness::run(tests.into_iter().flatten().collect())
+}

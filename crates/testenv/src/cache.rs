@@ -310,10 +310,10 @@ mod tests {
         let damage: [(&str, Damage); 4] = [
             ("truncated", |path| fs::write(path, "prog").expect("write")),
             ("receipt lost", |path| {
-                fs::remove_file(receipt_of(path)).expect("remove")
+                fs::remove_file(receipt_of(path)).expect("remove");
             }),
             ("receipt cut short", |path| {
-                fs::write(receipt_of(path), "").expect("write")
+                fs::write(receipt_of(path), "").expect("write");
             }),
             ("binary lost", |path| fs::remove_file(path).expect("remove")),
         ];

@@ -13,7 +13,7 @@ use crate::pki::Identity;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Where ScheduledMachines, Machines and provider objects live.
+    /// Where `ScheduledMachines`, Machines and provider objects live.
     Management,
     /// Where Nodes and Pods live.
     Workload,

@@ -11,7 +11,7 @@ use crate::pki::Identity;
 pub enum Credentials {
     /// A client certificate.
     Certificate(Identity),
-    /// A bearer token, such as a ServiceAccount's.
+    /// A bearer token, such as a `ServiceAccount`'s.
     Token(String),
 }
 

@@ -93,7 +93,7 @@ impl Authority {
     }
 }
 
-/// The key pair that signs ServiceAccount tokens, in PEM. Not a certificate: the public key stands alone.
+/// The key pair that signs `ServiceAccount` tokens, in PEM. Not a certificate: the public key stands alone.
 pub struct SigningKey {
     /// What the API server and the controller-manager sign with.
     pub private: String,
@@ -101,7 +101,7 @@ pub struct SigningKey {
     pub public: String,
 }
 
-/// Makes the key pair that signs ServiceAccount tokens.
+/// Makes the key pair that signs `ServiceAccount` tokens.
 pub fn service_account_key() -> Result<SigningKey, PkiError> {
     KeyPair::generate()
         .map(|key| SigningKey {

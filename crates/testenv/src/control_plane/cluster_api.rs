@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::kubeconfig::base64;
 use crate::manifests::{self, Applier, ManifestError};
 
-/// Where its ServiceAccount lives; the manifests say `system` and leave the rest to kustomize.
+/// Where its `ServiceAccount` lives; the manifests say `system` and leave the rest to kustomize.
 const NAMESPACE: &str = "capi-system";
 /// Generous: sixteen CRDs of up to 350 KB on a busy machine.
-const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
+const ESTABLISHED_WITHIN: Duration = Duration::from_mins(1);
 /// Longer than anyone leaves a control plane up.
 const TOKEN_SECONDS: i64 = 30 * 24 * 3600;
 
@@ -58,7 +58,7 @@ pub(crate) async fn install_crds(
     manifests::apply_crds(client, &crds, ESTABLISHED_WITHIN).await
 }
 
-/// Applies its namespace, ServiceAccount and roles, and returns a token of the ServiceAccount.
+/// Applies its namespace, `ServiceAccount` and roles, and returns a token of the `ServiceAccount`.
 pub(crate) async fn install_identity(client: &Client, assets: &Path) -> Result<String, ManifestError> {
     let mut documents = vec![json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE },
@@ -107,7 +107,7 @@ pub(crate) async fn install_webhooks(
         .await
 }
 
-/// A token of a ServiceAccount, by the API that `kubectl create token` uses.
+/// A token of a `ServiceAccount`, by the API that `kubectl create token` uses.
 pub(crate) async fn request_token(
     client: &Client,
     namespace: &str,

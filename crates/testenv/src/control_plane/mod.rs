@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
+pub(crate) use cluster_api::request_token;
 pub use component::Component;
 use component::{Files, Plan, Ports};
 pub use detached::{ComponentStatus, ControlPlaneRecord, Report, find, keep_up, shut_down};
@@ -27,7 +28,7 @@ use crate::process::{self, Process, ProcessSpec};
 use crate::run_directory::{RunDirectory, RunDirectoryError};
 
 /// Cold file caches and a machine shared with a build make a start of seconds take half a minute.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_WITHIN: Duration = Duration::from_mins(2);
 /// What a failed start shows of a component's log.
 const LOG_LINES_OF_A_FAILED_START: usize = 25;
 
@@ -79,7 +80,7 @@ pub struct ControlPlane {
     kubectl: PathBuf,
     started_in: Duration,
     // Dropped last, and in this order: the janitor makes sure that all is gone, then the lock is released.
-    janitor: Option<Janitor>,
+    janitor: Mutex<Option<Janitor>>,
     _directory: RunDirectory,
 }
 
@@ -134,7 +135,7 @@ impl ControlPlane {
             files: files.clone(),
             kubectl: files.bin().join("kubectl"),
             started_in: Duration::ZERO,
-            janitor: Some(janitor),
+            janitor: Mutex::new(Some(janitor)),
             _directory: directory,
         };
         let plan = |component| component::plan(component, binaries, &files, &ports);
@@ -314,9 +315,9 @@ impl ControlPlane {
     }
 
     /// Ends every process and removes every file; says so if it could not.
-    pub async fn stop(mut self) -> Result<(), ControlPlaneError> {
+    pub async fn stop(&self) -> Result<(), ControlPlaneError> {
         self.kill_all().await;
-        let Some(janitor) = self.janitor.take() else {
+        let Some(janitor) = self.janitor.lock().await.take() else {
             return Ok(());
         };
         janitor.finish().map_err(|source| ControlPlaneError::Io {

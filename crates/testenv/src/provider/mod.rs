@@ -1,7 +1,16 @@
-//! The provider's side of Cluster API, played by the harness: k0smotron is not to be had as a Go module, so its kinds are
-//! stand-ins with its field names.
+//! The provider's side of Cluster API, played by the harness: k0smotron is not to be had as a Go module, so its kinds
+//! are stand-ins with its field names, and this actor does what its controllers would: bootstrap data, a machine, a node
+//! that joins, and their end. It can be told to fail or to hang at each of these steps.
+
+mod actor;
+mod conduct;
+mod steps;
 
 use serde_json::Value;
+
+pub use actor::Provider;
+pub use conduct::{Behaviour, Conduct};
+pub use steps::{EXTERNALLY_MANAGED_ANNOTATION, MACHINE_FINALIZER, NODE_NAMESPACE_LABEL, node_name};
 
 use crate::manifests::{self, ManifestError};
 

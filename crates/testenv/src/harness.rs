@@ -1,0 +1,229 @@
+//! Runs the tests of one program in one world, several at a time, and prints the timeline of each that fails.
+//!
+//! The program has a `main` of its own that hands its tests to [`run`]. The world starts with the first test that needs
+//! it and ends with the program, whatever ends that.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::Runtime;
+use tokio::sync::{OnceCell, RwLock};
+
+use crate::control_plane::Component;
+use crate::world::{Scene, World, WorldError};
+use crate::{cache, guard};
+
+/// Set by a program that wants this one to die with it: its process id.
+pub const PARENT_VARIABLE: &str = "FIVE_SPOT_DIE_WITH_PARENT";
+/// Where a report for machines is written, if set.
+pub const REPORT_VARIABLE: &str = "FIVE_SPOT_E2E_REPORT";
+
+/// What a test returns; assertions may panic instead.
+pub type TestResult = anyhow::Result<()>;
+
+/// Most tests wait most of the time, so there may be many more than processors.
+const TESTS_AT_A_TIME: usize = 16;
+/// No test may hold up the suite for longer. Cluster API's own waits are 20 s and 30 s, and a few follow each other.
+const TEST_WITHIN: Duration = Duration::from_mins(4);
+
+/// One test: a name and what to do in a scene of its own.
+pub struct Test {
+    name: String,
+    alone: bool,
+    body: Box<dyn Fn(Arc<Scene>) -> BoxFuture<'static, TestResult> + Send + Sync>,
+}
+
+impl Test {
+    /// A test that runs beside others.
+    pub fn new<F, R>(name: &str, body: F) -> Self
+    where
+        F: Fn(Arc<Scene>) -> R + Send + Sync + 'static,
+        R: Future<Output = TestResult> + Send + 'static,
+    {
+        // Paths of functions begin with the crate and end with what matters.
+        let name = name.split_once("::").map_or(name, |(_, rest)| rest).to_owned();
+        Self {
+            name,
+            alone: false,
+            body: Box::new(move |scene| body(scene).boxed()),
+        }
+    }
+
+    /// The same test with nobody else in the world, for those that disturb it.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+}
+
+/// Lists test functions under their own names: `tests![one, two, #[alone] three]`.
+#[macro_export]
+macro_rules! tests {
+    ($($(#[$kind:ident])? $name:ident),* $(,)?) => {
+        vec![$($crate::harness::Test::new(concat!(module_path!(), "::", stringify!($name)), $name)$(.$kind())?),*]
+    };
+}
+
+/// The world as the tests of a program share it.
+#[derive(Default)]
+struct Stage {
+    world: OnceCell<Arc<World>>,
+    // Tests that disturb the world hold it alone.
+    company: RwLock<()>,
+}
+
+/// Runs the tests that the command line asks for. To be returned from `main`.
+pub fn run(tests: Vec<Test>) -> ExitCode {
+    guard::enter();
+    if let Some(parent) = std::env::var(PARENT_VARIABLE)
+        .ok()
+        .and_then(|pid| pid.parse().ok())
+        && let Err(error) = guard::die_with_parent(parent)
+    {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(TESTS_AT_A_TIME);
+    let runtime = match Runtime::new() {
+        Ok(runtime) => Arc::new(runtime),
+        Err(error) => {
+            eprintln!("failed to start the runtime: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let stage = Arc::new(Stage::default());
+    let begun = Instant::now();
+    // Those that want to be alone come last, so that the others need not wait for them.
+    let (alone, together): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(|test| test.alone);
+    let trials = together
+        .into_iter()
+        .chain(alone)
+        .map(|test| trial(test, &runtime, &stage))
+        .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let ended = runtime.block_on(end(&stage, begun, &conclusion));
+    match (conclusion.has_failed(), ended) {
+        (false, Ok(())) => ExitCode::SUCCESS,
+        (true, Ok(())) => ExitCode::FAILURE,
+        (_, Err(error)) => {
+            eprintln!("failed to end the world: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn trial(test: Test, runtime: &Arc<Runtime>, stage: &Arc<Stage>) -> Trial {
+    let (runtime, stage) = (Arc::clone(runtime), Arc::clone(stage));
+    Trial::test(test.name.clone(), move || {
+        runtime.block_on(perform(&test, &stage))
+    })
+}
+
+async fn perform(test: &Test, stage: &Stage) -> Result<(), Failed> {
+    let world = stage
+        .world
+        .get_or_try_init(World::start)
+        .await
+        .map_err(|error: WorldError| {
+            Failed::from(format!("there is no control plane to test on: {error}"))
+        })?;
+    let (_alone, _together);
+    if test.alone {
+        _alone = stage.company.write().await;
+    } else {
+        _together = stage.company.read().await;
+    }
+    let scene = Arc::new(world.scene(&test.name).await?);
+    let body = AssertUnwindSafe((test.body)(Arc::clone(&scene))).catch_unwind();
+    let cause = match tokio::time::timeout(TEST_WITHIN, body).await {
+        Ok(Ok(Ok(()))) => return Ok(()),
+        Ok(Ok(Err(error))) => format!("{error:#}"),
+        Ok(Err(panic)) => panic_message(panic.as_ref()),
+        Err(_) => format!("the test did not end within {TEST_WITHIN:?}"),
+    };
+    Err(Failed::from(format!(
+        "{cause}\n\n---- timeline of {}\n{}",
+        scene.namespace(),
+        scene.timeline()
+    )))
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("the test panicked").to_owned()
+}
+
+/// Ends the world, and says what it cost.
+async fn end(
+    stage: &Stage,
+    begun: Instant,
+    conclusion: &libtest_mimic::Conclusion,
+) -> Result<(), WorldError> {
+    let Some(world) = stage.world.get() else {
+        return Ok(());
+    };
+    let cost = Cost::of(world).await;
+    let report = serde_json::json!({
+        "passed": conclusion.num_passed,
+        "failed": conclusion.num_failed,
+        "seconds": begun.elapsed().as_secs_f64(),
+        "startSeconds": world.control_plane().started_in().as_secs_f64(),
+        "peakMemoryBytes": cost.memory,
+        "diskBytes": cost.disk,
+    });
+    if let Some(path) = std::env::var_os(REPORT_VARIABLE)
+        && let Err(error) = std::fs::write(&path, report.to_string())
+    {
+        eprintln!(
+            "failed to write the report to {}: {error}",
+            Path::new(&path).display()
+        );
+    }
+    Ok(world.stop().await?)
+}
+
+/// What a world has cost so far.
+struct Cost {
+    memory: u64,
+    disk: u64,
+}
+
+impl Cost {
+    async fn of(world: &World) -> Self {
+        let mut memory = peak_memory(std::process::id());
+        for component in Component::ALL {
+            if let Some(process) = world.control_plane().process(component).await {
+                memory += peak_memory(process.pid);
+            }
+        }
+        Self {
+            memory,
+            disk: cache::size_of(world.control_plane().directory()).unwrap_or_default(),
+        }
+    }
+}
+
+/// The most memory that a process has held at any moment, as the kernel counted it.
+fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let kilobytes = status.lines().find_map(|line| {
+        line.strip_prefix("VmHWM:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse()
+            .ok()
+    });
+    kilobytes.unwrap_or(0_u64) * 1024
+}

@@ -1,0 +1,88 @@
+//! The identity under test: a `ServiceAccount` with exactly the roles that we ship, never an administrator.
+
+use std::path::Path;
+
+use kube::Client;
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::control_plane::request_token;
+use crate::kubeconfig::{self, ClientError, Credentials};
+use crate::manifests::{self, Applier, ManifestError};
+
+/// Why there is no identity.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// The manifests could not be applied, or the token was refused.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The client could not be made.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+/// A `ServiceAccount`'s token and where it is good.
+#[derive(Debug, Clone)]
+pub struct ServiceAccountIdentity {
+    cluster: Cluster,
+    namespace: String,
+    name: String,
+    token: String,
+}
+
+impl ServiceAccountIdentity {
+    /// Applies every manifest below `path` (namespaces, roles, bindings, the `ServiceAccount` itself) as the
+    /// administrator, and takes a token of the `ServiceAccount` `namespace/name`.
+    pub async fn from_path(
+        cluster: &Cluster,
+        path: &Path,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Self, IdentityError> {
+        Self::from_manifests(cluster, &manifests::read(path)?, namespace, name).await
+    }
+
+    /// The same for documents that are already read.
+    pub async fn from_manifests(
+        cluster: &Cluster,
+        documents: &[Value],
+        namespace: &str,
+        name: &str,
+    ) -> Result<Self, IdentityError> {
+        Applier::new(cluster.admin())
+            .apply_all(documents, namespace)
+            .await?;
+        let token = request_token(&cluster.admin(), namespace, name).await?;
+        Ok(Self {
+            cluster: cluster.clone(),
+            namespace: namespace.into(),
+            name: name.into(),
+            token,
+        })
+    }
+
+    /// The user as RBAC and the audit log know it.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+
+    /// A kubeconfig of this identity, by way of `server` if given.
+    pub fn kubeconfig(&self, server: Option<&str>) -> String {
+        self.cluster
+            .kubeconfig_for(&Credentials::Token(self.token.clone()), server)
+    }
+
+    /// A client of this identity.
+    pub async fn client(&self, user_agent: &str) -> Result<Client, IdentityError> {
+        Ok(kubeconfig::client(&self.kubeconfig(None), user_agent).await?)
+    }
+
+    /// A client of this identity whose line can be cut: see [`crate::proxy::Proxy`].
+    pub async fn client_through(
+        &self,
+        proxy: &crate::proxy::Proxy,
+        user_agent: &str,
+    ) -> Result<Client, IdentityError> {
+        Ok(kubeconfig::client(&self.kubeconfig(Some(&proxy.server())), user_agent).await?)
+    }
+}

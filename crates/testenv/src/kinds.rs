@@ -1,0 +1,89 @@
+//! The kinds of others that the harness and the tests speak of, by their plural names, so that nothing has to be
+//! discovered first.
+
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+
+/// A kind at a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The plural name in URLs.
+    pub plural: &'static str,
+}
+
+const fn kind(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
+    Kind {
+        group,
+        version,
+        kind,
+        plural,
+    }
+}
+
+const CORE: &str = "cluster.x-k8s.io";
+const BOOTSTRAP: &str = "bootstrap.cluster.x-k8s.io";
+const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
+
+/// Cluster API's Machine.
+pub const MACHINE: Kind = kind(CORE, "v1beta2", "Machine", "machines");
+/// Cluster API's Cluster.
+pub const CLUSTER: Kind = kind(CORE, "v1beta2", "Cluster", "clusters");
+/// k0smotron's bootstrap configuration of a worker.
+pub const K0S_WORKER_CONFIG: Kind = kind(BOOTSTRAP, "v1beta2", "K0sWorkerConfig", "k0sworkerconfigs");
+/// Cluster API's own bootstrap configuration.
+pub const KUBEADM_CONFIG: Kind = kind(BOOTSTRAP, "v1beta2", "KubeadmConfig", "kubeadmconfigs");
+/// k0smotron's machine that is reached by SSH.
+pub const REMOTE_MACHINE: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteMachine", "remotemachines");
+/// k0smotron's cluster of such machines.
+pub const REMOTE_CLUSTER: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteCluster", "remoteclusters");
+/// Our stub of a control plane that somebody else manages.
+pub const STUB_CONTROL_PLANE: Kind = kind(
+    "controlplane.cluster.x-k8s.io",
+    "v1beta2",
+    "StubControlPlane",
+    "stubcontrolplanes",
+);
+
+impl Kind {
+    /// The same kind at another version.
+    #[must_use]
+    pub const fn at(self, version: &'static str) -> Self {
+        Self { version, ..self }
+    }
+
+    /// `group/version`, or the version alone for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.into()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// For kube's dynamic API.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.into(),
+            version: self.version.into(),
+            api_version: self.api_version(),
+            kind: self.kind.into(),
+            plural: self.plural.into(),
+        }
+    }
+
+    /// The objects of one namespace.
+    pub fn in_namespace(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(client.clone(), namespace, &self.resource())
+    }
+
+    /// The objects of all namespaces.
+    pub fn everywhere(&self, client: &Client) -> Api<DynamicObject> {
+        Api::all_with(client.clone(), &self.resource())
+    }
+}

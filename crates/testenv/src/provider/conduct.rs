@@ -1,0 +1,70 @@
+//! How the provider behaves, namespace by namespace, so that tests that run side by side do not meet.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use tokio::sync::broadcast;
+
+/// How one step of the provider goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Conduct {
+    /// It is done at once.
+    #[default]
+    Works,
+    /// It is never done, until told otherwise.
+    Hangs,
+    /// It fails, and the object's status says why.
+    Fails(String),
+}
+
+/// How the provider behaves in one namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Behaviour {
+    /// Writing the bootstrap data.
+    pub bootstrap: Conduct,
+    /// Preparing the machine.
+    pub provision: Conduct,
+    /// The machine's joining the workload cluster as a Node.
+    pub join: Conduct,
+    /// Giving the machine back when its infrastructure object is deleted.
+    pub release: Conduct,
+    /// Whether the Node goes with the machine. Cluster API deletes it anyway; this is for machines that have none.
+    pub node_goes_with_machine: bool,
+}
+
+/// The behaviour of every namespace, and the news of its changes.
+#[derive(Debug)]
+pub(super) struct Book {
+    namespaces: Mutex<BTreeMap<String, Behaviour>>,
+    changes: broadcast::Sender<String>,
+}
+
+impl Book {
+    pub(super) fn new() -> Self {
+        Self {
+            namespaces: Mutex::default(),
+            changes: broadcast::Sender::new(256),
+        }
+    }
+
+    pub(super) fn behaviour(&self, namespace: &str) -> Behaviour {
+        self.namespaces().get(namespace).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn change(&self, namespace: &str, change: impl FnOnce(&mut Behaviour)) {
+        change(self.namespaces().entry(namespace.into()).or_default());
+        // Nobody listening means that the actor has ended, and then nothing behaves any more.
+        let _ = self.changes.send(namespace.into());
+    }
+
+    pub(super) fn changes(&self) -> broadcast::Receiver<String> {
+        self.changes.subscribe()
+    }
+
+    fn namespaces(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Behaviour>> {
+        // A panic while holding it leaves at worst one namespace half told, in a test that has failed anyway.
+        self.namespaces
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,185 @@
+//! A line between a client and an API server that can be cut, or left to hang, while everyone else goes on undisturbed.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How the line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// Everything passes.
+    Open,
+    /// Connections are closed, new ones too: the other side is away.
+    Cut,
+    /// Connections stay and nothing passes, as if packets were dropped. What was sent meanwhile arrives when the line
+    /// is open again.
+    Hung,
+}
+
+/// A proxy on loopback. Dropping it cuts the line for good.
+#[derive(Debug)]
+pub struct Proxy {
+    port: u16,
+    line: watch::Sender<Line>,
+    acceptor: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// Listens on a free port and passes everything on to `target`, a port on loopback.
+    pub async fn start(target: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let port = listener.local_addr()?.port();
+        let (line, state) = watch::channel(Line::Open);
+        let acceptor = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                // One task a connection; it ends with either side or when the line is cut.
+                tokio::spawn(connection(client, target, state.clone()));
+            }
+        });
+        Ok(Self { port, line, acceptor })
+    }
+
+    /// The address to give to a client in place of the API server's.
+    pub fn server(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// Changes the line, for connections that exist as for new ones.
+    pub fn set(&self, line: Line) {
+        self.line.send_replace(line);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+        self.line.send_replace(Line::Cut);
+    }
+}
+
+async fn connection(client: TcpStream, target: u16, line: watch::Receiver<Line>) {
+    if *line.borrow() == Line::Cut {
+        return;
+    }
+    let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await else {
+        return;
+    };
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    // Either direction ending ends the connection: HTTP has no use for half of one.
+    tokio::select! {
+        () = pass(from_client, to_server, line.clone()) => {}
+        () = pass(from_server, to_client, line) => {}
+    }
+}
+
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut line: watch::Receiver<Line>) {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let now = *line.borrow_and_update();
+        match now {
+            Line::Cut => return,
+            Line::Hung => {
+                if line.changed().await.is_err() {
+                    return;
+                }
+            }
+            Line::Open => {
+                let read = tokio::select! {
+                    changed = line.changed() => if changed.is_err() { return } else { continue },
+                    read = from.read(&mut buffer) => read,
+                };
+                let Ok(count @ 1..) = read else { return };
+                // A change of the line between reading and writing holds what was read back, or drops it.
+                if line
+                    .wait_for(|line| *line != Line::Hung)
+                    .await
+                    .map_or(Line::Cut, |line| *line)
+                    == Line::Cut
+                {
+                    return;
+                }
+                if to.write_all(&buffer[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A server that sends back what it is sent.
+    async fn echo() -> u16 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("bind");
+        let port = listener.local_addr().expect("an address").port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let (mut read, mut write) = stream.split();
+                    let _ = tokio::io::copy(&mut read, &mut write).await;
+                });
+            }
+        });
+        port
+    }
+
+    async fn said_and_heard(stream: &mut TcpStream, word: &[u8; 4]) -> io::Result<[u8; 4]> {
+        stream.write_all(word).await?;
+        let mut heard = [0; 4];
+        stream.read_exact(&mut heard).await?;
+        Ok(heard)
+    }
+
+    #[tokio::test]
+    async fn an_open_line_passes_and_a_cut_one_closes() {
+        let proxy = Proxy::start(echo().await).await.expect("a proxy");
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port))
+            .await
+            .expect("connect");
+        assert_eq!(
+            &said_and_heard(&mut stream, b"ping").await.expect("echo"),
+            b"ping"
+        );
+        proxy.set(Line::Cut);
+        assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0, "closed");
+        let mut refused = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port))
+            .await
+            .expect("connect");
+        assert!(said_and_heard(&mut refused, b"ping").await.is_err());
+        proxy.set(Line::Open);
+        let mut again = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port))
+            .await
+            .expect("connect");
+        assert_eq!(&said_and_heard(&mut again, b"ping").await.expect("echo"), b"ping");
+    }
+
+    #[tokio::test]
+    async fn a_hung_line_keeps_what_is_sent_until_it_opens() {
+        let proxy = Proxy::start(echo().await).await.expect("a proxy");
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port))
+            .await
+            .expect("connect");
+        assert_eq!(
+            &said_and_heard(&mut stream, b"ping").await.expect("echo"),
+            b"ping"
+        );
+        proxy.set(Line::Hung);
+        let silence =
+            tokio::time::timeout(Duration::from_millis(100), said_and_heard(&mut stream, b"pong")).await;
+        assert!(silence.is_err(), "nothing passes");
+        proxy.set(Line::Open);
+        let mut heard = [0; 4];
+        stream.read_exact(&mut heard).await.expect("what was held back");
+        assert_eq!(&heard, b"pong");
+    }
+}

@@ -1,0 +1,100 @@
+//! What was seen, in order: the first thing anyone wants to read when a test has failed.
+//!
+//! One recorder per world watches the kinds that matter in both clusters and keeps every change of what a person would
+//! look at (phase, conditions, finalizers, owners, taints), heartbeats left out.
+
+mod projection;
+mod recorder;
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+pub use recorder::Recorder;
+
+use crate::cluster::Side;
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// When it was seen.
+    pub at: Timestamp,
+    /// Where: a cluster, or the test itself.
+    pub side: Option<Side>,
+    /// The object or the source.
+    pub subject: String,
+    /// What happened.
+    pub text: String,
+    /// The namespace that it belongs to; for objects without one, the beginning of their name.
+    pub scope: String,
+}
+
+impl Entry {
+    /// Whether it belongs to a test's namespace: by namespace, or by a name that begins with it.
+    pub fn belongs_to(&self, namespace: &str) -> bool {
+        self.scope == namespace
+            || self
+                .scope
+                .strip_prefix(namespace)
+                .is_some_and(|rest| rest.starts_with('-'))
+    }
+}
+
+/// Entries as text, oldest first, with times counted from `start`.
+pub fn render(mut entries: Vec<Entry>, start: Timestamp) -> String {
+    entries.sort_by_key(|entry| entry.at);
+    let mut text = String::new();
+    for Entry {
+        at,
+        side,
+        subject,
+        text: what,
+        ..
+    } in entries
+    {
+        let seconds = at.duration_since(start).as_secs_f64();
+        let side = side.map_or("test", Side::name);
+        let _ = writeln!(text, "{seconds:>9.3}s  {side:<10}  {subject}: {what}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(at: &str, scope: &str, text: &str) -> Entry {
+        let at = at.parse().expect("a time");
+        Entry {
+            at,
+            side: Some(Side::Management),
+            subject: "Machine/m".into(),
+            text: text.into(),
+            scope: scope.into(),
+        }
+    }
+
+    #[test]
+    fn entries_are_told_in_order_from_the_start() {
+        let start = "2026-11-15T08:00:00Z".parse().expect("a time");
+        let entries = vec![
+            entry("2026-11-15T08:00:02.5Z", "a", "second"),
+            entry("2026-11-15T08:00:01Z", "a", "first"),
+        ];
+        let text = render(entries, start);
+        assert_eq!(
+            text,
+            "    1.000s  management  Machine/m: first\n    2.500s  management  Machine/m: second\n"
+        );
+    }
+
+    #[test]
+    fn a_test_sees_its_own_only() {
+        assert!(entry("2026-11-15T08:00:00Z", "t1", "").belongs_to("t1"));
+        assert!(
+            entry("2026-11-15T08:00:00Z", "t1-node", "").belongs_to("t1"),
+            "a Node by its name"
+        );
+        assert!(!entry("2026-11-15T08:00:00Z", "t10", "").belongs_to("t1"));
+    }
+}

@@ -1,0 +1,168 @@
+//! Waiting for the world to get somewhere: by watch, with a deadline, and with an answer to "and where was it instead?".
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _, TryStreamExt as _, pin_mut};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, watch_object};
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The world did not get there.
+#[derive(Debug, thiserror::Error)]
+pub enum WaitError {
+    /// The deadline passed.
+    #[error("waited {within:?} for {name} {what}; it was last seen {last}")]
+    Deadline {
+        /// The object.
+        name: String,
+        /// What was hoped for.
+        what: String,
+        /// How long was waited.
+        within: Duration,
+        /// The object as last seen.
+        last: String,
+    },
+    /// Something that should have lasted did not.
+    #[error("{name} stopped {what} after {after:?}; it was then {last}")]
+    DidNotLast {
+        /// The object.
+        name: String,
+        /// What should have lasted.
+        what: String,
+        /// How long it did.
+        after: Duration,
+        /// The object as it was then.
+        last: String,
+    },
+    /// The watch could not go on.
+    #[error("the watch of {name} ended: {source}")]
+    Watch {
+        /// The object.
+        name: String,
+        /// Why.
+        source: Box<watcher::Error>,
+    },
+}
+
+/// Everything that can be watched and shown.
+pub trait Watched: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + 'static {}
+impl<K: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + 'static> Watched for K {}
+
+/// Waits until the object satisfies `condition`, which sees `None` while it does not exist. Returns it as it was then.
+pub async fn until<K: Watched>(
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    within: Duration,
+    mut condition: impl FnMut(Option<&K>) -> bool,
+) -> Result<Option<K>, WaitError> {
+    let mut last = "never".to_owned();
+    let states = states(api, name);
+    let search = async {
+        pin_mut!(states);
+        loop {
+            // The stream restarts its watch by itself; it never ends.
+            let Some(object) = states.try_next().await? else {
+                continue;
+            };
+            if condition(object.as_ref()) {
+                return Ok(object);
+            }
+            last = describe(object.as_ref());
+        }
+    };
+    let found: Result<_, tokio::time::error::Elapsed> = tokio::time::timeout(within, search).await;
+    match found {
+        Ok(result) => result.map_err(|source| WaitError::Watch {
+            name: name.into(),
+            source: Box::new(source),
+        }),
+        Err(_) => Err(WaitError::Deadline {
+            name: name.into(),
+            what: what.into(),
+            within,
+            last,
+        }),
+    }
+}
+
+/// Waits until the object exists and satisfies `condition`.
+pub async fn until_present<K: Watched>(
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    within: Duration,
+    mut condition: impl FnMut(&K) -> bool,
+) -> Result<K, WaitError> {
+    loop {
+        if let Some(found) = until(api, name, what, within, |object| {
+            object.is_some_and(&mut condition)
+        })
+        .await?
+        {
+            return Ok(found);
+        }
+    }
+}
+
+/// Waits until the object does not exist.
+pub async fn until_gone<K: Watched>(api: &Api<K>, name: &str, within: Duration) -> Result<(), WaitError> {
+    until(api, name, "to be gone", within, |object| object.is_none())
+        .await
+        .map(drop)
+}
+
+/// Watches the object for `lasting` and fails as soon as `condition` does not hold.
+pub async fn while_lasting<K: Watched>(
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    lasting: Duration,
+    mut condition: impl FnMut(Option<&K>) -> bool,
+) -> Result<(), WaitError> {
+    let begun = tokio::time::Instant::now();
+    match until(api, name, what, lasting, |object| !condition(object)).await {
+        Err(WaitError::Deadline { .. }) => Ok(()),
+        Err(error) => Err(error),
+        Ok(object) => Err(WaitError::DidNotLast {
+            name: name.into(),
+            what: what.into(),
+            after: begun.elapsed(),
+            last: describe(object.as_ref()),
+        }),
+    }
+}
+
+/// Every state of an object from now on. Errors of the watch are retried with back-off: a restarted API server is part
+/// of what is tested, and the deadline is the judge.
+fn states<K: Watched>(
+    api: &Api<K>,
+    name: &str,
+) -> impl Stream<Item = Result<Option<K>, watcher::Error>> + use<K> {
+    watch_object(api.clone(), name)
+        .default_backoff()
+        .filter_map(|state| async move {
+            match state {
+                Ok(state) => Some(Ok(state)),
+                Err(_) => None,
+            }
+        })
+}
+
+/// The object without the parts that nobody reads in a failure.
+fn describe<K: Serialize>(object: Option<&K>) -> String {
+    let Some(object) = object else {
+        return "absent".into();
+    };
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if let Some(metadata) = value
+        .get_mut("metadata")
+        .and_then(serde_json::Value::as_object_mut)
+    {
+        metadata.remove("managedFields");
+    }
+    format!("as {value}")
+}

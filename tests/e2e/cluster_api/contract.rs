@@ -1,0 +1,141 @@
+//! The contract between Cluster API and providers: labels on CRDs, versions without conversion, and silence when nothing
+//! happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use five_spot_testenv::audit::AuditQuery;
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::kinds::{K0S_WORKER_CONFIG, Kind, MACHINE};
+use five_spot_testenv::tests;
+use five_spot_testenv::world::Scene;
+use five_spot_testenv::{manifests, wait};
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::json;
+
+use super::machine::{CLUSTER_NAME, MachinePlan, RUNNING_WITHIN, cluster, condition, create, running};
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![
+        provider_crd_without_contract_label_is_an_internal_error,
+        renamed_fields_of_an_older_version_vanish,
+        idle_machine_costs_no_request,
+    ]
+}
+
+const UNLABELLED: Kind = Kind {
+    group: "infrastructure.cluster.x-k8s.io",
+    version: "v1beta2",
+    kind: "UnlabelledMachine",
+    plural: "unlabelledmachines",
+};
+
+async fn provider_crd_without_contract_label_is_an_internal_error(scene: Arc<Scene>) -> TestResult {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{}.{}", UNLABELLED.plural, UNLABELLED.group) },
+        "spec": {
+            "group": UNLABELLED.group, "scope": "Namespaced",
+            "names": { "kind": UNLABELLED.kind, "plural": UNLABELLED.plural },
+            "versions": [{
+                "name": UNLABELLED.version, "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+            }],
+        },
+    });
+    let client = scene.management().admin();
+    manifests::apply_crds(&client, &[crd], Duration::from_secs(30)).await?;
+    cluster(&scene).await?;
+    let object = |kind: Kind, name: &str, spec| json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": { "name": name }, "spec": spec });
+    create(
+        &scene,
+        K0S_WORKER_CONFIG,
+        object(K0S_WORKER_CONFIG, "m-bootstrap", json!({})),
+    )
+    .await?;
+    create(&scene, UNLABELLED, object(UNLABELLED, "m-infra", json!({}))).await?;
+    let reference =
+        |kind: Kind, name: &str| json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name });
+    let spec = json!({
+        "clusterName": CLUSTER_NAME,
+        "bootstrap": { "configRef": reference(K0S_WORKER_CONFIG, "m-bootstrap") },
+        "infrastructureRef": reference(UNLABELLED, "m-infra"),
+    });
+    create(&scene, MACHINE, object(MACHINE, "m", spec)).await?;
+    let internal_error = |machine: &DynamicObject| {
+        condition(machine, "InfrastructureReady") == ("Unknown".into(), "InternalError".into())
+    };
+    let machines = MACHINE.in_namespace(&client, scene.namespace());
+    wait::until_present(
+        &machines,
+        "m",
+        "to be told of an internal error",
+        RUNNING_WITHIN,
+        internal_error,
+    )
+    .await?;
+    Ok(())
+}
+
+/// k0smotron serves its old version without converting it: what was renamed is lost without a word.
+async fn renamed_fields_of_an_older_version_vanish(scene: Arc<Scene>) -> TestResult {
+    let old = K0S_WORKER_CONFIG.at("v1beta1");
+    let object = json!({
+        "apiVersion": old.api_version(), "kind": old.kind, "metadata": { "name": "c" },
+        "spec": { "version": "v1.36.4+k0s.0", "preStartCommands": ["echo one"], "args": ["--debug"] },
+    });
+    create(&scene, old, object).await?;
+    let new = K0S_WORKER_CONFIG
+        .in_namespace(&scene.management().admin(), scene.namespace())
+        .get("c")
+        .await?;
+    assert_eq!(
+        new.data["spec"],
+        json!({ "version": "v1.36.4+k0s.0", "args": ["--debug"] })
+    );
+    Ok(())
+}
+
+/// Figures about our own requests mean nothing if Cluster API keeps busy by itself.
+async fn idle_machine_costs_no_request(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    let available = |machine: &DynamicObject| condition(machine, "Available").0 == "True";
+    wait::until_present(
+        &made.machines(),
+        "m",
+        "to be available",
+        RUNNING_WITHIN,
+        available,
+    )
+    .await?;
+    let settled = made.machines().get("m").await?;
+    let since = jiff::Timestamp::now();
+    let unchanged = |machine: Option<&DynamicObject>| {
+        machine.is_some_and(|machine| machine.resource_version() == settled.resource_version())
+    };
+    wait::while_lasting(
+        &made.machines(),
+        "m",
+        "being left alone",
+        Duration::from_secs(15),
+        unchanged,
+    )
+    .await?;
+    let query = AuditQuery::all()
+        .user("system:serviceaccount:capi-system:manager")
+        .since(since);
+    let requests = scene
+        .management()
+        .audit_log()
+        .read(&query.namespace(scene.namespace()))?;
+    let about_machine = requests
+        .iter()
+        .filter(|record| record.object.resource != "clusters");
+    assert_eq!(
+        about_machine.map(ToString::to_string).collect::<Vec<_>>(),
+        Vec::<String>::new()
+    );
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! How Cluster API drains a node, and when it does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use five_spot_testenv::capi_cluster::ControlPlaneOwner;
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::tests;
+use five_spot_testenv::wait;
+use five_spot_testenv::world::Scene;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use serde_json::json;
+
+use super::machine::{CLUSTER_NAME, MachinePlan, cluster, condition, condition_message, running};
+use super::workload::{block_evictions, budgets, evictions, pod_on, pods};
+
+/// A drain of one pass and the deletions after it.
+const GONE_WITHIN: Duration = Duration::from_secs(90);
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![
+        deletion_drains_and_cascades,
+        drain_passes_are_twenty_seconds_apart,
+        drain_timeout_takes_effect_at_the_next_pass_and_deletes_no_pod,
+        excluding_the_drain_defeats_a_budget_and_leaves_the_pod,
+        pods_labelled_skip_are_not_evicted,
+        deleting_the_infrastructure_in_mid_drain_abandons_it,
+        pre_drain_hook_holds_the_machine,
+        control_plane_of_cluster_api_itself_skips_drain_and_node,
+    ]
+}
+
+/// Evictions, then infrastructure, bootstrap, Node and Machine; the bootstrap data go with their owner.
+async fn deletion_drains_and_cascades(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    pod_on(&scene, &made.node(), "web", &[]).await?;
+    made.delete().await?;
+    made.until_gone(GONE_WITHIN).await?;
+    let evicted = evictions(&scene, "web")?;
+    assert_eq!(
+        evicted.first().and_then(|record| record.code),
+        Some(201),
+        "{evicted:?}"
+    );
+    assert!(pods(&scene).get_opt("web").await?.is_none());
+    assert!(
+        made.nodes().get_opt(&made.node()).await?.is_none(),
+        "Cluster API deletes the Node itself"
+    );
+    assert!(
+        made.infrastructures()
+            .get_opt(&made.infrastructure())
+            .await?
+            .is_none()
+    );
+    assert!(made.bootstraps().get_opt(&made.bootstrap()).await?.is_none());
+    let secrets: Api<Secret> = Api::namespaced(scene.management().admin(), scene.namespace());
+    wait::until_gone(&secrets, &format!("{}-data", made.bootstrap()), GONE_WITHIN).await?;
+    Ok(())
+}
+
+/// The reason why our own drain comes first: this one looks again only every 20 s.
+async fn drain_passes_are_twenty_seconds_apart(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    pod_on(&scene, &made.node(), "web", &[]).await?;
+    block_evictions(&scene, "web").await?;
+    made.delete().await?;
+    let blocked = |machine: &DynamicObject| {
+        condition(machine, "Deleting") == ("True".into(), "DrainingNode".into())
+            && condition_message(machine, "Deleting").contains("web")
+    };
+    wait::until_present(
+        &made.machines(),
+        "m",
+        "to name the blocked pod",
+        GONE_WITHIN,
+        blocked,
+    )
+    .await?;
+    // Three passes: one at once, then two more.
+    let lasting = Duration::from_secs(48);
+    wait::while_lasting(&made.machines(), "m", "draining", lasting, |machine| {
+        machine.is_some_and(blocked)
+    })
+    .await?;
+    let attempts = evictions(&scene, "web")?;
+    assert!(attempts.len() >= 3, "{attempts:?}");
+    assert!(
+        attempts.iter().all(|record| record.code == Some(429)),
+        "a budget answers 429: {attempts:?}"
+    );
+    for pair in attempts.windows(2) {
+        let apart = pair[1].received.duration_since(pair[0].received).as_secs_f64();
+        assert!((15.0..30.0).contains(&apart), "passes are {apart} s apart");
+    }
+    assert!(made.nodes().get_opt(&made.node()).await?.is_some());
+    budgets(&scene).delete("web", &DeleteParams::default()).await?;
+    made.until_gone(GONE_WITHIN).await
+}
+
+async fn drain_timeout_takes_effect_at_the_next_pass_and_deletes_no_pod(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let plan = MachinePlan {
+        drain_timeout_seconds: Some(1),
+        ..MachinePlan::new("m")
+    };
+    let made = running(&scene, &cluster, plan).await?;
+    let pod = pod_on(&scene, &made.node(), "web", &[]).await?;
+    block_evictions(&scene, "web").await?;
+    made.delete().await?;
+    // The first pass comes before any timeout is looked at, the second 20 s later.
+    let lasting = Duration::from_secs(12);
+    wait::while_lasting(&made.nodes(), &made.node(), "existing", lasting, |node| {
+        node.is_some()
+    })
+    .await?;
+    made.until_gone(GONE_WITHIN).await?;
+    let left = pods(&scene).get_opt("web").await?;
+    let left = left
+        .filter(|left| left.metadata.uid == pod.metadata.uid && left.metadata.deletion_timestamp.is_none());
+    assert!(
+        left.is_some(),
+        "at the timeout Cluster API goes on; it does not delete pods"
+    );
+    Ok(())
+}
+
+/// What a kill switch and an emergency reclaim use.
+async fn excluding_the_drain_defeats_a_budget_and_leaves_the_pod(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let annotations = json!({ "machine.cluster.x-k8s.io/exclude-node-draining": "" });
+    let made = running(
+        &scene,
+        &cluster,
+        MachinePlan {
+            annotations,
+            ..MachinePlan::new("m")
+        },
+    )
+    .await?;
+    pod_on(&scene, &made.node(), "web", &[]).await?;
+    block_evictions(&scene, "web").await?;
+    made.delete().await?;
+    made.until_gone(Duration::from_secs(20)).await?;
+    assert_eq!(evictions(&scene, "web")?, []);
+    assert!(
+        pods(&scene).get_opt("web").await?.is_some(),
+        "the pod stays on a Node that is gone"
+    );
+    // Until the pod garbage collector notices, within a minute or so.
+    wait::until_gone(&pods(&scene), "web", Duration::from_secs(150)).await?;
+    Ok(())
+}
+
+async fn pods_labelled_skip_are_not_evicted(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    pod_on(
+        &scene,
+        &made.node(),
+        "skipped",
+        &[("cluster.x-k8s.io/drain", "skip")],
+    )
+    .await?;
+    pod_on(&scene, &made.node(), "web", &[]).await?;
+    made.delete().await?;
+    made.until_gone(GONE_WITHIN).await?;
+    assert_eq!(evictions(&scene, "skipped")?, []);
+    assert!(!evictions(&scene, "web")?.is_empty());
+    Ok(())
+}
+
+/// Why we delete the Machine and never the infrastructure: the drain ends with it.
+async fn deleting_the_infrastructure_in_mid_drain_abandons_it(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    pod_on(&scene, &made.node(), "web", &[]).await?;
+    block_evictions(&scene, "web").await?;
+    made.delete().await?;
+    let draining = |machine: &DynamicObject| condition(machine, "Deleting").1 == "DrainingNode";
+    wait::until_present(&made.machines(), "m", "to drain", GONE_WITHIN, draining).await?;
+    made.infrastructures()
+        .delete(&made.infrastructure(), &DeleteParams::default())
+        .await?;
+    made.until_gone(GONE_WITHIN).await?;
+    assert!(
+        made.nodes().get_opt(&made.node()).await?.is_none(),
+        "the Node is gone though the budget forbade it"
+    );
+    Ok(())
+}
+
+async fn pre_drain_hook_holds_the_machine(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let hook = "pre-drain.delete.hook.machine.cluster.x-k8s.io/test";
+    let made = running(
+        &scene,
+        &cluster,
+        MachinePlan {
+            annotations: json!({ hook: "us" }),
+            ..MachinePlan::new("m")
+        },
+    )
+    .await?;
+    made.delete().await?;
+    let held = |machine: &DynamicObject| condition(machine, "Deleting").1 == "WaitingForPreDrainHook";
+    wait::until_present(&made.machines(), "m", "to wait for the hook", GONE_WITHIN, held).await?;
+    let release = Patch::Merge(json!({ "metadata": { "annotations": { hook: null } } }));
+    made.machines()
+        .patch("m", &PatchParams::default(), &release)
+        .await?;
+    made.until_gone(GONE_WITHIN).await
+}
+
+/// Why the stub control plane of these tests says that somebody else manages it.
+async fn control_plane_of_cluster_api_itself_skips_drain_and_node(scene: Arc<Scene>) -> TestResult {
+    let cluster = scene
+        .capi_cluster(CLUSTER_NAME, ControlPlaneOwner::ClusterApi)
+        .await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    pod_on(&scene, &made.node(), "web", &[]).await?;
+    made.delete().await?;
+    made.until_gone(GONE_WITHIN).await?;
+    assert_eq!(evictions(&scene, "web")?, []);
+    assert!(
+        made.nodes().get_opt(&made.node()).await?.is_some(),
+        "the Node is left behind"
+    );
+    Ok(())
+}

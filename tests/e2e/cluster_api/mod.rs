@@ -1,0 +1,22 @@
+//! Cluster API's own controllers and webhooks: how a Machine comes up, how it goes, and who may own what.
+
+mod contract;
+mod draining;
+mod machine;
+mod ownership;
+mod running;
+mod workload;
+
+use five_spot_testenv::harness::Test;
+
+pub(crate) fn tests() -> Vec<Test> {
+    [
+        running::tests(),
+        draining::tests(),
+        ownership::tests(),
+        contract::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
