@@ -1,0 +1,272 @@
+//! Manifests: from what a person named with `-f` to the `ScheduledMachine` objects in it, as raw values.
+//! Whether they are valid is decided elsewhere.
+
+mod documents;
+mod place;
+mod problem;
+mod source;
+
+pub use place::Place;
+pub use problem::Problem;
+pub use source::Source;
+
+use five_spot_api::names;
+use serde_json::Value;
+use source::Unreadable;
+
+/// An object that says it is a `ScheduledMachine`.
+#[derive(Debug)]
+pub struct Object {
+    pub place: Place,
+    pub value: Value,
+}
+
+/// What came out of a place, in the order of the places.
+#[derive(Debug)]
+pub enum Finding {
+    /// To be looked at further.
+    Object(Object),
+    /// Passed over, and why, in a sentence.
+    Skipped(String),
+    Problem(Problem),
+}
+
+/// Reads one source to its end.
+pub fn read(source: &Source) -> Vec<Finding> {
+    match source.read() {
+        Ok(text) => findings(source, &text),
+        Err(Unreadable::Io(error)) => vec![Finding::Problem(Problem::Unreadable(source.clone(), error))],
+        Err(Unreadable::NotText(message)) => {
+            vec![Finding::Problem(Problem::BadSource(source.clone(), message))]
+        }
+    }
+}
+
+fn findings(source: &Source, text: &str) -> Vec<Finding> {
+    let documents = documents::parse(text);
+    if documents.is_empty() {
+        let message = format!("it holds no document; expected {API_VERSION} {}", names::KIND);
+        return vec![Finding::Problem(Problem::BadSource(source.clone(), message))];
+    }
+    let mut findings = Vec::new();
+    for document in documents {
+        let name = document.value.as_ref().ok().and_then(name_of);
+        let place = Place {
+            source: source.clone(),
+            document: document.number,
+            path: String::new(),
+            name,
+        };
+        match document.value {
+            Ok(value) => sort(place, value, &mut findings),
+            Err(message) => findings.push(Finding::Problem(Problem::BadDocument(place, message))),
+        }
+    }
+    findings
+}
+
+/// Lists are opened, other kinds are passed over, as people mix them in one file.
+fn sort(place: Place, value: Value, findings: &mut Vec<Finding>) {
+    let identity = match Identity::of(&value) {
+        Ok(identity) => identity,
+        Err(message) => return findings.push(Finding::Problem(Problem::BadDocument(place, message))),
+    };
+    let kind = names::KIND;
+    findings.push(match identity.role() {
+        Role::List => return open_list(&place, value, findings),
+        Role::ScheduledMachine => Finding::Object(Object { place, value }),
+        Role::OtherVersion => {
+            let found = &identity.api_version;
+            let message = format!("apiVersion: {found:?} has no {kind}; only {API_VERSION:?} has");
+            Finding::Problem(Problem::BadDocument(place, message))
+        }
+        Role::OtherKind => {
+            let found = identity.kind.escape_debug();
+            Finding::Skipped(format!("{place}: skipped, it is a {found} and not a {kind}"))
+        }
+    });
+}
+
+fn open_list(place: &Place, mut list: Value, findings: &mut Vec<Finding>) {
+    let items = match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        None | Some(Value::Null) => Vec::new(),
+        Some(other) => {
+            let message = format!("items: must be a list of objects, not {}", describe(&other));
+            return findings.push(Finding::Problem(Problem::BadDocument(place.clone(), message)));
+        }
+    };
+    for (index, item) in items.into_iter().enumerate() {
+        let path = format!("{}.items[{index}]", place.path);
+        sort(
+            Place {
+                path,
+                name: name_of(&item),
+                ..place.clone()
+            },
+            item,
+            findings,
+        );
+    }
+}
+
+const API_VERSION: &str = "5spot.finos.org/v1alpha1";
+
+/// What an object says it is.
+struct Identity {
+    api_version: String,
+    kind: String,
+}
+
+/// What becomes of an object.
+enum Role {
+    ScheduledMachine,
+    /// Ours by its kind, but of a group or version that does not exist.
+    OtherVersion,
+    List,
+    OtherKind,
+}
+
+impl Identity {
+    fn of(value: &Value) -> Result<Self, String> {
+        let Value::Object(_) = value else {
+            return Err(format!(
+                "it is {}; expected an object with apiVersion: {API_VERSION} and kind: {}",
+                describe(value),
+                names::KIND
+            ));
+        };
+        let word = |field: &str, allowed: &str| match value.get(field) {
+            Some(Value::String(word)) if !word.is_empty() => Ok(word.clone()),
+            None | Some(Value::Null | Value::String(_)) => Err(format!(
+                "{field}: required; a {} has {field}: {allowed}",
+                names::KIND
+            )),
+            Some(other) => Err(format!(
+                "{field}: must be a string such as {allowed}, not {}",
+                describe(other)
+            )),
+        };
+        Ok(Self {
+            api_version: word("apiVersion", API_VERSION)?,
+            kind: word("kind", names::KIND)?,
+        })
+    }
+
+    fn role(&self) -> Role {
+        match (self.api_version.as_str(), self.kind.as_str()) {
+            (API_VERSION, names::KIND) => Role::ScheduledMachine,
+            (_, names::KIND) => Role::OtherVersion,
+            ("v1", "List") | (API_VERSION, "ScheduledMachineList") => Role::List,
+            _ => Role::OtherKind,
+        }
+    }
+}
+
+fn name_of(value: &Value) -> Option<String> {
+    value.pointer("/metadata/name")?.as_str().map(str::to_owned)
+}
+
+/// The type of a value, with its article.
+fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that `text` gives, a line each.
+    fn check(text: &str, expected: &[&str]) {
+        let lines: Vec<String> = findings(&Source::from("f.yaml"), text)
+            .into_iter()
+            .map(|finding| match finding {
+                Finding::Object(object) => format!("object {}", object.place),
+                Finding::Skipped(note) => note,
+                Finding::Problem(problem) => problem.to_string(),
+            })
+            .collect();
+        assert_eq!(lines, expected, "{text:?}");
+    }
+
+    #[test]
+    fn the_api_version_is_that_of_the_api() {
+        assert_eq!(API_VERSION, format!("{}/{}", names::GROUP, names::VERSION));
+    }
+
+    #[test]
+    fn lists_are_opened_and_other_kinds_are_passed_over() {
+        check(
+            "{apiVersion: v1, kind: List, items: [
+               {apiVersion: v1, kind: ConfigMap, metadata: {name: c}},
+               {apiVersion: 5spot.finos.org/v1alpha1, kind: ScheduledMachine, metadata: {name: m}},
+               {apiVersion: v1, kind: List, items: [
+                 {apiVersion: 5spot.finos.org/v1alpha1, kind: ScheduledMachine}]}]}",
+            &[
+                "f.yaml: document 1.items[0] (c): skipped, it is a ConfigMap and not a ScheduledMachine",
+                "object f.yaml: document 1.items[1] (m)",
+                "object f.yaml: document 1.items[2].items[0]",
+            ],
+        );
+        check("{apiVersion: v1, kind: List}", &[]);
+        check(
+            "{apiVersion: v1, kind: List, items: 3}",
+            &["f.yaml: document 1: items: must be a list of objects, not a number"],
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_of_kubernetes_is_told_what_is_expected() {
+        check(
+            "",
+            &["f.yaml: it holds no document; expected 5spot.finos.org/v1alpha1 ScheduledMachine"],
+        );
+        for (text, found) in [
+            ("hello", "a string"),
+            ("[]", "a list"),
+            ("42", "a number"),
+            ("true", "a boolean"),
+        ] {
+            let message = format!(
+                "f.yaml: document 1: it is {found}; expected an object with apiVersion: \
+                 5spot.finos.org/v1alpha1 and kind: ScheduledMachine"
+            );
+            check(text, &[&message]);
+        }
+        check(
+            "kind: ScheduledMachine",
+            &["f.yaml: document 1: apiVersion: required; \
+               a ScheduledMachine has apiVersion: 5spot.finos.org/v1alpha1"],
+        );
+        check(
+            "{apiVersion: v1, kind: 7}",
+            &["f.yaml: document 1: kind: must be a string such as ScheduledMachine, not a number"],
+        );
+    }
+
+    #[test]
+    fn a_scheduled_machine_of_an_unknown_version_is_a_mistake_and_not_another_kind() {
+        check(
+            "{apiVersion: 5spot.finos.org/v1, kind: ScheduledMachine, metadata: {name: m}}",
+            &[
+                "f.yaml: document 1 (m): apiVersion: \"5spot.finos.org/v1\" has no ScheduledMachine; \
+               only \"5spot.finos.org/v1alpha1\" has",
+            ],
+        );
+    }
+
+    #[test]
+    fn nothing_of_a_name_reaches_the_terminal_raw() {
+        check(
+            "{apiVersion: v1, kind: \"X\\e[2J\", metadata: {name: \"\\e[31m\"}}",
+            &["f.yaml: document 1 (\\u{1b}[31m): skipped, it is a X\\u{1b}[2J and not a ScheduledMachine"],
+        );
+    }
+}

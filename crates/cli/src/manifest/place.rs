@@ -1,0 +1,27 @@
+//! Where something stands in what was read, in the words of every message.
+
+use crate::manifest::source::Source;
+use std::fmt;
+
+/// A document of a source, or an item of a `List` in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub source: Source,
+    /// Counted from 1.
+    pub document: usize,
+    /// The way from the document to the object through nested lists: `.items[2]`, mostly empty.
+    pub path: String,
+    /// `metadata.name`, where it has one.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: document {}{}", self.source, self.document, self.path)?;
+        match &self.name {
+            // The name is the user's, and has not been looked at yet: nothing of it may reach a terminal raw.
+            Some(name) => write!(f, " ({})", name.escape_debug()),
+            None => Ok(()),
+        }
+    }
+}

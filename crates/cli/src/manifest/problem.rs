@@ -1,0 +1,41 @@
+//! What is wrong with the input, told so that it can be put right without a second try.
+
+use crate::manifest::place::Place;
+use crate::manifest::source::Source;
+use five_spot_core::FieldError;
+use std::fmt;
+use std::io;
+
+/// One reason not to go on.
+#[derive(Debug)]
+pub enum Problem {
+    /// The operating system did not hand out the file.
+    Unreadable(Source, io::Error),
+    /// The file as a whole is no manifest.
+    BadSource(Source, String),
+    /// A document or object as a whole is nothing that can be understood.
+    BadDocument(Place, String),
+    /// A field of an object.
+    BadField(Place, FieldError),
+}
+
+impl Problem {
+    /// Whether the person has to change what is written, rather than where or by whom it is read.
+    pub const fn is_in_the_input(&self) -> bool {
+        match self {
+            Self::Unreadable(..) => false,
+            Self::BadSource(..) | Self::BadDocument(..) | Self::BadField(..) => true,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(source, error) => write!(f, "failed to read {source}: {error}"),
+            Self::BadSource(source, message) => write!(f, "{source}: {message}"),
+            Self::BadDocument(place, message) => write!(f, "{place}: {message}"),
+            Self::BadField(place, error) => write!(f, "{place}: {error}"),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Where a manifest comes from, and its text: read within a bound, and proven to be text.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+/// No manifest of machines comes near this; what does is a wrong file, and is refused before it fills
+/// the memory. The API server takes 3 MiB for one object.
+pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What a person named with `-f`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `-`.
+    StandardInput,
+    /// Any other word.
+    File(PathBuf),
+}
+
+impl From<&str> for Source {
+    fn from(word: &str) -> Self {
+        if word == "-" {
+            Self::StandardInput
+        } else {
+            Self::File(PathBuf::from(word))
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StandardInput => f.write_str("standard input"),
+            Self::File(path) => write!(f, "{}", path.to_string_lossy().escape_debug()),
+        }
+    }
+}
+
+/// Why a source gave no text.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The operating system said no.
+    Io(io::Error),
+    /// It was read, and is nothing that could be a manifest.
+    NotText(String),
+}
+
+impl Source {
+    /// The whole text, without a byte order mark.
+    pub fn read(&self) -> Result<String, Unreadable> {
+        let bytes = match self {
+            Self::StandardInput => read_bounded(io::stdin().lock()),
+            Self::File(path) => open(path).and_then(read_bounded),
+        };
+        decode(bytes.map_err(Unreadable::Io)?).map_err(Unreadable::NotText)
+    }
+}
+
+/// Opening a directory works on some systems and fails only when it is read, with words that help nobody.
+fn open(path: &PathBuf) -> io::Result<File> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a directory; name the files in it, each with its own -f",
+        ));
+    }
+    Ok(file)
+}
+
+/// One byte more than allowed is enough to know, whatever the size of the file or the length of the pipe.
+fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn decode(mut bytes: Vec<u8>) -> Result<String, String> {
+    const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+    const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!(
+            "it is larger than {} MiB, the most that is read",
+            MAX_BYTES / 1024 / 1024
+        ));
+    }
+    if UTF16_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
+        return Err("it is UTF-16; save it as UTF-8".to_owned());
+    }
+    if bytes.starts_with(UTF8_MARK) {
+        bytes.drain(..UTF8_MARK.len());
+    }
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        return Err(format!(
+            "it is not text: byte {} is NUL; expected YAML or JSON in UTF-8",
+            at + 1
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!(
+            "it is not text: byte {} is not UTF-8; expected YAML or JSON in UTF-8",
+            at + 1
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_dropped() {
+        assert_eq!(decode(b"\xef\xbb\xbfkind: X".to_vec()), Ok("kind: X".to_owned()));
+    }
+
+    #[test]
+    fn what_is_not_utf8_text_is_refused_with_the_place() {
+        for (bytes, message) in [
+            (&b"\xff\xfek\0i\0"[..], "UTF-16"),
+            (b"\xfe\xff\0k", "UTF-16"),
+            (b"a: \0", "byte 4 is NUL"),
+            (b"a: \xe9", "byte 4 is not UTF-8"),
+        ] {
+            let refused = decode(bytes.to_vec()).expect_err("not text");
+            assert!(refused.contains(message), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_endless_source_is_left_after_the_bound() {
+        let bytes = read_bounded(io::repeat(b'#')).expect("reads");
+        assert_eq!(bytes.len() as u64, MAX_BYTES + 1);
+        assert!(decode(bytes).expect_err("too large").contains("16 MiB"));
+    }
+}

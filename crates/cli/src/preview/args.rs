@@ -1,0 +1,261 @@
+//! The flags of `5spot preview`, and what they ask for once the defaults are filled in.
+
+use crate::manifest::Source;
+use crate::preview::range::{DEFAULT_DAYS, MAX_DAYS, Range, parse_instant};
+use crate::preview::text::{self, Charset, Style};
+use crate::surroundings::Surroundings;
+use clap::ValueEnum;
+use jiff::Timestamp;
+
+/// Show when machines will be up
+///
+/// Reads ScheduledMachine objects and shows when a machine is wanted: the schedule with its exceptions,
+/// lead time and override counted, to the second, in the machine's own time zone. Daylight saving is
+/// told where it moves, repeats or skips anything. No cluster is asked.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Args {
+    /// A file of YAML or JSON, `-` for standard input; may be repeated
+    ///
+    /// A file may hold several documents and lists; objects of other kinds are skipped with a note.
+    #[arg(
+        short,
+        long = "filename",
+        visible_alias = "file",
+        value_name = "FILE",
+        required = true
+    )]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    filenames: Vec<String>,
+
+    /// The first instant, such as 2026-11-01T00:00:00-04:00 [default: now]
+    #[arg(long, value_name = "RFC3339", value_parser = parse_instant)]
+    from: Option<Timestamp>,
+
+    /// The first instant no longer shown, in the form of --from
+    #[arg(long, value_name = "RFC3339", value_parser = parse_instant, conflicts_with = "days")]
+    to: Option<Timestamp>,
+
+    /// Show this many times 24 hours
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_DAYS)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_DAYS)))]
+    days: u16,
+
+    /// How to show it
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+
+    /// When to colour the text; auto means on a terminal, unless NO_COLOR is set
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    color: Color,
+
+    /// Columns of the text [default: those of the terminal, or COLUMNS, or 80]
+    #[arg(long, value_name = "COLUMNS")]
+    #[arg(value_parser = clap::value_parser!(u16).range(text::MIN_WIDTH as i64..=text::MAX_WIDTH as i64))]
+    width: Option<u16>,
+
+    /// Draw the text with ASCII characters only, as is done where the locale is not UTF-8
+    #[arg(long)]
+    ascii: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  5spot preview -f machines.yaml
+  5spot preview -f machines.yaml --from 2026-11-01T00:00:00-04:00 --days 7
+  5spot preview -f machines.yaml -o svg > machines.svg
+  kubectl get scheduledmachines -A -o yaml | 5spot preview -f - -o json
+
+Exit status: 0 if all is well, 1 if a file cannot be read or the output cannot be written,
+2 if the command line or an object is invalid; then nothing is shown but what is wrong.";
+
+/// The forms of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A chart by local day, for a terminal
+    Text,
+    /// An array with one element per object
+    Json,
+    /// The same data as json
+    Yaml,
+    /// A picture
+    Svg,
+}
+
+/// When the text is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What to read, which range, and how to show it.
+#[derive(Debug)]
+pub struct Request {
+    pub sources: Vec<Source>,
+    pub range: Range,
+    pub format: Format,
+    /// Only [`Format::Text`] looks at it.
+    pub style: Style,
+}
+
+impl Args {
+    /// Fills in the defaults, or says which flags do not go together.
+    pub fn resolve(&self, surroundings: &Surroundings) -> Result<Request, String> {
+        let sources: Vec<Source> = self
+            .filenames
+            .iter()
+            .map(|word| Source::from(word.as_str()))
+            .collect();
+        if sources
+            .iter()
+            .filter(|source| **source == Source::StandardInput)
+            .count()
+            > 1
+        {
+            return Err("-f - stands more than once; standard input can be read only once".to_owned());
+        }
+        let from = self.from.unwrap_or(surroundings.now);
+        let range = match self.to {
+            Some(to) => Range::between(from, to),
+            None => Range::of_days(from, self.days),
+        }?;
+        Ok(Request {
+            sources,
+            range,
+            format: self.output,
+            style: self.style(surroundings),
+        })
+    }
+
+    fn style(&self, surroundings: &Surroundings) -> Style {
+        let width = self
+            .width
+            .map(usize::from)
+            .or(surroundings.columns)
+            .unwrap_or(text::DEFAULT_WIDTH);
+        Style {
+            width: width.clamp(text::MIN_WIDTH, text::MAX_WIDTH),
+            charset: if self.ascii || surroundings.ascii_only {
+                Charset::Ascii
+            } else {
+                Charset::Unicode
+            },
+            colored: match self.color {
+                Color::Always => true,
+                Color::Never => false,
+                Color::Auto => surroundings.stdout_is_terminal && !surroundings.no_color,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args as TopArgs, Command};
+    use clap::Parser;
+
+    fn quiet() -> Surroundings {
+        Surroundings {
+            now: "2026-11-15T09:00:00.75Z".parse().expect("an instant"),
+            stdout_is_terminal: false,
+            columns: None,
+            no_color: false,
+            ascii_only: false,
+        }
+    }
+
+    fn resolve(line: &str, surroundings: &Surroundings) -> Result<Request, String> {
+        let words = ["5spot", "preview"].into_iter().chain(line.split_whitespace());
+        let args = TopArgs::try_parse_from(words).map_err(|error| error.to_string())?;
+        let Command::Preview(args) = args.command;
+        args.resolve(surroundings)
+    }
+
+    #[test]
+    fn without_flags_it_is_two_weeks_from_now_as_text_of_80_columns() {
+        let request = resolve("-f a.yaml", &quiet()).expect("valid");
+        assert_eq!(request.range.from.to_string(), "2026-11-15T09:00:00Z");
+        assert_eq!(request.range.to.to_string(), "2026-11-29T09:00:00Z");
+        assert_eq!(request.format, Format::Text);
+        assert_eq!(
+            request.style,
+            Style {
+                width: 80,
+                charset: Charset::Unicode,
+                colored: false
+            }
+        );
+    }
+
+    #[test]
+    fn a_terminal_gives_width_and_colour_and_flags_win_over_it() {
+        let terminal = Surroundings {
+            stdout_is_terminal: true,
+            columns: Some(132),
+            ..quiet()
+        };
+        let style = |line: &str, around: &Surroundings| resolve(line, around).expect("valid").style;
+        assert_eq!(
+            style("-f a", &terminal),
+            Style {
+                width: 132,
+                charset: Charset::Unicode,
+                colored: true
+            }
+        );
+        assert!(!style("-f a --color never", &terminal).colored);
+        assert!(
+            !style(
+                "-f a",
+                &Surroundings {
+                    no_color: true,
+                    ..terminal.clone()
+                }
+            )
+            .colored
+        );
+        assert!(
+            style(
+                "-f a --color always",
+                &Surroundings {
+                    no_color: true,
+                    ..quiet()
+                }
+            )
+            .colored
+        );
+        assert_eq!(style("-f a --width 60", &terminal).width, 60);
+        assert_eq!(style("-f a --ascii", &terminal).charset, Charset::Ascii);
+        let tiny = Surroundings {
+            columns: Some(3),
+            ..terminal
+        };
+        assert_eq!(style("-f a", &tiny).width, text::MIN_WIDTH);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        for (line, message) in [
+            ("", "--filename"),
+            ("-f", "--filename"),
+            ("-f - -f -", "standard input can be read only once"),
+            ("-f a --days 0", "1..=3660"),
+            ("-f a --days 3661", "1..=3660"),
+            ("-f a --days x", "invalid"),
+            ("-f a --days 3 --to 2026-12-01T00:00:00Z", "cannot be used with"),
+            ("-f a --to 2026-11-01T00:00:00Z", "not after"),
+            ("-f a --from 2026-11-01T00:00:00", "with a zone"),
+            ("-f a -o xml", "possible values: text, json, yaml, svg"),
+            ("-f a --color red", "possible values: auto, always, never"),
+            ("-f a --width 39", "40..=400"),
+            ("-f a --colour never", "unexpected argument"),
+            ("a.yaml", "unexpected argument"),
+        ] {
+            let refused = resolve(line, &quiet()).expect_err(line);
+            assert!(refused.contains(message), "{line}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a clock change does to the windows around it, in sentences.
+
+use crate::preview::clock_change::{ClockChange, LocalSpan};
+use crate::preview::forecast::Window;
+use crate::preview::wording;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use std::fmt;
+
+/// A clock change, and what follows from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockNote {
+    /// The local day on which the clocks are moved.
+    pub date: Date,
+    /// `clocks go back 1h at 02:00 EDT, to 01:00 EST`.
+    pub change: String,
+    /// A sentence for each window that is longer, shorter or bounded otherwise than its local times say.
+    pub effects: Vec<String>,
+}
+
+/// The windows as they are wanted, and as they were written.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows<'a> {
+    pub wanted: &'a [Window],
+    /// The local times of the same schedule in a zone whose clocks are never moved.
+    pub written: &'a [LocalSpan],
+    /// How long before its written start a window begins.
+    pub lead_time: SignedDuration,
+}
+
+impl ClockNote {
+    pub fn new(zone: &TimeZone, change: &ClockChange, windows: Windows<'_>) -> Self {
+        let direction = if change.shift().is_positive() {
+            "forward"
+        } else {
+            "back"
+        };
+        // The instant before the change still goes by the old name.
+        let just_before = change.at - SignedDuration::from_secs(1);
+        Self {
+            date: change.local_before().min(change.local_after()).date(),
+            change: format!(
+                "clocks go {direction} {} at {} {}, to {}",
+                wording::duration(change.shift()),
+                wording::time(change.local_before().time()),
+                wording::zone_at(zone, just_before),
+                wording::time_in(zone, change.at),
+            ),
+            effects: moved_boundaries(zone, change, windows)
+                .chain(stretched_windows(zone, change, windows.wanted))
+                .collect(),
+        }
+    }
+}
+
+/// The change in one sentence, without its effects.
+impl fmt::Display for ClockNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            date,
+            change,
+            effects,
+        } = self;
+        write!(
+            f,
+            "{date}: {change}{}",
+            if effects.is_empty() {
+                "; no window is affected"
+            } else {
+                ""
+            }
+        )
+    }
+}
+
+/// Windows across the change last longer or shorter than the clock says.
+fn stretched_windows<'a>(
+    zone: &'a TimeZone,
+    change: &'a ClockChange,
+    wanted: &'a [Window],
+) -> impl Iterator<Item = String> + 'a {
+    let across = wanted
+        .iter()
+        .filter(|window| window.start < change.at && change.at < window.end);
+    across.map(|window| {
+        format!(
+            "the window from {} to {} lasts {}, {} {} than the clock says",
+            wording::moment_in(zone, window.start),
+            wording::moment_in(zone, window.end),
+            wording::duration(window.end.duration_since(window.start)),
+            wording::duration(change.shift()),
+            if change.shift().is_positive() {
+                "shorter"
+            } else {
+                "longer"
+            },
+        )
+    })
+}
+
+/// Boundaries whose local time is skipped, or comes twice.
+fn moved_boundaries<'a>(
+    zone: &'a TimeZone,
+    change: &'a ClockChange,
+    windows: Windows<'a>,
+) -> impl Iterator<Item = String> + 'a {
+    let boundaries = windows.written.iter().flat_map(|(start, end)| {
+        [
+            Boundary {
+                edge: Edge::Opens,
+                local: *start,
+            },
+            Boundary {
+                edge: Edge::Closes,
+                local: *end,
+            },
+        ]
+    });
+    boundaries.filter_map(move |boundary| {
+        let (instant, why) = boundary.moved_by(change)?;
+        // An override may have taken the boundary away.
+        windows.has(boundary.edge, instant).then(|| {
+            let edge = boundary.edge.word();
+            format!(
+                "{} {why}: the window {edge} at {}",
+                wording::weekday_time(boundary.local),
+                wording::time_in(zone, instant)
+            )
+        })
+    })
+}
+
+impl Windows<'_> {
+    fn has(&self, edge: Edge, instant: Timestamp) -> bool {
+        self.wanted.iter().any(|window| match edge {
+            Edge::Opens => window
+                .start
+                .checked_add(self.lead_time)
+                .is_ok_and(|start| start == instant),
+            Edge::Closes => window.end == instant,
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Edge {
+    Opens,
+    Closes,
+}
+
+impl Edge {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Opens => "opens",
+            Self::Closes => "closes",
+        }
+    }
+}
+
+struct Boundary {
+    edge: Edge,
+    local: DateTime,
+}
+
+impl Boundary {
+    /// The instant of a boundary that has none by its local time, or two, and why.
+    fn moved_by(&self, change: &ClockChange) -> Option<(Timestamp, &'static str)> {
+        let inside = |(start, end): &LocalSpan| *start <= self.local && self.local < *end;
+        if change.skipped().as_ref().is_some_and(inside) {
+            return Some((change.at, "does not come that day"));
+        }
+        let repeated = change.repeated().filter(inside)?;
+        // A window closes when the clock shows less than its end for the last time. If that is the very
+        // time to which the clock is put back, it never shows less again.
+        let offset = match self.edge {
+            Edge::Closes if self.local > repeated.0 => change.after,
+            Edge::Closes | Edge::Opens => change.before,
+        };
+        let why = if offset == change.before {
+            "comes twice, and the first counts"
+        } else {
+            "comes twice, and the second counts"
+        };
+        Some((offset.to_timestamp(self.local).ok()?, why))
+    }
+}

@@ -1,0 +1,224 @@
+//! When a machine is wanted, as the core says, with what a person needs to read it.
+
+use crate::preview::checked::Checked;
+use crate::preview::clock_change::{ClockChange, LocalSpan};
+use crate::preview::clock_note::{ClockNote, Windows};
+use crate::preview::range::Range;
+use crate::preview::wording;
+use five_spot_api::ScheduleSpec;
+use five_spot_core::schedule::{
+    Cause, Causes, DurationBounds, Period, Plan, Schedule, Span, Standing, parse_duration,
+};
+use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
+
+/// The preview of one object.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    pub name: String,
+    pub namespace: String,
+    /// The zone as the object names it.
+    pub timezone: String,
+    pub zone: TimeZone,
+    pub range: Range,
+    /// Why there is no window, where the schedule is not to blame.
+    pub note: Option<String>,
+    /// In order, none touching another.
+    pub windows: Vec<Window>,
+    pub clock_notes: Vec<ClockNote>,
+}
+
+/// A period in which a machine is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    /// What makes it, taken over all of it.
+    pub causes: Causes,
+    /// What makes it from one moment to the next: these cover it without a gap.
+    pub pieces: Vec<Piece>,
+    /// It began before the range: `start` is where the range begins.
+    pub began_before: bool,
+    /// It goes on after the range: `end` is where the range ends.
+    pub goes_on: bool,
+}
+
+/// A part of a window that has the same causes throughout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    pub causes: Causes,
+}
+
+impl Forecast {
+    /// What is to be expected of an object in the range.
+    pub fn new(object: &Checked, range: Range) -> Self {
+        let plan = &object.plan;
+        let zone = plan.schedule().timezone().clone();
+        let windows = if object.kill_switch {
+            Vec::new()
+        } else {
+            windows(plan, range)
+        };
+        let written = written_times(&object.schedule, &zone, range);
+        let for_notes = Windows {
+            wanted: &windows,
+            written: &written,
+            lead_time: lead_time(&object.schedule),
+        };
+        let clock_notes = ClockChange::all(&zone, &range)
+            .iter()
+            .map(|change| ClockNote::new(&zone, change, for_notes))
+            .collect();
+        Self {
+            name: object.name.clone(),
+            namespace: object.namespace.clone(),
+            timezone: plan.schedule().timezone_name().to_owned(),
+            note: note(object, &windows),
+            zone,
+            range,
+            windows,
+            clock_notes,
+        }
+    }
+
+    /// How long, and in how many pieces.
+    pub fn summary(&self) -> String {
+        let up = self
+            .windows
+            .iter()
+            .map(|window| window.end.duration_since(window.start))
+            .sum();
+        match self.windows.len() {
+            0 => "never up".to_owned(),
+            windows => format!(
+                "up {} in {}",
+                wording::duration(up),
+                wording::count(windows, "window")
+            ),
+        }
+    }
+}
+
+/// The causes of a window, that by which a person would call it first.
+pub fn by_prominence(causes: Causes) -> impl Iterator<Item = Cause> {
+    const ORDER: [Cause; 5] = [
+        Cause::Override,
+        Cause::Exception,
+        Cause::Window,
+        Cause::Schedule,
+        Cause::LeadTime,
+    ];
+    ORDER.into_iter().filter(move |cause| causes.contains(*cause))
+}
+
+fn windows(plan: &Plan, range: Range) -> Vec<Window> {
+    // A look beyond the edges tells whether a window ends there or is only cut off.
+    let wider = plan.periods(range.from - BEYOND, range.to + BEYOND);
+    let crosses = |edge: Timestamp| {
+        wider
+            .iter()
+            .any(|period| period.start < edge && edge < period.end)
+    };
+    let (crosses_from, crosses_to) = (crosses(range.from), crosses(range.to));
+    plan.periods(range.from, range.to)
+        .into_iter()
+        .map(|Period { start, end, causes }| Window {
+            start,
+            end,
+            causes,
+            pieces: pieces(plan, start, end),
+            began_before: start == range.from && crosses_from,
+            goes_on: end == range.to && crosses_to,
+        })
+        .collect()
+}
+
+/// Goes through a wanted period from change to change, and asks at each how things stand.
+fn pieces(plan: &Plan, start: Timestamp, end: Timestamp) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut at = start;
+    while at < end {
+        let until = plan.next_boundary(at).map_or(end, |boundary| boundary.min(end));
+        match plan.at(at) {
+            Standing::OverrideUp => pieces.push(Piece {
+                start: at,
+                end: until,
+                causes: Cause::Override.into(),
+            }),
+            Standing::LeadTime => pieces.push(Piece {
+                start: at,
+                end: until,
+                causes: Cause::LeadTime.into(),
+            }),
+            Standing::InWindow => pieces.extend(
+                plan.schedule()
+                    .spans(at, until)
+                    .into_iter()
+                    .map(|Span { start, end, causes }| Piece { start, end, causes }),
+            ),
+            // Not inside of a wanted period.
+            Standing::OverrideDown | Standing::Disabled | Standing::OutsideWindow => {}
+        }
+        at = until;
+    }
+    pieces
+}
+
+const BEYOND: SignedDuration = SignedDuration::from_secs(1);
+
+/// The local times of the windows as if clocks were never moved: those of the same schedule in UTC.
+fn written_times(schedule: &ScheduleSpec, zone: &TimeZone, range: Range) -> Vec<LocalSpan> {
+    let in_utc = ScheduleSpec {
+        timezone: "UTC".to_owned(),
+        ..schedule.clone()
+    };
+    let Ok(in_utc) = Schedule::parse(&in_utc, "spec.schedule") else {
+        // It was valid in another zone, and no other field of it depends on the zone.
+        return Vec::new();
+    };
+    let local = |instant: Timestamp| {
+        Offset::UTC
+            .to_timestamp(zone.to_datetime(instant))
+            .unwrap_or(instant)
+    };
+    // A day more on either side: a clock change at the edge of the range may move what lies beyond it.
+    let day = SignedDuration::from_hours(24);
+    Plan::new(in_utc, SignedDuration::ZERO, true, None)
+        .periods(local(range.from) - day, local(range.to) + day)
+        .into_iter()
+        .map(|period| {
+            (
+                Offset::UTC.to_datetime(period.start),
+                Offset::UTC.to_datetime(period.end),
+            )
+        })
+        .collect()
+}
+
+fn lead_time(schedule: &ScheduleSpec) -> SignedDuration {
+    parse_duration(
+        &schedule.lead_time,
+        "spec.schedule.leadTime",
+        DurationBounds::OR_ZERO,
+    )
+    .unwrap_or_default()
+}
+
+fn note(object: &Checked, windows: &[Window]) -> Option<String> {
+    if object.kill_switch {
+        return Some("the kill switch is on (spec.killSwitch: true): no machine is wanted".to_owned());
+    }
+    if object.schedule.enabled {
+        return None;
+    }
+    let but = if windows.is_empty() {
+        ""
+    } else {
+        " but for the override"
+    };
+    Some(format!(
+        "disabled (spec.schedule.enabled: false): no machine is wanted{but}"
+    ))
+}

@@ -1,0 +1,73 @@
+//! The preview for a terminal: a headline, a chart by local day, what the clocks do, and when things change.
+
+mod cells;
+mod chart;
+mod headline;
+mod paint;
+mod transitions;
+
+use crate::preview::forecast::Forecast;
+use crate::preview::wrap::wrap;
+use paint::Painter;
+
+/// The narrowest text in which a day still has a column for each hour.
+pub const MIN_WIDTH: usize = 40;
+
+/// Wider lines are hard to follow, and no terminal is wider by intent.
+pub const MAX_WIDTH: usize = 400;
+
+/// Where there is no terminal to ask.
+pub const DEFAULT_WIDTH: usize = 80;
+
+/// How the text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// No line is longer.
+    pub width: usize,
+    pub charset: Charset,
+    pub colored: bool,
+}
+
+/// What to draw with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charset {
+    Unicode,
+    Ascii,
+}
+
+/// All forecasts, one below the other.
+pub fn render(forecasts: &[Forecast], style: Style) -> String {
+    let sections: Vec<String> = forecasts
+        .iter()
+        .map(|forecast| section(forecast, style))
+        .collect();
+    sections.join("\n\n")
+}
+
+fn section(forecast: &Forecast, style: Style) -> String {
+    let painter = Painter::new(style);
+    let mut lines = headline::lines(forecast, painter);
+    lines.push(String::new());
+    lines.extend(chart::lines(forecast, painter));
+    lines.extend(clock_changes(forecast, painter));
+    lines.extend(transitions::lines(forecast, painter));
+    lines
+        .iter()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
+fn clock_changes(forecast: &Forecast, painter: Painter) -> Vec<String> {
+    if forecast.clock_notes.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), painter.bold("Clock changes")];
+    for note in &forecast.clock_notes {
+        lines.extend(wrap(&note.to_string(), painter.style.width, 2, 4));
+        for effect in &note.effects {
+            let effect = format!("{} {effect}", painter.bullet());
+            lines.extend(wrap(&effect, painter.style.width, 4, 6));
+        }
+    }
+    lines
+}

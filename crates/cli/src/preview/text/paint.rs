@@ -1,0 +1,119 @@
+//! Colours and characters, so that the layout need not know whether there are any.
+
+use crate::preview::forecast::by_prominence;
+use crate::preview::text::{Charset, Style};
+use anstyle::{AnsiColor, Effects};
+use five_spot_core::schedule::{Cause, Causes};
+
+/// Applies a [`Style`].
+#[derive(Clone, Copy, Debug)]
+pub struct Painter {
+    pub style: Style,
+}
+
+/// What a cell of the chart shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glyph {
+    /// Up all the time.
+    Full,
+    /// Up in the earlier half of the cell.
+    Left,
+    /// Up in the later half of the cell.
+    Right,
+    /// The clock shows this twice, and up the first time only.
+    First,
+    /// The clock shows this twice, and up the second time only.
+    Second,
+    /// Not up; at the start of an hour.
+    Hour,
+    /// Not up.
+    Down,
+    /// The clock never shows this.
+    Skipped,
+    /// Outside of the range.
+    Outside,
+}
+
+impl Painter {
+    pub const fn new(style: Style) -> Self {
+        Self { style }
+    }
+
+    pub fn bold(self, text: &str) -> String {
+        self.paint(anstyle::Style::new().effects(Effects::BOLD), text)
+    }
+
+    pub fn dim(self, text: &str) -> String {
+        self.paint(anstyle::Style::new().effects(Effects::DIMMED), text)
+    }
+
+    pub fn warn(self, text: &str) -> String {
+        self.paint(
+            anstyle::Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+            text,
+        )
+    }
+
+    /// In the colour of what makes a window.
+    pub fn cause(self, causes: Causes, text: &str) -> String {
+        let color = by_prominence(causes).next().map(|cause| color(cause).into());
+        self.paint(anstyle::Style::new().fg_color(color), text)
+    }
+
+    fn paint(self, style: anstyle::Style, text: &str) -> String {
+        if self.style.colored && !text.is_empty() {
+            format!("{}{text}{}", style.render(), style.render_reset())
+        } else {
+            text.to_owned()
+        }
+    }
+
+    pub const fn glyph(self, glyph: Glyph) -> char {
+        match self.style.charset {
+            Charset::Unicode => match glyph {
+                Glyph::Full => '█',
+                Glyph::Left => '▌',
+                Glyph::Right => '▐',
+                Glyph::First => '▀',
+                Glyph::Second => '▄',
+                Glyph::Hour => '·',
+                Glyph::Skipped => '╳',
+                Glyph::Down | Glyph::Outside => ' ',
+            },
+            Charset::Ascii => match glyph {
+                Glyph::Full | Glyph::Left | Glyph::Right => '#',
+                Glyph::First => '\'',
+                Glyph::Second => ',',
+                Glyph::Hour => '.',
+                Glyph::Skipped => 'x',
+                Glyph::Down | Glyph::Outside => ' ',
+            },
+        }
+    }
+
+    pub const fn bullet(self) -> char {
+        match self.style.charset {
+            Charset::Unicode => '•',
+            Charset::Ascii => '-',
+        }
+    }
+
+    /// Between two facts of one line.
+    pub const fn separator(self) -> &'static str {
+        match self.style.charset {
+            Charset::Unicode => " · ",
+            Charset::Ascii => " | ",
+        }
+    }
+}
+
+/// Of the eight that every terminal has, those that can be read on light and on dark ground.
+const fn color(cause: Cause) -> AnsiColor {
+    match cause {
+        Cause::Override => AnsiColor::Magenta,
+        Cause::Exception => AnsiColor::Yellow,
+        Cause::Window => AnsiColor::Green,
+        Cause::Schedule => AnsiColor::Cyan,
+        Cause::LeadTime => AnsiColor::Blue,
+    }
+}
