@@ -1,5 +1,11 @@
 //! Writes the files that are derived from the types in `api`.
 
+mod reference;
+
+use anyhow::{Context as _, bail};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
 /// Flags of `generate`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -8,7 +14,86 @@ pub(crate) struct Args {
     check: bool,
 }
 
+/// A file of the repository, and what should be in it.
+struct Generated {
+    /// From the root of the repository.
+    path: PathBuf,
+    content: String,
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let _ = args.check;
+    let root = repository();
+    let files = [definition()?, reference()];
+    if args.check { check(&root, &files) } else { write(&root, &files) }
+}
+
+fn repository() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().expect("this crate is a folder of the repository").to_owned()
+}
+
+fn definition() -> anyhow::Result<Generated> {
+    let crd = five_spot_api::crd();
+    let name = crd.metadata.name.as_deref().context("the definition has no name")?;
+    let path = Path::new("deploy/crds").join(format!("{name}.yaml"));
+    let yaml = serde_saphyr::to_string(&crd).context("failed to write the definition as YAML")?;
+    Ok(Generated { path, content: format!("# Written by `cargo xtask generate`. Do not edit.\n{yaml}") })
+}
+
+fn reference() -> Generated {
+    Generated { path: "docs/reference/api.md".into(), content: reference::page(&five_spot_api::crd()) }
+}
+
+fn write(root: &Path, files: &[Generated]) -> anyhow::Result<()> {
+    for file in files {
+        let path = root.join(&file.path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+        }
+        fs::write(&path, &file.content).with_context(|| format!("failed to write {}", path.display()))?;
+        println!("wrote {}", file.path.display());
+    }
     Ok(())
+}
+
+fn check(root: &Path, files: &[Generated]) -> anyhow::Result<()> {
+    let mut stale = Vec::new();
+    for file in files {
+        let path = root.join(&file.path);
+        let current = match fs::read_to_string(&path) {
+            Ok(content) => content == file.content,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error).with_context(|| format!("failed to read {}", path.display())),
+        };
+        if !current {
+            stale.push(file.path.display().to_string());
+        }
+    }
+    if !stale.is_empty() {
+        bail!("not current: {}; run `cargo xtask generate` and commit the result", stale.join(", "));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_and_a_missing_file_are_named_together_with_the_cure() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &str, content: &str| Generated { path: path.into(), content: content.into() };
+        write(root.path(), &[file("a/fresh", "1"), file("a/stale", "1")]).unwrap();
+        let files = [file("a/fresh", "1"), file("a/stale", "2"), file("missing", "")];
+        let error = check(root.path(), &files).unwrap_err().to_string();
+        assert_eq!(error, "not current: a/stale, missing; run `cargo xtask generate` and commit the result");
+        write(root.path(), &files).unwrap();
+        check(root.path(), &files).unwrap();
+    }
+
+    #[test]
+    fn generation_is_the_same_every_time() {
+        assert_eq!(definition().unwrap().content, definition().unwrap().content);
+        assert_eq!(reference().content, reference().content);
+    }
 }

@@ -240,12 +240,13 @@ pub const SECRET_KEY: Rule = Rule::new(
     "must be a key of a Secret: letters, digits, '-', '_' and '.', such as value",
 );
 
-/// `override.until`.
+/// `override.until`. The last day of the year 9999 is beyond what programs can reckon with in every offset.
 pub const UNTIL: Rule = Rule::new(
     concat!(
         "self.matches('^",
         date!(),
-        "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$')"
+        "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$') \
+         && self < '9999-12-30'"
     ),
     "must be a time in RFC 3339 with its offset, such as 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00",
 );

@@ -10,7 +10,7 @@ use crate::status::ScheduledMachineStatus;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-/// A physical machine, lent to a Cluster API cluster by the clock.
+/// Which machine is lent, to which cluster, when, and how it is given back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "5spot.finos.org",

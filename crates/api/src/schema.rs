@@ -150,6 +150,56 @@ pub(crate) fn until(_: &mut SchemaGenerator) -> Schema {
     string(35, &[rules::UNTIL])
 }
 
+/// Conditions as Kubernetes defines them, one of each type.
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 16,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "description": "Something that is true, false or not known of the object.",
+            "type": "object",
+            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+            "properties": {
+                "type": {
+                    "description": "What the condition speaks of, such as `Ready`.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 316,
+                },
+                "status": {
+                    "description": "Whether it is so.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "reason": {
+                    "description": "Why it is so, in one word for programs.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                },
+                "message": {
+                    "description": "Why it is so, in a sentence for people.",
+                    "type": "string",
+                    "maxLength": 32768,
+                },
+                "lastTransitionTime": {
+                    "description": "Since when `status` has its value.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "observedGeneration": {
+                    "description": "The generation of the spec that the condition speaks of.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+            },
+        },
+    })
+}
+
 /// Takes `null` out of everything that is optional. A field is then absent or has a value, and the API
 /// server drops a `null` that a person writes, instead of storing a third kind of nothing.
 pub(crate) fn without_null(schema: &mut Schema) {

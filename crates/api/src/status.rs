@@ -72,7 +72,7 @@ pub struct ScheduledMachineStatus {
     pub join: Option<JoinStatus>,
     /// What is true, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 
@@ -80,16 +80,16 @@ pub struct ScheduledMachineStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
-    /// Group and version.
+    /// Group and version of the object.
     pub api_version: String,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The namespace; absent for a Node.
+    /// The namespace of the object; absent for a Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The name.
+    /// The name of the object.
     pub name: String,
-    /// The UID, where the object has been seen.
+    /// The UID of the object, once it has been seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }
@@ -125,7 +125,7 @@ pub struct DrainStatus {
 /// A pod that holds the node, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
 pub struct BlockedPod {
-    /// `namespace/name`.
+    /// The pod, as `namespace/name`.
     pub pod: String,
     /// Why it has not left.
     pub reason: String,
@@ -139,7 +139,7 @@ pub struct ReclaimRecord {
     pub requested_at: Time,
     /// Why it asked.
     pub reason: String,
-    /// The node.
+    /// The name of the node.
     pub node: String,
     /// The UID of the Node object: another life of the same name is another node.
     #[serde(rename = "nodeUID")]
