@@ -100,6 +100,10 @@ reasons! {
     NameTaken,
     /// The workload cluster's kubeconfig is missing, broken or refused.
     KubeconfigInvalid,
+    /// The cleanup of the deleted object took longer than its bound.
+    FinalizerCleanupTimedOut,
+    /// Something is held back by a pause.
+    Paused,
     /// A machine is wanted: the schedule is open.
     InWindow,
     /// A machine is wanted: the schedule opens within `leadTime`.

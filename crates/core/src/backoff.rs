@@ -1,0 +1,52 @@
+//! How long to wait after a failure: 30, 60, 120, 240, 300, 300 ... seconds.
+
+use jiff::{SignedDuration, Timestamp};
+
+const FIRST: SignedDuration = SignedDuration::from_secs(30);
+const LONGEST: SignedDuration = SignedDuration::from_secs(300);
+
+/// The wait after a failure, given how many had come before it in a row.
+pub fn delay(failures_before: u32) -> SignedDuration {
+    // Five doublings are past the longest wait already.
+    FIRST.saturating_mul(1 << failures_before.min(5)).min(LONGEST)
+}
+
+/// The first attempt after `last` of a series of attempts that began to fail at `start`: they come after
+/// the waits of [`delay`], one after the other.
+pub fn next_after(start: Timestamp, last: Timestamp) -> Timestamp {
+    let mut attempt = start;
+    for failures in 0..5 {
+        attempt = attempt.saturating_add(delay(failures)).unwrap_or(Timestamp::MAX);
+        if attempt > last {
+            return attempt;
+        }
+    }
+    // From here on the waits are equal, and the number of them can be computed.
+    let waits = last.duration_since(attempt).as_secs() / LONGEST.as_secs() + 1;
+    let wait = SignedDuration::from_secs(waits.saturating_mul(LONGEST.as_secs()));
+    attempt.saturating_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_five_minutes() {
+        let waits: Vec<i64> = (0..7).map(|failures| delay(failures).as_secs()).collect();
+        assert_eq!(waits, [30, 60, 120, 240, 300, 300, 300]);
+        assert_eq!(delay(u32::MAX), LONGEST);
+    }
+
+    #[test]
+    fn attempts_follow_the_waits() {
+        let start = Timestamp::UNIX_EPOCH;
+        let second = |second| Timestamp::from_second(second).unwrap();
+        for (last, next) in
+            [(-100, 30), (0, 30), (29, 30), (30, 90), (89, 90), (90, 210), (449, 450), (450, 750), (750, 1050), (1_000_000, 1_000_050)]
+        {
+            assert_eq!(next_after(start, second(last)), second(next), "after {last}");
+        }
+        assert_eq!(next_after(start, Timestamp::MAX), Timestamp::MAX);
+    }
+}

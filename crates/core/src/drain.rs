@@ -1,0 +1,323 @@
+//! Emptying a node: which pod next, what holds it, and when it is done.
+//!
+//! A graceful drain evicts, so that disruption budgets are heard; an emergency deletes. Both leave
+//! alone what would come back at once or cannot be removed.
+
+use crate::action::Action;
+use crate::backoff;
+use crate::world::{PodDrain, PodView, Readiness};
+use five_spot_api::{BlockedPod, DrainStatus};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// How long after an attempt a pod that is still there is evicted again. Budgets are often freed within
+/// seconds, by a replacement that has become ready.
+pub const EVICTION_RETRY: SignedDuration = SignedDuration::from_secs(5);
+
+/// How many blocked pods stand in status.
+const MAX_BLOCKED: usize = 20;
+
+/// How far a drain is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What to do now.
+    pub actions: Vec<Action>,
+    /// Pods that still have to leave.
+    pub remaining: usize,
+    /// Those of them that will not leave by themselves, with the reason, sorted.
+    pub blocked: Vec<BlockedPod>,
+    /// When time alone changes the plan, if it does.
+    pub next_look: Option<Timestamp>,
+}
+
+impl Progress {
+    /// Nothing is left that has to leave.
+    pub const fn done(&self) -> bool {
+        self.remaining == 0
+    }
+
+    fn look_at(&mut self, time: Timestamp) {
+        self.next_look = Some(self.next_look.map_or(time, |earlier| earlier.min(time)));
+    }
+
+    fn block(&mut self, pod: &PodView, reason: &str) {
+        let pod = format!("{}/{}", pod.id.namespace, pod.id.name);
+        self.blocked.push(BlockedPod { pod, reason: reason.to_owned() });
+    }
+}
+
+/// Plans a graceful drain. From `deadline` on attempts follow the error back-off.
+pub fn evict(pods: &[PodView], readiness: Readiness, deadline: Timestamp, now: Timestamp) -> Progress {
+    let leaving: Vec<&PodView> =
+        pods.iter().filter(|pod| must_leave(pod) && !given_up(pod, readiness, now)).collect();
+    let turn = leaving.iter().filter_map(|pod| eviction_order(pod)).min();
+    let mut progress = Progress { remaining: leaving.len(), ..Progress::default() };
+    for pod in leaving {
+        if let Some(termination) = pod.terminating {
+            if termination.until <= now {
+                progress.block(pod, "still terminating after its grace period");
+            } else {
+                progress.look_at(termination.until);
+            }
+        } else if eviction_order(pod).is_none() {
+            progress.block(pod, "waiting for it to complete");
+        } else if eviction_order(pod) == turn {
+            attempt(pod, deadline, now, &mut progress);
+        }
+    }
+    progress.blocked.sort();
+    progress.blocked.truncate(MAX_BLOCKED);
+    progress
+}
+
+/// Evicts a pod whose turn it is, or waits until the next attempt is due.
+fn attempt(pod: &PodView, deadline: Timestamp, now: Timestamp, progress: &mut Progress) {
+    if let Some(refusal) = pod.eviction.as_ref().and_then(|attempt| attempt.refusal.as_deref()) {
+        progress.block(pod, refusal);
+    }
+    match due(pod, deadline).filter(|time| *time > now) {
+        Some(later) => progress.look_at(later),
+        None => progress.actions.push(Action::Evict { pod: pod.id.clone() }),
+    }
+}
+
+/// Plans an emergency: every pod that can be removed is deleted at once, and one that was given longer
+/// than the emergency allows is deleted again.
+pub fn delete(pods: &[PodView], grace: SignedDuration) -> Progress {
+    let leaving: Vec<&PodView> = pods.iter().filter(|pod| !pod.mirror && !pod.daemon_set).collect();
+    let actions = leaving
+        .iter()
+        .filter(|pod| pod.terminating.is_none_or(|termination| termination.grace > grace))
+        .map(|pod| Action::DeletePod { pod: pod.id.clone(), grace })
+        .collect();
+    Progress { actions, remaining: leaving.len(), ..Progress::default() }
+}
+
+/// The status of a drain, given the one before and how far it is now.
+///
+/// Pods vanish from the world when they have left, so the total is remembered and only ever grows.
+pub fn status(prior: Option<&DrainStatus>, started_at: Timestamp, progress: &Progress) -> DrainStatus {
+    let remaining = i32::try_from(progress.remaining).unwrap_or(i32::MAX);
+    let total = match prior {
+        Some(prior) => prior.total.max(prior.evicted.saturating_add(remaining)),
+        None => remaining,
+    };
+    DrainStatus {
+        started_at: Time(started_at),
+        total,
+        evicted: total.saturating_sub(remaining),
+        blocked: progress.blocked.clone(),
+    }
+}
+
+/// Mirror pods cannot be removed, a DaemonSet's pods come back at once, and some are marked to be left
+/// alone. Finished pods and pods without an owner leave like all others.
+fn must_leave(pod: &PodView) -> bool {
+    !pod.mirror && !pod.daemon_set && pod.drain != PodDrain::Skip
+}
+
+/// On a node whose kubelet is silent nobody confirms that a pod has ended: one that should be gone by
+/// now is not waited for.
+fn given_up(pod: &PodView, readiness: Readiness, now: Timestamp) -> bool {
+    readiness == Readiness::Unreachable && pod.terminating.is_some_and(|termination| termination.until <= now)
+}
+
+/// The place in the order of evictions; `None` for a pod that has to end by itself first.
+fn eviction_order(pod: &PodView) -> Option<i32> {
+    match pod.drain {
+        PodDrain::Evict { order } => Some(order),
+        PodDrain::WaitCompleted if pod.finished => Some(0),
+        PodDrain::WaitCompleted | PodDrain::Skip => None,
+    }
+}
+
+/// When the next attempt at a pod is due; `None`: it has not been tried yet.
+fn due(pod: &PodView, deadline: Timestamp) -> Option<Timestamp> {
+    let last = pod.eviction.as_ref()?.at;
+    let soon = last.saturating_add(EVICTION_RETRY).unwrap_or(Timestamp::MAX);
+    Some(if soon < deadline { soon } else { backoff::next_after(deadline, last) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{EvictionAttempt, PodId, PodTermination};
+
+    const GRACE: SignedDuration = SignedDuration::from_secs(30);
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn pod(name: &str) -> PodView {
+        PodView {
+            id: PodId { namespace: "shop".into(), name: name.into(), uid: name.into() },
+            mirror: false,
+            daemon_set: false,
+            finished: false,
+            terminating: None,
+            drain: PodDrain::Evict { order: 0 },
+            eviction: None,
+        }
+    }
+
+    fn terminating(name: &str, until: i64) -> PodView {
+        PodView { terminating: Some(PodTermination { until: at(until), grace: GRACE }), ..pod(name) }
+    }
+
+    fn tried(name: &str, last: i64, refusal: Option<&str>) -> PodView {
+        let attempt = EvictionAttempt { at: at(last), refusal: refusal.map(str::to_owned) };
+        PodView { eviction: Some(attempt), ..pod(name) }
+    }
+
+    fn ordered(name: &str, order: i32) -> PodView {
+        PodView { drain: PodDrain::Evict { order }, ..pod(name) }
+    }
+
+    /// A drain of these pods at second 100 with its deadline at 400: who is evicted, how many remain,
+    /// who blocks, when to look again.
+    #[track_caller]
+    fn check(pods: &[PodView], evicted: &[&str], remaining: usize, blocked: &[(&str, &str)], look: Option<i64>) {
+        check_on(Readiness::Ready, pods, evicted, remaining, blocked, look);
+    }
+
+    #[track_caller]
+    fn check_on(
+        readiness: Readiness,
+        pods: &[PodView],
+        evicted: &[&str],
+        remaining: usize,
+        blocked: &[(&str, &str)],
+        look: Option<i64>,
+    ) {
+        let progress = evict(pods, readiness, at(400), at(100));
+        let names: Vec<&str> = progress
+            .actions
+            .iter()
+            .map(|action| match action {
+                Action::Evict { pod } => pod.name.as_str(),
+                other => panic!("a drain only evicts, not {other}"),
+            })
+            .collect();
+        assert_eq!(names, evicted);
+        assert_eq!(progress.remaining, remaining);
+        assert_eq!(progress.done(), remaining == 0);
+        let blockers: Vec<(&str, &str)> =
+            progress.blocked.iter().map(|blocker| (blocker.pod.as_str(), blocker.reason.as_str())).collect();
+        assert_eq!(blockers, blocked);
+        assert_eq!(progress.next_look, look.map(at));
+    }
+
+    #[test]
+    fn an_empty_node_is_drained() {
+        check(&[], &[], 0, &[], None);
+    }
+
+    #[test]
+    fn mirror_daemon_and_skipped_pods_stay() {
+        let stay = [
+            PodView { mirror: true, ..pod("static") },
+            PodView { daemon_set: true, ..pod("agent") },
+            PodView { drain: PodDrain::Skip, ..pod("skip") },
+        ];
+        check(&stay, &[], 0, &[], None);
+    }
+
+    #[test]
+    fn all_others_are_evicted_at_once_finished_ones_too() {
+        check(&[pod("a"), PodView { finished: true, ..pod("done") }, pod("b")], &["a", "done", "b"], 3, &[], None);
+    }
+
+    #[test]
+    fn a_terminating_pod_is_waited_for_and_named_when_it_overstays() {
+        check(&[terminating("a", 130)], &[], 1, &[], Some(130));
+        check(&[terminating("a", 100)], &[], 1, &[("shop/a", "still terminating after its grace period")], None);
+    }
+
+    #[test]
+    fn on_a_silent_node_pods_that_should_be_gone_are_not_waited_for() {
+        check_on(Readiness::Unreachable, &[terminating("a", 100), terminating("b", 101)], &[], 1, &[], Some(101));
+        check_on(Readiness::NotReady, &[terminating("a", 130)], &[], 1, &[], Some(130));
+    }
+
+    #[test]
+    fn a_refused_pod_is_named_and_tried_again_after_five_seconds() {
+        check(&[tried("a", 96, Some("budget web"))], &[], 1, &[("shop/a", "budget web")], Some(101));
+        check(&[tried("a", 95, Some("budget web"))], &["a"], 1, &[("shop/a", "budget web")], None);
+    }
+
+    #[test]
+    fn an_accepted_eviction_is_given_time_to_show() {
+        check(&[tried("a", 100, None)], &[], 1, &[], Some(105));
+    }
+
+    #[test]
+    fn after_the_deadline_attempts_follow_the_back_off() {
+        let overdue = |last, now| evict(&[tried("a", last, Some("no"))], Readiness::Ready, at(400), at(now));
+        assert_eq!(overdue(396, 402).next_look, Some(at(430)));
+        assert_eq!(overdue(396, 430).actions.len(), 1);
+        assert_eq!(overdue(430, 431).next_look, Some(at(490)));
+        assert_eq!(overdue(395, 399).next_look, Some(at(430)));
+        assert_eq!(overdue(394, 398).next_look, Some(at(399)));
+    }
+
+    #[test]
+    fn pods_leave_in_their_order() {
+        check(&[ordered("late", 10), ordered("first", -1), ordered("too", -1)], &["first", "too"], 3, &[], None);
+        let waiting = PodView { drain: PodDrain::Evict { order: -1 }, ..terminating("first", 130) };
+        check(&[ordered("late", 10), waiting], &[], 2, &[], Some(130));
+        check(&[ordered("late", 10)], &["late"], 1, &[], None);
+    }
+
+    #[test]
+    fn a_job_that_must_complete_holds_the_node_until_it_has() {
+        let job = PodView { drain: PodDrain::WaitCompleted, ..pod("job") };
+        check(&[job.clone(), pod("a")], &["a"], 2, &[("shop/job", "waiting for it to complete")], None);
+        check(&[PodView { finished: true, ..job }], &["job"], 1, &[], None);
+    }
+
+    #[test]
+    fn blockers_are_sorted_and_at_most_twenty() {
+        let pods: Vec<PodView> =
+            (0..30).rev().map(|n| tried(&format!("p{n:02}"), 99, Some("no"))).collect();
+        let blocked = evict(&pods, Readiness::Ready, at(400), at(100)).blocked;
+        assert_eq!(blocked.len(), 20);
+        assert!(blocked.is_sorted());
+        assert_eq!(blocked[0].pod, "shop/p00");
+    }
+
+    #[test]
+    fn an_emergency_deletes_all_that_can_be_removed_and_shortens_long_graces() {
+        let zero = SignedDuration::ZERO;
+        let pods = [
+            PodView { mirror: true, ..pod("static") },
+            PodView { daemon_set: true, ..pod("agent") },
+            PodView { drain: PodDrain::Skip, ..pod("skip") },
+            pod("plain"),
+            terminating("slow", 500),
+            PodView { terminating: Some(PodTermination { until: at(100), grace: zero }), ..pod("going") },
+        ];
+        let progress = delete(&pods, zero);
+        let expected: Vec<Action> = ["skip", "plain", "slow"]
+            .map(|name| Action::DeletePod { pod: pod(name).id, grace: zero })
+            .into();
+        assert_eq!(progress.actions, expected);
+        assert_eq!(progress.remaining, 4);
+        assert_eq!(delete(&pods[4..5], GRACE).actions, [], "a grace of the same length is left alone");
+    }
+
+    #[test]
+    fn the_total_is_remembered_when_pods_vanish() {
+        let left = |remaining| Progress { remaining, ..Progress::default() };
+        let counts = |status: &DrainStatus| (status.total, status.evicted);
+        let first = status(None, at(100), &left(5));
+        assert_eq!(counts(&first), (5, 0));
+        let second = status(Some(&first), at(100), &left(3));
+        assert_eq!(counts(&second), (5, 2));
+        assert_eq!(status(Some(&second), at(100), &left(3)), second, "nothing new, nothing changed");
+        let newcomer = status(Some(&second), at(100), &left(4));
+        assert_eq!(counts(&newcomer), (6, 2));
+        assert_eq!(counts(&status(Some(&newcomer), at(100), &left(0))), (6, 6));
+        assert_eq!(second.started_at.0, at(100));
+    }
+}

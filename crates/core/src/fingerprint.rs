@@ -1,0 +1,123 @@
+//! A short, stable name for a value: equal values have equal fingerprints, on every machine and in
+//! every version of this program, so that one written into an annotation can be compared years later.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
+
+/// The fingerprint of a value, 16 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// The fingerprint of what `value` looks like as JSON. The order of keys does not matter.
+    ///
+    /// # Panics
+    /// If the value cannot be written as JSON, which no type of ours can bring about.
+    pub fn of(value: &impl Serialize) -> Self {
+        let value = serde_json::to_value(value).expect("our own types are JSON");
+        let mut hash = Fnv1a::new();
+        hash.value(&value);
+        Self(format!("{:016x}", hash.0))
+    }
+
+    /// A fingerprint that was read from an annotation. Whether it is one shows when it is compared.
+    pub fn read(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The text to write into an annotation.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// FNV-1a with 64 bits: tiny, and fixed for ever, unlike the standard library's hasher.
+struct Fnv1a(u64);
+
+impl Fnv1a {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// Every piece is tagged with its kind and closed with its length, so that no two different
+    /// values give the same sequence of bytes.
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.bytes(b"n"),
+            Value::Bool(true) => self.bytes(b"t"),
+            Value::Bool(false) => self.bytes(b"f"),
+            Value::Number(number) => self.text(b'#', &number.to_string()),
+            Value::String(text) => self.text(b'"', text),
+            Value::Array(items) => {
+                for item in items {
+                    self.value(item);
+                }
+                self.text(b']', &items.len().to_string());
+            }
+            Value::Object(fields) => {
+                let mut sorted: Vec<_> = fields.iter().collect();
+                sorted.sort_by_key(|(key, _)| *key);
+                for (key, value) in sorted {
+                    self.text(b'k', key);
+                    self.value(value);
+                }
+                self.text(b'}', &fields.len().to_string());
+            }
+        }
+    }
+
+    fn text(&mut self, tag: u8, text: &str) {
+        self.bytes(&[tag]);
+        self.bytes(text.as_bytes());
+        self.bytes(&(text.len() as u64).to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn it_never_changes() {
+        let value = json!({"b": [1, 2.5, null, true, false], "a": {"nested": "text"}});
+        assert_eq!(Fingerprint::of(&value).as_str(), "85ae3a37133f967d");
+    }
+
+    #[test]
+    fn different_values_differ() {
+        let values = [
+            json!(null),
+            json!(true),
+            json!(false),
+            json!(1),
+            json!("1"),
+            json!([]),
+            json!({}),
+            json!([[]]),
+            json!([1, 1]),
+            json!(["ab", "c"]),
+            json!(["a", "bc"]),
+            json!({"a": "b"}),
+            json!({"b": "a"}),
+            json!({"a": null}),
+        ];
+        let mut prints: Vec<_> = values.iter().map(Fingerprint::of).collect();
+        prints.sort();
+        prints.dedup();
+        assert_eq!(prints.len(), values.len());
+    }
+}

@@ -1,0 +1,116 @@
+//! A decision in the making.
+
+use super::fault::{Fault, FaultKind};
+use super::situation::Situation;
+use crate::action::Action;
+use five_spot_api::{DrainStatus, JoinStatus, ReclaimRecord, WorkloadCluster};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// What the steps of a decision have put together so far.
+pub(super) struct Draft {
+    pub(super) actions: Vec<Action>,
+    pub(super) fault: Option<Fault>,
+    pub(super) facts: Facts,
+    pub(super) stage: Stage,
+    pub(super) watch_pods: bool,
+    pub(super) taints: TaintStage,
+    /// What a pause has held back.
+    pub(super) held_back: Vec<Action>,
+    wake: Option<Timestamp>,
+}
+
+/// What has to be remembered from one decision to the next.
+#[derive(Clone)]
+pub(super) struct Facts {
+    pub(super) shutdown_started_at: Option<Time>,
+    pub(super) drain: Option<DrainStatus>,
+    pub(super) reclaims: Vec<ReclaimRecord>,
+    pub(super) join: Option<JoinStatus>,
+    pub(super) workload_cluster: Option<WorkloadCluster>,
+}
+
+/// What is going on, for the words in status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing.
+    Resting,
+    /// The objects are being made.
+    Creating,
+    /// Objects of the last machine are still terminating.
+    WaitingForOldMachine,
+    /// A Machine whose node did not join is given up; the next one comes later.
+    WaitingToJoinAgain,
+    /// The Machine is there and wanted.
+    Running,
+    /// The Machine is there and has to go for another.
+    Replacing,
+    /// The Machine has to go.
+    Removing,
+    /// It goes at once.
+    Ejecting,
+}
+
+/// How the Node's taints stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TaintStage {
+    /// None are wanted and none are ours.
+    NotNeeded,
+    /// There is no Node to taint.
+    NoNode,
+    /// The Node is not Ready.
+    NodeNotReady,
+    /// They are being written.
+    Writing,
+    /// They could not be written.
+    Failed(String),
+    /// Someone else's are in the way.
+    Conflict(String),
+    /// They are there.
+    Applied,
+}
+
+impl Draft {
+    pub(super) fn new(situation: &Situation<'_>) -> Self {
+        let prior = situation.prior();
+        Self {
+            actions: Vec::new(),
+            fault: None,
+            facts: Facts {
+                shutdown_started_at: prior.shutdown_started_at.clone(),
+                drain: prior.drain.clone(),
+                reclaims: prior.reclaims.clone(),
+                join: prior.join.clone(),
+                workload_cluster: prior.workload_cluster.clone(),
+            },
+            stage: Stage::Resting,
+            watch_pods: false,
+            taints: TaintStage::NotNeeded,
+            held_back: Vec::new(),
+            wake: None,
+        }
+    }
+
+    pub(super) fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    /// Records a fault, unless one is known already.
+    pub(super) fn fail(&mut self, kind: FaultKind, message: impl Into<String>) {
+        self.fault.get_or_insert_with(|| Fault { kind, message: message.into() });
+    }
+
+    /// Asks to be woken at `time`, if it is still to come.
+    pub(super) fn wake(&mut self, situation: &Situation<'_>, time: Timestamp) {
+        if time > situation.now {
+            self.wake = Some(self.wake.map_or(time, |earlier| earlier.min(time)));
+        }
+    }
+
+    /// The earliest moment at which anything of this changes by itself.
+    pub(super) fn wake_at(&self, situation: &Situation<'_>) -> Option<Timestamp> {
+        let boundary = situation.plan().and_then(|plan| plan.next_boundary(situation.now));
+        let retry = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
+        [self.wake, boundary, retry.filter(|time| *time > situation.now)].into_iter().flatten().min()
+    }
+}

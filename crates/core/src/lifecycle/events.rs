@@ -1,0 +1,199 @@
+//! What to announce: the difference between the status that was and the status that will be.
+
+use super::demand::{Demand, UnwantedBy};
+use super::draft::Draft;
+use super::fault::FaultKind;
+use super::reclaim;
+use super::situation::{Situation, instant};
+use super::status::was_wanted;
+use crate::action::{Event, EventCause};
+use crate::world::Uid;
+use five_spot_api::condition::{ConditionType, Reason};
+use five_spot_api::event::EventReason;
+use five_spot_api::{Phase, ScheduledMachineStatus};
+
+/// The announcements of a decision, in the order in which things happen. A paused object makes none; what
+/// it had to say is said when the pause is over.
+pub(super) fn announce(
+    situation: &Situation<'_>,
+    demand: Demand,
+    draft: &Draft,
+    status: &ScheduledMachineStatus,
+) -> Vec<Event> {
+    if !draft.held_back.is_empty() {
+        return Vec::new();
+    }
+    let change = Change { situation, demand, draft, status };
+    let mut events = reclaim::announce(situation, &status.reclaims);
+    let others = [
+        change.kill_switch(),
+        change.schedule_inactive(),
+        change.recovered(),
+        change.schedule_active(),
+        change.machine_created(),
+        change.grace_period_active(),
+        change.node_draining(),
+        change.node_drained(),
+        change.machine_deleted(),
+        change.schedule_disabled(),
+        change.cleanup_timed_out(),
+        change.reconcile_failed(),
+    ];
+    events.extend(others.into_iter().flatten());
+    events
+}
+
+/// From what to what.
+struct Change<'a> {
+    situation: &'a Situation<'a>,
+    demand: Demand,
+    draft: &'a Draft,
+    status: &'a ScheduledMachineStatus,
+}
+
+impl Change<'_> {
+    fn prior(&self) -> &ScheduledMachineStatus {
+        self.situation.prior()
+    }
+
+    fn was(&self) -> Option<Phase> {
+        self.prior().phase
+    }
+
+    fn is(&self) -> Option<Phase> {
+        self.status.phase
+    }
+
+    fn enters(&self, phase: Phase) -> bool {
+        self.is() == Some(phase) && self.was() != Some(phase)
+    }
+
+    fn pause_is_over(&self) -> bool {
+        let was = self.situation.prior_reason_is(ConditionType::Ready, Reason::Paused);
+        was && self.draft.held_back.is_empty()
+    }
+
+    /// What made the machine wanted or unwanted: an edit of the spec, or else the boundary that has been
+    /// crossed. Both are the same when a decision is made again after a crash.
+    fn turning_point(&self, boundary: Option<jiff::Timestamp>) -> EventCause {
+        let generation = self.situation.world.object.generation;
+        match self.prior().observed_generation {
+            Some(observed) if observed != generation => EventCause::Generation(generation),
+            Some(_) | None => EventCause::Instant(boundary.unwrap_or(self.situation.second)),
+        }
+    }
+
+    fn removal_cause(&self) -> EventCause {
+        if let Some(deletion) = self.situation.world.object.deletion {
+            return EventCause::Instant(deletion.since);
+        }
+        let closed = self.prior().next_cleanup.as_ref().map(instant);
+        self.turning_point(closed.filter(|time| *time <= self.situation.now))
+    }
+
+    fn shutdown_cause(&self) -> EventCause {
+        let started = self.status.shutdown_started_at.as_ref().map_or(self.situation.second, instant);
+        EventCause::Instant(started)
+    }
+
+    fn event(reason: EventReason, note: impl Into<String>, cause: EventCause) -> Event {
+        Event { reason, note: note.into(), cause }
+    }
+
+    fn kill_switch(&self) -> Option<Event> {
+        let begins = self.demand == Demand::Unwanted(UnwantedBy::KillSwitch)
+            && !self.situation.prior_reason_is(ConditionType::Scheduled, Reason::KillSwitch);
+        let cause = EventCause::Generation(self.situation.world.object.generation);
+        begins.then(|| Self::event(EventReason::KillSwitchActivated, "Kill switch on: removed without draining", cause))
+    }
+
+    fn schedule_inactive(&self) -> Option<Event> {
+        let by_clock =
+            matches!(self.demand, Demand::Unwanted(UnwantedBy::OutsideWindow | UnwantedBy::OverrideDown));
+        let turned = was_wanted(self.situation) || (self.pause_is_over() && self.situation.anything_left());
+        (by_clock && turned).then(|| {
+            Self::event(EventReason::ScheduleInactive, "No machine is wanted any more", self.removal_cause())
+        })
+    }
+
+    fn recovered(&self) -> Option<Event> {
+        let over = self.was() == Some(Phase::Error) && self.is() != Some(Phase::Error);
+        let since = self.situation.prior_condition(ConditionType::Ready).map(|ready| instant(&ready.last_transition_time));
+        let cause = EventCause::Instant(since.unwrap_or(self.situation.second));
+        over.then(|| Self::event(EventReason::Recovered, "The error is over", cause))
+    }
+
+    fn schedule_active(&self) -> Option<Event> {
+        let begins = self.enters(Phase::Pending) && self.was() != Some(Phase::Error);
+        let resumes = self.enters(Phase::Active) && self.was() == Some(Phase::ShuttingDown);
+        let boundary = self.status.last_scheduled_time.as_ref().map(instant);
+        (begins || resumes).then(|| {
+            Self::event(EventReason::ScheduleActive, "A machine is wanted from now on", self.turning_point(boundary))
+        })
+    }
+
+    fn machine_created(&self) -> Option<Event> {
+        let machine = self.situation.living_machine()?;
+        let known = self.prior().machine_ref.as_ref().and_then(|reference| reference.uid.as_deref());
+        let is_new = self.demand.wanted() && known != Some(machine.uid.as_str());
+        is_new.then(|| {
+            let name = five_spot_api::names::machine(&self.situation.world.object.name);
+            Self::event(EventReason::MachineCreated, format!("Machine {name} has been made"), EventCause::Object(machine.uid.clone()))
+        })
+    }
+
+    fn grace_period_active(&self) -> Option<Event> {
+        let graceful = self.is() != Some(Phase::EmergencyRemove);
+        let begins = self.prior().shutdown_started_at.is_none() && self.status.shutdown_started_at.is_some();
+        (graceful && begins).then(|| {
+            Self::event(EventReason::GracePeriodActive, "The graceful shutdown has begun", self.removal_cause())
+        })
+    }
+
+    fn drain_begins(&self) -> bool {
+        let before = self.prior().drain.as_ref().map(|drain| &drain.started_at);
+        self.status.drain.as_ref().is_some_and(|drain| before != Some(&drain.started_at))
+    }
+
+    fn node_draining(&self) -> Option<Event> {
+        let pods = self.status.drain.as_ref().map_or(0, |drain| drain.total);
+        self.drain_begins().then(|| {
+            Self::event(EventReason::NodeDraining, format!("{pods} pods have to leave the node"), self.shutdown_cause())
+        })
+    }
+
+    fn node_drained(&self) -> Option<Event> {
+        let complete = |status: &ScheduledMachineStatus| {
+            status.drain.as_ref().is_some_and(|drain| drain.evicted >= drain.total)
+        };
+        let just_now = complete(self.status) && (self.drain_begins() || !complete(self.prior()));
+        just_now.then(|| Self::event(EventReason::NodeDrained, "The node is empty", self.shutdown_cause()))
+    }
+
+    fn machine_deleted(&self) -> Option<Event> {
+        let was = self.prior().machine_ref.as_ref()?;
+        let gone = !self.demand.wanted() && self.situation.world.machine.ours().is_none();
+        let cause = EventCause::Object(Uid::from(was.uid.clone().unwrap_or_default()));
+        gone.then(|| Self::event(EventReason::MachineDeleted, format!("Machine {} is gone", was.name), cause))
+    }
+
+    fn schedule_disabled(&self) -> Option<Event> {
+        let by_hand = self.demand == Demand::Unwanted(UnwantedBy::Disabled);
+        let cause = EventCause::Generation(self.situation.world.object.generation);
+        (by_hand && self.enters(Phase::Disabled))
+            .then(|| Self::event(EventReason::ScheduleDisabled, "The schedule is disabled, no machine", cause))
+    }
+
+    fn cleanup_timed_out(&self) -> Option<Event> {
+        let fault = self.draft.fault.as_ref().filter(|fault| fault.kind == FaultKind::CleanupTimedOut)?;
+        let said = self.situation.prior_reason_is(ConditionType::Ready, Reason::FinalizerCleanupTimedOut);
+        let cause = EventCause::Instant(self.situation.world.object.deletion?.since);
+        (!said).then(|| Self::event(EventReason::FinalizerCleanupTimedOut, fault.message.clone(), cause))
+    }
+
+    fn reconcile_failed(&self) -> Option<Event> {
+        let fault = self.draft.fault.as_ref()?;
+        let cause = EventCause::Instant(self.situation.second);
+        self.enters(Phase::Error).then(|| Self::event(EventReason::ReconcileFailed, fault.message.clone(), cause))
+    }
+}

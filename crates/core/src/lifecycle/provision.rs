@@ -1,0 +1,200 @@
+//! Bringing a machine up, and keeping it as the spec says while it is wanted.
+
+use super::draft::{Draft, Stage};
+use super::fault::FaultKind;
+use super::removal;
+use super::situation::{Situation, instant};
+use crate::action::Action;
+use crate::spec::ValidSpec;
+use crate::world::{MachineView, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// How long a Machine that did not join is left alone before the next is made: whatever is wrong with it
+/// is seldom cured by haste.
+const JOIN_RETRY: SignedDuration = SignedDuration::from_mins(5);
+
+/// How many join times are remembered.
+const MAX_JOINS: usize = 10;
+
+/// Brings up a machine that is wanted, or keeps it up.
+pub(super) fn bring_up(situation: &Situation<'_>, draft: &mut Draft) {
+    let Some(spec) = situation.valid() else { return };
+    if !name_is_free(situation, draft) {
+        return;
+    }
+    match &situation.world.machine {
+        Slot::Ours(machine) if machine.terminating => wait_for_old(situation, draft),
+        Slot::Ours(machine) => keep_up(situation, spec, machine, draft),
+        Slot::Absent | Slot::Foreign { .. } => create(situation, spec, draft),
+    }
+}
+
+fn name_is_free(situation: &Situation<'_>, draft: &mut Draft) -> bool {
+    let world = situation.world;
+    let name = &world.object.name;
+    let owners = [
+        (five_spot_api::names::machine(name), foreign_owner(&world.machine)),
+        (five_spot_api::names::bootstrap(name), foreign_owner(&world.bootstrap)),
+        (five_spot_api::names::infrastructure(name), foreign_owner(&world.infrastructure)),
+    ];
+    for (object, owner) in owners {
+        if let Some(owner) = owner {
+            draft.fail(FaultKind::NameTaken, format!("{object} exists and belongs to {owner}"));
+        }
+    }
+    draft.fault.is_none()
+}
+
+fn foreign_owner<T>(slot: &Slot<T>) -> Option<&str> {
+    match slot {
+        Slot::Foreign { owner } => Some(owner),
+        Slot::Absent | Slot::Ours(_) => None,
+    }
+}
+
+fn wait_for_old(situation: &Situation<'_>, draft: &mut Draft) {
+    draft.stage = Stage::WaitingForOldMachine;
+    draft.facts.shutdown_started_at = None;
+    wait_to_join_again(situation, draft);
+}
+
+/// Makes what is missing, in CAPI's order, as soon as nothing old is in the way.
+fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
+    let world = situation.world;
+    draft.stage = Stage::WaitingForOldMachine;
+    draft.facts.shutdown_started_at = None;
+    draft.facts.drain = None;
+    draft.facts.workload_cluster = None;
+    if let Some(join) = &mut draft.facts.join {
+        join.machine_uid = None;
+    }
+    let old = [&world.bootstrap, &world.infrastructure].map(|slot| is_old(slot, spec));
+    if old[0] || old[1] {
+        removal::clear_leftovers(situation, draft);
+    }
+    let joining = wait_to_join_again(situation, draft);
+    if old[0] || old[1] || !joining {
+        return;
+    }
+    draft.stage = Stage::Creating;
+    let Some(cluster) = referenced_cluster(situation, spec, draft) else { return };
+    if matches!(world.workload, crate::world::Workload::Unusable { .. }) {
+        return;
+    }
+    draft.facts.workload_cluster = Some(world.workload.cluster().clone());
+    apply_provider_objects(situation, cluster, draft);
+    draft.act(Action::ApplyMachine);
+}
+
+/// Terminating, or made from another spec: it has to go before the new one can come.
+fn is_old(slot: &Slot<ProviderView>, spec: &ValidSpec) -> bool {
+    slot.ours().is_some_and(|object| object.terminating || differs(object.machine_hash.as_ref(), spec))
+}
+
+fn differs(hash: Option<&crate::Fingerprint>, spec: &ValidSpec) -> bool {
+    hash.is_some_and(|hash| *hash != spec.machine_hash)
+}
+
+/// The Cluster that everything belongs to, if all that the spec refers to is in order.
+fn referenced_cluster<'a>(situation: &Situation<'a>, spec: &ValidSpec, draft: &mut Draft) -> Option<&'a Uid> {
+    if let Some(problem) = situation.world.references.first() {
+        draft.fail(FaultKind::References(problem.kind), format!("{}: {}", problem.field, problem.message));
+        return None;
+    }
+    let Some(cluster) = &situation.world.cluster else {
+        let message = missing_cluster(&spec.cluster_name, &situation.world.object.namespace);
+        draft.fail(FaultKind::References(ReferenceProblemKind::NotFound), message);
+        return None;
+    };
+    Some(&cluster.uid)
+}
+
+pub(super) fn missing_cluster(name: &str, namespace: &str) -> String {
+    format!("spec.clusterName: there is no Cluster {name} in namespace {namespace}")
+}
+
+fn apply_provider_objects(situation: &Situation<'_>, cluster: &Uid, draft: &mut Draft) {
+    if needs_apply(&situation.world.bootstrap) {
+        draft.act(Action::ApplyBootstrap { cluster: cluster.clone() });
+    }
+    if needs_apply(&situation.world.infrastructure) {
+        draft.act(Action::ApplyInfrastructure { cluster: cluster.clone() });
+    }
+}
+
+fn needs_apply(slot: &Slot<ProviderView>) -> bool {
+    slot.ours().is_none_or(|object| !object.intact)
+}
+
+/// A Machine that is there and wanted: replaced if it is no longer the one that the spec describes, given
+/// up if its node does not join, and mended where it has drifted.
+fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, draft: &mut Draft) {
+    let world = situation.world;
+    let provider_object_going =
+        [&world.bootstrap, &world.infrastructure].iter().any(|slot| slot.ours().is_some_and(|object| object.terminating));
+    if provider_object_going || differs(machine.machine_hash.as_ref(), spec) {
+        draft.stage = Stage::Replacing;
+        return removal::shut_down(situation, draft);
+    }
+    draft.stage = Stage::Running;
+    draft.facts.shutdown_started_at = None;
+    draft.facts.drain = None;
+    draft.facts.workload_cluster.get_or_insert_with(|| world.workload.cluster().clone());
+    if !joins_in_time(situation, spec, machine, draft) {
+        draft.stage = Stage::WaitingToJoinAgain;
+        return removal::delete_without_drain(machine, false, draft);
+    }
+    let Some(cluster) = referenced_cluster(situation, spec, draft) else { return };
+    apply_provider_objects(situation, cluster, draft);
+    if !machine.intact || machine.applied_hash.as_ref() != Some(&spec.applied_hash) {
+        draft.act(Action::ApplyMachine);
+    }
+}
+
+/// Keeps the record of joins; false once the node has had its time and is not there.
+fn joins_in_time(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, draft: &mut Draft) -> bool {
+    let uid = machine.uid.as_str();
+    if draft.facts.join.as_ref().is_some_and(|join| join.machine_uid.as_deref() == Some(uid)) {
+        return true;
+    }
+    if situation.world.node.found().is_some_and(|node| node.readiness == Readiness::Ready) {
+        let join = draft.facts.join.get_or_insert_default();
+        let seconds = situation.second.duration_since(machine.created_at).as_secs().max(0);
+        join.last_seconds = Some(seconds);
+        join.recent_seconds.insert(0, seconds);
+        join.recent_seconds.truncate(MAX_JOINS);
+        join.machine_uid = Some(uid.to_owned());
+        join.failed_at = None;
+        return true;
+    }
+    let deadline = machine.created_at.saturating_add(spec.join_timeout).unwrap_or(Timestamp::MAX);
+    draft.wake(situation, deadline);
+    if situation.now < deadline {
+        return true;
+    }
+    let join = draft.facts.join.get_or_insert_default();
+    if join.failed_at.as_ref().is_none_or(|failed| instant(failed) < deadline) {
+        join.failed_at = Some(Time(situation.second));
+    }
+    draft.fail(FaultKind::JoinFailed, join_failure(spec));
+    false
+}
+
+fn join_failure(spec: &ValidSpec) -> String {
+    format!("the Machine had no Ready node within joinTimeout ({}s)", spec.join_timeout.as_secs())
+}
+
+/// After a Machine has been given up the next one waits. True once it may come.
+fn wait_to_join_again(situation: &Situation<'_>, draft: &mut Draft) -> bool {
+    let failed_at = draft.facts.join.as_ref().and_then(|join| join.failed_at.as_ref()).map(instant);
+    let (Some(failed_at), Some(spec)) = (failed_at, situation.valid()) else { return true };
+    let again = failed_at.saturating_add(JOIN_RETRY).unwrap_or(Timestamp::MAX);
+    draft.wake(situation, again);
+    if situation.now >= again {
+        return true;
+    }
+    draft.stage = Stage::WaitingToJoinAgain;
+    draft.fail(FaultKind::JoinFailed, join_failure(spec));
+    false
+}

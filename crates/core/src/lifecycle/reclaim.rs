@@ -1,0 +1,215 @@
+//! An owner wants the machine back: the emergency removal, step by step. Each step is idempotent, and
+//! what has been done shows in the world, so that a crash between any two of them goes on from there.
+
+use super::draft::{Draft, Stage};
+use super::removal;
+use super::situation::{Situation, floor, instant};
+use crate::action::{Action, Event, EventCause};
+use crate::drain;
+use crate::world::{MachineView, NodeView};
+use five_spot_api::ReclaimRecord;
+use five_spot_api::event::EventReason;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// How long an emergency waits for pods to be gone.
+pub const EMERGENCY_DRAIN_TIMEOUT_SECS: i64 = 60;
+/// This many reclaims within [`RAPID_RE_RECLAIM_WINDOW_SECS`] are a loop.
+pub const RAPID_RE_RECLAIM_THRESHOLD: usize = 3;
+/// The window in which reclaims are counted.
+pub const RAPID_RE_RECLAIM_WINDOW_SECS: i64 = 600;
+
+/// How many reclaims are remembered.
+const MAX_RECLAIMS: usize = 10;
+
+/// A reclaim that is being carried out, or is finished by this very decision.
+pub(super) struct Reclaim {
+    /// Every reclaim there was, newest first; the first is the one at hand.
+    records: Vec<ReclaimRecord>,
+    started_at: Timestamp,
+    is_new: bool,
+}
+
+impl Reclaim {
+    pub(super) fn unfinished(&self) -> bool {
+        self.record().finished_at.is_none()
+    }
+
+    fn record(&self) -> &ReclaimRecord {
+        &self.records[0]
+    }
+}
+
+/// The reclaim at hand: one on record that is not finished, or a new request on the Node.
+pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
+    let prior = situation.prior();
+    let mut records = prior.reclaims.clone();
+    if let Some(place) = records.iter().position(|record| record.finished_at.is_none()) {
+        let record = records.remove(place);
+        records.insert(0, record);
+        let started_at = prior.shutdown_started_at.as_ref().map_or(situation.second, instant);
+        let mut reclaim = Reclaim { records, started_at, is_new: false };
+        if is_done(situation) {
+            reclaim.records[0].finished_at = Some(Time(situation.second));
+        }
+        return Some(reclaim);
+    }
+    let record = new_record(situation)?;
+    records.insert(0, record);
+    records.truncate(MAX_RECLAIMS);
+    Some(Reclaim { records, started_at: situation.second, is_new: true })
+}
+
+/// A request that is not on record yet. One that is, finished, under the same Node and time, is an echo
+/// from before its annotations were cleared.
+fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
+    let node = situation.world.node.found()?;
+    let request = node.reclaim.as_ref()?;
+    let requested_at = request.requested_at.map(floor);
+    let echo = situation.prior().reclaims.iter().any(|record| {
+        record.node_uid == node.uid.as_str() && Some(instant(&record.requested_at)) == requested_at
+    });
+    if echo {
+        return None;
+    }
+    Some(ReclaimRecord {
+        requested_at: Time(requested_at.unwrap_or(situation.second)),
+        reason: request.reason.clone(),
+        node: node.name.as_str().to_owned(),
+        node_uid: node.uid.as_str().to_owned(),
+        finished_at: None,
+    })
+}
+
+/// Everything is gone, the schedule is off, and the Node, if it is still there, asks no more.
+fn is_done(situation: &Situation<'_>) -> bool {
+    let asks = situation.world.node.found().is_some_and(|node| node.reclaim.is_some());
+    !situation.anything_left() && !asks && (situation.being_deleted() || !wants_to_come_back(situation))
+}
+
+fn wants_to_come_back(situation: &Situation<'_>) -> bool {
+    let handling = situation.handling();
+    handling.enabled || handling.override_up
+}
+
+/// Carries the reclaim out as far as it can go now.
+pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
+    draft.facts.reclaims.clone_from(&reclaim.records);
+    draft.facts.shutdown_started_at = Some(Time(reclaim.started_at));
+    draft.stage = Stage::Ejecting;
+    if !reclaim.unfinished() {
+        draft.stage = Stage::Resting;
+        return removal::forget(situation, draft);
+    }
+    if reclaim.is_new {
+        draft.facts.drain = None;
+    }
+    match situation.world.machine.ours() {
+        None => removal::clear_leftovers(situation, draft),
+        Some(machine) => {
+            if !eject(situation, reclaim, machine, draft) {
+                return;
+            }
+        }
+    }
+    switch_off(situation, reclaim, draft);
+}
+
+/// Empties the node and deletes the Machine. False while the pods still have time to go.
+fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, draft: &mut Draft) -> bool {
+    let emptied = situation.world.node.found().is_none_or(|node| empty(situation, reclaim, node, draft));
+    let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
+    let deadline = reclaim.started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
+    draft.wake(situation, deadline);
+    if !emptied && situation.now < deadline && !machine.terminating {
+        return false;
+    }
+    removal::delete_without_drain(machine, true, draft);
+    true
+}
+
+/// Cordons and deletes pods; true when none are left.
+fn empty(situation: &Situation<'_>, reclaim: &Reclaim, node: &NodeView, draft: &mut Draft) -> bool {
+    draft.watch_pods = true;
+    if !node.unschedulable {
+        draft.act(Action::Cordon { node: removal::node_ref(node) });
+    }
+    let Some(pods) = &node.pods else { return false };
+    let progress = drain::delete(pods, situation.handling().pod_grace_period);
+    draft.actions.extend(progress.actions.iter().cloned());
+    let prior = draft.facts.drain.as_ref().filter(|drain| instant(&drain.started_at) >= reclaim.started_at);
+    draft.facts.drain = Some(drain::status(prior, reclaim.started_at, &progress));
+    progress.done()
+}
+
+/// Switches the schedule off, so that the machine does not come back by itself, and only then clears the
+/// request: as long as that stands, a controller that was restarted begins again.
+fn switch_off(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
+    let asking = situation.world.node.found().filter(|node| node.reclaim.is_some());
+    if !situation.being_deleted() {
+        let on = wants_to_come_back(situation);
+        if on {
+            draft.act(Action::DisableSchedule);
+        }
+        if on || asking.is_some() {
+            draft.act(Action::Publish(disabled_schedule(reclaim.record())));
+        }
+    }
+    if let Some(node) = asking {
+        draft.act(Action::ClearReclaimRequest { node: removal::node_ref(node) });
+    }
+}
+
+fn disabled_schedule(record: &ReclaimRecord) -> Event {
+    Event {
+        reason: EventReason::EmergencyReclaimDisabledSchedule,
+        note: format!("Schedule disabled after node {} was reclaimed; enable it again by hand", record.node),
+        cause: EventCause::Instant(instant(&record.requested_at)),
+    }
+}
+
+/// What a reclaim announces when it begins and when it ends.
+pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> Vec<Event> {
+    let before = &situation.prior().reclaims;
+    let Some(newest) = records.first() else { return Vec::new() };
+    let requested_at = instant(&newest.requested_at);
+    let mut events = Vec::new();
+    let known = before.iter().any(|record| same_request(record, newest));
+    if !known {
+        events.push(Event {
+            reason: EventReason::EmergencyReclaim,
+            note: format!("Node {} is reclaimed by its owner: {}", newest.node, newest.reason),
+            cause: EventCause::Instant(requested_at),
+        });
+        let recent = recent_reclaims(records, requested_at);
+        if recent >= RAPID_RE_RECLAIM_THRESHOLD {
+            events.push(Event {
+                reason: EventReason::RapidReReclaim,
+                note: format!(
+                    "{recent} reclaims within {RAPID_RE_RECLAIM_WINDOW_SECS} s: the process that asks for node {} is still there when the schedule is enabled",
+                    newest.node
+                ),
+                cause: EventCause::Instant(requested_at),
+            });
+        }
+    }
+    let was_open = before.iter().any(|record| same_request(record, newest) && record.finished_at.is_none());
+    if was_open && newest.finished_at.is_some() && !situation.being_deleted() {
+        // Usually published already; the same cause makes it the same event.
+        events.push(disabled_schedule(newest));
+    }
+    events
+}
+
+fn same_request(one: &ReclaimRecord, other: &ReclaimRecord) -> bool {
+    one.node_uid == other.node_uid && one.requested_at == other.requested_at
+}
+
+fn recent_reclaims(records: &[ReclaimRecord], until: Timestamp) -> usize {
+    let window = SignedDuration::from_secs(RAPID_RE_RECLAIM_WINDOW_SECS);
+    let recent = |record: &&ReclaimRecord| {
+        let age = until.duration_since(instant(&record.requested_at));
+        age >= SignedDuration::ZERO && age < window
+    };
+    records.iter().filter(recent).count()
+}

@@ -1,0 +1,176 @@
+//! Taking a machine down: gracefully, by emptying its node before the Machine is deleted, or at once.
+
+use super::demand::UnwantedBy;
+use super::draft::{Draft, Stage};
+use super::fault::FaultKind;
+use super::situation::{Situation, instant};
+use crate::action::{Action, NodeRef};
+use crate::drain;
+use crate::world::{MachineView, NodeFact, NodeView, ProviderView, Slot, Uid};
+use five_spot_api::OnTimeout;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// Takes down what there is, for this cause.
+pub(super) fn take_down(situation: &Situation<'_>, cause: UnwantedBy, draft: &mut Draft) {
+    if situation.world.object.deletion.is_some_and(|deletion| deletion.orphan) {
+        return;
+    }
+    let at_once = match cause {
+        UnwantedBy::KillSwitch | UnwantedBy::Reclaim => true,
+        UnwantedBy::Deletion => situation.handling().kill_switch,
+        UnwantedBy::OverrideDown
+        | UnwantedBy::Disabled
+        | UnwantedBy::DisabledByReclaim
+        | UnwantedBy::OutsideWindow => false,
+    };
+    if at_once {
+        draft.stage = Stage::Ejecting;
+        eject(situation, draft);
+    } else {
+        draft.stage = Stage::Removing;
+        shut_down(situation, draft);
+    }
+    if !situation.anything_left() {
+        draft.stage = Stage::Resting;
+        forget(situation, draft);
+    }
+}
+
+/// A machine that is gone leaves nothing to remember but its last drain, its reclaims and joins.
+pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
+    draft.facts.shutdown_started_at = None;
+    if situation.world.machine.ours().is_none() {
+        draft.facts.workload_cluster = None;
+    }
+    if let Some(join) = &mut draft.facts.join {
+        join.failed_at = None;
+        join.machine_uid = None;
+    }
+}
+
+/// Deletes the Machine at once, without any drain, CAPI's included.
+pub(super) fn eject(situation: &Situation<'_>, draft: &mut Draft) {
+    match situation.world.machine.ours() {
+        Some(machine) => delete_without_drain(machine, true, draft),
+        None => clear_leftovers(situation, draft),
+    }
+}
+
+/// Empties the node, then deletes the Machine, all within its deadline.
+pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
+    let Some(machine) = situation.world.machine.ours() else {
+        return clear_leftovers(situation, draft);
+    };
+    if machine.terminating {
+        return;
+    }
+    let started_at = draft.facts.shutdown_started_at.get_or_insert(Time(situation.second)).0;
+    let deadline = deadline(situation, started_at);
+    draft.wake(situation, deadline);
+    match &situation.world.node {
+        NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => delete_machine(machine, draft),
+        NodeFact::Unknown => {
+            let stuck = "the node cannot be drained: its cluster cannot be reached";
+            overdue(situation, machine, deadline, stuck, draft);
+        }
+        NodeFact::Found(node) => empty(situation, machine, node, (started_at, deadline), draft),
+    }
+}
+
+/// The moment at which draining ends, one way or the other.
+fn deadline(situation: &Situation<'_>, started_at: Timestamp) -> Timestamp {
+    let handling = situation.handling();
+    let timeout = handling.graceful_shutdown_timeout.min(handling.node_drain_timeout);
+    let deadline = started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
+    cleanup_deadline(situation).map_or(deadline, |bound| bound.min(deadline))
+}
+
+/// The moment at which the cleanup of a deleted object has taken too long.
+pub(super) fn cleanup_deadline(situation: &Situation<'_>) -> Option<Timestamp> {
+    let since = situation.world.object.deletion?.since;
+    Some(since.saturating_add(situation.world.policy.finalizer_cleanup_timeout).unwrap_or(Timestamp::MAX))
+}
+
+fn empty(
+    situation: &Situation<'_>,
+    machine: &MachineView,
+    node: &NodeView,
+    (started_at, deadline): (Timestamp, Timestamp),
+    draft: &mut Draft,
+) {
+    draft.watch_pods = true;
+    if !node.unschedulable {
+        draft.act(Action::Cordon { node: node_ref(node) });
+    }
+    let Some(pods) = &node.pods else {
+        let stuck = "the pods of the node could not be read in time";
+        return overdue(situation, machine, deadline, stuck, draft);
+    };
+    let progress = drain::evict(pods, node.readiness, deadline, situation.now);
+    let prior = draft.facts.drain.as_ref().filter(|drain| instant(&drain.started_at) >= started_at);
+    let drain_began = prior.map_or(situation.second, |drain| instant(&drain.started_at));
+    let drain = drain::status(prior, drain_began, &progress);
+    draft.facts.drain = Some(drain);
+    if progress.done() {
+        return delete_without_drain(machine, false, draft);
+    }
+    if let Some(look) = progress.next_look {
+        draft.wake(situation, look);
+    }
+    draft.actions.extend(progress.actions);
+    let blockers: Vec<String> =
+        progress.blocked.iter().map(|blocked| format!("{} ({})", blocked.pod, blocked.reason)).collect();
+    let stuck = match blockers.as_slice() {
+        [] => format!("{} pods have not left the node", progress.remaining),
+        named => format!("pods hold the node: {}", named.join(", ")),
+    };
+    overdue(situation, machine, deadline, &stuck, draft);
+}
+
+/// Past the deadline either the Machine is deleted regardless, or someone has to look at what holds it.
+fn overdue(situation: &Situation<'_>, machine: &MachineView, deadline: Timestamp, stuck: &str, draft: &mut Draft) {
+    if situation.now < deadline {
+        return;
+    }
+    match situation.handling().on_timeout {
+        OnTimeout::Force => {
+            draft.actions.clear();
+            delete_without_drain(machine, true, draft);
+        }
+        OnTimeout::Error => draft.fail(FaultKind::DrainTimedOut, format!("drain deadline passed: {stuck}")),
+    }
+}
+
+/// Tells CAPI not to drain, because the node is empty or need not be emptied, and deletes the Machine.
+pub(super) fn delete_without_drain(machine: &MachineView, volumes: bool, draft: &mut Draft) {
+    if !machine.drain_excluded || (volumes && !machine.volume_wait_excluded) {
+        draft.act(Action::ExcludeDrain { machine: machine.uid.clone(), volumes });
+    }
+    delete_machine(machine, draft);
+}
+
+pub(super) fn delete_machine(machine: &MachineView, draft: &mut Draft) {
+    if !machine.terminating {
+        draft.act(Action::DeleteMachine { machine: machine.uid.clone() });
+    }
+}
+
+/// Deletes what is left when the Machine is gone. Never earlier: CAPI abandons its drain when it finds
+/// the infrastructure object going.
+pub(super) fn clear_leftovers(situation: &Situation<'_>, draft: &mut Draft) {
+    if let Some(uid) = leftover(&situation.world.infrastructure) {
+        draft.act(Action::DeleteInfrastructure { uid });
+    }
+    if let Some(uid) = leftover(&situation.world.bootstrap) {
+        draft.act(Action::DeleteBootstrap { uid });
+    }
+}
+
+fn leftover(slot: &Slot<ProviderView>) -> Option<Uid> {
+    slot.ours().filter(|object| !object.terminating).map(|object| object.uid.clone())
+}
+
+pub(super) fn node_ref(node: &NodeView) -> NodeRef {
+    NodeRef { name: node.name.clone(), uid: node.uid.clone() }
+}

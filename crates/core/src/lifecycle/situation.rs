@@ -1,0 +1,87 @@
+//! The three things that a decision depends on, and what can be read off them directly.
+
+use crate::schedule::Plan;
+use crate::spec::{Handling, InvalidSpec, ValidSpec};
+use crate::world::{MachineView, World};
+use five_spot_api::ScheduledMachineStatus;
+use five_spot_api::condition::{ConditionType, Reason};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// A spec, understood or not.
+#[derive(Clone, Copy)]
+pub(super) enum Spec<'a> {
+    Valid(&'a ValidSpec),
+    Invalid(&'a InvalidSpec),
+}
+
+/// Spec, world and time.
+pub(super) struct Situation<'a> {
+    pub(super) spec: Spec<'a>,
+    pub(super) world: &'a World,
+    pub(super) now: Timestamp,
+    /// The second that `now` lies in: status knows no fractions, and what is read back must be what was
+    /// decided upon.
+    pub(super) second: Timestamp,
+}
+
+impl<'a> Situation<'a> {
+    pub(super) fn new(spec: Spec<'a>, world: &'a World, now: Timestamp) -> Self {
+        Self { spec, world, now, second: floor(now) }
+    }
+
+    pub(super) const fn handling(&self) -> Handling {
+        match self.spec {
+            Spec::Valid(spec) => spec.handling,
+            Spec::Invalid(spec) => spec.handling,
+        }
+    }
+
+    pub(super) const fn valid(&self) -> Option<&'a ValidSpec> {
+        match self.spec {
+            Spec::Valid(spec) => Some(spec),
+            Spec::Invalid(_) => None,
+        }
+    }
+
+    pub(super) fn plan(&self) -> Option<&'a Plan> {
+        self.valid().map(ValidSpec::plan)
+    }
+
+    pub(super) const fn prior(&self) -> &'a ScheduledMachineStatus {
+        &self.world.status
+    }
+
+    pub(super) fn prior_condition(&self, kind: ConditionType) -> Option<&'a Condition> {
+        self.prior().conditions.iter().find(|condition| condition.type_ == kind.as_str())
+    }
+
+    pub(super) fn prior_reason_is(&self, kind: ConditionType, reason: Reason) -> bool {
+        self.prior_condition(kind).is_some_and(|condition| condition.reason == reason.as_str())
+    }
+
+    /// The Machine, if it is ours and not on its way out.
+    pub(super) fn living_machine(&self) -> Option<&'a MachineView> {
+        self.world.machine.ours().filter(|machine| !machine.terminating)
+    }
+
+    /// Whether anything of ours exists in the management cluster besides the object itself.
+    pub(super) fn anything_left(&self) -> bool {
+        let world = self.world;
+        world.machine.ours().is_some() || world.bootstrap.ours().is_some() || world.infrastructure.ours().is_some()
+    }
+
+    pub(super) const fn being_deleted(&self) -> bool {
+        self.world.object.deletion.is_some()
+    }
+}
+
+/// The instant of a remembered time.
+pub(super) const fn instant(time: &Time) -> Timestamp {
+    time.0
+}
+
+/// The second that a moment lies in.
+pub(super) fn floor(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second() - i64::from(time.subsec_nanosecond() < 0)).unwrap_or(time)
+}

@@ -1,0 +1,127 @@
+//! Putting the status together: the phase, the conditions, and everything that is remembered.
+
+mod conditions;
+mod words;
+
+use super::demand::{Demand, UnwantedBy};
+use super::draft::{Draft, Stage};
+use super::situation::Situation;
+use super::upkeep;
+pub(super) use conditions::was_wanted;
+use crate::world::{ProviderView, Slot};
+use five_spot_api::names;
+use five_spot_api::{JoinStatus, ObjectRef, Phase, ScheduledMachineStatus};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// The status that this draft amounts to.
+pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> ScheduledMachineStatus {
+    let world = situation.world;
+    let phase = phase(situation, demand, draft);
+    let plan = situation.plan().filter(|_| follows_plan(demand));
+    let next_activation = plan.and_then(|plan| plan.next_activation(situation.now));
+    let next_cleanup = plan.and_then(|plan| plan.next_cleanup(situation.now));
+    let machine = world.machine.ours();
+    let name = &world.object.name;
+    ScheduledMachineStatus {
+        phase: Some(phase),
+        message: Some(words::message(situation, phase, demand, draft)),
+        observed_generation: Some(world.object.generation),
+        in_schedule: situation.plan().map(|plan| plan.schedule().is_open(situation.now)),
+        next_activation: next_activation.map(Time),
+        next_cleanup: next_cleanup.map(Time),
+        next_change: [next_activation, next_cleanup].into_iter().flatten().min().map(|time| time.to_string()),
+        last_scheduled_time: last_scheduled_time(situation, demand),
+        machine_ref: machine.map(|machine| ObjectRef {
+            api_version: machine.api_version.clone(),
+            kind: "Machine".to_owned(),
+            namespace: Some(world.object.namespace.clone()),
+            name: names::machine(name),
+            uid: Some(machine.uid.as_str().to_owned()),
+        }),
+        bootstrap_ref: provider_ref(situation, &world.bootstrap, names::bootstrap(name)),
+        infrastructure_ref: provider_ref(situation, &world.infrastructure, names::infrastructure(name)),
+        node_ref: machine.and(world.node.found()).map(|node| ObjectRef {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            namespace: None,
+            name: node.name.as_str().to_owned(),
+            uid: Some(node.uid.as_str().to_owned()),
+        }),
+        provider_id: machine.and_then(|machine| machine.provider_id.clone()),
+        workload_cluster: draft.facts.workload_cluster.clone(),
+        applied_node_taints: upkeep::applied_taints(situation),
+        shutdown_started_at: draft.facts.shutdown_started_at.clone(),
+        drain: draft.facts.drain.clone(),
+        reclaims: draft.facts.reclaims.clone(),
+        join: draft.facts.join.clone().filter(|join| *join != JoinStatus::default()),
+        conditions: conditions::all(situation, phase, demand, draft),
+    }
+}
+
+/// The phase is what is true, whatever was true before.
+fn phase(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> Phase {
+    let reclaiming = draft.facts.reclaims.iter().any(|record| record.finished_at.is_none());
+    if reclaiming || demand == Demand::Unwanted(UnwantedBy::Reclaim) {
+        return Phase::EmergencyRemove;
+    }
+    if draft.fault.is_some() {
+        return Phase::Error;
+    }
+    match demand {
+        Demand::Unclear => Phase::Error,
+        Demand::Wanted(_) => match draft.stage {
+            Stage::Running => Phase::Active,
+            Stage::Replacing => Phase::ShuttingDown,
+            Stage::Resting
+            | Stage::Creating
+            | Stage::WaitingForOldMachine
+            | Stage::WaitingToJoinAgain
+            | Stage::Removing
+            | Stage::Ejecting => Phase::Pending,
+        },
+        Demand::Unwanted(_) if situation.anything_left() => Phase::ShuttingDown,
+        Demand::Unwanted(UnwantedBy::Deletion) => Phase::ShuttingDown,
+        Demand::Unwanted(UnwantedBy::KillSwitch) => Phase::Terminated,
+        Demand::Unwanted(UnwantedBy::Disabled | UnwantedBy::DisabledByReclaim) => Phase::Disabled,
+        Demand::Unwanted(UnwantedBy::OutsideWindow | UnwantedBy::OverrideDown) => Phase::Inactive,
+        Demand::Unwanted(UnwantedBy::Reclaim) => Phase::EmergencyRemove,
+    }
+}
+
+/// Whether the clock has the last word; while something stands above it, nothing is planned.
+const fn follows_plan(demand: Demand) -> bool {
+    match demand {
+        Demand::Wanted(_)
+        | Demand::Unwanted(
+            UnwantedBy::OverrideDown | UnwantedBy::Disabled | UnwantedBy::DisabledByReclaim | UnwantedBy::OutsideWindow,
+        ) => true,
+        Demand::Unwanted(UnwantedBy::Deletion | UnwantedBy::KillSwitch | UnwantedBy::Reclaim) | Demand::Unclear => false,
+    }
+}
+
+/// The start of the latest wanted period. An override does not say since when it holds, so there the
+/// moment at which it was first seen counts.
+fn last_scheduled_time(situation: &Situation<'_>, demand: Demand) -> Option<Time> {
+    let prior = situation.prior().last_scheduled_time.clone();
+    if !demand.wanted() {
+        return prior;
+    }
+    let since: Option<Timestamp> = situation.plan().and_then(|plan| plan.wanted_since(situation.now));
+    match (since, prior) {
+        (Some(since), _) => Some(Time(since)),
+        (None, Some(prior)) if was_wanted(situation) => Some(prior),
+        (None, _) => Some(Time(situation.second)),
+    }
+}
+
+fn provider_ref(situation: &Situation<'_>, slot: &Slot<ProviderView>, name: String) -> Option<ObjectRef> {
+    let object = slot.ours()?;
+    Some(ObjectRef {
+        api_version: object.kind.api_version.clone(),
+        kind: object.kind.kind.clone(),
+        namespace: Some(situation.world.object.namespace.clone()),
+        name,
+        uid: Some(object.uid.as_str().to_owned()),
+    })
+}

@@ -1,0 +1,245 @@
+//! The conditions, each computed from what is observed.
+
+use super::super::demand::Demand;
+use super::super::draft::{Draft, Stage, TaintStage};
+use super::super::fault::reference_reason;
+use super::super::pause;
+use super::super::provision::missing_cluster;
+use super::super::situation::{Situation, Spec};
+use super::words;
+use crate::FieldError;
+use crate::world::{NodeFact, Readiness};
+use five_spot_api::Phase;
+use five_spot_api::condition::{ConditionType, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// What a condition says.
+struct Verdict {
+    status: Status,
+    reason: Reason,
+    message: String,
+}
+
+#[derive(Clone, Copy)]
+enum Status {
+    True,
+    False,
+    Unknown,
+}
+
+impl Status {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl Verdict {
+    fn new(holds: bool, reason: Reason, message: impl Into<String>) -> Self {
+        Self { status: if holds { Status::True } else { Status::False }, reason, message: message.into() }
+    }
+
+    fn unknown(reason: Reason, message: impl Into<String>) -> Self {
+        Self { status: Status::Unknown, reason, message: message.into() }
+    }
+}
+
+/// Whether the last decision found that a machine was wanted.
+pub(in crate::lifecycle) fn was_wanted(situation: &Situation<'_>) -> bool {
+    situation.prior_condition(ConditionType::Scheduled).is_some_and(|condition| condition.status == "True")
+}
+
+/// All conditions that have something to say, in their order.
+pub(super) fn all(situation: &Situation<'_>, phase: Phase, demand: Demand, draft: &Draft) -> Vec<Condition> {
+    let current = |kind| match kind {
+        ConditionType::Ready => Some(ready(situation, phase, demand, draft)),
+        ConditionType::MachineReady => Some(machine_ready(situation)),
+        ConditionType::Scheduled => Some(scheduled(situation, demand)),
+        ConditionType::ReferencesValid => Some(references_valid(situation)),
+        ConditionType::NodeTainted => node_tainted(draft),
+        ConditionType::Drained => drained(draft),
+        ConditionType::Paused => Some(paused(situation, draft)),
+    };
+    ConditionType::ALL
+        .into_iter()
+        .filter_map(|kind| match current(kind) {
+            Some(verdict) => Some(condition(situation, kind, verdict)),
+            None if kept_while_silent(kind, draft) => situation.prior_condition(kind).cloned(),
+            None => None,
+        })
+        .collect()
+}
+
+/// A condition that has nothing new to say stays as it was in these cases, and is dropped in all others.
+fn kept_while_silent(kind: ConditionType, draft: &Draft) -> bool {
+    match kind {
+        ConditionType::NodeTainted => draft.taints == TaintStage::Writing,
+        ConditionType::Drained => draft.facts.drain.is_some(),
+        ConditionType::Ready
+        | ConditionType::MachineReady
+        | ConditionType::Scheduled
+        | ConditionType::ReferencesValid
+        | ConditionType::Paused => false,
+    }
+}
+
+/// The time of a condition is that of its last change of status.
+fn condition(situation: &Situation<'_>, kind: ConditionType, verdict: Verdict) -> Condition {
+    let status = verdict.status.as_str();
+    let since = situation
+        .prior_condition(kind)
+        .filter(|prior| prior.status == status)
+        .map_or(Time(situation.second), |prior| prior.last_transition_time.clone());
+    Condition {
+        type_: kind.as_str().to_owned(),
+        status: status.to_owned(),
+        reason: verdict.reason.as_str().to_owned(),
+        message: verdict.message,
+        observed_generation: Some(situation.world.object.generation),
+        last_transition_time: since,
+    }
+}
+
+fn ready(situation: &Situation<'_>, phase: Phase, demand: Demand, draft: &Draft) -> Verdict {
+    let message = words::message(situation, phase, demand, draft);
+    if let Some(fault) = &draft.fault {
+        return Verdict::new(false, fault.kind.reason(), fault.message.clone());
+    }
+    if let Some(failure) = &situation.world.failures.last {
+        return Verdict::new(false, Reason::ReconcileFailed, failure.message.clone());
+    }
+    if !draft.held_back.is_empty() {
+        return Verdict::new(false, Reason::Paused, message);
+    }
+    match phase {
+        Phase::Active => {
+            let node = machine_ready(situation);
+            match node.status {
+                Status::True => Verdict::new(true, Reason::NodeReady, message),
+                Status::False | Status::Unknown => Verdict::new(false, node.reason, message),
+            }
+        }
+        Phase::Pending if draft.stage == Stage::WaitingForOldMachine => {
+            Verdict::new(false, Reason::WaitingForOldMachine, message)
+        }
+        Phase::Pending => Verdict::new(false, Reason::Provisioning, message),
+        Phase::ShuttingDown if draft.stage == Stage::Replacing => Verdict::new(false, Reason::Replacing, message),
+        Phase::ShuttingDown => Verdict::new(false, Reason::ShuttingDown, message),
+        Phase::EmergencyRemove => Verdict::new(false, Reason::EmergencyRemove, message),
+        Phase::Inactive => Verdict::new(true, Reason::Inactive, message),
+        Phase::Disabled => Verdict::new(true, Reason::Disabled, message),
+        Phase::Terminated => Verdict::new(true, Reason::Terminated, message),
+        Phase::Error => Verdict::new(false, Reason::ReconcileFailed, message),
+    }
+}
+
+fn machine_ready(situation: &Situation<'_>) -> Verdict {
+    if situation.world.machine.ours().is_none() {
+        return Verdict::new(false, Reason::NoMachine, "there is no Machine");
+    }
+    match &situation.world.node {
+        NodeFact::NotYet => Verdict::new(false, Reason::NoNodeYet, "the Machine has no Node yet"),
+        NodeFact::Gone => Verdict::new(false, Reason::NoNodeYet, "the Machine's Node does not exist"),
+        NodeFact::Mismatch { name } => {
+            Verdict::new(false, Reason::NoNodeYet, format!("node {name} is not this Machine's: its provider ID differs"))
+        }
+        NodeFact::Unknown => Verdict::unknown(Reason::KubeconfigInvalid, "the Node's cluster cannot be reached"),
+        NodeFact::Found(node) => match node.readiness {
+            Readiness::Ready => Verdict::new(true, Reason::NodeReady, format!("node {} is Ready", node.name)),
+            Readiness::NotReady => {
+                Verdict::new(false, Reason::NodeNotReady, format!("node {} is not Ready", node.name))
+            }
+            Readiness::Unreachable => {
+                Verdict::new(false, Reason::NodeNotReady, format!("the kubelet of node {} is silent", node.name))
+            }
+        },
+    }
+}
+
+fn scheduled(situation: &Situation<'_>, demand: Demand) -> Verdict {
+    let invalid = invalid_fields(situation, in_schedule);
+    if invalid.is_empty() {
+        Verdict::new(demand.wanted(), demand.reason(), words::demand(demand))
+    } else {
+        Verdict::new(false, Reason::InvalidSchedule, invalid)
+    }
+}
+
+fn references_valid(situation: &Situation<'_>) -> Verdict {
+    let invalid = invalid_fields(situation, |error| !in_schedule(error));
+    if !invalid.is_empty() {
+        return Verdict::new(false, Reason::NotAllowed, invalid);
+    }
+    let world = situation.world;
+    if let Some(first) = world.references.first() {
+        let messages: Vec<String> =
+            world.references.iter().map(|problem| format!("{}: {}", problem.field, problem.message)).collect();
+        return Verdict::new(false, reference_reason(first.kind), messages.join("; "));
+    }
+    match (&world.cluster, situation.valid()) {
+        (None, Some(spec)) => {
+            let message = missing_cluster(&spec.cluster_name, &world.object.namespace);
+            Verdict::new(false, Reason::NotFound, message)
+        }
+        (Some(_), _) | (None, None) => {
+            Verdict::new(true, Reason::Resolved, "everything that the spec refers to is there")
+        }
+    }
+}
+
+fn in_schedule(error: &FieldError) -> bool {
+    error.field.starts_with("spec.schedule") || error.field.starts_with("spec.override")
+}
+
+fn invalid_fields(situation: &Situation<'_>, which: impl Fn(&FieldError) -> bool) -> String {
+    match situation.spec {
+        Spec::Valid(_) => String::new(),
+        Spec::Invalid(spec) => {
+            let errors: Vec<String> =
+                spec.errors.iter().filter(|error| which(error)).map(ToString::to_string).collect();
+            errors.join("; ")
+        }
+    }
+}
+
+fn node_tainted(draft: &Draft) -> Option<Verdict> {
+    match &draft.taints {
+        TaintStage::NotNeeded | TaintStage::Writing => None,
+        TaintStage::NoNode => Some(Verdict::unknown(Reason::NoNodeYet, "there is no Node to taint yet")),
+        TaintStage::NodeNotReady => {
+            Some(Verdict::new(false, Reason::NodeNotReady, "taints are applied once the Node is Ready"))
+        }
+        TaintStage::Failed(error) => Some(Verdict::new(false, Reason::PatchFailed, error.clone())),
+        TaintStage::Conflict(which) => Some(Verdict::new(false, Reason::TaintOwnershipConflict, which.clone())),
+        TaintStage::Applied => Some(Verdict::new(true, Reason::Applied, "all taints are on the Node")),
+    }
+}
+
+fn drained(draft: &Draft) -> Option<Verdict> {
+    let drain = draft.facts.drain.as_ref()?;
+    let count = format!("{} of {} pods have left", drain.evicted, drain.total);
+    Some(if drain.evicted >= drain.total {
+        Verdict::new(true, Reason::Drained, count)
+    } else if drain.blocked.is_empty() {
+        Verdict::new(false, Reason::Draining, count)
+    } else {
+        let names: Vec<&str> = drain.blocked.iter().map(|blocked| blocked.pod.as_str()).collect();
+        Verdict::new(false, Reason::Blocked, format!("{count}; held by {}", names.join(", ")))
+    })
+}
+
+fn paused(situation: &Situation<'_>, draft: &Draft) -> Verdict {
+    let Some(reason) = pause::cause(situation) else {
+        return Verdict::new(false, Reason::NotPaused, "nothing is held back");
+    };
+    let message = if draft.held_back.is_empty() {
+        "nothing is to be done".to_owned()
+    } else {
+        let actions: Vec<String> = draft.held_back.iter().map(ToString::to_string).collect();
+        format!("held back: {}", actions.join(", "))
+    };
+    Verdict::new(true, reason, message)
+}

@@ -1,0 +1,147 @@
+//! Keeping the Node of a machine that is wanted as it should be: schedulable or cordoned ahead of time,
+//! tainted, and with or without the reclaim agent.
+
+use super::demand::{Demand, UnwantedBy};
+use super::draft::{Draft, Stage, TaintStage};
+use super::removal::node_ref;
+use super::situation::Situation;
+use crate::action::Action;
+use crate::spec::ValidSpec;
+use crate::taints::{self, Taints};
+use crate::world::{NodeView, Readiness, TaintId};
+use five_spot_api::NodeTaint;
+
+/// Looks after the Node and the agent.
+pub(super) fn of_node(situation: &Situation<'_>, demand: Demand, draft: &mut Draft) {
+    remove_agents(situation, demand, draft);
+    let Some(spec) = situation.valid() else { return };
+    draft.taints = taint_stage(situation, spec);
+    if draft.stage != Stage::Running || situation.living_machine().is_none() {
+        return;
+    }
+    let Some(node) = situation.world.node.found() else { return };
+    cordon_ahead(situation, spec, node, draft);
+    taint(situation, spec, node, draft);
+    place_agent(situation, spec, node, draft);
+}
+
+/// Cordons before the window closes, and uncordons what we cordoned when there is no more reason.
+fn cordon_ahead(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, draft: &mut Draft) {
+    let closing = spec.plan.next_cleanup(situation.now).filter(|_| spec.cordon_before.is_positive());
+    let cordon_at = closing.and_then(|closing| closing.checked_sub(spec.cordon_before).ok());
+    if let Some(time) = cordon_at {
+        draft.wake(situation, time);
+    }
+    if cordon_at.is_some_and(|time| time <= situation.now) {
+        if !node.unschedulable {
+            draft.act(Action::Cordon { node: node_ref(node) });
+        }
+    } else if node.cordoned_by_us {
+        draft.act(Action::Uncordon { node: node_ref(node) });
+    }
+}
+
+/// The taints on this Node that are ours, by its own record or, if that was removed, by ours.
+pub(super) fn owned_taints(situation: &Situation<'_>, node: &NodeView) -> Vec<TaintId> {
+    let prior = situation.prior();
+    let same_node = prior.node_ref.as_ref().and_then(|reference| reference.uid.as_deref()) == Some(node.uid.as_str());
+    let mut owned = node.owned_taints.clone();
+    if same_node {
+        owned.extend(prior.applied_node_taints.iter().map(TaintId::from));
+    }
+    owned.sort();
+    owned.dedup();
+    owned
+}
+
+fn target_taints(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView) -> Taints {
+    taints::reconcile(&spec.node_taints, &owned_taints(situation, node), &node.taints)
+}
+
+/// Whether the Node's taints, or its own record of which are ours, have to be written.
+fn differ(node: &NodeView, target: &Taints) -> bool {
+    let mut recorded = node.owned_taints.clone();
+    recorded.sort();
+    recorded != target.owned || node.taints != target.taints
+}
+
+fn taint(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, draft: &mut Draft) {
+    if node.readiness != Readiness::Ready {
+        return;
+    }
+    let target = target_taints(situation, spec, node);
+    if differ(node, &target) {
+        draft.act(Action::PatchTaints {
+            node: node_ref(node),
+            resource_version: node.resource_version.clone(),
+            taints: target.taints,
+            owned: target.owned,
+        });
+    }
+}
+
+fn taint_stage(situation: &Situation<'_>, spec: &ValidSpec) -> TaintStage {
+    let Some(node) = situation.world.node.found() else {
+        return if spec.node_taints.is_empty() { TaintStage::NotNeeded } else { TaintStage::NoNode };
+    };
+    let owned = owned_taints(situation, node);
+    if spec.node_taints.is_empty() && owned.is_empty() {
+        return TaintStage::NotNeeded;
+    }
+    if node.readiness != Readiness::Ready {
+        return TaintStage::NodeNotReady;
+    }
+    let failures = &situation.world.failures;
+    if let Some(failure) = failures.last.as_ref().filter(|failure| failure.taints) {
+        return TaintStage::Failed(failure.message.clone());
+    }
+    let target = target_taints(situation, spec, node);
+    if !target.conflicts.is_empty() {
+        let names: Vec<String> =
+            target.conflicts.iter().map(|id| format!("{}:{}", id.key, id.effect.as_str())).collect();
+        return TaintStage::Conflict(format!("not set by 5-Spot and left alone: {}", names.join(", ")));
+    }
+    if differ(node, &target) { TaintStage::Writing } else { TaintStage::Applied }
+}
+
+/// The taints of ours that are on the Node now.
+pub(super) fn applied_taints(situation: &Situation<'_>) -> Vec<NodeTaint> {
+    let Some(node) = situation.world.node.found() else { return Vec::new() };
+    let owned = owned_taints(situation, node);
+    node.taints.iter().filter(|taint| owned.contains(&TaintId::from(*taint))).cloned().collect()
+}
+
+fn place_agent(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, draft: &mut Draft) {
+    if spec.kill_if_commands.is_empty() {
+        return;
+    }
+    let configured = situation
+        .world
+        .agent_configs
+        .iter()
+        .any(|config| config.node == node.name && config.rendered.as_ref() == Some(&spec.agent_hash));
+    if !configured {
+        draft.act(Action::ApplyAgentConfig { node: node.name.clone() });
+    }
+    if !node.agent_label {
+        draft.act(Action::LabelForAgent { node: node_ref(node), wanted: true });
+    }
+}
+
+/// An agent goes when nobody asks for it any more, or when the machine has come back under another name.
+/// A window that closes is no reason: the machine will be back.
+fn remove_agents(situation: &Situation<'_>, demand: Demand, draft: &mut Draft) {
+    let world = situation.world;
+    let gone_for_good = demand == Demand::Unwanted(UnwantedBy::Deletion);
+    let cleared = situation.valid().is_some_and(|spec| spec.kill_if_commands.is_empty());
+    let node = world.node.found();
+    for config in &world.agent_configs {
+        let elsewhere = node.is_some_and(|node| node.name != config.node);
+        if gone_for_good || cleared || elsewhere {
+            draft.act(Action::DeleteAgentConfig { node: config.node.clone() });
+        }
+    }
+    if let Some(node) = node.filter(|node| node.agent_label && (gone_for_good || cleared)) {
+        draft.act(Action::LabelForAgent { node: node_ref(node), wanted: false });
+    }
+}

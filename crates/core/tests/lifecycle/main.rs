@@ -1,0 +1,6 @@
+//! The lifecycle as a whole: `decide` in a small simulated cluster.
+
+mod scenarios;
+mod simulation;
+mod walk;
+mod world_properties;
