@@ -5,7 +5,8 @@
 //! An expression sees the value of its field as `self`. Patterns avoid backslashes, so that they read the
 //! same in Rust, in CEL and in YAML. A conversion that can fail stands behind a pattern that guards it,
 //! so that a rule says no instead of breaking. The one exception is [`TIMEZONE`]: only asking for
-//! the zone tells whether it exists.
+//! the zone tells whether it exists. The API server forgives a value that was there before a rule said no to
+//! it, but not one on which a rule breaks; hence that rule does the forgiving itself, with the help of `oldSelf`.
 
 /// A CEL expression that a value must fulfil, and what is said when it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,15 +17,29 @@ pub struct Rule {
     pub message: &'static str,
     /// The field that the API server blames, relative to the value: `.to`. Empty: the value itself.
     pub field_path: &'static str,
+    /// Whether the expression also asks for the value before the change, as the optional `oldSelf`.
+    pub optional_old_self: bool,
 }
 
 impl Rule {
     const fn new(expression: &'static str, message: &'static str) -> Self {
-        Self { expression, message, field_path: "" }
+        Self {
+            expression,
+            message,
+            field_path: "",
+            optional_old_self: false,
+        }
     }
 
     const fn at(self, field_path: &'static str) -> Self {
         Self { field_path, ..self }
+    }
+
+    const fn with_optional_old_self(self) -> Self {
+        Self {
+            optional_old_self: true,
+            ..self
+        }
     }
 }
 
@@ -62,7 +77,13 @@ macro_rules! dns_label {
 /// The key of a label, an annotation or a taint: `name` or `domain/name`.
 macro_rules! qualified_name {
     () => {
-        concat!("^(", dns_label!(), "([.]", dns_label!(), ")*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
+        concat!(
+            "^(",
+            dns_label!(),
+            "([.]",
+            dns_label!(),
+            ")*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+        )
     };
 }
 
@@ -112,25 +133,48 @@ pub const SCHEDULE_PRESENT: Rule = Rule::new(
 
 /// An entry of `daysOfWeek`.
 pub const DAYS_OF_WEEK: Rule = Rule::new(
-    concat!("self.matches('^", day!(), "(-", day!(), ")?(,", day!(), "(-", day!(), ")?)*$')"),
+    concat!(
+        "self.matches('^",
+        day!(),
+        "(-",
+        day!(),
+        ")?(,",
+        day!(),
+        "(-",
+        day!(),
+        ")?)*$')"
+    ),
     "must be a weekday (mon, tue, wed, thu, fri, sat, sun), a range such as mon-fri or fri-mon, \
      or several of these joined by commas without spaces",
 );
 
 /// An entry of `hoursOfDay`, or of the `hours` of an exception.
 pub const HOURS_OF_DAY: Rule = Rule::new(
-    concat!("self.matches('^", hour!(), "(-", hour!(), ")?(,", hour!(), "(-", hour!(), ")?)*$')"),
+    concat!(
+        "self.matches('^",
+        hour!(),
+        "(-",
+        hour!(),
+        ")?(,",
+        hour!(),
+        "(-",
+        hour!(),
+        ")?)*$')"
+    ),
     "must be an hour from 0 to 23, a range such as 9-17 or 22-6, \
      or several of these joined by commas without spaces",
 );
 
-/// A time zone.
+/// A time zone. One that was accepted before is accepted for ever: an API server that comes with another
+/// time-zone database must not block every change of the object, its finalizer included.
 pub const TIMEZONE: Rule = Rule::new(
-    "self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local' \
-     && timestamp('2000-01-01T00:00:00Z').getHours(self) >= 0",
+    "(oldSelf.hasValue() && oldSelf.value() == self) \
+     || (self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local' \
+     && timestamp('2000-01-01T00:00:00Z').getHours(self) >= 0)",
     "must be the name of a time zone in the IANA database, exactly as it is written there, \
      such as Europe/Berlin or UTC; an offset such as +02:00 is not a time zone",
-);
+)
+.with_optional_old_self();
 
 /// An end of a window.
 pub const MINUTE_OF_WEEK: Rule = Rule::new(
@@ -139,8 +183,11 @@ pub const MINUTE_OF_WEEK: Rule = Rule::new(
 );
 
 /// A window has a length.
-pub const WINDOW_NOT_EMPTY: Rule =
-    Rule::new("self.from != self.to", "must not be the same as from: such a window would be empty").at(".to");
+pub const WINDOW_NOT_EMPTY: Rule = Rule::new(
+    "self.from != self.to",
+    "must not be the same as from: such a window would be empty",
+)
+.at(".to");
 
 /// A day of an exception.
 pub const DATE: Rule = Rule::new(
@@ -184,7 +231,11 @@ pub const PROVIDER_KIND: Rule = Rule::new(
 
 /// The keys of labels and annotations.
 pub const KEYS: Rule = Rule::new(
-    concat!("self.all(key, key.matches('", qualified_name!(), "') && key.indexOf('/') <= 253)"),
+    concat!(
+        "self.all(key, key.matches('",
+        qualified_name!(),
+        "') && key.indexOf('/') <= 253)"
+    ),
     "every key must be a name of 1 to 63 letters, digits, '-', '_' and '.', \
      optionally with a DNS domain and '/' in front, such as rack or example.org/rack",
 );
@@ -204,7 +255,11 @@ pub const LABEL_VALUE: Rule = Rule::new(
 
 /// The key of a taint.
 pub const TAINT_KEY: Rule = Rule::new(
-    concat!("self.matches('", qualified_name!(), "') && self.indexOf('/') <= 253"),
+    concat!(
+        "self.matches('",
+        qualified_name!(),
+        "') && self.indexOf('/') <= 253"
+    ),
     "must be a name of 1 to 63 letters, digits, '-', '_' and '.', \
      optionally with a DNS domain and '/' in front, such as dedicated or example.org/dedicated",
 );
@@ -259,7 +314,12 @@ mod tests {
     #[test]
     fn patterns_and_messages_say_the_lists_of_names() {
         for group in PROVIDER_GROUPS {
-            assert!(PROVIDER_API_VERSION.expression.contains(&group.replace('.', "[.]")), "{group}");
+            assert!(
+                PROVIDER_API_VERSION
+                    .expression
+                    .contains(&group.replace('.', "[.]")),
+                "{group}"
+            );
             assert!(PROVIDER_API_VERSION.message.contains(group), "{group}");
         }
         for domain in RESERVED_DOMAINS {
@@ -269,6 +329,9 @@ mod tests {
             }
         }
         assert!(NAME.expression.ends_with(&format!("<= {MAX_NAME_LENGTH}")));
-        assert!(NAME.message.contains(&format!("at most {MAX_NAME_LENGTH} characters")));
+        assert!(
+            NAME.message
+                .contains(&format!("at most {MAX_NAME_LENGTH} characters"))
+        );
     }
 }

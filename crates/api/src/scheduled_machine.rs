@@ -23,23 +23,17 @@ use serde::{Deserialize, Serialize};
     status = "ScheduledMachineStatus",
     derive = "PartialEq",
     doc = "A physical machine, lent to a Cluster API cluster by the clock.",
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "In Schedule", type_ = "boolean", json_path = ".status.inSchedule"),
-    printcolumn(name = "Machine", type_ = "string", json_path = ".status.machineRef.name"),
-    printcolumn(name = "Node", type_ = "string", json_path = ".status.nodeRef.name"),
-    printcolumn(name = "Next Change", type_ = "string", json_path = ".status.nextChange"),
-    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName", priority = 1),
-    printcolumn(name = "Timezone", type_ = "string", json_path = ".spec.schedule.timezone", priority = 1),
-    printcolumn(name = "Enabled", type_ = "boolean", json_path = ".spec.schedule.enabled", priority = 1),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
-        description = "Why the condition Ready has its value.",
-        priority = 1
-    ),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#,
+    printcolumn = r#"{"name": "In Schedule", "type": "boolean", "jsonPath": ".status.inSchedule"}"#,
+    printcolumn = r#"{"name": "Machine", "type": "string", "jsonPath": ".status.machineRef.name"}"#,
+    printcolumn = r#"{"name": "Node", "type": "string", "jsonPath": ".status.nodeRef.name"}"#,
+    printcolumn = r#"{"name": "Next Change", "type": "string", "jsonPath": ".status.nextChange"}"#,
+    printcolumn = r#"{"name": "Cluster", "type": "string", "jsonPath": ".spec.clusterName", "priority": 1}"#,
+    printcolumn = r#"{"name": "Timezone", "type": "string", "jsonPath": ".spec.schedule.timezone", "priority": 1}"#,
+    printcolumn = r#"{"name": "Enabled", "type": "boolean", "jsonPath": ".spec.schedule.enabled", "priority": 1}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason", "description": "Why the condition Ready has its value.", "priority": 1}"#,
+    printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = without_null)]

@@ -15,12 +15,20 @@ const MAX_COMBINATION_LENGTH: u32 = 64;
 const MAX_KEY_LENGTH: u32 = 253 + 1 + 63;
 
 fn rule(rule: Rule) -> Value {
-    let Rule { expression, message, field_path } = rule;
-    if field_path.is_empty() {
-        json!({ "rule": expression, "message": message })
-    } else {
-        json!({ "rule": expression, "message": message, "fieldPath": field_path })
+    let Rule {
+        expression,
+        message,
+        field_path,
+        optional_old_self,
+    } = rule;
+    let mut validation = json!({ "rule": expression, "message": message });
+    if !field_path.is_empty() {
+        validation["fieldPath"] = field_path.into();
     }
+    if optional_old_self {
+        validation["optionalOldSelf"] = true.into();
+    }
+    validation
 }
 
 /// The value of `x-kubernetes-validations`.
@@ -36,7 +44,7 @@ fn string(max_length: u32, rules: &[Rule]) -> Schema {
     })
 }
 
-fn list(item: Schema, max_items: u32) -> Schema {
+fn list(item: &Schema, max_items: u32) -> Schema {
     json_schema!({ "type": "array", "minItems": 1, "maxItems": max_items, "items": item })
 }
 
@@ -53,15 +61,15 @@ pub(crate) fn pod_grace_period(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub(crate) fn days_of_week(_: &mut SchemaGenerator) -> Schema {
-    list(string(MAX_COMBINATION_LENGTH, &[rules::DAYS_OF_WEEK]), 16)
+    list(&string(MAX_COMBINATION_LENGTH, &[rules::DAYS_OF_WEEK]), 16)
 }
 
 pub(crate) fn hours_of_day(_: &mut SchemaGenerator) -> Schema {
-    list(string(MAX_COMBINATION_LENGTH, &[rules::HOURS_OF_DAY]), 24)
+    list(&string(MAX_COMBINATION_LENGTH, &[rules::HOURS_OF_DAY]), 24)
 }
 
 pub(crate) fn exception_hours(_: &mut SchemaGenerator) -> Schema {
-    list(string(MAX_COMBINATION_LENGTH, &[rules::HOURS_OF_DAY]), 8)
+    list(&string(MAX_COMBINATION_LENGTH, &[rules::HOURS_OF_DAY]), 8)
 }
 
 pub(crate) fn timezone(_: &mut SchemaGenerator) -> Schema {
@@ -230,7 +238,10 @@ fn absent_instead_of_null(schema: &mut serde_json::Map<String, Value>) {
     for keyword in ["properties", "items", "additionalProperties"] {
         match schema.get_mut(keyword) {
             Some(Value::Object(properties)) if keyword == "properties" => {
-                properties.values_mut().filter_map(Value::as_object_mut).for_each(absent_instead_of_null);
+                properties
+                    .values_mut()
+                    .filter_map(Value::as_object_mut)
+                    .for_each(absent_instead_of_null);
             }
             Some(Value::Object(nested)) => absent_instead_of_null(nested),
             _ => {}

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// How the API server names the place of an error that it cannot place.
 const NOWHERE: &str = "<nil>";
@@ -89,9 +89,21 @@ impl fmt::Display for Cause {
 
 impl Cause {
     fn new(field: String, reason: CauseReason, value: Option<&str>, detail: &str) -> Self {
-        let field = if field.is_empty() { NOWHERE.to_owned() } else { field };
-        let parts = [Some(reason.title()), value, Some(detail).filter(|detail| !detail.is_empty())];
-        Self { field, reason, message: parts.into_iter().flatten().collect::<Vec<_>>().join(": ") }
+        let field = if field.is_empty() {
+            NOWHERE.to_owned()
+        } else {
+            field
+        };
+        let parts = [
+            Some(reason.title()),
+            value,
+            Some(detail).filter(|detail| !detail.is_empty()),
+        ];
+        Self {
+            field,
+            reason,
+            message: parts.into_iter().flatten().collect::<Vec<_>>().join(": "),
+        }
     }
 
     pub(super) fn duplicate(field: String, value: &Value) -> Self {
@@ -114,7 +126,12 @@ impl Cause {
     pub(super) fn not_supported(field: String, value: &Value, supported: &[Value]) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| quoted(&plain(value))).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self::new(field, CauseReason::FieldValueNotSupported, Some(&shown(value)), &detail)
+        Self::new(
+            field,
+            CauseReason::FieldValueNotSupported,
+            Some(&shown(value)),
+            &detail,
+        )
     }
 
     pub(super) fn required(field: String, detail: &str) -> Self {
@@ -130,11 +147,21 @@ impl Cause {
     pub(super) fn too_many(field: String, actual: usize, max: i64) -> Self {
         let unit = if max == 1 { "item" } else { "items" };
         let detail = format!("must have at most {max} {unit}");
-        Self::new(field, CauseReason::FieldValueTooMany, Some(&actual.to_string()), &detail)
+        Self::new(
+            field,
+            CauseReason::FieldValueTooMany,
+            Some(&actual.to_string()),
+            &detail,
+        )
     }
 
     pub(super) fn type_invalid(field: String, found: &str, detail: &str) -> Self {
-        Self::new(field, CauseReason::FieldValueTypeInvalid, Some(&quoted(found)), detail)
+        Self::new(
+            field,
+            CauseReason::FieldValueTypeInvalid,
+            Some(&quoted(found)),
+            detail,
+        )
     }
 
     pub(super) fn rules_not_checked() -> Self {
@@ -151,14 +178,18 @@ impl Cause {
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
     }
 }
 
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
     }
 }
 
@@ -173,7 +204,9 @@ pub(super) fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_ascii_control() => {
+                let _ = write!(quoted, "\\x{:02x}", u32::from(c));
+            }
             c => quoted.push(c),
         }
     }

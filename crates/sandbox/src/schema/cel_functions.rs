@@ -1,10 +1,12 @@
 //! The functions that rules may call: the language's own, those of Kubernetes, and a few in which the
 //! library and the API server differ.
 
+use chrono::TimeDelta;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::{Timestamp, Zoned};
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::extractors::{Arguments, This};
-use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
+use kube_cel::cel::{Context, ExecutionError, Value};
 use regex::Regex;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -21,7 +23,10 @@ thread_local! {
 
 /// The names of zones as they are spelled: looking a zone up would forgive wrong case, the API server does not.
 static ZONE_NAMES: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect()
+    TimeZoneDatabase::bundled()
+        .available()
+        .map(|name| name.as_str().to_owned())
+        .collect()
 });
 
 /// Calls `run` with a context that knows all functions.
@@ -29,50 +34,86 @@ pub(super) fn with_context<T>(run: impl FnOnce(&Context<'static>) -> T) -> T {
     CONTEXT.with(run)
 }
 
+/// A part of a time that rules may ask for, in any time zone.
+struct Part {
+    function: &'static str,
+    of_time: fn(&Zoned) -> i64,
+    /// The same of a duration, where that means anything.
+    of_duration: Option<fn(&TimeDelta) -> i64>,
+}
+
+const PARTS: [Part; 9] = [
+    Part {
+        function: "getFullYear",
+        of_time: |time| time.year().into(),
+        of_duration: None,
+    },
+    Part {
+        function: "getMonth",
+        of_time: |time| i64::from(time.month()) - 1,
+        of_duration: None,
+    },
+    Part {
+        function: "getDate",
+        of_time: |time| time.day().into(),
+        of_duration: None,
+    },
+    Part {
+        function: "getDayOfMonth",
+        of_time: |time| i64::from(time.day()) - 1,
+        of_duration: None,
+    },
+    Part {
+        function: "getDayOfWeek",
+        of_time: |time| time.weekday().to_sunday_zero_offset().into(),
+        of_duration: None,
+    },
+    Part {
+        function: "getDayOfYear",
+        of_time: |time| i64::from(time.day_of_year()) - 1,
+        of_duration: None,
+    },
+    Part {
+        function: "getHours",
+        of_time: |time| time.hour().into(),
+        of_duration: Some(TimeDelta::num_hours),
+    },
+    Part {
+        function: "getMinutes",
+        of_time: |time| time.minute().into(),
+        of_duration: Some(TimeDelta::num_minutes),
+    },
+    Part {
+        function: "getSeconds",
+        of_time: |time| time.second().into(),
+        of_duration: Some(TimeDelta::num_seconds),
+    },
+];
+
 fn context() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function("matches", matches);
     context.add_function("size", size);
-    context.add_function("getFullYear", |This(this): This<Value>, Arguments(args): Arguments| {
-        part("getFullYear", &this, &args, |time| i64::from(time.year()))
-    });
-    context.add_function("getMonth", |This(this): This<Value>, Arguments(args): Arguments| {
-        part("getMonth", &this, &args, |time| i64::from(time.month()) - 1)
-    });
-    context.add_function("getDate", |This(this): This<Value>, Arguments(args): Arguments| {
-        part("getDate", &this, &args, |time| i64::from(time.day()))
-    });
-    context.add_function("getDayOfMonth", |This(this): This<Value>, Arguments(args): Arguments| {
-        part("getDayOfMonth", &this, &args, |time| i64::from(time.day()) - 1)
-    });
-    context.add_function("getDayOfWeek", |This(this): This<Value>, Arguments(args): Arguments| {
-        part("getDayOfWeek", &this, &args, |time| i64::from(time.weekday().to_sunday_zero_offset()))
-    });
-    context.add_function("getDayOfYear", |This(this): This<Value>, Arguments(args): Arguments| {
-        part("getDayOfYear", &this, &args, |time| i64::from(time.day_of_year()) - 1)
-    });
-    context.add_function("getHours", |This(this): This<Value>, Arguments(args): Arguments| match this {
-        Value::Duration(duration) => Ok(Value::Int(duration.num_hours())),
-        this => part("getHours", &this, &args, |time| i64::from(time.hour())),
-    });
-    context.add_function("getMinutes", |This(this): This<Value>, Arguments(args): Arguments| match this {
-        Value::Duration(duration) => Ok(Value::Int(duration.num_minutes())),
-        this => part("getMinutes", &this, &args, |time| i64::from(time.minute())),
-    });
+    for part in PARTS {
+        context.add_function(
+            part.function,
+            move |This(this): This<Value>, Arguments(args): Arguments| part.get(&this, &args),
+        );
+    }
     context
 }
 
 /// Like the library's, but a pattern is compiled once and not for every value.
-fn matches(
-    function: &FunctionContext<'_, '_>,
-    This(this): This<Arc<String>>,
-    pattern: Arc<String>,
-) -> Result<Value, ExecutionError> {
+fn matches(This(this): This<Arc<String>>, Arguments(args): Arguments) -> Result<Value, ExecutionError> {
+    // The pattern is the last argument, whether this is called as a method or as a function.
+    let Some(Value::String(pattern)) = args.last() else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
     PATTERNS.with_borrow_mut(|patterns| {
         if let Some(regex) = patterns.get(pattern.as_str()) {
             return Ok(Value::Bool(regex.is_match(&this)));
         }
-        let regex = Regex::new(&pattern).map_err(|error| function.error(error))?;
+        let regex = Regex::new(pattern).map_err(|error| ExecutionError::function_error("matches", error))?;
         let verdict = regex.is_match(&this);
         if patterns.len() < MAX_PATTERNS {
             patterns.insert(pattern.to_string(), regex);
@@ -82,37 +123,48 @@ fn matches(
 }
 
 /// Like the library's, but strings are measured in characters and not in bytes.
-fn size(function: &FunctionContext<'_, '_>, This(this): This<Value>) -> Result<Value, ExecutionError> {
-    let size = match &this {
-        Value::String(text) => text.chars().count(),
-        Value::List(values) => values.len(),
-        Value::Map(map) => map.map.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        other => return Err(function.error(format!("no such overload: size({})", other.type_of()))),
+fn size(This(this): This<Value>) -> Result<Value, ExecutionError> {
+    let size = if let Value::String(text) = &this {
+        text.chars().count()
+    } else if let Value::List(values) = &this {
+        values.len()
+    } else if let Value::Map(map) = &this {
+        map.map.len()
+    } else if let Value::Bytes(bytes) = &this {
+        bytes.len()
+    } else {
+        return Err(ExecutionError::NoSuchOverload);
     };
     Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX)))
 }
 
-/// A part of a time, in UTC or in the zone that is named.
-fn part(
-    function: &str,
-    this: &Value,
-    args: &[Value],
-    part: fn(&jiff::Zoned) -> i64,
-) -> Result<Value, ExecutionError> {
-    let error = |message: String| ExecutionError::function_error(function, message);
-    let Value::Timestamp(time) = this else { return Err(error("no such overload".to_owned())) };
-    let time = jiff::Timestamp::from_second(time.timestamp()).map_err(|fault| error(fault.to_string()))?;
-    let zone = match args {
-        [Value::String(name), ..] => zone(name).ok_or_else(|| error(format!("unknown time zone {name}")))?,
-        _ => TimeZone::UTC,
-    };
-    Ok(Value::Int(part(&time.to_zoned(zone))))
+impl Part {
+    /// The part of a time, in UTC or in the zone that is named.
+    fn get(&self, this: &Value, args: &[Value]) -> Result<Value, ExecutionError> {
+        let error = |message: String| ExecutionError::function_error(self.function, message);
+        if let (Value::Duration(duration), Some(of_duration)) = (this, self.of_duration) {
+            return Ok(Value::Int(of_duration(duration)));
+        }
+        let Value::Timestamp(time) = this else {
+            return Err(error("no such overload".to_owned()));
+        };
+        let time = Timestamp::from_second(time.timestamp()).map_err(|fault| error(fault.to_string()))?;
+        let zone = match args {
+            [Value::String(name), ..] => {
+                zone(name).ok_or_else(|| error(format!("unknown time zone {name}")))?
+            }
+            _ => TimeZone::UTC,
+        };
+        Ok(Value::Int((self.of_time)(&time.to_zoned(zone))))
+    }
 }
 
 fn zone(name: &str) -> Option<TimeZone> {
     if name == "UTC" || name.is_empty() {
         return Some(TimeZone::UTC);
     }
-    ZONE_NAMES.contains(name).then(|| TimeZoneDatabase::bundled().get(name).ok()).flatten()
+    ZONE_NAMES
+        .contains(name)
+        .then(|| TimeZoneDatabase::bundled().get(name).ok())
+        .flatten()
 }

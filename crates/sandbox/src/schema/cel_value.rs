@@ -9,8 +9,26 @@ use std::sync::Arc;
 
 /// Words of the language, which rules can therefore not use as the name of a field.
 const RESERVED: [&str; 20] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-    "let", "loop", "package", "namespace", "return", "var", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "while",
 ];
 
 /// What a rule sees as `self`: only fields that the schema knows, under names that the language can say.
@@ -29,17 +47,18 @@ pub(super) fn to_cel(value: &Value, schema: &Schema) -> CelValue {
             CelValue::List(Arc::new(values.collect()))
         }
         Value::Object(fields) => {
-            let visible = fields.iter().filter_map(|(name, value)| {
-                if let Some(property) = schema.properties.get(name) {
-                    Some((escaped(name), to_cel(value, property)))
-                } else if let Some(entries) = &schema.entries {
-                    Some((name.clone(), to_cel(value, entries)))
-                } else {
-                    None
-                }
-            });
-            let map: HashMap<Key, CelValue> =
-                visible.map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
+            let visible = fields
+                .iter()
+                .filter_map(|(name, value)| match schema.properties.get(name) {
+                    Some(property) => Some((escaped(name), to_cel(value, property))),
+                    None => schema
+                        .entries
+                        .as_ref()
+                        .map(|entries| (name.clone(), to_cel(value, entries))),
+                });
+            let map: HashMap<Key, CelValue> = visible
+                .map(|(name, value)| (Key::String(Arc::new(name)), value))
+                .collect();
             CelValue::Map(Map { map: Arc::new(map) })
         }
     }
@@ -52,7 +71,10 @@ fn string_to_cel(text: &str, schema: &Schema) -> CelValue {
         Some("date") => chrono::DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z")).ok(),
         Some(_) | None => None,
     };
-    time.map_or_else(|| CelValue::String(Arc::new(text.to_owned())), CelValue::Timestamp)
+    time.map_or_else(
+        || CelValue::String(Arc::new(text.to_owned())),
+        CelValue::Timestamp,
+    )
 }
 
 /// The name of a field in a rule: `x-y` is `x__dash__y`.
@@ -60,5 +82,8 @@ fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");
     }
-    name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
+    name.replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
 }

@@ -8,7 +8,9 @@ pub(super) fn drop_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, value| {
-                let Some(child) = schema.child(name) else { return true };
+                let Some(child) = schema.child(name) else {
+                    return true;
+                };
                 if value.is_null() && !child.nullable && child.default.is_none() {
                     return false;
                 }
@@ -18,7 +20,9 @@ pub(super) fn drop_nulls(value: &mut Value, schema: &Schema) {
         }
         Value::Array(values) => {
             if let Some(items) = &schema.items {
-                values.iter_mut().for_each(|value| drop_nulls(value, items));
+                for value in values {
+                    drop_nulls(value, items);
+                }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -30,8 +34,12 @@ pub(super) fn fill_in(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(fields) => {
             for (name, property) in &schema.properties {
-                let Some(default) = &property.default else { continue };
-                let missing = fields.get(name).is_none_or(|value| value.is_null() && !property.nullable);
+                let Some(default) = &property.default else {
+                    continue;
+                };
+                let missing = fields
+                    .get(name)
+                    .is_none_or(|value| value.is_null() && !property.nullable);
                 if missing {
                     fields.insert(name.clone(), default.clone());
                 }

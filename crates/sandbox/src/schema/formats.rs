@@ -5,7 +5,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Whether a format means anything to this module. Others are accepted as they come.
 pub(super) fn is_known(format: &str) -> bool {
-    matches!(format, "date-time" | "datetime" | "date" | "ipv4" | "ipv6" | "uuid" | "byte" | "password")
+    matches!(
+        format,
+        "date-time" | "datetime" | "date" | "ipv4" | "ipv6" | "uuid" | "byte" | "password"
+    )
 }
 
 /// Whether a string has the format.
@@ -28,8 +31,12 @@ fn is_date(text: &str) -> bool {
 /// A date, `T` or `t`, and a time with its offset. A leap second is not a time here.
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let Some((date, time)) = lower.split_once('t') else { return false };
-    let Some((clock, zone)) = time.split_at_checked(8) else { return false };
+    let Some((date, time)) = lower.split_once('t') else {
+        return false;
+    };
+    let Some((clock, zone)) = time.split_at_checked(8) else {
+        return false;
+    };
     let zone = zone.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
     is_date(date) && is_clock(clock) && (zone == "z" || is_offset(zone))
 }
@@ -40,7 +47,9 @@ fn is_clock(text: &str) -> bool {
 }
 
 fn is_offset(text: &str) -> bool {
-    let Some(text) = text.strip_prefix(['+', '-']) else { return false };
+    let Some(text) = text.strip_prefix(['+', '-']) else {
+        return false;
+    };
     matches!(text.split_once(':'), Some((h, m)) if below(h, 100) && below(m, 100))
 }
 
@@ -60,7 +69,9 @@ fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     text.len().is_multiple_of(4)
         && text.len() - body.len() <= 2
-        && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+        && body
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
 #[cfg(test)]
@@ -69,10 +80,21 @@ mod tests {
 
     #[test]
     fn times_need_a_zone_and_a_real_date() {
-        for good in ["2026-12-24T18:00:00Z", "2026-12-24t18:00:00.25+01:00", "2024-02-29T00:00:00Z"] {
+        for good in [
+            "2026-12-24T18:00:00Z",
+            "2026-12-24t18:00:00.25+01:00",
+            "2024-02-29T00:00:00Z",
+        ] {
             assert!(matches("date-time", good), "{good}");
         }
-        for bad in ["2026-12-24T18:00:00", "2026-12-24", "2026-02-30T00:00:00Z", "2026-12-24T24:00:00Z", "now", ""] {
+        for bad in [
+            "2026-12-24T18:00:00",
+            "2026-12-24",
+            "2026-02-30T00:00:00Z",
+            "2026-12-24T24:00:00Z",
+            "now",
+            "",
+        ] {
             assert!(!matches("date-time", bad), "{bad}");
         }
     }

@@ -8,9 +8,11 @@ use super::path::{Path, join};
 use super::structural::Schema;
 use super::values::old_item;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
+use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 
 /// A rule of `x-kubernetes-validations`.
 pub(super) struct CompiledRule {
@@ -28,14 +30,20 @@ pub(super) struct CompiledRule {
 
 impl fmt::Debug for CompiledRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompiledRule").field("text", &self.text).finish_non_exhaustive()
+        f.debug_struct("CompiledRule")
+            .field("text", &self.text)
+            .finish_non_exhaustive()
     }
 }
 
 impl CompiledRule {
     pub(super) fn compile(rule: &ValidationRule) -> Result<Self, SchemaError> {
         let program = compile(&rule.rule)?;
-        let message = rule.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
+        let message = rule
+            .message
+            .as_deref()
+            .map(str::trim)
+            .filter(|message| !message.is_empty());
         Ok(Self {
             uses_old_self: program.references().has_variable("oldSelf"),
             program,
@@ -58,7 +66,10 @@ fn compile(expression: &str) -> Result<Program, SchemaError> {
 
 /// `.metadata.name` as `metadata.name`, `.labels['a.b']` as `labels[a.b]`.
 fn normalized(field_path: &str) -> String {
-    field_path.trim_start_matches('.').replace("['", "[").replace("']", "]")
+    field_path
+        .trim_start_matches('.')
+        .replace("['", "[")
+        .replace("']", "]")
 }
 
 /// A value, what it was before, and whether a fault of it is old.
@@ -72,11 +83,19 @@ pub(super) struct Change<'a> {
 
 impl<'a> Change<'a> {
     pub(super) fn of(new: &'a Value, old: Option<&'a Value>) -> Self {
-        Self { new, old, around: None }
+        Self {
+            new,
+            old,
+            around: None,
+        }
     }
 
     fn to(self, new: &'a Value, old: Option<&'a Value>) -> Self {
-        Self { new, old, around: self.old.map(|old| (self.new, old)).or(self.around) }
+        Self {
+            new,
+            old,
+            around: self.old.map(|old| (self.new, old)).or(self.around),
+        }
     }
 
     /// Nothing was changed here, so a rule that has come since does not complain.
@@ -127,24 +146,36 @@ fn check_here(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut
     cel_functions::with_context(|functions| {
         let mut context = functions.new_inner_scope();
         context.add_variable_from_value("self", to_cel(change.new, schema));
-        if let Some(old) = change.old {
-            context.add_variable_from_value("oldSelf", to_cel(old, schema));
-        }
+        let old = change.old.map(|old| to_cel(old, schema));
         for rule in &schema.rules {
-            // A rule on a change has nothing to say about a value that is new.
-            if rule.uses_old_self && change.old.is_none() && !rule.optional_old_self {
-                continue;
+            match &old {
+                _ if rule.optional_old_self => {
+                    context.add_variable_from_value("oldSelf", optional(old.clone()));
+                }
+                Some(old) => context.add_variable_from_value("oldSelf", old.clone()),
+                // A rule on a change has nothing to say about a value that is new.
+                None if rule.uses_old_self => continue,
+                None => {}
             }
             let verdict = rule.program.execute(&context);
             if verdict == Ok(CelValue::Bool(true)) {
                 continue;
             }
-            let message = rule.message_program.as_ref().and_then(|program| program.execute(&context).ok());
+            let message = rule
+                .message_program
+                .as_ref()
+                .and_then(|program| program.execute(&context).ok());
             if let Some(cause) = rule.cause(verdict, message, change, schema, path) {
                 causes.push(cause);
             }
         }
     });
+}
+
+fn optional(value: Option<CelValue>) -> CelValue {
+    CelValue::Opaque(Arc::new(
+        value.map_or_else(OptionalValue::none, OptionalValue::of),
+    ))
 }
 
 impl CompiledRule {
@@ -185,9 +216,11 @@ impl CompiledRule {
 
 /// An error in the words of the API server's CEL.
 fn error_text(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::FunctionError { message, .. } => message.clone(),
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        other => other.to_string(),
+    if let ExecutionError::FunctionError { message, .. } = error {
+        message.clone()
+    } else if let ExecutionError::NoSuchKey(key) = error {
+        format!("no such key: {key}")
+    } else {
+        error.to_string()
     }
 }

@@ -21,7 +21,10 @@ fn a_plain_object_is_accepted_and_completed() {
     let mut object = machine();
     validator.apply_defaults(&mut object);
     assert_eq!(object.pointer("/spec/schedule/timezone"), Some(&json!("UTC")));
-    assert_eq!(object.pointer("/spec/drain"), Some(&json!({ "onTimeout": "Error", "cordonBefore": "0s" })));
+    assert_eq!(
+        object.pointer("/spec/drain"),
+        Some(&json!({ "onTimeout": "Error", "cordonBefore": "0s" }))
+    );
     assert_eq!(validator.validate(&object, None), []);
 }
 
@@ -31,5 +34,11 @@ fn a_zone_that_does_not_exist_is_reported_by_name() {
     object["spec"]["schedule"]["timezone"] = json!("Mars/Base");
     let causes = Validator::scheduled_machine().validate(&object, None);
     assert_eq!(causes.len(), 1, "{causes:?}");
-    assert!(causes[0].message.contains("unknown time zone Mars/Base evaluating rule: must be the name"), "{}", causes[0]);
+    assert!(
+        causes[0]
+            .message
+            .contains("unknown time zone Mars/Base evaluating rule: must be the name"),
+        "{}",
+        causes[0]
+    );
 }

@@ -77,7 +77,9 @@ fn prune(value: &mut Value, schema: &Schema, is_object: bool) {
         Value::Object(fields) => prune_fields(fields, schema, is_object),
         Value::Array(values) => {
             if let Some(items) = items(schema) {
-                values.iter_mut().for_each(|value| prune(value, items, items.embedded_resource));
+                for value in values {
+                    prune(value, items, items.embedded_resource);
+                }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
