@@ -2,12 +2,18 @@
 //! that a version that changes one is noticed. Run by `cargo xtask e2e`.
 
 mod cluster_api;
+mod crd;
 mod harness;
 mod kubernetes;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let tests = [cluster_api::tests(), kubernetes::tests(), harness::tests()];
+    let tests = [
+        cluster_api::tests(),
+        crd::tests(),
+        kubernetes::tests(),
+        harness::tests(),
+    ];
     five_spot_testenv::harness::run(tests.into_iter().flatten().collect())
 }

@@ -1,6 +1,7 @@
 //! The developers' own tool: `cargo xtask <task>`. Each task is a module of its own.
 
 mod control_plane;
+mod e2e;
 mod generate;
 
 use clap::{Parser, Subcommand};
@@ -17,6 +18,8 @@ struct Args {
 enum Task {
     /// The real control plane for tests and for trying things out.
     ControlPlane(control_plane::Args),
+    /// Build what is missing of the real control plane and run the end-to-end tests on it.
+    E2e(e2e::Args),
     /// Write every generated file: the CRDs under deploy/crds and the API reference page.
     Generate(generate::Args),
 }
@@ -26,6 +29,7 @@ fn main() -> anyhow::Result<()> {
     five_spot_testenv::guard::enter();
     match Args::parse().task {
         Task::ControlPlane(args) => control_plane::run(&args),
+        Task::E2e(args) => e2e::run(&args),
         Task::Generate(args) => generate::run(&args),
     }
 }

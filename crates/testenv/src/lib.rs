@@ -24,4 +24,5 @@ pub mod run_directory;
 pub mod timeline;
 pub mod versions;
 pub mod wait;
+pub mod wire;
 pub mod world;

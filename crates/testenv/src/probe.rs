@@ -102,3 +102,28 @@ async fn https_is_ok(client: &kube::Client, path: &str) -> bool {
         Ok(Ok(_))
     )
 }
+
+/// Waits until the server's `OpenAPI` document knows a kind, which it does a moment after the kind can be used. What
+/// `kubectl explain` and client-side validation read comes from there. False if it does not within the deadline.
+pub async fn until_documented(
+    client: &kube::Client,
+    group_version: &str,
+    kind: &str,
+    within: Duration,
+) -> bool {
+    let described = async {
+        let mut interval = tokio::time::interval(ASK_EVERY);
+        loop {
+            interval.tick().await;
+            let Ok(request) = Request::get(format!("/openapi/v3/apis/{group_version}")).body(Vec::new())
+            else {
+                continue;
+            };
+            let document = client.request_text(request).await.unwrap_or_default();
+            if document.contains(&format!("\"kind\":\"{kind}\"")) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(within, described).await.is_ok()
+}

@@ -74,7 +74,8 @@ pub async fn until<K: Watched>(
             last = describe(object.as_ref());
         }
     };
-    let found: Result<_, tokio::time::error::Elapsed> = tokio::time::timeout(within, search).await;
+    // Boxed, or every test that waits would carry the whole watch on its stack.
+    let found = tokio::time::timeout(within, Box::pin(search)).await;
     match found {
         Ok(result) => result.map_err(|source| WaitError::Watch {
             name: name.into(),
@@ -133,6 +134,45 @@ pub async fn while_lasting<K: Watched>(
             after: begun.elapsed(),
             last: describe(object.as_ref()),
         }),
+    }
+}
+
+/// Waits until nothing about the object has changed for `quiet`. Returns it as it is then.
+pub async fn until_quiet<K: Watched>(
+    api: &Api<K>,
+    name: &str,
+    quiet: Duration,
+    within: Duration,
+) -> Result<Option<K>, WaitError> {
+    let mut states = states(api, name).boxed();
+    let mut last = None;
+    let search = async {
+        loop {
+            match tokio::time::timeout(quiet, states.try_next()).await {
+                Ok(Ok(state)) => last = state,
+                Ok(Err(source)) => return Err(source),
+                Err(_) if last.is_some() => return Ok(()),
+                Err(_) => {}
+            }
+        }
+    };
+    let settled = tokio::time::timeout(within, Box::pin(search)).await;
+    let (name, last) = (name.to_owned(), last.flatten());
+    match settled {
+        Ok(Ok(())) => Ok(last),
+        Ok(Err(source)) => Err(WaitError::Watch {
+            name,
+            source: Box::new(source),
+        }),
+        Err(_) => {
+            let what = format!("to be left alone for {quiet:?}");
+            Err(WaitError::Deadline {
+                name,
+                what,
+                within,
+                last: describe(last.as_ref()),
+            })
+        }
     }
 }
 

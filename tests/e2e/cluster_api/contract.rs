@@ -101,19 +101,12 @@ async fn renamed_fields_of_an_older_version_vanish(scene: Arc<Scene>) -> TestRes
 async fn idle_machine_costs_no_request(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
-    let available = |machine: &DynamicObject| condition(machine, "Available").0 == "True";
-    wait::until_present(
-        &made.machines(),
-        "m",
-        "to be available",
-        RUNNING_WITHIN,
-        available,
-    )
-    .await?;
-    let settled = made.machines().get("m").await?;
+    let quiet = Duration::from_secs(5);
+    let settled = wait::until_quiet(&made.machines(), "m", quiet, RUNNING_WITHIN).await?;
+    let version = settled.and_then(|machine| machine.resource_version());
     let since = jiff::Timestamp::now();
     let unchanged = |machine: Option<&DynamicObject>| {
-        machine.is_some_and(|machine| machine.resource_version() == settled.resource_version())
+        machine.is_some_and(|machine| machine.resource_version() == version)
     };
     wait::while_lasting(
         &made.machines(),

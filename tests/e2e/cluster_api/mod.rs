@@ -2,10 +2,10 @@
 
 mod contract;
 mod draining;
-mod machine;
+pub(crate) mod machine;
 mod ownership;
 mod running;
-mod workload;
+pub(crate) mod workload;
 
 use five_spot_testenv::harness::Test;
 

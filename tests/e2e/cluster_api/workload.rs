@@ -13,7 +13,7 @@ use kube::api::PostParams;
 use serde_json::json;
 
 /// kwok runs a pod within a second.
-const POD_READY_WITHIN: Duration = Duration::from_secs(60);
+const POD_READY_WITHIN: Duration = Duration::from_mins(1);
 
 /// A pod that runs on a node, labelled `app: <name>` and whatever else is asked for.
 pub(crate) async fn pod_on(

@@ -1,7 +1,15 @@
-//! Kubernetes itself: Nodes, Events, evictions and CEL as v1.36 has them.
+//! Kubernetes itself: Nodes, Events, evictions and CEL as this version has them.
+
+mod cel;
+mod events;
+mod evictions;
+mod nodes;
 
 use five_spot_testenv::harness::Test;
 
 pub(crate) fn tests() -> Vec<Test> {
-    Vec::new()
+    [nodes::tests(), events::tests(), evictions::tests(), cel::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

@@ -1,0 +1,114 @@
+//! A request as it is on the wire, and all of its answer: status code, warnings and body. For questions that a client
+//! library answers for itself.
+
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+/// What the server answered.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The HTTP status.
+    pub code: u16,
+    /// The texts of its `Warning` headers.
+    pub warnings: Vec<String>,
+    /// The object, or the `Status` that says why not.
+    pub body: Value,
+}
+
+/// Why there was no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The request cannot be written down.
+    #[error("failed to write the request: {0}")]
+    Request(#[from] http::Error),
+    /// Nobody answered.
+    #[error("failed to ask the API server: {0}")]
+    Send(#[from] kube::Error),
+    /// The answer is no JSON.
+    #[error("failed to read the answer: {0}")]
+    Body(#[from] serde_json::Error),
+}
+
+impl Answer {
+    /// The message of a `Status`.
+    pub fn message(&self) -> &str {
+        self.body["message"].as_str().unwrap_or_default()
+    }
+
+    /// Field, reason and message of each cause of a `Status`.
+    pub fn causes(&self) -> Vec<Cause> {
+        let causes = self.body["details"]["causes"].as_array();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        causes
+            .into_iter()
+            .flatten()
+            .map(|cause| Cause {
+                field: text(&cause["field"]),
+                reason: text(&cause["reason"]),
+                message: text(&cause["message"]),
+            })
+            .collect()
+    }
+}
+
+/// One reason for a refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// The path of the field.
+    pub field: String,
+    /// `FieldValueInvalid` and its like.
+    pub reason: String,
+    /// What a person reads.
+    pub message: String,
+}
+
+/// Sends one request. `content_type` is that of the body, which for patches says which kind of patch it is.
+pub async fn ask(
+    client: &Client,
+    method: Method,
+    path_and_query: &str,
+    content_type: &str,
+    body: Option<&Value>,
+) -> Result<Answer, WireError> {
+    let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+    let request = Request::builder()
+        .method(method)
+        .uri(path_and_query)
+        .header(http::header::CONTENT_TYPE, content_type)
+        .header(http::header::ACCEPT, "application/json")
+        .body(Body::from(bytes))?;
+    let answer = client.send(request).await?;
+    let code = answer.status().as_u16();
+    let warnings = answer.headers().get_all(http::header::WARNING).iter();
+    let warnings = warnings
+        .filter_map(|value| value.to_str().ok())
+        .map(warning_text)
+        .collect();
+    let bytes = answer.into_body().collect_bytes().await?;
+    Ok(Answer {
+        code,
+        warnings,
+        body: serde_json::from_slice(&bytes)?,
+    })
+}
+
+/// The text out of `299 - "text"`.
+fn warning_text(header: &str) -> String {
+    let quoted = header.split_once('"').map_or(header, |(_, rest)| rest);
+    quoted.strip_suffix('"').unwrap_or(quoted).replace("\\\"", "\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_told_without_their_wrapping() {
+        assert_eq!(
+            warning_text(r#"299 - "unknown field \"spec.x\"""#),
+            "unknown field \"spec.x\""
+        );
+    }
+}

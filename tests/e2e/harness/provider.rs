@@ -1,0 +1,138 @@
+//! The provider fails and hangs where it is told to, and Cluster API says so in its own words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::provider::Conduct;
+use five_spot_testenv::tests;
+use five_spot_testenv::wait;
+use five_spot_testenv::world::Scene;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::json;
+
+use crate::cluster_api::machine::{
+    MachinePlan, RUNNING_WITHIN, cluster, condition, condition_message, make, running,
+};
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![
+        hanging_bootstrap_keeps_the_machine_pending,
+        failing_machine_is_told_and_recovers,
+        node_that_never_joins_leaves_the_machine_provisioned,
+        hanging_release_holds_the_deletion,
+        node_can_be_made_not_ready,
+    ]
+}
+
+const WITHIN: Duration = Duration::from_secs(90);
+
+async fn hanging_bootstrap_keeps_the_machine_pending(scene: Arc<Scene>) -> TestResult {
+    scene.provider(|behaviour| behaviour.bootstrap = Conduct::Hangs);
+    let cluster = cluster(&scene).await?;
+    let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
+    let pending = |machine: &DynamicObject| {
+        machine.data["status"]["phase"] == "Pending"
+            && condition(machine, "BootstrapConfigReady").0 == "False"
+    };
+    wait::until_present(&made.machines(), "m", "to be Pending", WITHIN, pending).await?;
+    scene.provider(|behaviour| behaviour.bootstrap = Conduct::Works);
+    made.until_running().await?;
+    Ok(())
+}
+
+async fn failing_machine_is_told_and_recovers(scene: Arc<Scene>) -> TestResult {
+    scene.provider(|behaviour| behaviour.provision = Conduct::Fails("no route to host".into()));
+    let cluster = cluster(&scene).await?;
+    let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
+    let told = |machine: &DynamicObject| {
+        condition_message(machine, "InfrastructureReady").contains("no route to host")
+    };
+    wait::until_present(
+        &made.machines(),
+        "m",
+        "to tell the provider's reason",
+        WITHIN,
+        told,
+    )
+    .await?;
+    scene.provider(|behaviour| behaviour.provision = Conduct::Works);
+    made.until_running().await?;
+    Ok(())
+}
+
+async fn node_that_never_joins_leaves_the_machine_provisioned(scene: Arc<Scene>) -> TestResult {
+    scene.provider(|behaviour| behaviour.join = Conduct::Hangs);
+    let cluster = cluster(&scene).await?;
+    let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
+    let provisioned = |machine: &DynamicObject| machine.data["status"]["phase"] == "Provisioned";
+    wait::until_present(&made.machines(), "m", "to be Provisioned", WITHIN, provisioned).await?;
+    assert!(made.nodes().get_opt(&made.node()).await?.is_none());
+    scene.provider(|behaviour| behaviour.join = Conduct::Works);
+    made.until_running().await?;
+    Ok(())
+}
+
+async fn hanging_release_holds_the_deletion(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    scene.provider(|behaviour| behaviour.release = Conduct::Hangs);
+    made.delete().await?;
+    let waiting =
+        |machine: &DynamicObject| condition(machine, "Deleting").1 == "WaitingForInfrastructureDeletion";
+    wait::until_present(
+        &made.machines(),
+        "m",
+        "to wait for the infrastructure",
+        WITHIN,
+        waiting,
+    )
+    .await?;
+    let infrastructure = made.infrastructures().get(&made.infrastructure()).await?;
+    assert!(infrastructure.metadata.deletion_timestamp.is_some() && !infrastructure.finalizers().is_empty());
+    scene.provider(|behaviour| behaviour.release = Conduct::Works);
+    made.until_gone(WITHIN).await
+}
+
+async fn node_can_be_made_not_ready(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    let label = "node-not-ready.stage.kwok.x-k8s.io";
+    let set = |value: serde_json::Value| Patch::Merge(json!({ "metadata": { "labels": { label: value } } }));
+    made.nodes()
+        .patch(&made.node(), &PatchParams::default(), &set(json!("true")))
+        .await?;
+    wait::until_present(
+        &made.nodes(),
+        &made.node(),
+        "to be NotReady",
+        RUNNING_WITHIN,
+        |node| !is_ready(node),
+    )
+    .await?;
+    let not_ready = |machine: &DynamicObject| condition(machine, "NodeReady").0 == "False";
+    wait::until_present(&made.machines(), "m", "to notice", WITHIN, not_ready).await?;
+    made.nodes()
+        .patch(&made.node(), &PatchParams::default(), &set(json!(null)))
+        .await?;
+    wait::until_present(
+        &made.nodes(),
+        &made.node(),
+        "to be Ready again",
+        RUNNING_WITHIN,
+        is_ready,
+    )
+    .await?;
+    Ok(())
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|conditions| {
+        conditions
+            .iter()
+            .any(|it| it.type_ == "Ready" && it.status == "True")
+    })
+}

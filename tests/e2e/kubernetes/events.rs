@@ -1,0 +1,135 @@
+//! Events through `events.k8s.io/v1`: what may be said, and what may be changed afterwards.
+
+use std::sync::Arc;
+
+use five_spot_testenv::cluster::Side;
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::tests;
+use five_spot_testenv::wire::{self, Answer};
+use five_spot_testenv::world::Scene;
+use http::Method;
+use serde_json::{Value, json};
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![
+        deprecated_timestamps_are_refused,
+        only_the_series_may_be_patched,
+        sorting_by_last_timestamp_sorts_nothing,
+        same_name_again_is_a_conflict,
+    ]
+}
+
+const WHEN: &str = "2026-11-15T08:00:00.000000Z";
+
+async fn deprecated_timestamps_are_refused(scene: Arc<Scene>) -> TestResult {
+    for field in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
+        let mut event = event(&scene, "e");
+        event[field] = json!("2026-11-15T08:00:00Z");
+        let refused = post(&scene, &event).await?;
+        assert_eq!(refused.code, 422, "{field}: {}", refused.message());
+        assert!(
+            refused.message().contains("needs to be unset"),
+            "{}",
+            refused.message()
+        );
+    }
+    assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
+    Ok(())
+}
+
+async fn only_the_series_may_be_patched(scene: Arc<Scene>) -> TestResult {
+    assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
+    for (field, value) in [
+        ("note", "another"),
+        ("reason", "Another"),
+        ("reportingInstance", "another"),
+    ] {
+        let refused = patch(&scene, "e", &json!({ field: value })).await?;
+        assert_eq!(refused.code, 422, "{field}: {}", refused.message());
+        assert!(
+            refused.message().contains("immutable"),
+            "{field}: {}",
+            refused.message()
+        );
+    }
+    let series = json!({ "series": { "count": 2, "lastObservedTime": WHEN } });
+    let patched = patch(&scene, "e", &series).await?;
+    assert_eq!(
+        (patched.code, &patched.body["series"]["count"]),
+        (200, &json!(2)),
+        "{}",
+        patched.message()
+    );
+    Ok(())
+}
+
+/// Documentation should offer `--sort-by=.metadata.creationTimestamp`: the usual one finds nothing to sort by.
+async fn sorting_by_last_timestamp_sorts_nothing(scene: Arc<Scene>) -> TestResult {
+    for name in ["a", "b"] {
+        assert_eq!(post(&scene, &event(&scene, name)).await?.code, 201);
+    }
+    let jsonpath = "-o=jsonpath={range .items[*]}[{.lastTimestamp}]{end}";
+    let output = scene
+        .kubectl(
+            Side::Management,
+            &["get", "events", "--sort-by=.lastTimestamp", jsonpath],
+        )
+        .await?;
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "[null][null]");
+    Ok(())
+}
+
+/// How a name made from object, reason and cause keeps a restarted controller from telling twice.
+async fn same_name_again_is_a_conflict(scene: Arc<Scene>) -> TestResult {
+    assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
+    let again = post(&scene, &event(&scene, "e")).await?;
+    assert_eq!(
+        (again.code, again.body["reason"].as_str()),
+        (409, Some("AlreadyExists"))
+    );
+    Ok(())
+}
+
+fn event(scene: &Scene, name: &str) -> Value {
+    json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event",
+        "metadata": { "name": name, "namespace": scene.namespace() },
+        "eventTime": WHEN, "reportingController": "5spot-controller", "reportingInstance": "pod-1",
+        "action": "Reconcile", "reason": "ScheduleActive", "type": "Normal", "note": "the window is open",
+        "regarding": { "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": scene.namespace() },
+    })
+}
+
+fn path(scene: &Scene) -> String {
+    format!("/apis/events.k8s.io/v1/namespaces/{}/events", scene.namespace())
+}
+
+async fn post(scene: &Scene, event: &Value) -> anyhow::Result<Answer> {
+    let client = scene.management().admin();
+    Ok(wire::ask(
+        &client,
+        Method::POST,
+        &path(scene),
+        "application/json",
+        Some(event),
+    )
+    .await?)
+}
+
+async fn patch(scene: &Scene, name: &str, body: &Value) -> anyhow::Result<Answer> {
+    let client = scene.management().admin();
+    let path = format!("{}/{name}", path(scene));
+    Ok(wire::ask(
+        &client,
+        Method::PATCH,
+        &path,
+        "application/merge-patch+json",
+        Some(body),
+    )
+    .await?)
+}

@@ -1,0 +1,176 @@
+//! Changing a Node that others change too: which of the ways to patch it lose something.
+
+use std::sync::Arc;
+
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::tests;
+use five_spot_testenv::wire::{self, Answer};
+use five_spot_testenv::world::Scene;
+use http::Method;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::PostParams;
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![
+        applying_a_taint_conflicts_and_by_force_wipes_foreign_ones,
+        stale_resource_version_in_a_patch_is_a_conflict,
+        failed_test_of_a_json_patch_refuses_all_of_it,
+        json_patch_can_test_the_machine_id,
+    ]
+}
+
+const APPLY: &str = "application/apply-patch+yaml";
+const MERGE: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+
+/// Why our taints are not server-side applied: the list is atomic.
+async fn applying_a_taint_conflicts_and_by_force_wipes_foreign_ones(scene: Arc<Scene>) -> TestResult {
+    let name = node(&scene, json!({})).await?.name_any();
+    let taints = |key: &str| {
+        let taint = json!({ "key": key, "effect": "NoSchedule" });
+        json!({ "apiVersion": "v1", "kind": "Node", "spec": { "taints": [taint] } })
+    };
+    let foreign = patch(&scene, &name, "?fieldManager=foreign", APPLY, &taints("foreign")).await?;
+    assert_eq!(foreign.code, 200, "{}", foreign.message());
+    let ours = patch(&scene, &name, "?fieldManager=5spot", APPLY, &taints("ours")).await?;
+    assert_eq!(
+        (ours.code, ours.body["reason"].as_str()),
+        (409, Some("Conflict")),
+        "{}",
+        ours.message()
+    );
+    let forced = patch(
+        &scene,
+        &name,
+        "?fieldManager=5spot&force=true",
+        APPLY,
+        &taints("ours"),
+    )
+    .await?;
+    assert_eq!(forced.code, 200, "{}", forced.message());
+    assert_eq!(taint_keys(&forced.body), ["ours"], "the foreign taint is gone");
+    Ok(())
+}
+
+/// What we do instead: a patch that carries the version that it was computed from.
+async fn stale_resource_version_in_a_patch_is_a_conflict(scene: Arc<Scene>) -> TestResult {
+    let seen = node(&scene, json!({})).await?;
+    let name = seen.name_any();
+    let moved = json!({ "metadata": { "annotations": { "someone": "else" } } });
+    assert_eq!(patch(&scene, &name, "", MERGE, &moved).await?.code, 200);
+    let taint = json!({ "key": "ours", "effect": "NoSchedule" });
+    let ours =
+        json!({ "metadata": { "resourceVersion": seen.resource_version() }, "spec": { "taints": [taint] } });
+    let refused = patch(&scene, &name, "", MERGE, &ours).await?;
+    assert_eq!(
+        (refused.code, refused.body["reason"].as_str()),
+        (409, Some("Conflict")),
+        "{}",
+        refused.message()
+    );
+    assert_eq!(
+        taint_keys(&serde_json::to_value(nodes(&scene).get(&name).await?)?),
+        Vec::<String>::new()
+    );
+    Ok(())
+}
+
+async fn failed_test_of_a_json_patch_refuses_all_of_it(scene: Arc<Scene>) -> TestResult {
+    let name = node(&scene, json!({ "annotations": { "state": "one" } }))
+        .await?
+        .name_any();
+    let change = json!([
+        { "op": "add", "path": "/metadata/annotations/changed", "value": "true" },
+        { "op": "test", "path": "/metadata/annotations/state", "value": "two" },
+    ]);
+    let refused = patch(&scene, &name, "", JSON_PATCH, &change).await?;
+    assert_eq!(
+        (refused.code, refused.body["reason"].as_str()),
+        (422, Some("Invalid")),
+        "{}",
+        refused.message()
+    );
+    let unchanged = nodes(&scene).get(&name).await?;
+    assert!(!unchanged.annotations().contains_key("changed"));
+    Ok(())
+}
+
+/// How the agent makes sure that the Node is its own without reading it.
+async fn json_patch_can_test_the_machine_id(scene: Arc<Scene>) -> TestResult {
+    let name = node(&scene, json!({ "annotations": { "some": "annotation" } }))
+        .await?
+        .name_any();
+    let info = json!({
+        "machineID": "0123456789abcdef0123456789abcdef", "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "",
+        "containerRuntimeVersion": "", "kubeletVersion": "", "kubeProxyVersion": "", "operatingSystem": "linux",
+        "architecture": "amd64",
+    });
+    let path = format!("/api/v1/nodes/{name}/status");
+    let status = json!({ "status": { "nodeInfo": info } });
+    let client = scene.workload().admin();
+    assert_eq!(
+        wire::ask(&client, Method::PATCH, &path, MERGE, Some(&status))
+            .await?
+            .code,
+        200
+    );
+    let reclaim = |machine_id: &str| {
+        json!([
+            { "op": "test", "path": "/status/nodeInfo/machineID", "value": machine_id },
+            { "op": "add", "path": "/metadata/annotations/5spot.finos.org~1reclaim-requested", "value": "true" },
+        ])
+    };
+    let another = patch(&scene, &name, "", JSON_PATCH, &reclaim("another")).await?;
+    assert_eq!(another.code, 422, "{}", another.message());
+    let own = patch(
+        &scene,
+        &name,
+        "",
+        JSON_PATCH,
+        &reclaim("0123456789abcdef0123456789abcdef"),
+    )
+    .await?;
+    assert_eq!(own.code, 200, "{}", own.message());
+    assert_eq!(
+        own.body["metadata"]["annotations"]["5spot.finos.org/reclaim-requested"],
+        "true"
+    );
+    Ok(())
+}
+
+fn nodes(scene: &Scene) -> Api<Node> {
+    Api::all(scene.workload().admin())
+}
+
+/// A Node that nobody keeps alive, which is all that these tests need.
+async fn node(scene: &Scene, metadata: Value) -> anyhow::Result<Node> {
+    let mut node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {} });
+    node["metadata"]["name"] = json!(scene.cluster_scoped("node"));
+    let created = nodes(scene)
+        .create(&PostParams::default(), &serde_json::from_value(node)?)
+        .await?;
+    // The node lifecycle controller taints a new Node as unreachable; it has no part in these tests, so it is waited for.
+    let tainted = |node: &Node| node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
+    let within = std::time::Duration::from_secs(30);
+    let name = created.name_any();
+    five_spot_testenv::wait::until_present(&nodes(scene), &name, "to be tainted", within, tainted).await?;
+    let clean = json!({ "spec": { "taints": null } });
+    patch(scene, &name, "", MERGE, &clean).await?;
+    Ok(nodes(scene).get(&name).await?)
+}
+
+async fn patch(scene: &Scene, name: &str, query: &str, kind: &str, body: &Value) -> anyhow::Result<Answer> {
+    let path = format!("/api/v1/nodes/{name}{query}");
+    Ok(wire::ask(&scene.workload().admin(), Method::PATCH, &path, kind, Some(body)).await?)
+}
+
+fn taint_keys(node: &Value) -> Vec<String> {
+    let taints = node["spec"]["taints"].as_array();
+    taints
+        .into_iter()
+        .flatten()
+        .filter_map(|taint| taint["key"].as_str().map(String::from))
+        .collect()
+}

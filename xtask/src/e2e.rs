@@ -1,0 +1,115 @@
+//! `cargo xtask e2e`: the end-to-end tests on a real control plane, with everything that they need built first.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
+use five_spot_testenv::cache::{self, Cache, CacheEnvironment};
+use five_spot_testenv::harness::{PARENT_VARIABLE, REPORT_VARIABLE};
+
+use crate::control_plane;
+
+/// The package and the program of the suite.
+const SUITE: &str = "five-spot-e2e";
+
+/// Flags of `e2e`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run only tests whose name contains this; flags of the test program follow, such as `--list` or
+    /// `--test-threads 4`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// What the suite says about itself at its end.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    passed: u64,
+    failed: u64,
+    seconds: f64,
+    start_seconds: f64,
+    peak_memory_bytes: u64,
+    disk_bytes: u64,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let built = control_plane::build()?.built.len();
+    let built_in = begun.elapsed();
+    let suite = build_suite()?;
+    let report_file = std::env::temp_dir().join(format!("5spot-e2e-{}.json", std::process::id()));
+    let status = Command::new(suite)
+        .args(&args.arguments)
+        .env(PARENT_VARIABLE, std::process::id().to_string())
+        .env(REPORT_VARIABLE, &report_file)
+        .status()
+        .context("failed to start the end-to-end tests")?;
+    let report = read_report(&report_file);
+    println!(
+        "control plane: {built} things built in {:.0} s",
+        built_in.as_secs_f64()
+    );
+    if let Some(report) = report {
+        print_report(&report)?;
+    }
+    println!("in all: {:.0} s", begun.elapsed().as_secs_f64());
+    ensure!(status.success(), "the end-to-end tests failed: {status}");
+    Ok(())
+}
+
+/// Builds the suite and says where it is.
+fn build_suite() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo)
+        .args([
+            "build",
+            "--package",
+            SUITE,
+            "--message-format=json-render-diagnostics",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("failed to run cargo")?;
+    let messages = build.stdout.take().context("cargo has no output")?;
+    let mut executable = None;
+    for line in BufReader::new(messages).lines() {
+        let message: serde_json::Value = serde_json::from_str(&line?).unwrap_or_default();
+        if message["target"]["name"] == SUITE && message["executable"].is_string() {
+            executable = message["executable"].as_str().map(PathBuf::from);
+        }
+    }
+    if !build.wait()?.success() {
+        bail!("failed to build {SUITE}");
+    }
+    executable.with_context(|| format!("cargo built {SUITE} and did not say where"))
+}
+
+/// The report, if the suite got far enough to write one.
+fn read_report(path: &Path) -> Option<Report> {
+    let text = std::fs::read(path).ok()?;
+    // It has said what it had to say; a leftover would only puzzle the next reader.
+    let _ = std::fs::remove_file(path);
+    serde_json::from_slice(&text).ok()
+}
+
+fn print_report(report: &Report) -> anyhow::Result<()> {
+    let cache = Cache::locate(&CacheEnvironment::from_process())?;
+    println!(
+        "tests: {} passed, {} failed in {:.0} s, {:.1} s of them until the control plane was up",
+        report.passed, report.failed, report.seconds, report.start_seconds
+    );
+    println!(
+        "peak memory: {} MB (the peaks of all processes together); disk: {} MB of the run, {} MB of the cache",
+        megabytes(report.peak_memory_bytes),
+        megabytes(report.disk_bytes),
+        megabytes(cache::size_of(cache.root()).unwrap_or_default())
+    );
+    Ok(())
+}
+
+fn megabytes(bytes: u64) -> u64 {
+    bytes / 1_000_000
+}
