@@ -13,6 +13,7 @@ use jiff::Timestamp;
 /// lead time and override counted, to the second, in the machine's own time zone. Daylight saving is
 /// told where it moves, repeats or skips anything. No cluster is asked.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "the comments are the help text")]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
     /// A file of YAML or JSON, `-` for standard input; may be repeated

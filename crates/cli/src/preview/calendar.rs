@@ -258,3 +258,6 @@ fn second_of_day(local: DateTime) -> u32 {
         .into_iter()
         .fold(0, |sum, part| sum * 60 + u32::from(part.unsigned_abs()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,8 +85,8 @@ mod tests {
             .collect()
     }
 
-    fn span(from: &str, to: &str) -> Option<LocalSpan> {
-        Some((from.parse().expect("local"), to.parse().expect("local")))
+    fn span(from: &str, to: &str) -> LocalSpan {
+        (from.parse().expect("local"), to.parse().expect("local"))
     }
 
     #[test]
@@ -96,13 +96,13 @@ mod tests {
             [
                 (
                     "2026-03-08T07:00:00Z".into(),
-                    span("2026-03-08T02:00", "2026-03-08T03:00"),
+                    Some(span("2026-03-08T02:00", "2026-03-08T03:00")),
                     None
                 ),
                 (
                     "2026-11-01T06:00:00Z".into(),
                     None,
-                    span("2026-11-01T01:00", "2026-11-01T02:00")
+                    Some(span("2026-11-01T01:00", "2026-11-01T02:00"))
                 ),
             ]
         );
@@ -116,11 +116,11 @@ mod tests {
                 (
                     "2026-04-04T15:00:00Z".into(),
                     None,
-                    span("2026-04-05T01:30", "2026-04-05T02:00")
+                    Some(span("2026-04-05T01:30", "2026-04-05T02:00"))
                 ),
                 (
                     "2026-10-03T15:30:00Z".into(),
-                    span("2026-10-04T02:00", "2026-10-04T02:30"),
+                    Some(span("2026-10-04T02:00", "2026-10-04T02:30")),
                     None
                 ),
             ]

@@ -40,6 +40,9 @@ pub fn run(args: &Args, surroundings: &Surroundings) -> Outcome {
         // Half an answer would be taken for the whole.
         return report(&problems);
     }
+    if forecasts.is_empty() {
+        complain("note: there is no ScheduledMachine to preview");
+    }
     match render(&forecasts, &request).and_then(|text| Ok(show(&text)?)) {
         Ok(()) => Outcome::Fine,
         Err(error) => {

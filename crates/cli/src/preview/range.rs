@@ -77,7 +77,7 @@ pub fn parse_instant(text: &str) -> Result<Timestamp, String> {
         return Err(EXPECTED.to_owned());
     }
     text.parse()
-        .map_err(|_| format!("there is no such day or time; {EXPECTED}"))
+        .map_err(|_| format!("there is no such instant; {EXPECTED}"))
 }
 
 /// Stricter than the parser behind it, which knows more formats than RFC 3339.

@@ -244,6 +244,10 @@ fn remark(day: &Day) -> String {
     const ORDINARY: SignedDuration = SignedDuration::from_hours(24);
     let up = day.up_for();
     let up = (!up.is_zero()).then(|| wording::duration(up));
-    let length = (day.length() != ORDINARY).then(|| format!("{} day", wording::duration(day.length())));
+    let length = match day.length() {
+        ORDINARY => None,
+        SignedDuration::ZERO => Some("no day".to_owned()),
+        length => Some(format!("{} day", wording::duration(length))),
+    };
     [up, length].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

@@ -10,7 +10,7 @@ use crate::preview::forecast::Forecast;
 use crate::preview::wording;
 use element::Element;
 
-const WIDTH: u32 = 1040;
+const WIDTH: u32 = 1060;
 const MARGIN: u32 = 24;
 
 /// A part of the picture: what is in it, from its own top left corner, and how high it is.

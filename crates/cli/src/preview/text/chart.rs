@@ -43,17 +43,23 @@ enum Margins {
 const MOST_COLUMNS_OF_AN_HOUR: usize = 6;
 
 impl Layout {
-    /// The finest chart that fits, with wide margins if it can have them.
+    /// Wide margins where half an hour still has a column, and otherwise the finest chart that fits.
     fn for_width(width: usize) -> Self {
-        let finest = |margins: Margins| Self {
-            margins,
-            columns: (width.saturating_sub(margins.columns()) / 24).clamp(1, MOST_COLUMNS_OF_AN_HOUR),
+        let finest = |margins: Margins| {
+            let columns = width.saturating_sub(margins.columns()) / 24;
+            Self {
+                margins,
+                columns: columns.min(MOST_COLUMNS_OF_AN_HOUR),
+            }
         };
         let (wide, narrow) = (finest(Margins::Wide), finest(Margins::Narrow));
-        if wide.columns == narrow.columns && wide.margins.columns() + 24 * wide.columns <= width {
+        if wide.columns >= narrow.columns.min(2) {
             wide
         } else {
-            narrow
+            Self {
+                columns: narrow.columns.max(1),
+                ..narrow
+            }
         }
     }
 
@@ -127,6 +133,7 @@ impl Margins {
         let is_ordinary = day.length() == ORDINARY;
         match self {
             Self::Wide if is_ordinary => format!(" {up}"),
+            Self::Wide if day.length().is_zero() => "          no day".to_owned(),
             Self::Wide => format!(
                 " {up:7}  {} day",
                 wording::duration(day.length()).replace(' ', "")

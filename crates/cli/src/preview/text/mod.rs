@@ -51,10 +51,12 @@ fn section(forecast: &Forecast, style: Style) -> String {
     lines.extend(chart::lines(forecast, painter));
     lines.extend(clock_changes(forecast, painter));
     lines.extend(transitions::lines(forecast, painter));
-    lines
-        .iter()
-        .map(|line| format!("{}\n", line.trim_end()))
-        .collect()
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+    lines.join(
+        "
+",
+    ) + "
+"
 }
 
 fn clock_changes(forecast: &Forecast, painter: Painter) -> Vec<String> {
@@ -71,3 +73,6 @@ fn clock_changes(forecast: &Forecast, painter: Painter) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests;

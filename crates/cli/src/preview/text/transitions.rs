@@ -5,6 +5,7 @@ use crate::preview::text::paint::Painter;
 use crate::preview::wording;
 use crate::preview::wrap::wrap;
 use jiff::{SignedDuration, Timestamp};
+use std::fmt::Write as _;
 
 /// Two weeks of working days. The chart shows the rest, and the other forms list everything.
 const MOST: usize = 20;
@@ -164,11 +165,12 @@ impl Table {
 
     /// The first cell may be painted, and comes in its full width.
     fn line(&self, first: &str, [_, cells @ ..]: [&str; 4]) -> String {
-        let cells = cells.iter().zip(&self.widths[1..]);
-        let cells: String = cells
-            .map(|(cell, width)| format!("{:GAP$}{cell:width$}", ""))
-            .collect();
-        format!("{:INDENT$}{first}{cells}", "")
+        let mut line = format!("{:INDENT$}{first}", "");
+        for (cell, width) in cells.iter().zip(&self.widths[1..]) {
+            // Writing to a string does not fail.
+            let _ = write!(line, "{:GAP$}{cell:width$}", "");
+        }
+        line
     }
 
     /// The reason has no bound to its length, and goes below where there is no room beside.
