@@ -5,6 +5,9 @@
 mod table;
 
 use five_spot_sandbox::schema::{Cause, Validator};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use table::{Case, Expected, Refusal};
@@ -73,4 +76,30 @@ fn the_table_is_large_and_its_names_are_unique() {
     for case in &cases {
         assert!(names.insert(&case.name), "two cases are called {}", case.name);
     }
+}
+
+/// The paths of all fields below a schema, with `[0]` for the items of lists.
+fn fields(schema: &JSONSchemaProps, path: &str, found: &mut BTreeSet<String>) {
+    for (name, property) in schema.properties.iter().flatten() {
+        let path = format!("{path}.{name}");
+        fields(property, &path, found);
+        if let Some(JSONSchemaPropsOrArray::Schema(items)) = &property.items {
+            fields(items, &format!("{path}[0]"), found);
+        }
+        found.insert(path);
+    }
+}
+
+#[test]
+fn every_field_of_a_spec_has_bad_values_in_the_table() {
+    let version = five_spot_api::crd().spec.versions.remove(0);
+    let schema = version.schema.unwrap().open_api_v3_schema.unwrap();
+    let mut missing = BTreeSet::new();
+    fields(&schema.properties.unwrap()["spec"], "spec", &mut missing);
+    for case in table::cases() {
+        if let Expected::Refused(Refusal { field, code: 422, .. }) = case.expected {
+            missing.remove(&field);
+        }
+    }
+    assert_eq!(missing, BTreeSet::new());
 }

@@ -178,9 +178,15 @@ impl Cause {
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            value.to_string()
-        }
+        Value::Null | Value::Bool(_) => value.to_string(),
+        // A whole number is written without its fraction.
+        Value::Number(number) => number.to_string().trim_end_matches(".0").to_owned(),
+        // Go writes JSON so that it may stand in HTML.
+        Value::Array(_) | Value::Object(_) => value
+            .to_string()
+            .replace('<', "\\u003c")
+            .replace('>', "\\u003e")
+            .replace('&', "\\u0026"),
     }
 }
 

@@ -115,6 +115,16 @@ impl Schema {
         self.properties.get(name).or(self.entries.as_deref())
     }
 
+    /// Whether there is a rule anywhere.
+    pub(super) fn has_rules(&self) -> bool {
+        let below = self
+            .properties
+            .values()
+            .chain(self.entries.as_deref())
+            .chain(self.items.as_deref());
+        !self.rules.is_empty() || below.chain(&self.all_of).any(Self::has_rules)
+    }
+
     /// Whether values of this schema are objects or lists.
     pub(super) fn is_compound(&self) -> bool {
         matches!(self.types.as_slice(), ["object" | "array"])
