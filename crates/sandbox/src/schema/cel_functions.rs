@@ -1,13 +1,13 @@
 //! The functions that rules may call: the language's own, those of Kubernetes, and a few in which the
 //! library and the API server differ.
 
+use super::pattern::Pattern;
 use chrono::TimeDelta;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, Zoned};
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::{Context, ExecutionError, Value};
-use regex::Regex;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -18,7 +18,7 @@ const MAX_PATTERNS: usize = 1024;
 thread_local! {
     /// Setting it up costs more than running a rule.
     static CONTEXT: Context<'static> = context();
-    static PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
+    static PATTERNS: RefCell<HashMap<String, Pattern>> = RefCell::default();
 }
 
 /// The names of zones as they are spelled: looking a zone up would forgive wrong case, the API server does not.
@@ -110,13 +110,13 @@ fn matches(This(this): This<Arc<String>>, Arguments(args): Arguments) -> Result<
         return Err(ExecutionError::NoSuchOverload);
     };
     PATTERNS.with_borrow_mut(|patterns| {
-        if let Some(regex) = patterns.get(pattern.as_str()) {
-            return Ok(Value::Bool(regex.is_match(&this)));
+        if let Some(known) = patterns.get(pattern.as_str()) {
+            return Ok(Value::Bool(known.is_match(&this)));
         }
-        let regex = Regex::new(pattern).map_err(|error| ExecutionError::function_error("matches", error))?;
-        let verdict = regex.is_match(&this);
+        let new = Pattern::new(pattern).map_err(|error| ExecutionError::function_error("matches", error))?;
+        let verdict = new.is_match(&this);
         if patterns.len() < MAX_PATTERNS {
-            patterns.insert(pattern.to_string(), regex);
+            patterns.insert(pattern.to_string(), new);
         }
         Ok(Value::Bool(verdict))
     })

@@ -18,6 +18,7 @@ mod formats;
 mod lists;
 mod metadata;
 mod path;
+mod pattern;
 mod rules;
 mod structural;
 mod unknown;

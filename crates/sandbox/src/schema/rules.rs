@@ -216,8 +216,13 @@ impl CompiledRule {
 
 /// An error in the words of the API server's CEL.
 fn error_text(error: &ExecutionError) -> String {
-    if let ExecutionError::FunctionError { message, .. } = error {
-        message.clone()
+    if let ExecutionError::FunctionError { function, message } = error {
+        let wanted = match function.as_str() {
+            "duration" => "google.protobuf.Duration",
+            "timestamp" => "google.protobuf.Timestamp",
+            _ => return message.clone(),
+        };
+        format!("type conversion error from 'string' to '{wanted}'")
     } else if let ExecutionError::NoSuchKey(key) = error {
         format!("no such key: {key}")
     } else {

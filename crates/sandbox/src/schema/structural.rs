@@ -2,11 +2,11 @@
 //! need them.
 
 use super::SchemaError;
+use super::pattern::Pattern;
 use super::rules::CompiledRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
-use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(super) struct Bounds {
     pub(super) multiple_of: Option<f64>,
     pub(super) min_length: Option<i64>,
     pub(super) max_length: Option<i64>,
-    pub(super) pattern: Option<Regex>,
+    pub(super) pattern: Option<Pattern>,
     pub(super) min_items: Option<i64>,
     pub(super) max_items: Option<i64>,
     pub(super) unique_items: bool,
@@ -147,7 +147,7 @@ impl Bounds {
             min_length: props.min_length,
             max_length: props.max_length,
             pattern: pattern
-                .map(Regex::new)
+                .map(Pattern::new)
                 .transpose()
                 .map_err(SchemaError::Pattern)?,
             min_items: props.min_items,

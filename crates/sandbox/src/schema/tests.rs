@@ -251,6 +251,13 @@ fn functions_in_which_the_library_differs() {
     );
     check(text("duration(self).getHours() == 2"), &json!("2h"), &[]);
     check(
+        text("duration(self).getHours() == 2"),
+        &json!("x"),
+        &[
+            r#"spec: Invalid value: "string": type conversion error from 'string' to 'google.protobuf.Duration' evaluating rule: no"#,
+        ],
+    );
+    check(
         text("timestamp('2026-07-01T12:00:00Z').getHours(self) == 14"),
         &json!("europe/berlin"),
         &[r#"spec: Invalid value: "string": unknown time zone europe/berlin evaluating rule: no"#],
