@@ -185,7 +185,7 @@ mod tests {
 
     /// Everything that `text` gives, a line each.
     fn check(text: &str, expected: &[&str]) {
-        let lines: Vec<String> = findings(&Source::from("f.yaml"), text)
+        let lines: Vec<String> = findings(&Source::File("f.yaml".into()), text)
             .into_iter()
             .map(|finding| match finding {
                 Finding::Object(object) => format!("object {}", object.place),

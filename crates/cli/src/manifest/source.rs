@@ -1,5 +1,6 @@
 //! Where a manifest comes from, and its text: read within a bound, and proven to be text.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,8 +19,8 @@ pub enum Source {
     File(PathBuf),
 }
 
-impl From<&str> for Source {
-    fn from(word: &str) -> Self {
+impl From<&OsStr> for Source {
+    fn from(word: &OsStr) -> Self {
         if word == "-" {
             Self::StandardInput
         } else {

@@ -6,6 +6,7 @@ use crate::preview::text::{self, Charset, Style};
 use crate::surroundings::Surroundings;
 use clap::ValueEnum;
 use jiff::Timestamp;
+use std::ffi::OsString;
 
 /// Show when machines will be up
 ///
@@ -26,8 +27,7 @@ pub struct Args {
         value_name = "FILE",
         required = true
     )]
-    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    filenames: Vec<String>,
+    filenames: Vec<OsString>,
 
     /// The first instant, such as 2026-11-01T00:00:00-04:00 [default: now]
     #[arg(long, value_name = "RFC3339", value_parser = parse_instant)]
@@ -107,7 +107,7 @@ impl Args {
         let sources: Vec<Source> = self
             .filenames
             .iter()
-            .map(|word| Source::from(word.as_str()))
+            .map(|word| Source::from(word.as_os_str()))
             .collect();
         if sources
             .iter()
@@ -116,6 +116,9 @@ impl Args {
             > 1
         {
             return Err("-f - stands more than once; standard input can be read only once".to_owned());
+        }
+        if self.filenames.iter().any(|word| word.is_empty()) {
+            return Err("-f '' names no file; - is standard input".to_owned());
         }
         let from = self.from.unwrap_or(surroundings.now);
         let range = match self.to {

@@ -1,8 +1,9 @@
 //! What a clock change does to the windows around it, in sentences.
 
 use crate::preview::clock_change::{ClockChange, LocalSpan};
-use crate::preview::forecast::Window;
+use crate::preview::forecast::{Piece, Window};
 use crate::preview::wording;
+use five_spot_core::schedule::Cause;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -25,8 +26,6 @@ pub struct Windows<'a> {
     pub wanted: &'a [Window],
     /// The local times of the same schedule in a zone whose clocks are never moved.
     pub written: &'a [LocalSpan],
-    /// How long before its written start a window begins.
-    pub lead_time: SignedDuration,
 }
 
 impl ClockNote {
@@ -74,27 +73,31 @@ impl fmt::Display for ClockNote {
     }
 }
 
-/// Windows across the change last longer or shorter than the clock says.
+/// Windows across the change last longer or shorter than they would by the clock.
 fn stretched_windows<'a>(
     zone: &'a TimeZone,
     change: &'a ClockChange,
     wanted: &'a [Window],
 ) -> impl Iterator<Item = String> + 'a {
+    let by = wording::duration(change.shift());
+    let how = if change.shift().is_positive() {
+        "less"
+    } else {
+        "longer"
+    };
     let across = wanted
         .iter()
         .filter(|window| window.start < change.at && change.at < window.end);
-    across.map(|window| {
+    across.map(move |window| {
+        if window.began_before || window.goes_on {
+            return format!("the window around it lasts {by} {how}");
+        }
+        let (start, end) = (window.start, window.end);
         format!(
-            "the window from {} to {} lasts {}, {} {} than the clock says",
-            wording::moment_in(zone, window.start),
-            wording::moment_in(zone, window.end),
-            wording::duration(window.end.duration_since(window.start)),
-            wording::duration(change.shift()),
-            if change.shift().is_positive() {
-                "shorter"
-            } else {
-                "longer"
-            },
+            "the window from {} to {} lasts {by} {how}: {}",
+            wording::moment_in(zone, start),
+            wording::moment_in(zone, end),
+            wording::duration(end.duration_since(start)),
         )
     })
 }
@@ -132,13 +135,19 @@ fn moved_boundaries<'a>(
 }
 
 impl Windows<'_> {
+    /// Whether a window really opens or closes at an instant. The lead time before the next one may hide it.
     fn has(&self, edge: Edge, instant: Timestamp) -> bool {
-        self.wanted.iter().any(|window| match edge {
-            Edge::Opens => window
-                .start
-                .checked_add(self.lead_time)
-                .is_ok_and(|start| start == instant),
-            Edge::Closes => window.end == instant,
+        let is_lead =
+            |piece: Option<&Piece>| piece.is_none_or(|piece| piece.causes == Cause::LeadTime.into());
+        self.wanted.iter().any(|Window { pieces, .. }| {
+            pieces.iter().enumerate().any(|(index, piece)| {
+                let before = index.checked_sub(1).and_then(|index| pieces.get(index));
+                !is_lead(Some(piece))
+                    && match edge {
+                        Edge::Opens => piece.start == instant && is_lead(before),
+                        Edge::Closes => piece.end == instant && is_lead(pieces.get(index + 1)),
+                    }
+            })
         })
     }
 }

@@ -6,9 +6,7 @@ use crate::preview::clock_note::{ClockNote, Windows};
 use crate::preview::range::Range;
 use crate::preview::wording;
 use five_spot_api::ScheduleSpec;
-use five_spot_core::schedule::{
-    Cause, Causes, DurationBounds, Period, Plan, Schedule, Span, Standing, parse_duration,
-};
+use five_spot_core::schedule::{Cause, Causes, Period, Plan, Schedule, Span, Standing};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
@@ -65,7 +63,6 @@ impl Forecast {
         let for_notes = Windows {
             wanted: &windows,
             written: &written,
-            lead_time: lead_time(&object.schedule),
         };
         let clock_notes = ClockChange::all(&zone, &range)
             .iter()
@@ -114,14 +111,8 @@ pub fn by_prominence(causes: Causes) -> impl Iterator<Item = Cause> {
 }
 
 fn windows(plan: &Plan, range: Range) -> Vec<Window> {
-    // A look beyond the edges tells whether a window ends there or is only cut off.
-    let wider = plan.periods(range.from - BEYOND, range.to + BEYOND);
-    let crosses = |edge: Timestamp| {
-        wider
-            .iter()
-            .any(|period| period.start < edge && edge < period.end)
-    };
-    let (crosses_from, crosses_to) = (crosses(range.from), crosses(range.to));
+    let began_before = plan.at(range.from - SignedDuration::from_secs(1)).wanted();
+    let goes_on = plan.at(range.to).wanted();
     plan.periods(range.from, range.to)
         .into_iter()
         .map(|Period { start, end, causes }| Window {
@@ -129,44 +120,45 @@ fn windows(plan: &Plan, range: Range) -> Vec<Window> {
             end,
             causes,
             pieces: pieces(plan, start, end),
-            began_before: start == range.from && crosses_from,
-            goes_on: end == range.to && crosses_to,
+            began_before: began_before && start == range.from,
+            goes_on: goes_on && end == range.to,
         })
         .collect()
 }
 
 /// Goes through a wanted period from change to change, and asks at each how things stand.
 fn pieces(plan: &Plan, start: Timestamp, end: Timestamp) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut pieces = Pieces(Vec::new());
     let mut at = start;
     while at < end {
         let until = plan.next_boundary(at).map_or(end, |boundary| boundary.min(end));
         match plan.at(at) {
-            Standing::OverrideUp => pieces.push(Piece {
-                start: at,
-                end: until,
-                causes: Cause::Override.into(),
-            }),
-            Standing::LeadTime => pieces.push(Piece {
-                start: at,
-                end: until,
-                causes: Cause::LeadTime.into(),
-            }),
-            Standing::InWindow => pieces.extend(
-                plan.schedule()
-                    .spans(at, until)
-                    .into_iter()
-                    .map(|Span { start, end, causes }| Piece { start, end, causes }),
-            ),
+            Standing::OverrideUp => pieces.add(at, until, Cause::Override.into()),
+            Standing::LeadTime => pieces.add(at, until, Cause::LeadTime.into()),
+            Standing::InWindow => {
+                for Span { start, end, causes } in plan.schedule().spans(at, until) {
+                    pieces.add(start, end, causes);
+                }
+            }
             // Not inside of a wanted period.
             Standing::OverrideDown | Standing::Disabled | Standing::OutsideWindow => {}
         }
         at = until;
     }
-    pieces
+    pieces.0
 }
 
-const BEYOND: SignedDuration = SignedDuration::from_secs(1);
+/// Pieces in order, none like the one before it.
+struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    fn add(&mut self, start: Timestamp, end: Timestamp, causes: Causes) {
+        match self.0.last_mut() {
+            Some(last) if last.end == start && last.causes == causes => last.end = end,
+            Some(_) | None => self.0.push(Piece { start, end, causes }),
+        }
+    }
+}
 
 /// The local times of the windows as if clocks were never moved: those of the same schedule in UTC.
 fn written_times(schedule: &ScheduleSpec, zone: &TimeZone, range: Range) -> Vec<LocalSpan> {
@@ -195,15 +187,6 @@ fn written_times(schedule: &ScheduleSpec, zone: &TimeZone, range: Range) -> Vec<
             )
         })
         .collect()
-}
-
-fn lead_time(schedule: &ScheduleSpec) -> SignedDuration {
-    parse_duration(
-        &schedule.lead_time,
-        "spec.schedule.leadTime",
-        DurationBounds::OR_ZERO,
-    )
-    .unwrap_or_default()
 }
 
 fn note(object: &Checked, windows: &[Window]) -> Option<String> {

@@ -72,7 +72,7 @@ fn what_a_clock_change_does_is_told_in_words() {
         autumn,
         &[
             "Sun 01:30 comes twice, and the second counts: the window closes at 01:30 EST",
-            "the window from Sun 01 Nov 00:15 EDT to Sun 01 Nov 01:30 EST lasts 2h 15m, 1h longer than the clock says",
+            "the window from Sun 01 Nov 00:15 EDT to Sun 01 Nov 01:30 EST lasts 1h longer: 2h 15m",
         ],
     );
     check(
@@ -97,6 +97,33 @@ fn what_a_clock_change_does_is_told_in_words() {
             "Sun 02:15 does not come that day: the window closes at 02:30 UTC+11",
             "23h30m day",
         ],
+    );
+}
+
+#[test]
+fn a_window_that_the_range_cuts_off_is_not_given_a_length() {
+    let fields = "daysOfWeek: [mon-sun]\ntimezone: America/New_York";
+    let text = preview_of(machine("m", fields), "--from 2026-11-01T00:00:00Z --days 2").text();
+    assert!(text.contains("the window around it lasts 1h longer\n"), "{text}");
+    assert!(!text.contains("Transitions"), "{text}");
+}
+
+#[test]
+fn lead_time_hides_no_boundary() {
+    let fields = "windows: [{from: 'sun 00:00', to: 'sun 02:15'}, {from: 'sun 02:45', to: 'sun 05:00'}]
+                  leadTime: 1h
+                  timezone: America/New_York";
+    let text = preview_of(machine("m", fields), "--from 2026-03-08T00:00:00-05:00 --days 1").text();
+    assert!(text.contains("up 4h in 1 window"), "{text}");
+    let spread = fields.replace("02:45", "03:30");
+    let text = preview_of(
+        machine("m", &spread),
+        "--from 2026-03-08T00:00:00-05:00 --days 1 --width 120",
+    )
+    .text();
+    assert!(
+        text.contains("Sun 02:15 does not come that day: the window closes at 03:00 EDT"),
+        "{text}"
     );
 }
 

@@ -37,7 +37,6 @@ fn forecast(zone_name: &str, first: Timestamp, seconds: &[i64], name_length: usi
     let for_notes = Windows {
         wanted: &windows,
         written: &[],
-        lead_time: SignedDuration::ZERO,
     };
     let clock_notes = ClockChange::all(&zone, &range)
         .iter()
