@@ -5,18 +5,16 @@ use serde_json::json;
 
 /// A validator for objects whose `spec` has the given schema.
 fn validator(spec: Value) -> Validator {
+    let mut version = json!({ "name": "v1", "served": true, "storage": true });
+    version["schema"]["openAPIV3Schema"] = json!({ "type": "object", "properties": {} });
+    version["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec;
     let crd = json!({
         "metadata": { "name": "things.example.org" },
         "spec": {
             "group": "example.org",
             "names": { "kind": "Thing", "plural": "things" },
             "scope": "Namespaced",
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },
-            }],
+            "versions": [version],
         },
     });
     Validator::for_crd(&serde_json::from_value(crd).unwrap(), "v1").unwrap()
