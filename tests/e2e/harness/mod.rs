@@ -3,6 +3,7 @@
 
 mod faults;
 mod identity;
+mod orphans;
 mod provider;
 mod timeline;
 
@@ -13,6 +14,7 @@ pub(crate) fn tests() -> Vec<Test> {
         identity::tests(),
         provider::tests(),
         timeline::tests(),
+        orphans::tests(),
         faults::tests(),
     ]
     .into_iter()

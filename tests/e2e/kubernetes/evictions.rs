@@ -9,11 +9,12 @@ use five_spot_testenv::wait;
 use five_spot_testenv::wire::{self, Answer};
 use five_spot_testenv::world::Scene;
 use http::Method;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use kube::api::PostParams;
-use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
+use super::kwok_node::ready_node;
 use crate::cluster_api::workload::{block_evictions, pod_on, pods};
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -25,7 +26,7 @@ pub(crate) fn tests() -> Vec<Test> {
 }
 
 async fn budget_answers_429_and_the_pod_stays(scene: Arc<Scene>) -> TestResult {
-    let pod = pod_on(&scene, &kwok_node(&scene).await?, "web", &[]).await?;
+    let pod = pod_on(&scene, &ready_node(&scene).await?.name_any(), "web", &[]).await?;
     block_evictions(&scene, "web").await?;
     let refused = evict(&scene, "web", &json!({})).await?;
     assert_eq!(
@@ -42,7 +43,7 @@ async fn budget_answers_429_and_the_pod_stays(scene: Arc<Scene>) -> TestResult {
 }
 
 async fn another_uid_is_a_conflict_and_a_missing_pod_not_found(scene: Arc<Scene>) -> TestResult {
-    pod_on(&scene, &kwok_node(&scene).await?, "web", &[]).await?;
+    pod_on(&scene, &ready_node(&scene).await?.name_any(), "web", &[]).await?;
     let another = json!({ "preconditions": { "uid": "11111111-2222-3333-4444-555555555555" } });
     assert_eq!(evict(&scene, "web", &another).await?.code, 409);
     assert_eq!(evict(&scene, "nobody", &json!({})).await?.code, 404);
@@ -51,7 +52,7 @@ async fn another_uid_is_a_conflict_and_a_missing_pod_not_found(scene: Arc<Scene>
 
 /// The end of an eviction is the end of that UID, with the grace period in between.
 async fn evicted_pod_keeps_its_uid_until_it_is_gone(scene: Arc<Scene>) -> TestResult {
-    let node = kwok_node(&scene).await?;
+    let node = ready_node(&scene).await?.name_any();
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": { "name": "slow", "annotations": { "testenv.5spot.finos.org/exit-delay": "4s" } },
@@ -75,19 +76,6 @@ async fn evicted_pod_keeps_its_uid_until_it_is_gone(scene: Arc<Scene>) -> TestRe
     );
     wait::until_gone(&pods(&scene), "slow", within).await?;
     Ok(())
-}
-
-async fn kwok_node(scene: &Scene) -> anyhow::Result<String> {
-    let name = scene.cluster_scoped("node");
-    let node = json!({
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": { "name": name, "annotations": { "kwok.x-k8s.io/node": "fake" } },
-    });
-    let nodes: Api<Node> = Api::all(scene.workload().admin());
-    nodes
-        .create(&PostParams::default(), &serde_json::from_value(node)?)
-        .await?;
-    Ok(name)
 }
 
 async fn evict(scene: &Scene, pod: &str, options: &Value) -> anyhow::Result<Answer> {

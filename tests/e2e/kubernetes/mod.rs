@@ -3,6 +3,7 @@
 mod cel;
 mod events;
 mod evictions;
+mod kwok_node;
 mod nodes;
 
 use five_spot_testenv::harness::Test;

@@ -7,10 +7,10 @@ use five_spot_testenv::tests;
 use five_spot_testenv::wire::{self, Answer};
 use five_spot_testenv::world::Scene;
 use http::Method;
-use k8s_openapi::api::core::v1::Node;
-use kube::api::PostParams;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
+
+use super::kwok_node::{nodes, ready_node};
 
 pub(crate) fn tests() -> Vec<Test> {
     tests![
@@ -27,7 +27,7 @@ const JSON_PATCH: &str = "application/json-patch+json";
 
 /// Why our taints are not server-side applied: the list is atomic.
 async fn applying_a_taint_conflicts_and_by_force_wipes_foreign_ones(scene: Arc<Scene>) -> TestResult {
-    let name = node(&scene, json!({})).await?.name_any();
+    let name = ready_node(&scene).await?.name_any();
     let taints = |key: &str| {
         let taint = json!({ "key": key, "effect": "NoSchedule" });
         json!({ "apiVersion": "v1", "kind": "Node", "spec": { "taints": [taint] } })
@@ -56,7 +56,7 @@ async fn applying_a_taint_conflicts_and_by_force_wipes_foreign_ones(scene: Arc<S
 
 /// What we do instead: a patch that carries the version that it was computed from.
 async fn stale_resource_version_in_a_patch_is_a_conflict(scene: Arc<Scene>) -> TestResult {
-    let seen = node(&scene, json!({})).await?;
+    let seen = ready_node(&scene).await?;
     let name = seen.name_any();
     let moved = json!({ "metadata": { "annotations": { "someone": "else" } } });
     assert_eq!(patch(&scene, &name, "", MERGE, &moved).await?.code, 200);
@@ -78,9 +78,9 @@ async fn stale_resource_version_in_a_patch_is_a_conflict(scene: Arc<Scene>) -> T
 }
 
 async fn failed_test_of_a_json_patch_refuses_all_of_it(scene: Arc<Scene>) -> TestResult {
-    let name = node(&scene, json!({ "annotations": { "state": "one" } }))
-        .await?
-        .name_any();
+    let name = ready_node(&scene).await?.name_any();
+    let state = json!({ "metadata": { "annotations": { "state": "one" } } });
+    assert_eq!(patch(&scene, &name, "", MERGE, &state).await?.code, 200);
     let change = json!([
         { "op": "add", "path": "/metadata/annotations/changed", "value": "true" },
         { "op": "test", "path": "/metadata/annotations/state", "value": "two" },
@@ -99,9 +99,7 @@ async fn failed_test_of_a_json_patch_refuses_all_of_it(scene: Arc<Scene>) -> Tes
 
 /// How the agent makes sure that the Node is its own without reading it.
 async fn json_patch_can_test_the_machine_id(scene: Arc<Scene>) -> TestResult {
-    let name = node(&scene, json!({ "annotations": { "some": "annotation" } }))
-        .await?
-        .name_any();
+    let name = ready_node(&scene).await?.name_any();
     let info = json!({
         "machineID": "0123456789abcdef0123456789abcdef", "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "",
         "containerRuntimeVersion": "", "kubeletVersion": "", "kubeProxyVersion": "", "operatingSystem": "linux",
@@ -138,27 +136,6 @@ async fn json_patch_can_test_the_machine_id(scene: Arc<Scene>) -> TestResult {
         "true"
     );
     Ok(())
-}
-
-fn nodes(scene: &Scene) -> Api<Node> {
-    Api::all(scene.workload().admin())
-}
-
-/// A Node that nobody keeps alive, which is all that these tests need.
-async fn node(scene: &Scene, metadata: Value) -> anyhow::Result<Node> {
-    let mut node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {} });
-    node["metadata"]["name"] = json!(scene.cluster_scoped("node"));
-    let created = nodes(scene)
-        .create(&PostParams::default(), &serde_json::from_value(node)?)
-        .await?;
-    // The node lifecycle controller taints a new Node as unreachable; it has no part in these tests, so it is waited for.
-    let tainted = |node: &Node| node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
-    let within = std::time::Duration::from_secs(30);
-    let name = created.name_any();
-    five_spot_testenv::wait::until_present(&nodes(scene), &name, "to be tainted", within, tainted).await?;
-    let clean = json!({ "spec": { "taints": null } });
-    patch(scene, &name, "", MERGE, &clean).await?;
-    Ok(nodes(scene).get(&name).await?)
 }
 
 async fn patch(scene: &Scene, name: &str, query: &str, kind: &str, body: &Value) -> anyhow::Result<Answer> {

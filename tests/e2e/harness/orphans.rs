@@ -1,0 +1,71 @@
+//! A killed test program leaves nothing behind: this suite kills a second instance of itself and looks.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use five_spot_testenv::control_plane::Component;
+use five_spot_testenv::guard::{self, ProcessIdentity};
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::run_directory;
+use five_spot_testenv::tests;
+use five_spot_testenv::world::Scene;
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![killed_program_leaves_no_process_and_no_file]
+}
+
+/// A test that takes long enough to be killed in the middle.
+const VICTIM: &str = "cluster_api::draining::drain_passes_are_twenty_seconds_apart";
+const UP_WITHIN: Duration = Duration::from_secs(90);
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<Scene>) -> TestResult {
+    let mut program = guard::this_program()
+        .args(["--exact", VICTIM])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let directory = run_directory::base().join(format!("test-{}", program.id()));
+    let started = tokio::time::timeout(UP_WITHIN, all_processes(directory.clone())).await;
+    // Whatever happened, the second program must not outlive this test.
+    program.kill()?;
+    program.wait()?;
+    let processes = started.context("the second control plane did not start")?;
+    tokio::task::spawn_blocking(move || {
+        for (name, process) in processes {
+            ensure!(
+                process.wait(Some(GONE_WITHIN)),
+                "{name}, process {}, lives on",
+                process.pid
+            );
+        }
+        Ok(())
+    })
+    .await??;
+    let gone = tokio::time::timeout(GONE_WITHIN, until_removed(directory.clone())).await;
+    ensure!(gone.is_ok(), "{} is still there", directory.display());
+    Ok(())
+}
+
+/// Waits until every component has been recorded. Another program's files announce nothing, so they are looked at.
+async fn all_processes(directory: PathBuf) -> Vec<(String, ProcessIdentity)> {
+    let mut interval = tokio::time::interval(Duration::from_millis(100));
+    loop {
+        interval.tick().await;
+        let recorded = run_directory::recorded(&directory);
+        if recorded.len() == Component::ALL.len() {
+            return recorded;
+        }
+    }
+}
+
+async fn until_removed(directory: PathBuf) {
+    let mut interval = tokio::time::interval(Duration::from_millis(50));
+    while directory.exists() {
+        interval.tick().await;
+    }
+}
