@@ -170,14 +170,20 @@ impl fmt::Display for Action {
             Self::Evict { pod } => write!(f, "evict pod {}/{}", pod.namespace, pod.name),
             Self::DeletePod { pod, .. } => write!(f, "delete pod {}/{}", pod.namespace, pod.name),
             Self::PatchTaints { node, .. } => write!(f, "write the taints of node {}", node.name),
-            Self::LabelForAgent { node, wanted: true } => write!(f, "bring the reclaim agent to node {}", node.name),
+            Self::LabelForAgent { node, wanted: true } => {
+                write!(f, "bring the reclaim agent to node {}", node.name)
+            }
             Self::LabelForAgent { node, wanted: false } => {
                 write!(f, "take the reclaim agent off node {}", node.name)
             }
             Self::ApplyAgentConfig { node } => write!(f, "configure the reclaim agent of node {node}"),
-            Self::DeleteAgentConfig { node } => write!(f, "delete the configuration of the reclaim agent of node {node}"),
+            Self::DeleteAgentConfig { node } => {
+                write!(f, "delete the configuration of the reclaim agent of node {node}")
+            }
             Self::DisableSchedule => write!(f, "disable the schedule"),
-            Self::ClearReclaimRequest { node } => write!(f, "clear the reclaim request of node {}", node.name),
+            Self::ClearReclaimRequest { node } => {
+                write!(f, "clear the reclaim request of node {}", node.name)
+            }
             Self::Publish(event) => write!(f, "publish {}", event.reason.as_str()),
         }
     }

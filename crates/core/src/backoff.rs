@@ -42,9 +42,18 @@ mod tests {
     fn attempts_follow_the_waits() {
         let start = Timestamp::UNIX_EPOCH;
         let second = |second| Timestamp::from_second(second).unwrap();
-        for (last, next) in
-            [(-100, 30), (0, 30), (29, 30), (30, 90), (89, 90), (90, 210), (449, 450), (450, 750), (750, 1050), (1_000_000, 1_000_050)]
-        {
+        for (last, next) in [
+            (-100, 30),
+            (0, 30),
+            (29, 30),
+            (30, 90),
+            (89, 90),
+            (90, 210),
+            (449, 450),
+            (450, 750),
+            (750, 1050),
+            (1_000_000, 1_000_050),
+        ] {
             assert_eq!(next_after(start, second(last)), second(next), "after {last}");
         }
         assert_eq!(next_after(start, Timestamp::MAX), Timestamp::MAX);

@@ -7,7 +7,8 @@ use crate::fingerprint::Fingerprint;
 use crate::schedule::{Override, Plan, Schedule};
 use checks::Checks;
 use five_spot_api::{
-    KubeconfigSecretRef, MachineTemplate, NodeTaint, OnTimeout, OverrideState, ProviderObject, ScheduledMachineSpec,
+    KubeconfigSecretRef, MachineTemplate, NodeTaint, OnTimeout, OverrideState, ProviderObject,
+    ScheduledMachineSpec,
 };
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -90,7 +91,10 @@ impl ValidSpec {
         let mut checks = Checks::default();
         let schedule = checks.all(Schedule::parse(&spec.schedule, "spec.schedule"));
         let lead_time = checks.one(checks::lead_time(&spec.schedule.lead_time));
-        let forced = spec.r#override.as_ref().map(|forced| checks.one(Override::parse(forced, "spec.override")));
+        let forced = spec
+            .r#override
+            .as_ref()
+            .map(|forced| checks.one(Override::parse(forced, "spec.override")));
         let cordon_before = checks.one(checks::cordon_before(&spec.drain.cordon_before));
         let join_timeout = checks.one(checks::join_timeout(&spec.join_timeout));
         let handling = checks.all(handling(spec));
@@ -101,13 +105,20 @@ impl ValidSpec {
         let priority = checks.priority(spec.priority);
         checks.commands(&spec.kill_if_commands);
         checks.taints(&spec.node_taints);
-        spec.kubeconfig_secret_ref.iter().for_each(|secret| checks.secret(secret));
-        checks.override_reason(spec.r#override.as_ref());
+        if let Some(secret) = &spec.kubeconfig_secret_ref {
+            checks.secret(secret);
+        }
+        checks.reasons(&spec.schedule, spec.r#override.as_ref());
         let errors = checks.finish();
         // Whatever could not be read has left an error, so the two cases exclude each other.
-        let (Some(schedule), Some(lead_time), Some(handling), Some(cordon_before), Some(join_timeout), true) =
-            (schedule, lead_time, handling, cordon_before, join_timeout, errors.is_empty())
-        else {
+        let (Some(schedule), Some(lead_time), Some(handling), Some(cordon_before), Some(join_timeout), true) = (
+            schedule,
+            lead_time,
+            handling,
+            cordon_before,
+            join_timeout,
+            errors.is_empty(),
+        ) else {
             return Err(errors);
         };
         Ok(Self {
@@ -146,7 +157,10 @@ impl InvalidSpec {
             on_timeout: spec.drain.on_timeout,
             pod_grace_period: SignedDuration::ZERO,
         };
-        Self { errors, handling: handling(spec).unwrap_or(defaults) }
+        Self {
+            errors,
+            handling: handling(spec).unwrap_or(defaults),
+        }
     }
 }
 
@@ -157,7 +171,10 @@ pub fn check_name(name: &str) -> Result<(), FieldError> {
 
 fn handling(spec: &ScheduledMachineSpec) -> Result<Handling, Vec<FieldError>> {
     let mut checks = Checks::default();
-    let graceful = checks.one(checks::timeout(&spec.graceful_shutdown_timeout, "spec.gracefulShutdownTimeout"));
+    let graceful = checks.one(checks::timeout(
+        &spec.graceful_shutdown_timeout,
+        "spec.gracefulShutdownTimeout",
+    ));
     let drain = checks.one(checks::timeout(&spec.node_drain_timeout, "spec.nodeDrainTimeout"));
     let grace = checks.one(checks::pod_grace_period(&spec.reclaim.pod_grace_period));
     match (graceful, drain, grace) {
@@ -175,7 +192,9 @@ fn handling(spec: &ScheduledMachineSpec) -> Result<Handling, Vec<FieldError>> {
 }
 
 fn overridden_up(spec: &ScheduledMachineSpec) -> bool {
-    spec.r#override.as_ref().is_some_and(|forced| forced.state == OverrideState::Up)
+    spec.r#override
+        .as_ref()
+        .is_some_and(|forced| forced.state == OverrideState::Up)
 }
 
 /// A change of any of these means another machine.

@@ -39,7 +39,9 @@ fn release(situation: &Situation<'_>, draft: &mut Draft) {
 
 /// A cleanup that has taken too long ends with the Machine's deletion, and is then given up.
 fn bound(situation: &Situation<'_>, draft: &mut Draft) {
-    let Some(deadline) = removal::cleanup_deadline(situation) else { return };
+    let Some(deadline) = removal::cleanup_deadline(situation) else {
+        return;
+    };
     draft.wake(situation, deadline);
     if situation.now < deadline {
         return;
@@ -52,7 +54,10 @@ fn bound(situation: &Situation<'_>, draft: &mut Draft) {
     }
     let seconds = situation.world.policy.finalizer_cleanup_timeout.as_secs();
     draft.fault = None;
-    draft.fail(FaultKind::CleanupTimedOut, format!("the cleanup of the deleted object has taken more than {seconds} s"));
+    draft.fail(
+        FaultKind::CleanupTimedOut,
+        format!("the cleanup of the deleted object has taken more than {seconds} s"),
+    );
     if situation.world.policy.force_finalizer_on_timeout {
         draft.act(Action::RemoveFinalizer);
     }

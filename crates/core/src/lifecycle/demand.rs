@@ -67,7 +67,9 @@ pub(super) fn of(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> Demand
     if reclaim.is_some_and(Reclaim::unfinished) {
         return Demand::Unwanted(UnwantedBy::Reclaim);
     }
-    let Some(plan) = situation.plan() else { return Demand::Unclear };
+    let Some(plan) = situation.plan() else {
+        return Demand::Unclear;
+    };
     match plan.at(situation.now) {
         Standing::InWindow => Demand::Wanted(WantedBy::Window),
         Standing::LeadTime => Demand::Wanted(WantedBy::LeadTime),

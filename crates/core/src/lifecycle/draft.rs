@@ -3,6 +3,7 @@
 use super::fault::{Fault, FaultKind};
 use super::situation::Situation;
 use crate::action::Action;
+use crate::drain::{self, Progress};
 use five_spot_api::{DrainStatus, JoinStatus, ReclaimRecord, WorkloadCluster};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -97,7 +98,28 @@ impl Draft {
 
     /// Records a fault, unless one is known already.
     pub(super) fn fail(&mut self, kind: FaultKind, message: impl Into<String>) {
-        self.fault.get_or_insert_with(|| Fault { kind, message: message.into() });
+        self.fault.get_or_insert_with(|| Fault {
+            kind,
+            message: message.into(),
+        });
+    }
+
+    /// Records how far the drain is that belongs to the shutdown which began at `shutdown`.
+    pub(super) fn record_drain(
+        &mut self,
+        situation: &Situation<'_>,
+        shutdown: Timestamp,
+        progress: &Progress,
+    ) {
+        let prior = self.facts.drain.take();
+        let began = prior
+            .as_ref()
+            .and_then(|drain| situation.past(Some(&drain.started_at)));
+        let status = match (began, &prior) {
+            (Some(began), Some(prior)) if began >= shutdown => drain::status(Some(prior), began, progress),
+            (_, _) => drain::status(None, situation.second, progress),
+        };
+        self.facts.drain = Some(status);
     }
 
     /// Asks to be woken at `time`, if it is still to come.
@@ -109,8 +131,18 @@ impl Draft {
 
     /// The earliest moment at which anything of this changes by itself.
     pub(super) fn wake_at(&self, situation: &Situation<'_>) -> Option<Timestamp> {
-        let boundary = situation.plan().and_then(|plan| plan.next_boundary(situation.now));
-        let retry = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
-        [self.wake, boundary, retry.filter(|time| *time > situation.now)].into_iter().flatten().min()
+        let boundary = situation
+            .plan()
+            .and_then(|plan| plan.next_boundary(situation.now));
+        let retry = situation
+            .world
+            .failures
+            .last
+            .as_ref()
+            .map(|failure| failure.retry_at);
+        [self.wake, boundary, retry.filter(|time| *time > situation.now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }

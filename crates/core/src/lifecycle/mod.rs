@@ -74,7 +74,7 @@ fn run(situation: &Situation<'_>) -> Decision {
     fault::of_situation(situation, demand, &mut draft);
     upkeep::of_node(situation, demand, &mut draft);
     cleanup::of_object(situation, &mut draft);
-    pause::hold_back(situation, reclaim.is_some(), &mut draft);
+    pause::hold_back(situation, reclaim.as_ref(), &mut draft);
     let status = status::compose(situation, demand, &draft);
     let events = events::announce(situation, demand, &draft, &status);
     Decision {

@@ -1,6 +1,7 @@
 //! Holding back: a paused object is reported on, but nothing is changed for it.
 
 use super::draft::Draft;
+use super::reclaim::Reclaim;
 use super::situation::Situation;
 use crate::world::PauseLevel;
 use five_spot_api::condition::Reason;
@@ -46,13 +47,18 @@ pub(super) fn cause(situation: &Situation<'_>) -> Option<Reason> {
 
 /// Takes the actions out of a draft whose object is paused, and whatever they would have started: a clock
 /// that runs while nothing may be done would be unfair.
-pub(super) fn hold_back(situation: &Situation<'_>, reclaiming: bool, draft: &mut Draft) {
-    match level(situation) {
+pub(super) fn hold_back(situation: &Situation<'_>, reclaim: Option<&Reclaim>, draft: &mut Draft) {
+    let held = level(situation);
+    let acting = situation.handling().kill_switch || reclaim.is_some_and(Reclaim::unfinished);
+    match held {
         Held::Nothing => return,
-        Held::Ordinary if reclaiming || situation.handling().kill_switch => return,
+        Held::Ordinary if acting => return,
         Held::Ordinary | Held::Everything => {}
     }
     draft.held_back = std::mem::take(&mut draft.actions);
     draft.watch_pods = false;
-    draft.facts = Draft::new(situation).facts;
+    // The end of a reclaim that was carried out in spite of the pause is a fact, not an action.
+    if held == Held::Everything || reclaim.is_none() {
+        draft.facts = Draft::new(situation).facts;
+    }
 }

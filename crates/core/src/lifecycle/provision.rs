@@ -3,7 +3,7 @@
 use super::draft::{Draft, Stage};
 use super::fault::FaultKind;
 use super::removal;
-use super::situation::{Situation, instant};
+use super::situation::Situation;
 use crate::action::Action;
 use crate::spec::ValidSpec;
 use crate::world::{MachineView, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid};
@@ -35,12 +35,21 @@ fn name_is_free(situation: &Situation<'_>, draft: &mut Draft) -> bool {
     let name = &world.object.name;
     let owners = [
         (five_spot_api::names::machine(name), foreign_owner(&world.machine)),
-        (five_spot_api::names::bootstrap(name), foreign_owner(&world.bootstrap)),
-        (five_spot_api::names::infrastructure(name), foreign_owner(&world.infrastructure)),
+        (
+            five_spot_api::names::bootstrap(name),
+            foreign_owner(&world.bootstrap),
+        ),
+        (
+            five_spot_api::names::infrastructure(name),
+            foreign_owner(&world.infrastructure),
+        ),
     ];
     for (object, owner) in owners {
         if let Some(owner) = owner {
-            draft.fail(FaultKind::NameTaken, format!("{object} exists and belongs to {owner}"));
+            draft.fail(
+                FaultKind::NameTaken,
+                format!("{object} exists and belongs to {owner}"),
+            );
         }
     }
     draft.fault.is_none()
@@ -78,7 +87,9 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
         return;
     }
     draft.stage = Stage::Creating;
-    let Some(cluster) = referenced_cluster(situation, spec, draft) else { return };
+    let Some(cluster) = referenced_cluster(situation, spec, draft) else {
+        return;
+    };
     if matches!(world.workload, crate::world::Workload::Unusable { .. }) {
         return;
     }
@@ -89,7 +100,8 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
 
 /// Terminating, or made from another spec: it has to go before the new one can come.
 fn is_old(slot: &Slot<ProviderView>, spec: &ValidSpec) -> bool {
-    slot.ours().is_some_and(|object| object.terminating || differs(object.machine_hash.as_ref(), spec))
+    slot.ours()
+        .is_some_and(|object| object.terminating || differs(object.machine_hash.as_ref(), spec))
 }
 
 fn differs(hash: Option<&crate::Fingerprint>, spec: &ValidSpec) -> bool {
@@ -99,7 +111,10 @@ fn differs(hash: Option<&crate::Fingerprint>, spec: &ValidSpec) -> bool {
 /// The Cluster that everything belongs to, if all that the spec refers to is in order.
 fn referenced_cluster<'a>(situation: &Situation<'a>, spec: &ValidSpec, draft: &mut Draft) -> Option<&'a Uid> {
     if let Some(problem) = situation.world.references.first() {
-        draft.fail(FaultKind::References(problem.kind), format!("{}: {}", problem.field, problem.message));
+        draft.fail(
+            FaultKind::References(problem.kind),
+            format!("{}: {}", problem.field, problem.message),
+        );
         return None;
     }
     let Some(cluster) = &situation.world.cluster else {
@@ -116,10 +131,14 @@ pub(super) fn missing_cluster(name: &str, namespace: &str) -> String {
 
 fn apply_provider_objects(situation: &Situation<'_>, cluster: &Uid, draft: &mut Draft) {
     if needs_apply(&situation.world.bootstrap) {
-        draft.act(Action::ApplyBootstrap { cluster: cluster.clone() });
+        draft.act(Action::ApplyBootstrap {
+            cluster: cluster.clone(),
+        });
     }
     if needs_apply(&situation.world.infrastructure) {
-        draft.act(Action::ApplyInfrastructure { cluster: cluster.clone() });
+        draft.act(Action::ApplyInfrastructure {
+            cluster: cluster.clone(),
+        });
     }
 }
 
@@ -131,8 +150,9 @@ fn needs_apply(slot: &Slot<ProviderView>) -> bool {
 /// up if its node does not join, and mended where it has drifted.
 fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, draft: &mut Draft) {
     let world = situation.world;
-    let provider_object_going =
-        [&world.bootstrap, &world.infrastructure].iter().any(|slot| slot.ours().is_some_and(|object| object.terminating));
+    let provider_object_going = [&world.bootstrap, &world.infrastructure]
+        .iter()
+        .any(|slot| slot.ours().is_some_and(|object| object.terminating));
     if provider_object_going || differs(machine.machine_hash.as_ref(), spec) {
         draft.stage = Stage::Replacing;
         return removal::shut_down(situation, draft);
@@ -140,12 +160,17 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
     draft.stage = Stage::Running;
     draft.facts.shutdown_started_at = None;
     draft.facts.drain = None;
-    draft.facts.workload_cluster.get_or_insert_with(|| world.workload.cluster().clone());
+    draft
+        .facts
+        .workload_cluster
+        .get_or_insert_with(|| world.workload.cluster().clone());
     if !joins_in_time(situation, spec, machine, draft) {
         draft.stage = Stage::WaitingToJoinAgain;
         return removal::delete_without_drain(machine, false, draft);
     }
-    let Some(cluster) = referenced_cluster(situation, spec, draft) else { return };
+    let Some(cluster) = referenced_cluster(situation, spec, draft) else {
+        return;
+    };
     apply_provider_objects(situation, cluster, draft);
     if !machine.intact || machine.applied_hash.as_ref() != Some(&spec.applied_hash) {
         draft.act(Action::ApplyMachine);
@@ -153,14 +178,33 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
 }
 
 /// Keeps the record of joins; false once the node has had its time and is not there.
-fn joins_in_time(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, draft: &mut Draft) -> bool {
+fn joins_in_time(
+    situation: &Situation<'_>,
+    spec: &ValidSpec,
+    machine: &MachineView,
+    draft: &mut Draft,
+) -> bool {
     let uid = machine.uid.as_str();
-    if draft.facts.join.as_ref().is_some_and(|join| join.machine_uid.as_deref() == Some(uid)) {
+    if draft
+        .facts
+        .join
+        .as_ref()
+        .is_some_and(|join| join.machine_uid.as_deref() == Some(uid))
+    {
         return true;
     }
-    if situation.world.node.found().is_some_and(|node| node.readiness == Readiness::Ready) {
+    if situation
+        .world
+        .node
+        .found()
+        .is_some_and(|node| node.readiness == Readiness::Ready)
+    {
         let join = draft.facts.join.get_or_insert_default();
-        let seconds = situation.second.duration_since(machine.created_at).as_secs().max(0);
+        let seconds = situation
+            .second
+            .duration_since(machine.created_at)
+            .as_secs()
+            .max(0);
         join.last_seconds = Some(seconds);
         join.recent_seconds.insert(0, seconds);
         join.recent_seconds.truncate(MAX_JOINS);
@@ -168,27 +212,40 @@ fn joins_in_time(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineV
         join.failed_at = None;
         return true;
     }
-    let deadline = machine.created_at.saturating_add(spec.join_timeout).unwrap_or(Timestamp::MAX);
+    let deadline = machine
+        .created_at
+        .saturating_add(spec.join_timeout)
+        .unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
     if situation.now < deadline {
         return true;
     }
     let join = draft.facts.join.get_or_insert_default();
-    if join.failed_at.as_ref().is_none_or(|failed| instant(failed) < deadline) {
-        join.failed_at = Some(Time(situation.second));
-    }
+    let failed_at = situation
+        .past(join.failed_at.as_ref())
+        .filter(|failed| *failed >= deadline);
+    join.failed_at = Some(Time(failed_at.unwrap_or(situation.second)));
     draft.fail(FaultKind::JoinFailed, join_failure(spec));
     false
 }
 
 fn join_failure(spec: &ValidSpec) -> String {
-    format!("the Machine had no Ready node within joinTimeout ({}s)", spec.join_timeout.as_secs())
+    format!(
+        "the Machine had no Ready node within joinTimeout ({}s)",
+        spec.join_timeout.as_secs()
+    )
 }
 
 /// After a Machine has been given up the next one waits. True once it may come.
 fn wait_to_join_again(situation: &Situation<'_>, draft: &mut Draft) -> bool {
-    let failed_at = draft.facts.join.as_ref().and_then(|join| join.failed_at.as_ref()).map(instant);
-    let (Some(failed_at), Some(spec)) = (failed_at, situation.valid()) else { return true };
+    let Some(spec) = situation.valid() else {
+        return true;
+    };
+    let Some(failed) = draft.facts.join.as_mut().and_then(|join| join.failed_at.as_mut()) else {
+        return true;
+    };
+    let failed_at = situation.past(Some(failed)).unwrap_or(situation.second);
+    *failed = Time(failed_at);
     let again = failed_at.saturating_add(JOIN_RETRY).unwrap_or(Timestamp::MAX);
     draft.wake(situation, again);
     if situation.now >= again {

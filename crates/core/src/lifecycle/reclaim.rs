@@ -47,17 +47,29 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
     if let Some(place) = records.iter().position(|record| record.finished_at.is_none()) {
         let record = records.remove(place);
         records.insert(0, record);
-        let started_at = prior.shutdown_started_at.as_ref().map_or(situation.second, instant);
-        let mut reclaim = Reclaim { records, started_at, is_new: false };
+        let started_at = situation
+            .past(prior.shutdown_started_at.as_ref())
+            .unwrap_or(situation.second);
+        let mut reclaim = Reclaim {
+            records,
+            started_at,
+            is_new: false,
+        };
         if is_done(situation) {
-            reclaim.records[0].finished_at = Some(Time(situation.second));
+            for record in &mut reclaim.records {
+                record.finished_at.get_or_insert(Time(situation.second));
+            }
         }
         return Some(reclaim);
     }
     let record = new_record(situation)?;
     records.insert(0, record);
     records.truncate(MAX_RECLAIMS);
-    Some(Reclaim { records, started_at: situation.second, is_new: true })
+    Some(Reclaim {
+        records,
+        started_at: situation.second,
+        is_new: true,
+    })
 }
 
 /// A request that is not on record yet. One that is, finished, under the same Node and time, is an echo
@@ -83,7 +95,11 @@ fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
 
 /// Everything is gone, the schedule is off, and the Node, if it is still there, asks no more.
 fn is_done(situation: &Situation<'_>) -> bool {
-    let asks = situation.world.node.found().is_some_and(|node| node.reclaim.is_some());
+    let asks = situation
+        .world
+        .node
+        .found()
+        .is_some_and(|node| node.reclaim.is_some());
     !situation.anything_left() && !asks && (situation.being_deleted() || !wants_to_come_back(situation))
 }
 
@@ -117,9 +133,16 @@ pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mu
 
 /// Empties the node and deletes the Machine. False while the pods still have time to go.
 fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, draft: &mut Draft) -> bool {
-    let emptied = situation.world.node.found().is_none_or(|node| empty(situation, reclaim, node, draft));
+    let emptied = situation
+        .world
+        .node
+        .found()
+        .is_none_or(|node| empty(situation, reclaim, node, draft));
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
-    let deadline = reclaim.started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
+    let deadline = reclaim
+        .started_at
+        .saturating_add(timeout)
+        .unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
     if !emptied && situation.now < deadline && !machine.terminating {
         return false;
@@ -132,13 +155,14 @@ fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, dr
 fn empty(situation: &Situation<'_>, reclaim: &Reclaim, node: &NodeView, draft: &mut Draft) -> bool {
     draft.watch_pods = true;
     if !node.unschedulable {
-        draft.act(Action::Cordon { node: removal::node_ref(node) });
+        draft.act(Action::Cordon {
+            node: removal::node_ref(node),
+        });
     }
     let Some(pods) = &node.pods else { return false };
     let progress = drain::delete(pods, situation.handling().pod_grace_period);
     draft.actions.extend(progress.actions.iter().cloned());
-    let prior = draft.facts.drain.as_ref().filter(|drain| instant(&drain.started_at) >= reclaim.started_at);
-    draft.facts.drain = Some(drain::status(prior, reclaim.started_at, &progress));
+    draft.record_drain(situation, reclaim.started_at, &progress);
     progress.done()
 }
 
@@ -156,14 +180,19 @@ fn switch_off(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
         }
     }
     if let Some(node) = asking {
-        draft.act(Action::ClearReclaimRequest { node: removal::node_ref(node) });
+        draft.act(Action::ClearReclaimRequest {
+            node: removal::node_ref(node),
+        });
     }
 }
 
 fn disabled_schedule(record: &ReclaimRecord) -> Event {
     Event {
         reason: EventReason::EmergencyReclaimDisabledSchedule,
-        note: format!("Schedule disabled after node {} was reclaimed; enable it again by hand", record.node),
+        note: format!(
+            "Schedule disabled after node {} was reclaimed; enable it again by hand",
+            record.node
+        ),
         cause: EventCause::Instant(instant(&record.requested_at)),
     }
 }
@@ -171,14 +200,19 @@ fn disabled_schedule(record: &ReclaimRecord) -> Event {
 /// What a reclaim announces when it begins and when it ends.
 pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> Vec<Event> {
     let before = &situation.prior().reclaims;
-    let Some(newest) = records.first() else { return Vec::new() };
+    let Some(newest) = records.first() else {
+        return Vec::new();
+    };
     let requested_at = instant(&newest.requested_at);
     let mut events = Vec::new();
     let known = before.iter().any(|record| same_request(record, newest));
     if !known {
         events.push(Event {
             reason: EventReason::EmergencyReclaim,
-            note: format!("Node {} is reclaimed by its owner: {}", newest.node, newest.reason),
+            note: format!(
+                "Node {} is reclaimed by its owner: {}",
+                newest.node, newest.reason
+            ),
             cause: EventCause::Instant(requested_at),
         });
         let recent = recent_reclaims(records, requested_at);
@@ -193,7 +227,9 @@ pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> 
             });
         }
     }
-    let was_open = before.iter().any(|record| same_request(record, newest) && record.finished_at.is_none());
+    let was_open = before
+        .iter()
+        .any(|record| same_request(record, newest) && record.finished_at.is_none());
     if was_open && newest.finished_at.is_some() && !situation.being_deleted() {
         // Usually published already; the same cause makes it the same event.
         events.push(disabled_schedule(newest));

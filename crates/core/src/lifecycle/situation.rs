@@ -27,7 +27,12 @@ pub(super) struct Situation<'a> {
 
 impl<'a> Situation<'a> {
     pub(super) fn new(spec: Spec<'a>, world: &'a World, now: Timestamp) -> Self {
-        Self { spec, world, now, second: floor(now) }
+        Self {
+            spec,
+            world,
+            now,
+            second: floor(now),
+        }
     }
 
     pub(super) const fn handling(&self) -> Handling {
@@ -53,11 +58,21 @@ impl<'a> Situation<'a> {
     }
 
     pub(super) fn prior_condition(&self, kind: ConditionType) -> Option<&'a Condition> {
-        self.prior().conditions.iter().find(|condition| condition.type_ == kind.as_str())
+        self.prior()
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == kind.as_str())
     }
 
     pub(super) fn prior_reason_is(&self, kind: ConditionType, reason: Reason) -> bool {
-        self.prior_condition(kind).is_some_and(|condition| condition.reason == reason.as_str())
+        self.prior_condition(kind)
+            .is_some_and(|condition| condition.reason == reason.as_str())
+    }
+
+    /// A remembered time, unless it lies in the future: then the clock has been put back since, and to
+    /// wait for that moment would be wrong.
+    pub(super) fn past(&self, time: Option<&Time>) -> Option<Timestamp> {
+        time.map(instant).filter(|time| *time <= self.second)
     }
 
     /// The Machine, if it is ours and not on its way out.
@@ -68,7 +83,9 @@ impl<'a> Situation<'a> {
     /// Whether anything of ours exists in the management cluster besides the object itself.
     pub(super) fn anything_left(&self) -> bool {
         let world = self.world;
-        world.machine.ours().is_some() || world.bootstrap.ours().is_some() || world.infrastructure.ours().is_some()
+        world.machine.ours().is_some()
+            || world.bootstrap.ours().is_some()
+            || world.infrastructure.ours().is_some()
     }
 
     pub(super) const fn being_deleted(&self) -> bool {

@@ -1,6 +1,5 @@
 //! Time zones by name, from the database that is bundled with the program.
 
-use super::grammar::refused;
 use crate::FieldError;
 use five_spot_api::rules;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -18,5 +17,5 @@ pub(super) fn parse(name: &str, path: &str) -> Result<TimeZone, FieldError> {
     let zone = known
         .then(|| TimeZoneDatabase::bundled().get(name).ok())
         .flatten();
-    zone.ok_or_else(|| refused(path, name, &rules::TIMEZONE))
+    zone.ok_or_else(|| FieldError::refused(path, name, &rules::TIMEZONE))
 }

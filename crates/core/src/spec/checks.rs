@@ -1,15 +1,24 @@
-//! What is allowed in each field, beyond its type.
+//! What is allowed in each field, beyond its type: the rules of the CRD once more, with their sentences,
+//! because the CRD in a cluster may be older than the program.
+
+mod syntax;
 
 use super::ProviderKind;
 use crate::field::FieldError;
 use crate::schedule::{DurationBounds, parse_duration};
-use five_spot_api::names::{MAX_NAME_LENGTH, PROVIDER_GROUPS, is_reserved_key};
-use five_spot_api::{KubeconfigSecretRef, MachineTemplate, NodeTaint, OverrideSpec, ProviderObject};
+use five_spot_api::names::{MAX_NAME_LENGTH, is_reserved_key};
+use five_spot_api::rules::{self, Rule};
+use five_spot_api::{
+    KubeconfigSecretRef, MachineTemplate, NodeTaint, OverrideSpec, ProviderObject, ScheduleSpec,
+};
 use jiff::SignedDuration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The default of both shutdown timeouts, for a spec whose own cannot be read.
 pub(super) const DEFAULT_SHUTDOWN: SignedDuration = SignedDuration::from_mins(5);
+
+/// The longest reason that a person may give for an override or an exception.
+const MAX_REASON: usize = 256;
 
 /// Collects what is wrong, so that a person sees all of it at once.
 #[derive(Default)]
@@ -31,128 +40,179 @@ impl Checks {
         self.errors
     }
 
-    fn require(&mut self, holds: bool, field: &str, message: impl FnOnce() -> String) {
+    fn rule(&mut self, holds: bool, field: &str, found: &str, rule: &Rule) {
         if !holds {
-            self.errors.push(FieldError::new(field, message()));
+            self.errors.push(FieldError::refused(field, found, rule));
+        }
+    }
+
+    fn length(&mut self, text: &str, shortest: usize, longest: usize, field: &str) {
+        let length = text.chars().count();
+        if !(shortest..=longest).contains(&length) {
+            let message = format!("{length} characters; must have {shortest} to {longest}");
+            self.errors.push(FieldError::new(field, message));
+        }
+    }
+
+    fn count(&mut self, count: usize, most: usize, field: &str) {
+        if count > most {
+            self.errors.push(FieldError::new(
+                field,
+                format!("{count} entries; must have at most {most}"),
+            ));
         }
     }
 
     pub(super) fn cluster_name(&mut self, name: &str) {
-        self.require(is_dns_label(name), "spec.clusterName", || {
-            format!("{name:?} is not a cluster name: use 1 to 63 lower-case letters, digits and '-'")
-        });
+        self.rule(
+            syntax::is_dns_label(name),
+            "spec.clusterName",
+            name,
+            &rules::CLUSTER_NAME,
+        );
     }
 
     pub(super) fn provider(&mut self, object: &ProviderObject, path: &str) -> ProviderKind {
-        let group = object.api_version.split_once('/').map(|(group, _)| group);
-        let version = object.api_version.split_once('/').map_or("", |(_, version)| version);
-        self.require(group.is_some_and(|group| PROVIDER_GROUPS.contains(&group)), &format!("{path}.apiVersion"), || {
-            let groups = PROVIDER_GROUPS.join(", ");
-            format!("{:?} is not allowed: use group/version with a group of {groups}", object.api_version)
-        });
-        self.require(group.is_none() || is_version(version), &format!("{path}.apiVersion"), || {
-            format!("{version:?} is not a version: use one such as v1beta2")
-        });
-        self.require(is_kind(&object.kind), &format!("{path}.kind"), || {
-            format!("{:?} is not a kind: use 1 to 63 letters and digits that begin with a capital", object.kind)
-        });
-        ProviderKind { api_version: object.api_version.clone(), kind: object.kind.clone() }
+        let ProviderObject {
+            api_version, kind, ..
+        } = object;
+        let known = syntax::is_provider_version(api_version);
+        self.rule(
+            known,
+            &format!("{path}.apiVersion"),
+            api_version,
+            &rules::PROVIDER_API_VERSION,
+        );
+        self.rule(
+            syntax::is_kind(kind),
+            &format!("{path}.kind"),
+            kind,
+            &rules::PROVIDER_KIND,
+        );
+        ProviderKind {
+            api_version: api_version.clone(),
+            kind: kind.clone(),
+        }
     }
 
     pub(super) fn machine_template(&mut self, template: &MachineTemplate) {
-        let path = "spec.machineTemplate";
-        self.keys(&template.labels, &format!("{path}.labels"));
-        self.keys(&template.annotations, &format!("{path}.annotations"));
+        self.keys(&template.labels, "spec.machineTemplate.labels");
         for (key, value) in &template.labels {
-            self.require(is_label_value(value), &format!("{path}.labels"), || {
-                format!("{value:?}, the value of {key:?}, is not a label value: use at most 63 letters, digits, '-', '_' and '.'")
-            });
+            let field = format!("spec.machineTemplate.labels[{key}]");
+            self.rule(syntax::is_label_value(value), &field, value, &rules::LABEL_VALUE);
         }
+        self.keys(&template.annotations, "spec.machineTemplate.annotations");
         for (key, value) in &template.annotations {
-            self.require(value.chars().count() <= 1024, &format!("{path}.annotations"), || {
-                format!("the value of {key:?} is longer than 1024 characters")
-            });
+            self.length(
+                value,
+                0,
+                4096,
+                &format!("spec.machineTemplate.annotations[{key}]"),
+            );
         }
-        let texts = [("version", &template.version, 63), ("failureDomain", &template.failure_domain, 256)];
-        for (field, text, longest) in texts {
-            let fits = text.as_ref().is_none_or(|text| (1..=longest).contains(&text.chars().count()));
-            self.require(fits, &format!("{path}.{field}"), || format!("use 1 to {longest} characters"));
+        if let Some(version) = &template.version {
+            let known = syntax::is_kubernetes_version(version) && version.len() <= 128;
+            self.rule(
+                known,
+                "spec.machineTemplate.version",
+                version,
+                &rules::KUBERNETES_VERSION,
+            );
+        }
+        if let Some(domain) = &template.failure_domain {
+            self.length(domain, 1, 256, "spec.machineTemplate.failureDomain");
         }
     }
 
-    fn keys(&mut self, map: &BTreeMap<String, String>, path: &str) {
-        self.require(map.len() <= 32, path, || format!("{} entries: use at most 32", map.len()));
+    fn keys(&mut self, map: &BTreeMap<String, String>, field: &str) {
+        self.count(map.len(), 32, field);
         for key in map.keys() {
-            self.require(is_qualified_name(key), path, || format!("{key:?} is not a valid key"));
-            self.require(!is_reserved_key(key), path, || format!("{key:?} lies in a reserved domain"));
+            self.rule(syntax::is_qualified_name(key), field, key, &rules::KEYS);
+            self.rule(!is_reserved_key(key), field, key, &rules::KEYS_NOT_RESERVED);
         }
     }
 
     pub(super) fn priority(&mut self, priority: i32) -> u8 {
         let valid = u8::try_from(priority).ok().filter(|priority| *priority <= 100);
-        self.require(valid.is_some(), "spec.priority", || format!("{priority} is not a priority: use 0 to 100"));
+        if valid.is_none() {
+            self.errors.push(FieldError::new(
+                "spec.priority",
+                format!("found {priority}; must be 0 to 100"),
+            ));
+        }
         valid.unwrap_or_default()
     }
 
     pub(super) fn commands(&mut self, commands: &[String]) {
-        self.require(commands.len() <= 100, "spec.killIfCommands", || "use at most 100 commands".to_owned());
+        self.count(commands.len(), 100, "spec.killIfCommands");
         for (index, command) in commands.iter().enumerate() {
-            let fits = (1..=256).contains(&command.chars().count());
-            self.require(fits, &format!("spec.killIfCommands[{index}]"), || "use 1 to 256 characters".to_owned());
+            self.length(command, 1, 256, &format!("spec.killIfCommands[{index}]"));
         }
     }
 
     pub(super) fn taints(&mut self, taints: &[NodeTaint]) {
-        self.require(taints.len() <= 32, "spec.nodeTaints", || "use at most 32 taints".to_owned());
+        self.count(taints.len(), 32, "spec.nodeTaints");
         let mut seen = BTreeSet::new();
         for (index, taint) in taints.iter().enumerate() {
-            let path = format!("spec.nodeTaints[{index}]");
-            let key = &taint.key;
-            self.require(is_qualified_name(key), &format!("{path}.key"), || format!("{key:?} is not a valid key"));
-            self.require(!is_reserved_key(key), &format!("{path}.key"), || format!("{key:?} lies in a reserved domain"));
-            let value = taint.value.as_deref().unwrap_or_default();
-            self.require(is_label_value(value), &format!("{path}.value"), || {
-                format!("{value:?} is not a taint value: use at most 63 letters, digits, '-', '_' and '.'")
-            });
-            self.require(seen.insert((key, taint.effect)), "spec.nodeTaints", || {
-                format!("key {key:?} with effect {} is there twice: use each pair once", taint.effect.as_str())
-            });
+            let (key, value) = (&taint.key, taint.value.as_deref().unwrap_or_default());
+            let field = format!("spec.nodeTaints[{index}].key");
+            self.rule(syntax::is_qualified_name(key), &field, key, &rules::TAINT_KEY);
+            self.rule(!is_reserved_key(key), &field, key, &rules::TAINT_KEY_NOT_RESERVED);
+            let field = format!("spec.nodeTaints[{index}].value");
+            self.rule(syntax::is_label_value(value), &field, value, &rules::LABEL_VALUE);
+            let identity = format!("{key}:{}", taint.effect.as_str());
+            let is_new = seen.insert((key, taint.effect));
+            self.rule(is_new, "spec.nodeTaints", &identity, &rules::TAINTS_UNIQUE);
         }
     }
 
     pub(super) fn secret(&mut self, secret: &KubeconfigSecretRef) {
-        let path = "spec.kubeconfigSecretRef";
-        self.require(is_dns_subdomain(&secret.name), &format!("{path}.name"), || {
-            format!("{:?} is not the name of a Secret", secret.name)
-        });
-        let key_fits = (1..=253).contains(&secret.key.len())
-            && secret.key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        self.require(key_fits, &format!("{path}.key"), || format!("{:?} is not a key of a Secret", secret.key));
+        let KubeconfigSecretRef { name, key } = secret;
+        self.rule(
+            syntax::is_dns_subdomain(name),
+            "spec.kubeconfigSecretRef.name",
+            name,
+            &rules::SECRET_NAME,
+        );
+        self.rule(
+            syntax::is_secret_key(key),
+            "spec.kubeconfigSecretRef.key",
+            key,
+            &rules::SECRET_KEY,
+        );
     }
 
-    pub(super) fn override_reason(&mut self, forced: Option<&OverrideSpec>) {
-        let reason = forced.and_then(|forced| forced.reason.as_deref()).unwrap_or_default();
-        self.require(reason.chars().count() <= 256, "spec.override.reason", || "use at most 256 characters".to_owned());
+    pub(super) fn reasons(&mut self, schedule: &ScheduleSpec, forced: Option<&OverrideSpec>) {
+        for (index, exception) in schedule.exceptions.iter().enumerate() {
+            let reason = exception.reason.as_deref().unwrap_or_default();
+            self.length(
+                reason,
+                0,
+                MAX_REASON,
+                &format!("spec.schedule.exceptions[{index}].reason"),
+            );
+        }
+        let reason = forced
+            .and_then(|forced| forced.reason.as_deref())
+            .unwrap_or_default();
+        self.length(reason, 0, MAX_REASON, "spec.override.reason");
     }
 }
 
 pub(super) fn name(name: &str) -> Result<(), FieldError> {
-    if name.len() > MAX_NAME_LENGTH {
-        let message = format!("{} characters: use at most {MAX_NAME_LENGTH}", name.len());
-        return Err(FieldError::new("metadata.name", message));
+    if name.len() <= MAX_NAME_LENGTH && syntax::is_dns_subdomain(name) {
+        Ok(())
+    } else {
+        Err(FieldError::refused("metadata.name", name, &rules::NAME))
     }
-    Ok(())
 }
 
-/// A day is the longest of all durations.
-const DAY: SignedDuration = SignedDuration::from_hours(24);
-
 pub(super) fn lead_time(text: &str) -> Result<SignedDuration, FieldError> {
-    parse_duration(text, "spec.schedule.leadTime", DurationBounds { max: DAY, zero: true })
+    parse_duration(text, "spec.schedule.leadTime", DurationBounds::OR_ZERO)
 }
 
 pub(super) fn cordon_before(text: &str) -> Result<SignedDuration, FieldError> {
-    parse_duration(text, "spec.drain.cordonBefore", DurationBounds { max: DAY, zero: true })
+    parse_duration(text, "spec.drain.cordonBefore", DurationBounds::OR_ZERO)
 }
 
 pub(super) fn join_timeout(text: &str) -> Result<SignedDuration, FieldError> {
@@ -160,47 +220,9 @@ pub(super) fn join_timeout(text: &str) -> Result<SignedDuration, FieldError> {
 }
 
 pub(super) fn timeout(text: &str, field: &str) -> Result<SignedDuration, FieldError> {
-    parse_duration(text, field, DurationBounds { max: DAY, zero: false })
+    parse_duration(text, field, DurationBounds::POSITIVE)
 }
 
 pub(super) fn pod_grace_period(text: &str) -> Result<SignedDuration, FieldError> {
-    let max = SignedDuration::from_secs(45);
-    parse_duration(text, "spec.reclaim.podGracePeriod", DurationBounds { max, zero: true })
-}
-
-fn is_dns_label(text: &str) -> bool {
-    text.len() <= 63
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-        && has_alphanumeric_ends(text)
-}
-
-fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_dns_label)
-}
-
-fn is_kind(text: &str) -> bool {
-    text.len() <= 63
-        && text.starts_with(|c: char| c.is_ascii_uppercase())
-        && text.chars().all(|c| c.is_ascii_alphanumeric())
-}
-
-fn is_version(text: &str) -> bool {
-    is_dns_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase())
-}
-
-/// The form of keys of labels, annotations and taints: `[domain/]name`.
-fn is_qualified_name(key: &str) -> bool {
-    let (domain, name) = key.split_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
-    domain.is_none_or(is_dns_subdomain) && !name.is_empty() && is_label_value(name)
-}
-
-fn is_label_value(text: &str) -> bool {
-    text.is_empty()
-        || text.len() <= 63
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-            && has_alphanumeric_ends(text)
-}
-
-fn has_alphanumeric_ends(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+    parse_duration(text, "spec.reclaim.podGracePeriod", DurationBounds::POD_GRACE)
 }

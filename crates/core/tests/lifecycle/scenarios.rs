@@ -3,7 +3,8 @@
 use crate::simulation::{MONDAY, Simulation, labels, office_hours, time};
 use five_spot_api::{NodeTaint, OverrideState, Phase, TaintEffect};
 use five_spot_core::world::{
-    Failure, Failures, NodeFact, PauseLevel, Readiness, ReferenceProblem, ReferenceProblemKind, Slot, Workload,
+    Failure, Failures, NodeFact, PauseLevel, Readiness, ReferenceProblem, ReferenceProblemKind, Slot,
+    Workload,
 };
 use five_spot_core::{FaultKind, Fingerprint};
 use jiff::SignedDuration;
@@ -35,8 +36,14 @@ fn a_new_object_outside_its_window_is_inactive_and_ready() {
     assert_eq!(simulation.condition("MachineReady"), ("False", "NoMachine"));
     let status = &simulation.world.status;
     assert_eq!(status.in_schedule, Some(false));
-    assert_eq!(status.next_activation.as_ref().unwrap().0, time("2026-11-16T09:00:00Z"));
-    assert_eq!(status.next_cleanup.as_ref().unwrap().0, time("2026-11-16T18:00:00Z"));
+    assert_eq!(
+        status.next_activation.as_ref().unwrap().0,
+        time("2026-11-16T09:00:00Z")
+    );
+    assert_eq!(
+        status.next_cleanup.as_ref().unwrap().0,
+        time("2026-11-16T18:00:00Z")
+    );
     assert_eq!(status.next_change.as_deref(), Some("2026-11-16T09:00:00Z"));
     assert_eq!(status.last_scheduled_time, None);
     assert_eq!(simulation.take_log(), ["add the finalizer"]);
@@ -51,7 +58,12 @@ fn the_window_opens_at_the_second_and_the_objects_are_made_in_order() {
     simulation.now = time("2026-11-16T08:59:59Z");
     assert_eq!(simulation.decide().actions, []);
     simulation.advance_to("2026-11-16T09:00:00Z");
-    let made = ["add the finalizer", "apply the bootstrap object", "apply the infrastructure object", "apply the Machine"];
+    let made = [
+        "add the finalizer",
+        "apply the bootstrap object",
+        "apply the infrastructure object",
+        "apply the Machine",
+    ];
     assert_eq!(simulation.take_log(), made);
     assert_eq!(simulation.phase(), Phase::Active);
     assert_eq!(simulation.condition("Ready"), ("True", "NodeReady"));
@@ -64,7 +76,10 @@ fn the_window_opens_at_the_second_and_the_objects_are_made_in_order() {
     assert_eq!(status.infrastructure_ref.as_ref().unwrap().name, "desk-infra");
     assert_eq!(status.node_ref.as_ref().unwrap().name, "desk-1");
     assert_eq!(status.provider_id.as_deref(), Some("remote://desk"));
-    assert_eq!(status.last_scheduled_time.as_ref().unwrap().0, time("2026-11-16T09:00:00Z"));
+    assert_eq!(
+        status.last_scheduled_time.as_ref().unwrap().0,
+        time("2026-11-16T09:00:00Z")
+    );
     assert_eq!(status.join.as_ref().unwrap().last_seconds, Some(0));
     assert!(status.workload_cluster.is_some());
 }
@@ -77,22 +92,43 @@ fn the_window_closes_the_node_is_drained_and_everything_goes() {
     assert_eq!(simulation.phase(), Phase::ShuttingDown);
     assert_eq!(simulation.condition("Ready"), ("False", "ShuttingDown"));
     assert_eq!(simulation.condition("Drained"), ("False", "Draining"));
-    assert_eq!(simulation.take_log(), ["cordon node desk-1", "evict pod shop/a", "evict pod shop/b"]);
-    assert_eq!(simulation.take_events(), ["ScheduleInactive", "GracePeriodActive", "NodeDraining"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["cordon node desk-1", "evict pod shop/a", "evict pod shop/b"]
+    );
+    assert_eq!(
+        simulation.take_events(),
+        ["ScheduleInactive", "GracePeriodActive", "NodeDraining"]
+    );
     let drain = simulation.world.status.drain.clone().unwrap();
     assert_eq!((drain.total, drain.evicted), (2, 0));
     simulation.advance_to("2026-11-16T18:00:10Z");
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["tell CAPI not to drain", "delete the Machine"]
+    );
     assert_eq!(simulation.take_events(), ["NodeDrained", "MachineDeleted"]);
     assert_eq!(simulation.phase(), Phase::Inactive);
     assert_eq!(simulation.condition("Ready"), ("True", "Inactive"));
     assert_eq!(simulation.condition("Drained"), ("True", "Drained"));
     let status = &simulation.world.status;
-    assert_eq!((&status.machine_ref, &status.node_ref, &status.shutdown_started_at), (&None, &None, &None));
-    assert_eq!((status.drain.as_ref().unwrap().total, status.drain.as_ref().unwrap().evicted), (2, 2));
+    assert_eq!(
+        (&status.machine_ref, &status.node_ref, &status.shutdown_started_at),
+        (&None, &None, &None)
+    );
+    assert_eq!(
+        (
+            status.drain.as_ref().unwrap().total,
+            status.drain.as_ref().unwrap().evicted
+        ),
+        (2, 2)
+    );
     assert_eq!(status.workload_cluster, None);
     simulation.advance_to("2026-11-17T09:00:00Z");
-    assert_eq!(simulation.world.status.drain, None, "kept until the next activation");
+    assert_eq!(
+        simulation.world.status.drain, None,
+        "kept until the next activation"
+    );
     assert_eq!(simulation.phase(), Phase::Active);
 }
 
@@ -113,15 +149,25 @@ fn a_blocked_drain_is_shown_becomes_an_error_at_its_deadline_and_recovers() {
     assert_eq!(simulation.condition("Ready"), ("False", "DrainTimedOut"));
     assert_eq!(simulation.decide().fault.unwrap().kind, FaultKind::DrainTimedOut);
     assert_eq!(simulation.take_events(), ["ReconcileFailed"]);
-    assert!(matches!(simulation.world.machine, Slot::Ours(_)), "the Machine stays");
+    assert!(
+        matches!(simulation.world.machine, Slot::Ours(_)),
+        "the Machine stays"
+    );
     assert!(simulation.node().unschedulable, "the cordon stays");
     simulation.take_log();
     simulation.advance_to("2026-11-16T18:12:29Z");
-    assert_eq!(simulation.take_log(), ["evict pod shop/web"; 3], "at 30, 90 and 210 seconds past the deadline");
+    assert_eq!(
+        simulation.take_log(),
+        ["evict pod shop/web"; 3],
+        "at 30, 90 and 210 seconds past the deadline"
+    );
     simulation.budget_blocks = false;
     simulation.advance_to("2026-11-16T18:13:00Z");
     assert_eq!(simulation.phase(), Phase::Inactive);
-    assert_eq!(simulation.take_events(), ["Recovered", "NodeDrained", "MachineDeleted"]);
+    assert_eq!(
+        simulation.take_events(),
+        ["Recovered", "NodeDrained", "MachineDeleted"]
+    );
 }
 
 #[test]
@@ -135,7 +181,10 @@ fn force_deletes_the_machine_at_the_deadline_with_capis_drain_excluded() {
     simulation.take_log();
     simulation.provider_works = false;
     simulation.advance_to("2026-11-16T18:01:00Z");
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["tell CAPI not to drain", "delete the Machine"]
+    );
     assert!(simulation.machine().volume_wait_excluded);
     simulation.provider_works = true;
     simulation.settle();
@@ -175,7 +224,11 @@ fn a_node_that_someone_else_cordoned_is_never_uncordoned() {
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
     assert!(simulation.node().unschedulable);
-    assert!(!simulation.log.iter().any(|line| line.contains("cordon")), "{:?}", simulation.log);
+    assert!(
+        !simulation.log.iter().any(|line| line.contains("cordon")),
+        "{:?}",
+        simulation.log
+    );
 }
 
 #[test]
@@ -201,10 +254,16 @@ fn the_kill_switch_removes_at_once_and_lets_go_again() {
     simulation.reconcile();
     assert_eq!(simulation.phase(), Phase::ShuttingDown);
     simulation.settle();
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["tell CAPI not to drain", "delete the Machine"]
+    );
     assert_eq!(simulation.phase(), Phase::Terminated);
     assert_eq!(simulation.condition("Ready"), ("True", "Terminated"));
-    assert_eq!(simulation.take_events(), ["KillSwitchActivated", "MachineDeleted"]);
+    assert_eq!(
+        simulation.take_events(),
+        ["KillSwitchActivated", "MachineDeleted"]
+    );
     assert_eq!(simulation.world.status.next_activation, None);
     assert!(!simulation.reconcile(), "nothing is written while it is on");
     simulation.edit(|spec| spec.kill_switch = false);
@@ -237,8 +296,15 @@ fn disabling_shuts_down_gracefully() {
     assert_eq!(simulation.phase(), Phase::Disabled);
     assert_eq!(simulation.condition("Scheduled"), ("False", "Disabled"));
     assert_eq!(simulation.condition("Ready"), ("True", "Disabled"));
-    assert_eq!(simulation.take_events(), ["NodeDrained", "MachineDeleted", "ScheduleDisabled"]);
-    assert_eq!(simulation.world.status.in_schedule, Some(true), "whatever enabled says");
+    assert_eq!(
+        simulation.take_events(),
+        ["NodeDrained", "MachineDeleted", "ScheduleDisabled"]
+    );
+    assert_eq!(
+        simulation.world.status.in_schedule,
+        Some(true),
+        "whatever enabled says"
+    );
     simulation.edit(|spec| spec.schedule.enabled = true);
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
@@ -280,7 +346,11 @@ fn a_machine_deleted_by_hand_comes_back() {
     simulation.provider_works = true;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
-    let made = ["apply the bootstrap object", "apply the infrastructure object", "apply the Machine"];
+    let made = [
+        "apply the bootstrap object",
+        "apply the infrastructure object",
+        "apply the Machine",
+    ];
     assert_eq!(simulation.take_log(), made);
 }
 
@@ -291,11 +361,20 @@ fn a_changed_template_is_applied_in_place_a_changed_provider_spec_replaces() {
     simulation.settle();
     assert_eq!(simulation.take_log(), ["apply the Machine"]);
     simulation.start_pods(&["web"]);
-    simulation.edit(|spec| drop(spec.infrastructure_spec.spec.insert("address".into(), "10.0.0.7".into())));
+    simulation.edit(|spec| {
+        drop(
+            spec.infrastructure_spec
+                .spec
+                .insert("address".into(), "10.0.0.7".into()),
+        )
+    });
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::ShuttingDown);
     assert_eq!(simulation.condition("Ready"), ("False", "Replacing"));
-    assert_eq!(simulation.take_log(), ["cordon node desk-1", "evict pod shop/web"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["cordon node desk-1", "evict pod shop/web"]
+    );
     simulation.advance_to("2026-11-16T10:01:00Z");
     assert_eq!(simulation.phase(), Phase::Active);
     let replaced = [
@@ -317,7 +396,11 @@ fn drift_is_mended_and_a_missing_provider_object_is_made_again() {
     }
     simulation.world.infrastructure = Slot::Absent;
     simulation.settle();
-    let mended = ["apply the bootstrap object", "apply the infrastructure object", "apply the Machine"];
+    let mended = [
+        "apply the bootstrap object",
+        "apply the infrastructure object",
+        "apply the Machine",
+    ];
     assert_eq!(simulation.take_log(), mended);
 }
 
@@ -340,7 +423,10 @@ fn leftovers_of_a_crashed_run_are_used_if_they_fit_and_removed_if_not() {
     simulation.reconcile_until(2);
     simulation.take_log();
     simulation.settle();
-    assert_eq!(simulation.take_log(), ["apply the infrastructure object", "apply the Machine"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["apply the infrastructure object", "apply the Machine"]
+    );
 
     let mut simulation = Simulation::new(office_hours());
     simulation.now = time("2026-11-16T09:30:00Z");
@@ -362,23 +448,34 @@ fn leftovers_outside_the_window_are_removed() {
     simulation.now = time("2026-11-16T18:30:00Z");
     simulation.take_log();
     simulation.settle();
-    assert_eq!(simulation.take_log(), ["delete the infrastructure object", "delete the bootstrap object"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["delete the infrastructure object", "delete the bootstrap object"]
+    );
     assert_eq!(simulation.phase(), Phase::Inactive);
 }
 
 #[test]
 fn a_name_that_is_taken_is_an_error_and_never_touched() {
     let mut simulation = Simulation::new(office_hours());
-    simulation.world.machine = Slot::Foreign { owner: "MachineSet workers".to_owned() };
+    simulation.world.machine = Slot::Foreign {
+        owner: "MachineSet workers".to_owned(),
+    };
     simulation.advance_to("2026-11-16T10:00:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "NameTaken"));
-    assert_eq!(simulation.world.status.message.as_deref(), Some("desk-machine exists and belongs to MachineSet workers"));
+    assert_eq!(
+        simulation.world.status.message.as_deref(),
+        Some("desk-machine exists and belongs to MachineSet workers")
+    );
     assert_eq!(simulation.take_log(), ["add the finalizer"]);
     simulation.world.machine = Slot::Absent;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
-    assert_eq!(simulation.take_events(), ["ReconcileFailed", "Recovered", "MachineCreated"]);
+    assert_eq!(
+        simulation.take_events(),
+        ["ReconcileFailed", "Recovered", "MachineCreated"]
+    );
 }
 
 #[test]
@@ -420,7 +517,10 @@ fn a_machine_whose_node_does_not_join_is_given_up_and_made_again_after_five_minu
     simulation.advance_to("2026-11-16T09:20:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["tell CAPI not to drain", "delete the Machine"]
+    );
     simulation.provider_works = true;
     simulation.advance_to("2026-11-16T09:24:59Z");
     assert_eq!(simulation.phase(), Phase::Error);
@@ -430,7 +530,13 @@ fn a_machine_whose_node_does_not_join_is_given_up_and_made_again_after_five_minu
     assert_eq!(simulation.world.status.join.as_ref().unwrap().failed_at, None);
     assert_eq!(
         simulation.take_events(),
-        ["ScheduleActive", "MachineCreated", "ReconcileFailed", "Recovered", "MachineCreated"]
+        [
+            "ScheduleActive",
+            "MachineCreated",
+            "ReconcileFailed",
+            "Recovered",
+            "MachineCreated"
+        ]
     );
 }
 
@@ -474,7 +580,12 @@ fn deletion_shuts_down_gracefully_and_releases_the_object() {
     assert_eq!(simulation.log.last().unwrap(), "remove the finalizer");
     assert_eq!(
         simulation.take_events(),
-        ["GracePeriodActive", "NodeDraining", "NodeDrained", "MachineDeleted"]
+        [
+            "GracePeriodActive",
+            "NodeDraining",
+            "NodeDrained",
+            "MachineDeleted"
+        ]
     );
 }
 
@@ -491,10 +602,16 @@ fn a_cleanup_that_takes_too_long_deletes_the_machine_says_so_once_and_lets_go() 
     simulation.take_log();
     simulation.take_events();
     simulation.advance_to("2026-11-16T10:10:00Z");
-    assert_eq!(simulation.take_log(), ["delete the Machine", "remove the finalizer"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["delete the Machine", "remove the finalizer"]
+    );
     assert_eq!(simulation.take_events(), ["FinalizerCleanupTimedOut"]);
     assert!(simulation.object_gone);
-    assert!(!simulation.machine().drain_excluded, "the rest is under CAPI's own drain");
+    assert!(
+        !simulation.machine().drain_excluded,
+        "the rest is under CAPI's own drain"
+    );
 }
 
 #[test]
@@ -506,9 +623,17 @@ fn strict_mode_keeps_the_finalizer_and_says_so_once() {
     simulation.advance_to("2026-11-16T11:00:00Z");
     assert!(!simulation.object_gone);
     assert_eq!(simulation.phase(), Phase::Error);
-    assert_eq!(simulation.condition("Ready"), ("False", "FinalizerCleanupTimedOut"));
+    assert_eq!(
+        simulation.condition("Ready"),
+        ("False", "FinalizerCleanupTimedOut")
+    );
     let said = simulation.take_events();
-    assert_eq!(said.iter().filter(|reason| *reason == "FinalizerCleanupTimedOut").count(), 1);
+    assert_eq!(
+        said.iter()
+            .filter(|reason| *reason == "FinalizerCleanupTimedOut")
+            .count(),
+        1
+    );
     assert!(!simulation.reconcile(), "nothing more is written");
     simulation.provider_works = true;
     simulation.settle();
@@ -578,13 +703,20 @@ fn an_invalid_spec_still_obeys_the_kill_switch() {
 #[test]
 fn a_broken_kubeconfig_fails_closed_and_recovers() {
     let cluster = at_work().world.workload.cluster().clone();
-    let broken = Workload::Unusable { cluster, message: "Secret prod-kubeconfig has no key value".to_owned() };
+    let broken = Workload::Unusable {
+        cluster,
+        message: "Secret prod-kubeconfig has no key value".to_owned(),
+    };
     let mut simulation = Simulation::new(office_hours());
     let reachable = std::mem::replace(&mut simulation.world.workload, broken.clone());
     simulation.advance_to("2026-11-16T10:00:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "KubeconfigInvalid"));
-    assert_eq!(simulation.take_log(), ["add the finalizer"], "no Machine whose Node could not be reached");
+    assert_eq!(
+        simulation.take_log(),
+        ["add the finalizer"],
+        "no Machine whose Node could not be reached"
+    );
     simulation.world.workload = reachable;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
@@ -593,7 +725,11 @@ fn a_broken_kubeconfig_fails_closed_and_recovers() {
     let node = std::mem::replace(&mut simulation.world.node, NodeFact::Unknown);
     simulation.take_log();
     simulation.advance_to("2026-11-16T18:04:59Z");
-    assert_eq!(simulation.take_log(), [""; 0], "a node that cannot be asked is not given up");
+    assert_eq!(
+        simulation.take_log(),
+        [""; 0],
+        "a node that cannot be asked is not given up"
+    );
     simulation.advance_to("2026-11-16T18:30:00Z");
     assert!(matches!(simulation.world.machine, Slot::Ours(_)));
     simulation.world.workload = at_work().world.workload;
@@ -605,10 +741,16 @@ fn a_broken_kubeconfig_fails_closed_and_recovers() {
 #[test]
 fn a_node_of_another_machine_is_never_touched() {
     let mut simulation = at_work();
-    simulation.world.node = NodeFact::Mismatch { name: "desk-1".into() };
+    simulation.world.node = NodeFact::Mismatch {
+        name: "desk-1".into(),
+    };
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
     simulation.advance_to("2026-11-16T18:00:00Z");
-    assert_eq!(simulation.take_log(), ["delete the Machine"], "CAPI drains what belongs to it");
+    assert_eq!(
+        simulation.take_log(),
+        ["delete the Machine"],
+        "CAPI drains what belongs to it"
+    );
 }
 
 #[test]
@@ -630,17 +772,28 @@ fn taints_are_applied_once_the_node_is_ready_changed_and_taken_off() {
     simulation.settle();
     assert_eq!(simulation.condition("NodeTainted"), ("True", "Applied"));
     assert_eq!(simulation.node().taints.len(), 2);
-    assert_eq!(simulation.world.status.applied_node_taints, with_taints(&[("a", "1")]));
+    assert_eq!(
+        simulation.world.status.applied_node_taints,
+        with_taints(&[("a", "1")])
+    );
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "2"), ("b", "1")]));
     simulation.take_log();
     simulation.settle();
     assert_eq!(simulation.take_log(), ["write the taints of node desk-1"]);
-    assert_eq!(simulation.world.status.applied_node_taints, with_taints(&[("a", "2"), ("b", "1")]));
+    assert_eq!(
+        simulation.world.status.applied_node_taints,
+        with_taints(&[("a", "2"), ("b", "1")])
+    );
     simulation.edit(|spec| spec.node_taints.clear());
     simulation.settle();
     assert_eq!(simulation.take_log(), ["write the taints of node desk-1"]);
     assert_eq!(simulation.condition("NodeTainted"), ("", ""));
-    let left: Vec<String> = simulation.node().taints.iter().map(|taint| taint.key.clone()).collect();
+    let left: Vec<String> = simulation
+        .node()
+        .taints
+        .iter()
+        .map(|taint| taint.key.clone())
+        .collect();
     assert_eq!(left, ["theirs"]);
 }
 
@@ -650,8 +803,14 @@ fn a_taint_conflict_is_reported_and_the_others_are_applied() {
     simulation.taint_by_hand("a");
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1"), ("b", "1")]));
     simulation.settle();
-    assert_eq!(simulation.condition("NodeTainted"), ("False", "TaintOwnershipConflict"));
-    assert_eq!(simulation.world.status.applied_node_taints, with_taints(&[("b", "1")]));
+    assert_eq!(
+        simulation.condition("NodeTainted"),
+        ("False", "TaintOwnershipConflict")
+    );
+    assert_eq!(
+        simulation.world.status.applied_node_taints,
+        with_taints(&[("b", "1")])
+    );
     assert_eq!(simulation.condition("Ready"), ("True", "NodeReady"));
 }
 
@@ -661,14 +820,29 @@ fn taints_that_could_not_be_written_are_reported() {
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
     simulation.world.failures = failed(1, false, true);
     assert_eq!(
-        simulation.decide().status.conditions.iter().find(|c| c.type_ == "NodeTainted").unwrap().reason,
+        simulation
+            .decide()
+            .status
+            .conditions
+            .iter()
+            .find(|c| c.type_ == "NodeTainted")
+            .unwrap()
+            .reason,
         "PatchFailed"
     );
 }
 
 fn failed(count: u32, refused: bool, taints: bool) -> Failures {
     let retry_at = time("2026-11-16T10:00:30Z");
-    Failures { count, last: Some(Failure { message: "CAPI operation failed: no".to_owned(), refused, taints, retry_at }) }
+    Failures {
+        count,
+        last: Some(Failure {
+            message: "CAPI operation failed: no".to_owned(),
+            refused,
+            taints,
+            retry_at,
+        }),
+    }
 }
 
 #[test]
@@ -689,7 +863,11 @@ fn passing_trouble_keeps_the_phase_until_five_failures_in_a_row() {
     assert_eq!(simulation.take_events(), ["ReconcileFailed", "Recovered"]);
     simulation.world.failures = failed(1, true, false);
     simulation.settle();
-    assert_eq!(simulation.phase(), Phase::Error, "a refusal needs someone at once");
+    assert_eq!(
+        simulation.phase(),
+        Phase::Error,
+        "a refusal needs someone at once"
+    );
 }
 
 #[test]
@@ -702,8 +880,18 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
     assert_eq!(simulation.condition("Paused"), ("True", "ClusterPaused"));
     assert_eq!(simulation.condition("Ready"), ("False", "Paused"));
     assert_eq!(simulation.condition("Scheduled"), ("False", "OutsideWindow"));
-    assert_eq!(simulation.world.status.shutdown_started_at, None, "no clock runs meanwhile");
-    let message = &simulation.world.status.conditions.iter().find(|c| c.type_ == "Paused").unwrap().message;
+    assert_eq!(
+        simulation.world.status.shutdown_started_at, None,
+        "no clock runs meanwhile"
+    );
+    let message = &simulation
+        .world
+        .status
+        .conditions
+        .iter()
+        .find(|c| c.type_ == "Paused")
+        .unwrap()
+        .message;
     assert_eq!(message, "held back: cordon node desk-1");
     simulation.now = time("2026-11-16T19:00:00Z");
     simulation.world.cluster.as_mut().unwrap().paused = false;
@@ -711,7 +899,13 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
     assert_eq!(simulation.phase(), Phase::Inactive);
     assert_eq!(
         simulation.take_events(),
-        ["ScheduleInactive", "GracePeriodActive", "NodeDraining", "NodeDrained", "MachineDeleted"]
+        [
+            "ScheduleInactive",
+            "GracePeriodActive",
+            "NodeDraining",
+            "NodeDrained",
+            "MachineDeleted"
+        ]
     );
     assert_eq!(simulation.condition("Paused"), ("False", "NotPaused"));
 }
@@ -720,12 +914,28 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
 fn every_kind_of_pause_holds_and_only_all_holds_the_kill_switch() {
     type Pause = fn(&mut Simulation);
     let pauses: [(Pause, &str, bool); 6] = [
-        (|s| s.world.cluster.as_mut().unwrap().paused = true, "ClusterPaused", false),
+        (
+            |s| s.world.cluster.as_mut().unwrap().paused = true,
+            "ClusterPaused",
+            false,
+        ),
         (|s| s.world.object.capi_paused = true, "CapiAnnotation", false),
         (|s| s.machine().capi_paused = true, "CapiAnnotation", false),
-        (|s| s.world.object.paused = Some(PauseLevel::Ordinary), "ObjectAnnotation", false),
-        (|s| s.world.namespace_pause = Some(PauseLevel::Ordinary), "NamespaceAnnotation", false),
-        (|s| s.world.namespace_pause = Some(PauseLevel::All), "NamespaceAnnotation", true),
+        (
+            |s| s.world.object.paused = Some(PauseLevel::Ordinary),
+            "ObjectAnnotation",
+            false,
+        ),
+        (
+            |s| s.world.namespace_pause = Some(PauseLevel::Ordinary),
+            "NamespaceAnnotation",
+            false,
+        ),
+        (
+            |s| s.world.namespace_pause = Some(PauseLevel::All),
+            "NamespaceAnnotation",
+            true,
+        ),
     ];
     for (pause, reason, holds_kill_switch) in pauses {
         let mut simulation = at_work();
@@ -752,7 +962,10 @@ fn a_reclaim_empties_the_node_deletes_the_machine_and_switches_the_schedule_off(
     simulation.ask_for_reclaim();
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::EmergencyRemove);
-    assert_eq!(simulation.take_log(), ["cordon node desk-1", "delete pod shop/web", "delete pod shop/job"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["cordon node desk-1", "delete pod shop/web", "delete pod shop/job"]
+    );
     assert_eq!(simulation.world.status.reclaims[0].reason, "process-match: java");
     assert_eq!(simulation.world.status.reclaims[0].finished_at, None);
     assert_eq!(simulation.take_events(), ["EmergencyReclaim", "NodeDraining"]);
@@ -765,20 +978,44 @@ fn a_reclaim_empties_the_node_deletes_the_machine_and_switches_the_schedule_off(
         "clear the reclaim request of node desk-1",
     ];
     assert_eq!(simulation.take_log(), ended);
-    assert_eq!(simulation.take_events(), ["NodeDrained", "EmergencyReclaimDisabledSchedule", "MachineDeleted"]);
+    assert_eq!(
+        simulation.take_events(),
+        [
+            "NodeDrained",
+            "EmergencyReclaimDisabledSchedule",
+            "MachineDeleted"
+        ]
+    );
     assert_eq!(simulation.phase(), Phase::Disabled);
-    assert_eq!(simulation.condition("Scheduled"), ("False", "EmergencyReclaimDisabledSchedule"));
+    assert_eq!(
+        simulation.condition("Scheduled"),
+        ("False", "EmergencyReclaimDisabledSchedule")
+    );
     assert_eq!(simulation.condition("Ready"), ("True", "Disabled"));
-    assert_eq!(simulation.world.status.reclaims[0].finished_at.as_ref().unwrap().0, time("2026-11-16T10:00:02Z"));
+    assert_eq!(
+        simulation.world.status.reclaims[0]
+            .finished_at
+            .as_ref()
+            .unwrap()
+            .0,
+        time("2026-11-16T10:00:02Z")
+    );
     assert!(!simulation.spec.schedule.enabled);
     simulation.advance_to("2026-11-16T12:00:00Z");
-    assert_eq!(simulation.condition("Scheduled"), ("False", "EmergencyReclaimDisabledSchedule"));
+    assert_eq!(
+        simulation.condition("Scheduled"),
+        ("False", "EmergencyReclaimDisabledSchedule")
+    );
     simulation.edit(|spec| spec.schedule.enabled = true);
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
     simulation.edit(|spec| spec.schedule.enabled = false);
     simulation.settle();
-    assert_eq!(simulation.condition("Scheduled"), ("False", "Disabled"), "by hand this time");
+    assert_eq!(
+        simulation.condition("Scheduled"),
+        ("False", "Disabled"),
+        "by hand this time"
+    );
 }
 
 #[test]
@@ -816,7 +1053,10 @@ fn a_reclaim_in_the_middle_of_a_drain_starts_its_own_minute() {
     simulation.ask_for_reclaim();
     simulation.reconcile();
     assert_eq!(simulation.take_log(), ["delete pod shop/web"]);
-    assert_eq!(simulation.world.status.shutdown_started_at.as_ref().unwrap().0, time("2026-11-16T18:04:00Z"));
+    assert_eq!(
+        simulation.world.status.shutdown_started_at.as_ref().unwrap().0,
+        time("2026-11-16T18:04:00Z")
+    );
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Disabled);
 }
@@ -859,7 +1099,12 @@ fn three_reclaims_within_ten_minutes_are_a_loop() {
         simulation.settle();
         simulation.ask_for_reclaim();
         simulation.settle();
-        loops.push(simulation.take_events().iter().any(|reason| reason == "RapidReReclaim"));
+        loops.push(
+            simulation
+                .take_events()
+                .iter()
+                .any(|reason| reason == "RapidReReclaim"),
+        );
     }
     assert_eq!(loops, [false, false, true, true, false]);
     assert_eq!(simulation.world.status.reclaims.len(), 5);
@@ -871,7 +1116,10 @@ fn three_reclaims_within_ten_minutes_are_a_loop() {
         simulation.settle();
     }
     assert_eq!(simulation.world.status.reclaims.len(), 10);
-    assert_eq!(simulation.world.status.reclaims[0].requested_at.0, time("2026-11-17T16:00:00Z"));
+    assert_eq!(
+        simulation.world.status.reclaims[0].requested_at.0,
+        time("2026-11-17T16:00:00Z")
+    );
 }
 
 #[test]
@@ -894,19 +1142,31 @@ fn the_agent_comes_with_kill_if_commands_stays_over_night_and_goes_when_cleared(
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_if_commands = vec!["java".to_owned()]);
     simulation.settle();
-    let placed = ["configure the reclaim agent of node desk-1", "bring the reclaim agent to node desk-1"];
+    let placed = [
+        "configure the reclaim agent of node desk-1",
+        "bring the reclaim agent to node desk-1",
+    ];
     assert_eq!(simulation.take_log(), placed);
     simulation.edit(|spec| spec.kill_if_commands.push("steam".to_owned()));
     simulation.settle();
-    assert_eq!(simulation.take_log(), ["configure the reclaim agent of node desk-1"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["configure the reclaim agent of node desk-1"]
+    );
     simulation.advance_to("2026-11-16T20:00:00Z");
-    assert_eq!(simulation.world.agent_configs.len(), 1, "a closing window takes nothing away");
+    assert_eq!(
+        simulation.world.agent_configs.len(),
+        1,
+        "a closing window takes nothing away"
+    );
     simulation.advance_to("2026-11-17T10:00:00Z");
     simulation.take_log();
     simulation.edit(|spec| spec.kill_if_commands.clear());
     simulation.settle();
-    let removed =
-        ["delete the configuration of the reclaim agent of node desk-1", "take the reclaim agent off node desk-1"];
+    let removed = [
+        "delete the configuration of the reclaim agent of node desk-1",
+        "take the reclaim agent off node desk-1",
+    ];
     assert_eq!(simulation.take_log(), removed);
 }
 
@@ -918,7 +1178,12 @@ fn the_agents_configuration_follows_the_node_and_goes_with_the_object() {
     simulation.node().name = "desk-2".into();
     simulation.node().agent_label = false;
     simulation.settle();
-    let nodes: Vec<&str> = simulation.world.agent_configs.iter().map(|config| config.node.as_str()).collect();
+    let nodes: Vec<&str> = simulation
+        .world
+        .agent_configs
+        .iter()
+        .map(|config| config.node.as_str())
+        .collect();
     assert_eq!(nodes, ["desk-2"]);
     simulation.delete_object();
     simulation.settle();

@@ -8,8 +8,9 @@ use five_spot_api::{
 };
 use five_spot_core::action::{Action, Event};
 use five_spot_core::world::{
-    AgentConfigView, ClusterView, DeletionView, EvictionAttempt, MachineView, NodeFact, NodeView, ObjectView, PodDrain,
-    PodId, PodTermination, PodView, Policy, ProviderView, Readiness, Slot, TaintId, Workload, World,
+    AgentConfigView, ClusterView, DeletionView, EvictionAttempt, MachineView, NodeFact, NodeView, ObjectView,
+    PodDrain, PodId, PodTermination, PodView, Policy, ProviderView, Readiness, Slot, TaintId, Workload,
+    World,
 };
 use five_spot_core::{Decision, Fingerprint, InvalidSpec, ProviderKind, ValidSpec, decide, decide_invalid};
 use jiff::{SignedDuration, Timestamp};
@@ -98,13 +99,19 @@ impl Simulation {
                     paused: None,
                 },
                 status: ScheduledMachineStatus::default(),
-                cluster: Some(ClusterView { uid: "cluster".into(), paused: false }),
+                cluster: Some(ClusterView {
+                    uid: "cluster".into(),
+                    paused: false,
+                }),
                 namespace_pause: None,
                 references: Vec::new(),
                 bootstrap: Slot::Absent,
                 infrastructure: Slot::Absent,
                 machine: Slot::Absent,
-                workload: Workload::Reachable(WorkloadCluster { secret_name: None, secret_key: None }),
+                workload: Workload::Reachable(WorkloadCluster {
+                    secret_name: None,
+                    secret_key: None,
+                }),
                 node: NodeFact::NotYet,
                 agent_configs: Vec::new(),
                 failures: five_spot_core::world::Failures::default(),
@@ -178,8 +185,17 @@ impl Simulation {
         let to = time(to);
         loop {
             self.settle();
-            let next = if self.object_gone { None } else { self.decide().wake_at };
-            match next.into_iter().chain(self.pods_leave_at()).filter(|next| *next <= to).min() {
+            let next = if self.object_gone {
+                None
+            } else {
+                self.decide().wake_at
+            };
+            match next
+                .into_iter()
+                .chain(self.pods_leave_at())
+                .filter(|next| *next <= to)
+                .min()
+            {
                 Some(next) => self.now = next,
                 None => break,
             }
@@ -189,7 +205,12 @@ impl Simulation {
     }
 
     fn pods_leave_at(&self) -> Option<Timestamp> {
-        self.pods.iter().filter_map(|pod| pod.terminating).map(|termination| termination.until).filter(|t| *t > self.now).min()
+        self.pods
+            .iter()
+            .filter_map(|pod| pod.terminating)
+            .map(|termination| termination.until)
+            .filter(|t| *t > self.now)
+            .min()
     }
 
     pub fn phase(&self) -> Phase {
@@ -197,8 +218,15 @@ impl Simulation {
     }
 
     pub fn condition(&self, kind: &str) -> (&str, &str) {
-        let condition = self.world.status.conditions.iter().find(|condition| condition.type_ == kind);
-        condition.map_or(("", ""), |condition| (condition.status.as_str(), condition.reason.as_str()))
+        let condition = self
+            .world
+            .status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == kind);
+        condition.map_or(("", ""), |condition| {
+            (condition.status.as_str(), condition.reason.as_str())
+        })
     }
 
     pub fn take_log(&mut self) -> Vec<String> {
@@ -206,7 +234,10 @@ impl Simulation {
     }
 
     pub fn take_events(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.events).into_iter().map(|(reason, _)| reason).collect()
+        std::mem::take(&mut self.events)
+            .into_iter()
+            .map(|(reason, _)| reason)
+            .collect()
     }
 
     pub fn node(&mut self) -> &mut NodeView {
@@ -237,14 +268,21 @@ impl Simulation {
     }
 
     pub fn overrule(&mut self, state: OverrideState, until: &str) {
-        let forced = OverrideSpec { state, until: until.to_owned(), reason: None };
+        let forced = OverrideSpec {
+            state,
+            until: until.to_owned(),
+            reason: None,
+        };
         self.edit(|spec| spec.r#override = Some(forced));
     }
 
     /// A person deletes the object.
     pub fn delete_object(&mut self) {
         if self.world.object.has_finalizer {
-            self.world.object.deletion = Some(DeletionView { since: self.now, orphan: false });
+            self.world.object.deletion = Some(DeletionView {
+                since: self.now,
+                orphan: false,
+            });
         } else {
             self.object_gone = true;
         }
@@ -255,7 +293,11 @@ impl Simulation {
         for name in names {
             let uid = self.uid();
             self.pods.push(PodView {
-                id: PodId { namespace: "shop".to_owned(), name: (*name).to_owned(), uid: uid.as_str().into() },
+                id: PodId {
+                    namespace: "shop".to_owned(),
+                    name: (*name).to_owned(),
+                    uid: uid.as_str().into(),
+                },
                 mirror: false,
                 daemon_set: false,
                 finished: false,
@@ -269,14 +311,21 @@ impl Simulation {
 
     /// The agent on the node asks for it to be given back.
     pub fn ask_for_reclaim(&mut self) {
-        let request = ReclaimRequest { reason: "process-match: java".to_owned(), requested_at: Some(self.now) };
+        let request = ReclaimRequest {
+            reason: "process-match: java".to_owned(),
+            requested_at: Some(self.now),
+        };
         if let NodeFact::Found(node) = &mut self.world.node {
             node.reclaim = Some(request);
         }
     }
 
     pub fn taint_by_hand(&mut self, key: &str) {
-        let taint = NodeTaint { key: key.to_owned(), value: None, effect: TaintEffect::NoSchedule };
+        let taint = NodeTaint {
+            key: key.to_owned(),
+            value: None,
+            effect: TaintEffect::NoSchedule,
+        };
         self.node().taints.push(taint);
     }
 
@@ -299,13 +348,19 @@ impl Simulation {
     }
 
     fn publish(&mut self, event: &Event) {
-        if self.event_names.insert(format!("{}.{}", event.reason.as_str(), event.cause)) {
-            self.events.push((event.reason.as_str().to_owned(), event.note.clone()));
+        if self
+            .event_names
+            .insert(format!("{}.{}", event.reason.as_str(), event.cause))
+        {
+            self.events
+                .push((event.reason.as_str().to_owned(), event.note.clone()));
         }
     }
 
     fn carry_out(&mut self, action: &Action) {
-        let hashes = ValidSpec::parse(&self.spec).ok().map(|spec| (spec.machine_hash, spec.applied_hash, spec.agent_hash));
+        let hashes = ValidSpec::parse(&self.spec)
+            .ok()
+            .map(|spec| (spec.machine_hash, spec.applied_hash, spec.agent_hash));
         match action {
             Action::AddFinalizer => self.world.object.has_finalizer = true,
             Action::RemoveFinalizer => {
@@ -314,7 +369,9 @@ impl Simulation {
             }
             Action::ApplyBootstrap { .. } => self.world.bootstrap = self.applied_provider(true),
             Action::ApplyInfrastructure { .. } => self.world.infrastructure = self.applied_provider(false),
-            Action::ApplyMachine => self.apply_machine(hashes.map(|(machine, applied, _)| (machine, applied))),
+            Action::ApplyMachine => {
+                self.apply_machine(hashes.map(|(machine, applied, _)| (machine, applied)))
+            }
             Action::ExcludeDrain { machine, volumes } => {
                 if let Some(view) = self.same_machine(machine) {
                     view.drain_excluded = true;
@@ -332,7 +389,9 @@ impl Simulation {
             Action::Uncordon { node } => self.set_cordon(&node.uid, false),
             Action::Evict { pod } => self.evict(pod),
             Action::DeletePod { pod, grace } => self.terminate(pod, *grace),
-            Action::PatchTaints { node, taints, owned, .. } => self.write_taints(&node.uid, taints, owned),
+            Action::PatchTaints {
+                node, taints, owned, ..
+            } => self.write_taints(&node.uid, taints, owned),
             Action::LabelForAgent { wanted, .. } => {
                 if let NodeFact::Found(node) = &mut self.world.node {
                     node.agent_label = *wanted;
@@ -341,12 +400,21 @@ impl Simulation {
             Action::ApplyAgentConfig { node } => {
                 self.world.agent_configs.retain(|config| config.node != *node);
                 let rendered = hashes.map(|(_, _, agent)| agent);
-                self.world.agent_configs.push(AgentConfigView { node: node.clone(), rendered });
+                self.world.agent_configs.push(AgentConfigView {
+                    node: node.clone(),
+                    rendered,
+                });
             }
-            Action::DeleteAgentConfig { node } => self.world.agent_configs.retain(|config| config.node != *node),
+            Action::DeleteAgentConfig { node } => {
+                self.world.agent_configs.retain(|config| config.node != *node)
+            }
             Action::DisableSchedule => self.edit(|spec| {
                 spec.schedule.enabled = false;
-                if spec.r#override.as_ref().is_some_and(|forced| forced.state == OverrideState::Up) {
+                if spec
+                    .r#override
+                    .as_ref()
+                    .is_some_and(|forced| forced.state == OverrideState::Up)
+                {
                     spec.r#override = None;
                 }
             }),
@@ -360,19 +428,37 @@ impl Simulation {
     }
 
     fn applied_provider(&mut self, bootstrap: bool) -> Slot<ProviderView> {
-        let slot = if bootstrap { &self.world.bootstrap } else { &self.world.infrastructure };
+        let slot = if bootstrap {
+            &self.world.bootstrap
+        } else {
+            &self.world.infrastructure
+        };
         let uid = match slot.ours() {
             Some(view) => view.uid.clone(),
             None => self.uid().as_str().into(),
         };
-        let object = if bootstrap { &self.spec.bootstrap_spec } else { &self.spec.infrastructure_spec };
-        let kind = ProviderKind { api_version: object.api_version.clone(), kind: object.kind.clone() };
+        let object = if bootstrap {
+            &self.spec.bootstrap_spec
+        } else {
+            &self.spec.infrastructure_spec
+        };
+        let kind = ProviderKind {
+            api_version: object.api_version.clone(),
+            kind: object.kind.clone(),
+        };
         let machine_hash = ValidSpec::parse(&self.spec).ok().map(|spec| spec.machine_hash);
-        Slot::Ours(ProviderView { kind, uid, terminating: false, machine_hash, intact: true })
+        Slot::Ours(ProviderView {
+            kind,
+            uid,
+            terminating: false,
+            machine_hash,
+            intact: true,
+        })
     }
 
     fn apply_machine(&mut self, hashes: Option<(Fingerprint, Fingerprint)>) {
-        let (machine_hash, applied_hash) = hashes.map_or((None, None), |(machine, applied)| (Some(machine), Some(applied)));
+        let (machine_hash, applied_hash) =
+            hashes.map_or((None, None), |(machine, applied)| (Some(machine), Some(applied)));
         if let Slot::Ours(machine) = &mut self.world.machine {
             machine.machine_hash = machine_hash;
             machine.applied_hash = applied_hash;
@@ -413,7 +499,9 @@ impl Simulation {
     }
 
     fn evict(&mut self, pod: &PodId) {
-        let refusal = self.budget_blocks.then(|| "disruption budget web allows none".to_owned());
+        let refusal = self
+            .budget_blocks
+            .then(|| "disruption budget web allows none".to_owned());
         let now = self.now;
         if refusal.is_none() {
             self.terminate(pod, SignedDuration::from_secs(10));
@@ -449,7 +537,8 @@ impl Simulation {
     fn kubelet(&mut self) -> bool {
         let now = self.now;
         let before = self.pods.len();
-        self.pods.retain(|pod| pod.terminating.is_none_or(|termination| termination.until > now));
+        self.pods
+            .retain(|pod| pod.terminating.is_none_or(|termination| termination.until > now));
         self.show_pods();
         self.pods.len() != before
     }
@@ -516,5 +605,8 @@ fn mark_terminating(slot: &mut Slot<ProviderView>, uid: &five_spot_core::world::
 
 /// Labels as tests write them.
 pub fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    pairs
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect()
 }

@@ -58,7 +58,9 @@ fn disturb(simulation: &mut Simulation, disturbance: Disturbance) -> bool {
         Disturbance::KillSwitch => simulation.edit(|spec| spec.kill_switch = !spec.kill_switch),
         Disturbance::Enabled => simulation.edit(|spec| spec.schedule.enabled = !spec.schedule.enabled),
         Disturbance::OverrideUp => simulation.overrule(OverrideState::Up, "2026-11-16T19:00:00Z"),
-        Disturbance::SpecChange => simulation.edit(|spec| spec.machine_template.version = Some("v1.36.4".to_owned())),
+        Disturbance::SpecChange => {
+            simulation.edit(|spec| spec.machine_template.version = Some("v1.36.4".to_owned()))
+        }
         Disturbance::DeleteObject if simulation.world.object.deletion.is_none() => simulation.delete_object(),
         Disturbance::DeleteMachine => match &mut simulation.world.machine {
             Slot::Ours(machine) if !machine.terminating => machine.terminating = true,
@@ -71,7 +73,9 @@ fn disturb(simulation: &mut Simulation, disturbance: Disturbance) -> bool {
         Disturbance::Reclaim if simulation.world.node.found().is_some() => simulation.ask_for_reclaim(),
         Disturbance::NodeLost => match &mut simulation.world.node {
             NodeFact::Found(node) => node.readiness = Readiness::Unreachable,
-            NodeFact::NotYet | NodeFact::Gone | NodeFact::Unknown | NodeFact::Mismatch { .. } => return false,
+            NodeFact::NotYet | NodeFact::Gone | NodeFact::Unknown | NodeFact::Mismatch { .. } => {
+                return false;
+            }
         },
         Disturbance::Budget => simulation.budget_blocks = !simulation.budget_blocks,
         Disturbance::ProviderStops => simulation.provider_works = !simulation.provider_works,
@@ -91,9 +95,14 @@ fn disturb(simulation: &mut Simulation, disturbance: Disturbance) -> bool {
 
 /// Taints the node with what the spec wants too, where it is not there yet, and with something else.
 fn taint_by_hand(simulation: &mut Simulation) -> bool {
-    let Some(node) = simulation.world.node.found() else { return false };
+    let Some(node) = simulation.world.node.found() else {
+        return false;
+    };
     let missing = |key: &str| !node.taints.iter().any(|taint| taint.key == key);
-    let keys: Vec<&str> = ["ours", "theirs"].into_iter().filter(|key| missing(key)).collect();
+    let keys: Vec<&str> = ["ours", "theirs"]
+        .into_iter()
+        .filter(|key| missing(key))
+        .collect();
     for key in &keys {
         simulation.taint_by_hand(key);
     }
@@ -102,8 +111,15 @@ fn taint_by_hand(simulation: &mut Simulation) -> bool {
 
 /// Moves the clock to the next wake-up or the next pod that leaves.
 fn later(simulation: &mut Simulation) -> bool {
-    let pods = simulation.pods.iter().filter_map(|pod| pod.terminating).map(|termination| termination.until);
-    let next = pods.chain(simulation.decide().wake_at).filter(|next| *next > simulation.now).min();
+    let pods = simulation
+        .pods
+        .iter()
+        .filter_map(|pod| pod.terminating)
+        .map(|termination| termination.until);
+    let next = pods
+        .chain(simulation.decide().wake_at)
+        .filter(|next| *next > simulation.now)
+        .min();
     let moved = next.is_some();
     simulation.now = next.unwrap_or(simulation.now);
     moved
@@ -131,11 +147,14 @@ fn key(simulation: &Simulation) -> u64 {
 fn check_decision(simulation: &Simulation, path: &[String]) {
     let decision = simulation.decide();
     let world = &simulation.world;
-    let handling_at_once = simulation.spec.kill_switch || !world.status.reclaims.iter().all(|r| r.finished_at.is_some());
+    let handling_at_once =
+        simulation.spec.kill_switch || !world.status.reclaims.iter().all(|r| r.finished_at.is_some());
     let reclaim_asked = world.node.found().is_some_and(|node| node.reclaim.is_some());
     for action in &decision.actions {
         let allowed = match action {
-            Action::DeleteBootstrap { .. } | Action::DeleteInfrastructure { .. } => world.machine.ours().is_none(),
+            Action::DeleteBootstrap { .. } | Action::DeleteInfrastructure { .. } => {
+                world.machine.ours().is_none()
+            }
             Action::ApplyBootstrap { .. } | Action::ApplyInfrastructure { .. } | Action::ApplyMachine => {
                 world.object.deletion.is_none()
                     && !simulation.spec.kill_switch
@@ -164,9 +183,11 @@ fn check_decision(simulation: &Simulation, path: &[String]) {
             Action::PatchTaints { taints, .. } => world
                 .node
                 .found()
-                .is_some_and(|node| foreign(&node.taints) .iter().all(|taint| taints.contains(taint))),
+                .is_some_and(|node| foreign(&node.taints).iter().all(|taint| taints.contains(taint))),
             Action::AddFinalizer => world.object.deletion.is_none(),
-            Action::DisableSchedule => world.object.deletion.is_none() && !decision.status.reclaims.is_empty(),
+            Action::DisableSchedule => {
+                world.object.deletion.is_none() && !decision.status.reclaims.is_empty()
+            }
             Action::DeleteMachine { .. }
             | Action::ExcludeDrain { .. }
             | Action::Cordon { .. }
@@ -208,9 +229,19 @@ fn check_rest(start: &Simulation, good: &mut HashSet<u64>, path: &[String]) {
             good.extend(passed);
             return;
         }
-        assert!(later(&mut simulation), "stuck after:\n{}\nwith {:#?}", path.join("\n"), simulation.world);
+        assert!(
+            later(&mut simulation),
+            "stuck after:\n{}\nwith {:#?}",
+            path.join("\n"),
+            simulation.world
+        );
     }
-    panic!("never at rest after:\n{}\nwith {:#?}\n{}", path.join("\n"), simulation.world, simulation.tail());
+    panic!(
+        "never at rest after:\n{}\nwith {:#?}\n{}",
+        path.join("\n"),
+        simulation.world,
+        simulation.tail()
+    );
 }
 
 fn at_rest(simulation: &Simulation) -> bool {
@@ -218,7 +249,9 @@ fn at_rest(simulation: &Simulation) -> bool {
         return true;
     }
     let world = &simulation.world;
-    let nothing = world.machine == Slot::Absent && world.bootstrap == Slot::Absent && world.infrastructure == Slot::Absent;
+    let nothing = world.machine == Slot::Absent
+        && world.bootstrap == Slot::Absent
+        && world.infrastructure == Slot::Absent;
     match simulation.phase() {
         Phase::Active => world.node.found().is_some_and(|node| {
             node.readiness == Readiness::Ready && !node.cordoned_by_us && node.reclaim.is_none()
@@ -231,14 +264,21 @@ fn at_rest(simulation: &Simulation) -> bool {
 #[test]
 fn whatever_happens_nothing_is_orphaned_nothing_is_doubled_and_it_always_ends() {
     let mut spec = office_hours();
-    spec.node_taints =
-        vec![NodeTaint { key: "ours".to_owned(), value: Some("1".to_owned()), effect: TaintEffect::NoSchedule }];
+    spec.node_taints = vec![NodeTaint {
+        key: "ours".to_owned(),
+        value: Some("1".to_owned()),
+        effect: TaintEffect::NoSchedule,
+    }];
     spec.kill_if_commands = vec!["java".to_owned()];
     let mut seen = HashSet::new();
     let mut good = HashSet::new();
     let mut phases: BTreeMap<Phase, u32> = BTreeMap::new();
     let mut queue = VecDeque::new();
-    for start in ["2026-11-16T08:00:00Z", "2026-11-16T10:00:00Z", "2026-11-16T17:59:00Z"] {
+    for start in [
+        "2026-11-16T08:00:00Z",
+        "2026-11-16T10:00:00Z",
+        "2026-11-16T17:59:00Z",
+    ] {
         let mut simulation = Simulation::new(spec.clone());
         simulation.now = time(start);
         queue.push_back((simulation, DISTURBANCES, vec![start.to_owned()]));
@@ -249,7 +289,10 @@ fn whatever_happens_nothing_is_orphaned_nothing_is_doubled_and_it_always_ends() 
         }
         if !simulation.object_gone {
             check_decision(&simulation, &path);
-            phases.entry(simulation.decide().status.phase.expect("a phase")).and_modify(|n| *n += 1).or_insert(1);
+            phases
+                .entry(simulation.decide().status.phase.expect("a phase"))
+                .and_modify(|n| *n += 1)
+                .or_insert(1);
         }
         check_rest(&simulation, &mut good, &path);
         let mut go_on = |name: String, left: u32, step: &dyn Fn(&mut Simulation) -> bool| {
@@ -271,11 +314,17 @@ fn whatever_happens_nothing_is_orphaned_nothing_is_doubled_and_it_always_ends() 
                 });
             }
             for disturbance in ALL {
-                go_on(format!("{disturbance:?}"), left - 1, &|next| disturb(next, disturbance));
+                go_on(format!("{disturbance:?}"), left - 1, &|next| {
+                    disturb(next, disturbance)
+                });
             }
         }
     }
-    println!("{} states, {} of them with phases {phases:?}", seen.len(), phases.values().sum::<u32>());
+    println!(
+        "{} states, {} of them with phases {phases:?}",
+        seen.len(),
+        phases.values().sum::<u32>()
+    );
     for phase in Phase::ALL {
         assert!(phases.contains_key(&phase), "the walk never comes to {phase}");
     }

@@ -39,17 +39,27 @@ impl Status {
 
 impl Verdict {
     fn new(holds: bool, reason: Reason, message: impl Into<String>) -> Self {
-        Self { status: if holds { Status::True } else { Status::False }, reason, message: message.into() }
+        Self {
+            status: if holds { Status::True } else { Status::False },
+            reason,
+            message: message.into(),
+        }
     }
 
     fn unknown(reason: Reason, message: impl Into<String>) -> Self {
-        Self { status: Status::Unknown, reason, message: message.into() }
+        Self {
+            status: Status::Unknown,
+            reason,
+            message: message.into(),
+        }
     }
 }
 
 /// Whether the last decision found that a machine was wanted.
 pub(in crate::lifecycle) fn was_wanted(situation: &Situation<'_>) -> bool {
-    situation.prior_condition(ConditionType::Scheduled).is_some_and(|condition| condition.status == "True")
+    situation
+        .prior_condition(ConditionType::Scheduled)
+        .is_some_and(|condition| condition.status == "True")
 }
 
 /// All conditions that have something to say, in their order.
@@ -126,7 +136,9 @@ fn ready(situation: &Situation<'_>, phase: Phase, demand: Demand, draft: &Draft)
             Verdict::new(false, Reason::WaitingForOldMachine, message)
         }
         Phase::Pending => Verdict::new(false, Reason::Provisioning, message),
-        Phase::ShuttingDown if draft.stage == Stage::Replacing => Verdict::new(false, Reason::Replacing, message),
+        Phase::ShuttingDown if draft.stage == Stage::Replacing => {
+            Verdict::new(false, Reason::Replacing, message)
+        }
         Phase::ShuttingDown => Verdict::new(false, Reason::ShuttingDown, message),
         Phase::EmergencyRemove => Verdict::new(false, Reason::EmergencyRemove, message),
         Phase::Inactive => Verdict::new(true, Reason::Inactive, message),
@@ -143,26 +155,37 @@ fn machine_ready(situation: &Situation<'_>) -> Verdict {
     match &situation.world.node {
         NodeFact::NotYet => Verdict::new(false, Reason::NoNodeYet, "the Machine has no Node yet"),
         NodeFact::Gone => Verdict::new(false, Reason::NoNodeYet, "the Machine's Node does not exist"),
-        NodeFact::Mismatch { name } => {
-            Verdict::new(false, Reason::NoNodeYet, format!("node {name} is not this Machine's: its provider ID differs"))
+        NodeFact::Mismatch { name } => Verdict::new(
+            false,
+            Reason::NoNodeYet,
+            format!("node {name} is not this Machine's: its provider ID differs"),
+        ),
+        NodeFact::Unknown => {
+            Verdict::unknown(Reason::KubeconfigInvalid, "the Node's cluster cannot be reached")
         }
-        NodeFact::Unknown => Verdict::unknown(Reason::KubeconfigInvalid, "the Node's cluster cannot be reached"),
         NodeFact::Found(node) => match node.readiness {
             Readiness::Ready => Verdict::new(true, Reason::NodeReady, format!("node {} is Ready", node.name)),
-            Readiness::NotReady => {
-                Verdict::new(false, Reason::NodeNotReady, format!("node {} is not Ready", node.name))
-            }
-            Readiness::Unreachable => {
-                Verdict::new(false, Reason::NodeNotReady, format!("the kubelet of node {} is silent", node.name))
-            }
+            Readiness::NotReady => Verdict::new(
+                false,
+                Reason::NodeNotReady,
+                format!("node {} is not Ready", node.name),
+            ),
+            Readiness::Unreachable => Verdict::new(
+                false,
+                Reason::NodeNotReady,
+                format!("the kubelet of node {} is silent", node.name),
+            ),
         },
     }
 }
 
 fn scheduled(situation: &Situation<'_>, demand: Demand) -> Verdict {
+    if demand != Demand::Unclear {
+        return Verdict::new(demand.wanted(), demand.reason(), words::demand(demand));
+    }
     let invalid = invalid_fields(situation, in_schedule);
     if invalid.is_empty() {
-        Verdict::new(demand.wanted(), demand.reason(), words::demand(demand))
+        Verdict::unknown(Reason::InvalidSpec, words::demand(demand))
     } else {
         Verdict::new(false, Reason::InvalidSchedule, invalid)
     }
@@ -175,8 +198,11 @@ fn references_valid(situation: &Situation<'_>) -> Verdict {
     }
     let world = situation.world;
     if let Some(first) = world.references.first() {
-        let messages: Vec<String> =
-            world.references.iter().map(|problem| format!("{}: {}", problem.field, problem.message)).collect();
+        let messages: Vec<String> = world
+            .references
+            .iter()
+            .map(|problem| format!("{}: {}", problem.field, problem.message))
+            .collect();
         return Verdict::new(false, reference_reason(first.kind), messages.join("; "));
     }
     match (&world.cluster, situation.valid()) {
@@ -184,9 +210,11 @@ fn references_valid(situation: &Situation<'_>) -> Verdict {
             let message = missing_cluster(&spec.cluster_name, &world.object.namespace);
             Verdict::new(false, Reason::NotFound, message)
         }
-        (Some(_), _) | (None, None) => {
-            Verdict::new(true, Reason::Resolved, "everything that the spec refers to is there")
-        }
+        (Some(_), _) | (None, None) => Verdict::new(
+            true,
+            Reason::Resolved,
+            "everything that the spec refers to is there",
+        ),
     }
 }
 
@@ -198,8 +226,12 @@ fn invalid_fields(situation: &Situation<'_>, which: impl Fn(&FieldError) -> bool
     match situation.spec {
         Spec::Valid(_) => String::new(),
         Spec::Invalid(spec) => {
-            let errors: Vec<String> =
-                spec.errors.iter().filter(|error| which(error)).map(ToString::to_string).collect();
+            let errors: Vec<String> = spec
+                .errors
+                .iter()
+                .filter(|error| which(error))
+                .map(ToString::to_string)
+                .collect();
             errors.join("; ")
         }
     }
@@ -208,12 +240,19 @@ fn invalid_fields(situation: &Situation<'_>, which: impl Fn(&FieldError) -> bool
 fn node_tainted(draft: &Draft) -> Option<Verdict> {
     match &draft.taints {
         TaintStage::NotNeeded | TaintStage::Writing => None,
-        TaintStage::NoNode => Some(Verdict::unknown(Reason::NoNodeYet, "there is no Node to taint yet")),
-        TaintStage::NodeNotReady => {
-            Some(Verdict::new(false, Reason::NodeNotReady, "taints are applied once the Node is Ready"))
-        }
+        TaintStage::NoNode => Some(Verdict::unknown(
+            Reason::NoNodeYet,
+            "there is no Node to taint yet",
+        )),
+        TaintStage::NodeNotReady => Some(Verdict::new(
+            false,
+            Reason::NodeNotReady,
+            "taints are applied once the Node is Ready",
+        )),
         TaintStage::Failed(error) => Some(Verdict::new(false, Reason::PatchFailed, error.clone())),
-        TaintStage::Conflict(which) => Some(Verdict::new(false, Reason::TaintOwnershipConflict, which.clone())),
+        TaintStage::Conflict(which) => {
+            Some(Verdict::new(false, Reason::TaintOwnershipConflict, which.clone()))
+        }
         TaintStage::Applied => Some(Verdict::new(true, Reason::Applied, "all taints are on the Node")),
     }
 }
@@ -227,7 +266,11 @@ fn drained(draft: &Draft) -> Option<Verdict> {
         Verdict::new(false, Reason::Draining, count)
     } else {
         let names: Vec<&str> = drain.blocked.iter().map(|blocked| blocked.pod.as_str()).collect();
-        Verdict::new(false, Reason::Blocked, format!("{count}; held by {}", names.join(", ")))
+        Verdict::new(
+            false,
+            Reason::Blocked,
+            format!("{count}; held by {}", names.join(", ")),
+        )
     })
 }
 

@@ -1,6 +1,5 @@
 //! The days of exceptions.
 
-use super::refused;
 use crate::FieldError;
 use crate::schedule::clock::LocalDay;
 use five_spot_api::rules;
@@ -10,7 +9,7 @@ use jiff::civil::Date;
 pub(in crate::schedule) fn parse_date(text: &str, path: &str) -> Result<LocalDay, FieldError> {
     date(text)
         .map(LocalDay::of)
-        .ok_or_else(|| refused(path, text, &rules::DATE))
+        .ok_or_else(|| FieldError::refused(path, text, &rules::DATE))
 }
 
 fn date(text: &str) -> Option<Date> {

@@ -1,6 +1,6 @@
 //! Entries of `daysOfWeek`.
 
-use super::{combination, refused};
+use super::combination;
 use crate::FieldError;
 use five_spot_api::rules;
 use std::ops::BitOr;
@@ -17,7 +17,8 @@ impl Weekdays {
 
     /// Reads `mon`, `mon-fri`, `fri-mon` or a comma combination of such.
     pub(in crate::schedule) fn parse(entry: &str, path: &str) -> Result<Self, FieldError> {
-        combination(entry, weekday, Self::range).ok_or_else(|| refused(path, entry, &rules::DAYS_OF_WEEK))
+        combination(entry, weekday, Self::range)
+            .ok_or_else(|| FieldError::refused(path, entry, &rules::DAYS_OF_WEEK))
     }
 
     /// Both ends included; a range that ends before it begins goes over the end of the week.

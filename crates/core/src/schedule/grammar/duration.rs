@@ -1,51 +1,44 @@
 //! Durations: `90s`, `5m`, `2h`.
 
-use super::Found;
 use crate::FieldError;
+use five_spot_api::rules::{self, Rule};
 use jiff::SignedDuration;
 
-/// The longest duration of any field.
-const LONGEST: SignedDuration = SignedDuration::from_hours(24);
-
-/// Which durations a field takes.
+/// Which durations a field takes, and the rule of the CRD that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurationBounds {
-    /// The longest that is allowed.
-    pub max: SignedDuration,
-    /// Whether `0s` is allowed.
-    pub zero: bool,
+    max: SignedDuration,
+    zero: bool,
+    rule: Rule,
 }
 
 impl DurationBounds {
     /// From `1s` to `24h`.
     pub const POSITIVE: Self = Self {
-        max: LONGEST,
+        max: SignedDuration::from_hours(24),
         zero: false,
+        rule: rules::DURATION,
     };
     /// `0s`, or up to `24h`.
     pub const OR_ZERO: Self = Self {
-        max: LONGEST,
+        max: SignedDuration::from_hours(24),
         zero: true,
+        rule: rules::DURATION_OR_ZERO,
     };
-
-    /// The same, with another longest duration.
-    #[must_use]
-    pub const fn at_most(self, max: SignedDuration) -> Self {
-        Self { max, ..self }
-    }
+    /// What pods get in an emergency, which is over within a minute.
+    pub const POD_GRACE: Self = Self {
+        max: SignedDuration::from_secs(45),
+        zero: true,
+        rule: rules::POD_GRACE_PERIOD,
+    };
 }
 
 /// Reads a duration of a whole number of seconds, minutes or hours.
 pub fn parse_duration(text: &str, path: &str, bounds: DurationBounds) -> Result<SignedDuration, FieldError> {
-    seconds(text).map(SignedDuration::from_secs).filter(|&duration| allowed(duration, bounds)).ok_or_else(|| {
-        let least = if bounds.zero { "0s" } else { "1s" };
-        let message = format!(
-            "found {}; must be a whole number of seconds, minutes or hours from {least} to {}, such as 90s, 5m or 2h",
-            Found(text),
-            written(bounds.max)
-        );
-        FieldError::new(path, message)
-    })
+    seconds(text)
+        .map(SignedDuration::from_secs)
+        .filter(|&duration| allowed(duration, bounds))
+        .ok_or_else(|| FieldError::refused(path, text, &bounds.rule))
 }
 
 fn allowed(duration: SignedDuration, bounds: DurationBounds) -> bool {
@@ -68,18 +61,6 @@ fn seconds(text: &str) -> Option<i64> {
     plain
         .then(|| digits.parse::<i64>().ok()?.checked_mul(unit))
         .flatten()
-}
-
-/// A duration the way it is written in a spec.
-fn written(duration: SignedDuration) -> String {
-    let seconds = duration.as_secs();
-    if seconds % 3_600 == 0 {
-        format!("{}h", seconds / 3_600)
-    } else if seconds % 60 == 0 {
-        format!("{}m", seconds / 60)
-    } else {
-        format!("{seconds}s")
-    }
 }
 
 #[cfg(test)]
@@ -145,22 +126,14 @@ mod tests {
 
     #[test]
     fn bounds_are_kept_and_named() {
-        let grace = DurationBounds::OR_ZERO.at_most(SignedDuration::from_secs(45));
-        assert!(parse_duration("45s", "d", grace).is_ok());
-        let too_long = parse_duration("1m", "spec.reclaim.podGracePeriod", grace).unwrap_err();
+        assert!(parse_duration("45s", "d", DurationBounds::POD_GRACE).is_ok());
+        let too_long =
+            parse_duration("46s", "spec.reclaim.podGracePeriod", DurationBounds::POD_GRACE).unwrap_err();
         assert_eq!(
             too_long.to_string(),
-            "spec.reclaim.podGracePeriod: found \"1m\"; must be a whole number of seconds, minutes or hours \
-             from 0s to 45s, such as 90s, 5m or 2h"
+            "spec.reclaim.podGracePeriod: found \"46s\"; must be a whole number of seconds from 0s to 45s, such as 10s"
         );
         let zero = parse_duration("0s", "d", DurationBounds::POSITIVE).unwrap_err();
         assert!(zero.message.contains("from 1s to 24h"), "{zero}");
-        let minutes = DurationBounds::POSITIVE.at_most(SignedDuration::from_mins(90));
-        assert!(
-            parse_duration("2h", "d", minutes)
-                .unwrap_err()
-                .message
-                .contains("to 90m")
-        );
     }
 }

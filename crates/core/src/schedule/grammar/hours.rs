@@ -1,6 +1,6 @@
 //! Entries of `hoursOfDay` and of an exception's `hours`.
 
-use super::{combination, refused, two_digits};
+use super::{combination, two_digits};
 use crate::FieldError;
 use crate::schedule::clock::MINUTES_PER_HOUR;
 use crate::schedule::pattern::Window;
@@ -85,7 +85,8 @@ impl Hours {
 
     /// Reads `9`, `9-17`, `22-6` or a comma combination of such.
     pub(in crate::schedule) fn parse(entry: &str, path: &str) -> Result<Self, FieldError> {
-        combination(entry, hour, Self::range).ok_or_else(|| refused(path, entry, &rules::HOURS_OF_DAY))
+        combination(entry, hour, Self::range)
+            .ok_or_else(|| FieldError::refused(path, entry, &rules::HOURS_OF_DAY))
     }
 
     fn range(first: u8, last: u8) -> Self {

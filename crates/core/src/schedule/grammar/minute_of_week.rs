@@ -1,14 +1,14 @@
 //! The ends of `windows`.
 
 use super::days::weekday;
-use super::{refused, two_digits};
+use super::two_digits;
 use crate::FieldError;
 use crate::schedule::clock::{MINUTES_PER_DAY, MINUTES_PER_HOUR};
 use five_spot_api::rules;
 
 /// Reads `fri 21:30` as minutes since Monday 00:00.
 pub(in crate::schedule) fn parse_minute_of_week(text: &str, path: &str) -> Result<i64, FieldError> {
-    minute_of_week(text).ok_or_else(|| refused(path, text, &rules::MINUTE_OF_WEEK))
+    minute_of_week(text).ok_or_else(|| FieldError::refused(path, text, &rules::MINUTE_OF_WEEK))
 }
 
 fn minute_of_week(text: &str) -> Option<i64> {

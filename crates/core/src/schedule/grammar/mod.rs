@@ -15,31 +15,10 @@ pub(super) use hours::{HourMask, Hours};
 pub(super) use minute_of_week::parse_minute_of_week;
 pub use until::Override;
 
-use crate::FieldError;
-use five_spot_api::rules::Rule;
 use std::ops::BitOr;
 
-/// As much of a bad value as a message repeats.
-const SHOWN_CHARACTERS: usize = 64;
 /// The longest entry that lists days or hours; all 24 hours joined by commas fit.
 const MAX_COMBINATION_CHARACTERS: usize = 64;
-
-/// The error that says what was found, and by a rule of the CRD what is allowed.
-pub(super) fn refused(path: &str, found: &str, rule: &Rule) -> FieldError {
-    FieldError::new(path, format!("found {}; {}", Found(found), rule.message))
-}
-
-/// A value in quotes, cut where it becomes too long to read.
-struct Found<'a>(&'a str);
-
-impl std::fmt::Display for Found<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0.char_indices().nth(SHOWN_CHARACTERS) {
-            None => write!(f, "{:?}", self.0),
-            Some((end, _)) => write!(f, "{:?}...", &self.0[..end]),
-        }
-    }
-}
 
 /// Reads an entry such as `mon-wed,fri`: ranges and single values, joined by commas.
 fn combination<T, Set>(entry: &str, value: fn(&str) -> Option<T>, range: fn(T, T) -> Set) -> Option<Set>

@@ -1,6 +1,5 @@
 //! Overrides and the instant at which they end.
 
-use super::refused;
 use crate::FieldError;
 use five_spot_api::{OverrideSpec, OverrideState, rules};
 use jiff::Timestamp;
@@ -18,7 +17,7 @@ impl Override {
     /// Reads an override that stands at `path`.
     pub fn parse(spec: &OverrideSpec, path: &str) -> Result<Self, FieldError> {
         let until = instant(&spec.until)
-            .ok_or_else(|| refused(&format!("{path}.until"), &spec.until, &rules::UNTIL))?;
+            .ok_or_else(|| FieldError::refused(&format!("{path}.until"), &spec.until, &rules::UNTIL))?;
         Ok(Self {
             state: spec.state,
             until,
@@ -33,8 +32,13 @@ fn instant(text: &str) -> Option<Timestamp> {
     let offset = rest.strip_prefix('.').map_or(Some(rest), after_fraction)?;
     let well_formed = has_shape(local, "dddd-dd-ddTdd:dd:dd")
         && !local.ends_with("60")
-        && (offset == "Z" || has_shape(offset, "+dd:dd") || has_shape(offset, "-dd:dd"));
+        && (offset == "Z" || is_offset(offset));
     well_formed.then(|| text.parse().ok()).flatten()
+}
+
+/// Hours and minutes, less than a day.
+fn is_offset(text: &str) -> bool {
+    (has_shape(text, "+dd:dd") || has_shape(text, "-dd:dd")) && text[1..] < *"24"
 }
 
 /// What follows the one to nine digits of a fraction.
@@ -113,6 +117,7 @@ mod tests {
             "12026-12-24T18:00:00Z",
             "+002026-12-24T18:00:00Z",
             "2026-12-24T18:00:00+99:00",
+            "2026-12-24T18:00:00-24:00",
             "tomorrow",
             "2026-12-24T18:00:0é",
         ] {
