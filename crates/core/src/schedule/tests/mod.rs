@@ -3,6 +3,7 @@
 mod dst;
 mod ends_of_time;
 mod plan;
+mod properties;
 mod refusals;
 mod rules;
 mod written;
