@@ -1,6 +1,7 @@
 //! How long the schedule engine takes for what every reconcile asks of it.
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 use five_spot_api::{ScheduleException, ScheduleSpec, ScheduleState, WeeklyWindow};
 use five_spot_core::schedule::{Plan, Schedule};
 use jiff::civil::date;
@@ -93,27 +94,25 @@ fn benchmarks(criterion: &mut Criterion) {
         let schedule = Schedule::parse(&spec, "spec.schedule").unwrap();
         let plan = Plan::new(schedule.clone(), lead_time, true, None);
         let mut group = criterion.benchmark_group(name);
-        group.bench_function("parse", |bench| {
-            bench.iter(|| Schedule::parse(black_box(&spec), "spec.schedule"))
+        measure(&mut group, "parse", || {
+            Schedule::parse(black_box(&spec), "spec.schedule")
         });
-        group.bench_function("is_open", |bench| bench.iter(|| schedule.is_open(black_box(now))));
-        group.bench_function("next_change", |bench| {
-            bench.iter(|| schedule.next_change(black_box(now)))
+        measure(&mut group, "is_open", || schedule.is_open(black_box(now)));
+        measure(&mut group, "next_change", || schedule.next_change(black_box(now)));
+        measure(&mut group, "next_boundary", || plan.next_boundary(black_box(now)));
+        measure(&mut group, "next_activation", || {
+            plan.next_activation(black_box(now))
         });
-        group.bench_function("next_boundary", |bench| {
-            bench.iter(|| plan.next_boundary(black_box(now)))
-        });
-        group.bench_function("next_activation", |bench| {
-            bench.iter(|| plan.next_activation(black_box(now)))
-        });
-        group.bench_function("next_cleanup", |bench| {
-            bench.iter(|| plan.next_cleanup(black_box(now)))
-        });
-        group.bench_function("wanted_since", |bench| {
-            bench.iter(|| plan.wanted_since(black_box(now)))
-        });
+        measure(&mut group, "next_cleanup", || plan.next_cleanup(black_box(now)));
+        measure(&mut group, "wanted_since", || plan.wanted_since(black_box(now)));
         group.finish();
     }
+}
+
+fn measure<T>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, question: impl Fn() -> T) {
+    group.bench_function(name, |bench| {
+        bench.iter(&question);
+    });
 }
 
 criterion_group!(benches, benchmarks);

@@ -24,6 +24,9 @@ pub(super) fn period_end(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let mut close = close_after(schedule, now)?;
+    if lead_time.is_zero() {
+        return Some(close);
+    }
     // Since when every gap between windows was seen to be bridged, and since when or how long
     // before it was known to be.
     let (mut seen_from, mut known_from) = (now, now);

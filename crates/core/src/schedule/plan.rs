@@ -98,16 +98,17 @@ impl Plan {
             }) => Standing::OverrideDown,
             None if !self.enabled => Standing::Disabled,
             None if self.schedule.is_open(now) => Standing::InWindow,
-            None if self.lead_start(now).is_some_and(|start| start <= now) => Standing::LeadTime,
+            None if self.is_lead_time(now) => Standing::LeadTime,
             None => Standing::OutsideWindow,
         }
     }
 
     /// The earliest instant after `now` at which a machine becomes wanted.
     pub fn next_activation(&self, now: Timestamp) -> Option<Timestamp> {
-        let turn = self.next_turn(now)?;
-        if self.at(now).wanted() {
-            self.next_turn(turn)
+        let standing = self.at(now);
+        let turn = self.next_turn(now, standing)?;
+        if standing.wanted() {
+            self.next_turn(turn, self.at(turn))
         } else {
             Some(turn)
         }
@@ -115,30 +116,27 @@ impl Plan {
 
     /// The earliest instant after `now` at which a machine is no longer wanted.
     pub fn next_cleanup(&self, now: Timestamp) -> Option<Timestamp> {
-        let turn = self.next_turn(now)?;
-        if self.at(now).wanted() {
+        let standing = self.at(now);
+        let turn = self.next_turn(now, standing)?;
+        if standing.wanted() {
             Some(turn)
         } else {
-            self.next_turn(turn)
+            self.next_turn(turn, self.at(turn))
         }
     }
 
     /// The earliest instant after `now` at which anything changes: how it stands, or whether the schedule
     /// is open.
     pub fn next_boundary(&self, now: Timestamp) -> Option<Timestamp> {
-        let expiry = self.override_at(now).map(|overriding| overriding.until);
-        let lead_start = match self.at(now) {
-            Standing::OutsideWindow => self.lead_start(now),
-            Standing::InWindow
-            | Standing::LeadTime
-            | Standing::OverrideUp
-            | Standing::OverrideDown
-            | Standing::Disabled => None,
+        let change = self.schedule.next_change(now);
+        let sooner = match self.override_at(now) {
+            Some(Override { until, .. }) => Some(until),
+            None if !self.enabled || self.schedule.is_open(now) => None,
+            None => change
+                .map(|opens| self.lead_start(opens))
+                .filter(|&start| now < start),
         };
-        [expiry, lead_start, self.schedule.next_change(now)]
-            .into_iter()
-            .flatten()
-            .min()
+        [sooner, change].into_iter().flatten().min()
     }
 
     /// If a machine is wanted: the start of the wanted period. None where that cannot be known, because an
@@ -208,25 +206,35 @@ impl Plan {
         self.overriding.filter(|overriding| now < overriding.until)
     }
 
-    /// When the lead time of the next window starts, of a schedule that is closed.
-    fn lead_start(&self, now: Timestamp) -> Option<Timestamp> {
-        let opens = self.schedule.next_change(now)?;
-        Some(opens.checked_sub(self.lead_time).unwrap_or(Timestamp::MIN))
+    /// Whether the schedule, which is closed, opens within the lead time.
+    fn is_lead_time(&self, now: Timestamp) -> bool {
+        let opens = || self.schedule.next_change(now);
+        !self.lead_time.is_zero() && opens().is_some_and(|opens| self.lead_start(opens) <= now)
+    }
+
+    /// When the lead time of a window starts.
+    fn lead_start(&self, opens: Timestamp) -> Timestamp {
+        opens.checked_sub(self.lead_time).unwrap_or(Timestamp::MIN)
     }
 
     /// The earliest instant after `now` at which wanted turns into unwanted or the other way round.
-    fn next_turn(&self, now: Timestamp) -> Option<Timestamp> {
-        match self.override_at(now) {
-            Some(Override { until, .. }) if self.at(until).wanted() != self.at(now).wanted() => Some(until),
-            Some(Override { until, .. }) => self.next_turn_of_schedule(until),
-            None => self.next_turn_of_schedule(now),
+    fn next_turn(&self, now: Timestamp, standing: Standing) -> Option<Timestamp> {
+        let Some(Override { until, .. }) = self.override_at(now) else {
+            return self.next_turn_of_schedule(now, standing);
+        };
+        let then = self.at(until);
+        if then.wanted() == standing.wanted() {
+            self.next_turn_of_schedule(until, then)
+        } else {
+            Some(until)
         }
     }
 
-    fn next_turn_of_schedule(&self, now: Timestamp) -> Option<Timestamp> {
-        match self.at(now) {
+    /// The same, of an instant at which no override counts.
+    fn next_turn_of_schedule(&self, now: Timestamp, standing: Standing) -> Option<Timestamp> {
+        match standing {
             Standing::InWindow | Standing::LeadTime => period_end(&self.schedule, self.lead_time, now),
-            Standing::OutsideWindow => self.lead_start(now),
+            Standing::OutsideWindow => self.schedule.next_change(now).map(|opens| self.lead_start(opens)),
             Standing::OverrideUp | Standing::OverrideDown | Standing::Disabled => None,
         }
     }
