@@ -22,7 +22,7 @@ impl Schedule {
     /// Reads the schedule that stands at `path`, and reports every field that is wrong. Two fields are not
     /// part of it: `enabled` and `leadTime` belong to a [`Plan`](super::Plan).
     pub fn parse(spec: &ScheduleSpec, path: &str) -> Result<Self, Vec<FieldError>> {
-        let mut problems = Vec::new();
+        let mut problems = Problems::default();
         let timezone = problems.keep(zone::parse(&spec.timezone, &format!("{path}.timezone")));
         let schedule = weekly_hours(spec, path, &mut problems);
         let windows = list(
@@ -40,10 +40,10 @@ impl Schedule {
             Exception::parse,
         );
         if spec.days_of_week.is_none() && spec.hours_of_day.is_none() && spec.windows.is_empty() {
-            problems.push(FieldError::new(path, rules::SCHEDULE_PRESENT.message));
+            problems.push(path, rules::SCHEDULE_PRESENT.message);
         }
         match timezone {
-            Some(timezone) if problems.is_empty() => {
+            Some(timezone) if problems.0.is_empty() => {
                 let clock = WallClock::new(timezone);
                 let layers = exceptions
                     .iter()
@@ -57,22 +57,23 @@ impl Schedule {
                     layers,
                 ))
             }
-            Some(_) | None => Err(problems),
+            Some(_) | None => Err(problems.0),
         }
     }
 }
 
-/// Where everything that is wrong is gathered.
-type Problems = Vec<FieldError>;
+/// Everything that is wrong, in the order in which it was found.
+#[derive(Default)]
+struct Problems(Vec<FieldError>);
 
-trait Keep {
-    /// What was read; or nothing, and its problems are kept.
-    fn keep<T>(&mut self, result: Result<T, FieldError>) -> Option<T>;
-}
+impl Problems {
+    fn push(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.push(FieldError::new(field, message));
+    }
 
-impl Keep for Problems {
+    /// What was read; or nothing, and the problem is kept.
     fn keep<T>(&mut self, result: Result<T, FieldError>) -> Option<T> {
-        result.map_err(|problem| self.push(problem)).ok()
+        result.map_err(|problem| self.0.push(problem)).ok()
     }
 }
 
@@ -87,10 +88,10 @@ fn list<Entry, T>(
     let (least, most) = allowed.clone().into_inner();
     if !allowed.contains(&entries.len()) {
         let found = entries.len();
-        problems.push(FieldError::new(
+        problems.push(
             path,
             format!("found {found} entries; must have {least} to {most}"),
-        ));
+        );
         // A list of a million entries should not become a million messages.
         return Vec::new();
     }
@@ -147,7 +148,7 @@ fn window(window: &WeeklyWindow, path: &str, problems: &mut Problems) -> Option<
             window.to,
             rules::WINDOW_NOT_EMPTY.message
         );
-        problems.push(FieldError::new(format!("{path}.to"), message));
+        problems.push(format!("{path}.to"), message);
         return None;
     }
     let over_the_end_of_the_week = if to < from { MINUTES_PER_WEEK } else { 0 };
@@ -205,7 +206,7 @@ fn days(
         (Some(date), None, None) => date.map(|date| date..=date),
         (None, Some(from), Some(to)) => in_order(from?, to?, path, problems),
         (Some(_), Some(_), _) | (Some(_), _, Some(_)) | (None, _, None) | (None, None, _) => {
-            problems.push(FieldError::new(path, rules::EXCEPTION_DAYS.message));
+            problems.push(path, rules::EXCEPTION_DAYS.message);
             None
         }
     }
@@ -218,10 +219,7 @@ fn in_order(
     problems: &mut Problems,
 ) -> Option<RangeInclusive<LocalDay>> {
     if to < from {
-        problems.push(FieldError::new(
-            format!("{path}.to"),
-            rules::EXCEPTION_ORDER.message,
-        ));
+        problems.push(format!("{path}.to"), rules::EXCEPTION_ORDER.message);
         return None;
     }
     Some(from..=to)

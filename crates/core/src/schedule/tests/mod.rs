@@ -2,6 +2,7 @@
 
 mod dst;
 mod ends_of_time;
+mod periods;
 mod plan;
 mod properties;
 mod refusals;
