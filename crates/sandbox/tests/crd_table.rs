@@ -1,8 +1,7 @@
 //! The table of good and bad objects, against the offline validation. The same table is run against the
 //! real API server: an answer that differs is a fault of this crate.
 
-mod core_agrees;
-#[path = "../../../../tests/crd/table.rs"]
+#[path = "../../../tests/crd/table.rs"]
 mod table;
 
 use five_spot_sandbox::schema::{Cause, Validator};
