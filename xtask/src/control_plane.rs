@@ -90,9 +90,11 @@ pub(crate) fn build() -> anyhow::Result<BuildReport> {
 fn print_build() -> anyhow::Result<()> {
     let report = build()?;
     let cache = Cache::locate(&CacheEnvironment::from_process())?;
-    match report.built.len() {
-        0 => println!("nothing to do: everything is in {}", cache.root().display()),
-        count => println!("made {count} things in {}", cache.root().display()),
+    if report.built.is_empty() {
+        println!("nothing to do: everything is in {}", cache.root().display());
+    }
+    for built in report.built {
+        println!("{:<28} {:>6.1} s", built.name, built.took.as_secs_f64());
     }
     Ok(())
 }

@@ -70,6 +70,8 @@ impl RunDirectory {
                 path: base.to_path_buf(),
             });
         }
+        // Held until the new directory is locked: until then it looks like one whose owner is dead.
+        let _quiet = lock_base(base).map_err(io_error)?;
         if is_alive(&path) {
             return Err(RunDirectoryError::Taken {
                 name: name.into(),
@@ -108,7 +110,7 @@ pub fn is_alive(path: &Path) -> bool {
 
 /// Removes the directories of control planes whose owner was killed together with its janitor. Returns their names.
 pub fn sweep(base: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(base) else {
+    let (Ok(_quiet), Ok(entries)) = (lock_base(base), fs::read_dir(base)) else {
         return Vec::new();
     };
     let dead = entries
@@ -161,6 +163,13 @@ pub fn remove(directory: &Path) -> io::Result<()> {
         let _ = fs::remove_dir(base);
     }
     Ok(())
+}
+
+/// Keeps other programs from creating or sweeping at the same moment.
+fn lock_base(base: &Path) -> io::Result<File> {
+    let directory = File::open(base)?;
+    directory.lock()?;
+    Ok(directory)
 }
 
 fn clean_up(directory: &Path) -> io::Result<()> {

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use five_spot_testenv::audit::AuditQuery;
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
+use five_spot_testenv::cluster::Cluster;
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::kinds::Kind;
 use five_spot_testenv::tests;
 use five_spot_testenv::wait;
 use five_spot_testenv::world::Scene;
@@ -13,7 +17,9 @@ use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
-use super::machine::{CLUSTER_NAME, MachinePlan, cluster, condition, condition_message, running};
+use super::machine::{
+    CLUSTER_NAME, MachinePlan, MadeMachine, cluster, condition, condition_message, create, running,
+};
 use super::workload::{block_evictions, budgets, evictions, pod_on, pods};
 
 /// A drain of one pass and the deletions after it.
@@ -27,7 +33,9 @@ pub(crate) fn tests() -> Vec<Test> {
         excluding_the_drain_defeats_a_budget_and_leaves_the_pod,
         pods_labelled_skip_are_not_evicted,
         deleting_the_infrastructure_in_mid_drain_abandons_it,
-        pre_drain_hook_holds_the_machine,
+        pre_drain_hook_holds_the_drain,
+        pre_terminate_hook_holds_the_infrastructure,
+        machine_drain_rules_are_honoured,
         control_plane_of_cluster_api_itself_skips_drain_and_node,
     ]
 }
@@ -57,6 +65,28 @@ async fn deletion_drains_and_cascades(scene: Arc<Scene>) -> TestResult {
             .is_none()
     );
     assert!(made.bootstraps().get_opt(&made.bootstrap()).await?.is_none());
+    let deleted = |cluster: &Cluster, resource: &str, name: &str| -> anyhow::Result<jiff::Timestamp> {
+        let query = AuditQuery::all()
+            .verbs(&["delete"])
+            .resource(resource)
+            .name(name)
+            .since(scene.begun());
+        let records = cluster.audit_log().read(&query)?;
+        Ok(records
+            .first()
+            .context(format!("no deletion of {resource} {name}"))?
+            .received)
+    };
+    let order = [
+        evicted[0].received,
+        deleted(scene.management(), "remotemachines", &made.infrastructure())?,
+        deleted(scene.management(), "k0sworkerconfigs", &made.bootstrap())?,
+        deleted(scene.workload(), "nodes", &made.node())?,
+    ];
+    assert!(
+        order.is_sorted(),
+        "pods, infrastructure, bootstrap, Node: {order:?}"
+    );
     let secrets: Api<Secret> = Api::namespaced(scene.management().admin(), scene.namespace());
     wait::until_gone(&secrets, &format!("{}-data", made.bootstrap()), GONE_WITHIN).await?;
     Ok(())
@@ -174,6 +204,34 @@ async fn pods_labelled_skip_are_not_evicted(scene: Arc<Scene>) -> TestResult {
     Ok(())
 }
 
+/// What ours has to honour as well: a rule of the management cluster about pods of the workload cluster.
+async fn machine_drain_rules_are_honoured(scene: Arc<Scene>) -> TestResult {
+    let cluster = cluster(&scene).await?;
+    let rule = json!({
+        "apiVersion": MACHINE_DRAIN_RULE.api_version(), "kind": MACHINE_DRAIN_RULE.kind,
+        "metadata": { "name": "skip-ruled" },
+        "spec": {
+            "drain": { "behavior": "Skip" }, "pods": [{ "selector": { "matchLabels": { "app": "ruled" } } }],
+        },
+    });
+    create(&scene, MACHINE_DRAIN_RULE, rule).await?;
+    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+    pod_on(&scene, &made.node(), "ruled", &[]).await?;
+    pod_on(&scene, &made.node(), "web", &[]).await?;
+    made.delete().await?;
+    made.until_gone(GONE_WITHIN).await?;
+    assert_eq!(evictions(&scene, "ruled")?, []);
+    assert!(!evictions(&scene, "web")?.is_empty());
+    Ok(())
+}
+
+const MACHINE_DRAIN_RULE: Kind = Kind {
+    group: "cluster.x-k8s.io",
+    version: "v1beta2",
+    kind: "MachineDrainRule",
+    plural: "machinedrainrules",
+};
+
 /// Why we delete the Machine and never the infrastructure: the drain ends with it.
 async fn deleting_the_infrastructure_in_mid_drain_abandons_it(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
@@ -194,26 +252,45 @@ async fn deleting_the_infrastructure_in_mid_drain_abandons_it(scene: Arc<Scene>)
     Ok(())
 }
 
-async fn pre_drain_hook_holds_the_machine(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
+async fn pre_drain_hook_holds_the_drain(scene: Arc<Scene>) -> TestResult {
     let hook = "pre-drain.delete.hook.machine.cluster.x-k8s.io/test";
-    let made = running(
-        &scene,
-        &cluster,
-        MachinePlan {
-            annotations: json!({ hook: "us" }),
-            ..MachinePlan::new("m")
-        },
-    )
-    .await?;
+    let made = held_by_hook(&scene, hook, "WaitingForPreDrainHook").await?;
+    assert_eq!(evictions(&scene, "web")?, []);
+    release_hook(&made, hook).await?;
+    made.until_gone(GONE_WITHIN).await
+}
+
+async fn pre_terminate_hook_holds_the_infrastructure(scene: Arc<Scene>) -> TestResult {
+    let hook = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/test";
+    let made = held_by_hook(&scene, hook, "WaitingForPreTerminateHook").await?;
+    assert!(!evictions(&scene, "web")?.is_empty(), "the drain is over");
+    let infrastructure = made.infrastructures().get(&made.infrastructure()).await?;
+    assert!(infrastructure.metadata.deletion_timestamp.is_none());
+    release_hook(&made, hook).await?;
+    made.until_gone(GONE_WITHIN).await
+}
+
+/// A Machine with a pod on its node, deleted, and waiting for a hook as `reason` says.
+async fn held_by_hook<'a>(scene: &'a Scene, hook: &str, reason: &str) -> anyhow::Result<MadeMachine<'a>> {
+    let cluster = cluster(scene).await?;
+    let plan = MachinePlan {
+        annotations: json!({ hook: "us" }),
+        ..MachinePlan::new("m")
+    };
+    let made = running(scene, &cluster, plan).await?;
+    pod_on(scene, &made.node(), "web", &[]).await?;
     made.delete().await?;
-    let held = |machine: &DynamicObject| condition(machine, "Deleting").1 == "WaitingForPreDrainHook";
+    let held = |machine: &DynamicObject| condition(machine, "Deleting").1 == reason;
     wait::until_present(&made.machines(), "m", "to wait for the hook", GONE_WITHIN, held).await?;
+    Ok(made)
+}
+
+async fn release_hook(made: &MadeMachine<'_>, hook: &str) -> anyhow::Result<()> {
     let release = Patch::Merge(json!({ "metadata": { "annotations": { hook: null } } }));
     made.machines()
         .patch("m", &PatchParams::default(), &release)
         .await?;
-    made.until_gone(GONE_WITHIN).await
+    Ok(())
 }
 
 /// Why the stub control plane of these tests says that somebody else manages it.

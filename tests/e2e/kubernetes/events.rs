@@ -8,6 +8,9 @@ use five_spot_testenv::tests;
 use five_spot_testenv::wire::{self, Answer};
 use five_spot_testenv::world::Scene;
 use http::Method;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -16,6 +19,7 @@ pub(crate) fn tests() -> Vec<Test> {
         only_the_series_may_be_patched,
         sorting_by_last_timestamp_sorts_nothing,
         same_name_again_is_a_conflict,
+        terminating_namespace_refuses_events,
     ]
 }
 
@@ -92,6 +96,27 @@ async fn same_name_again_is_a_conflict(scene: Arc<Scene>) -> TestResult {
         (again.code, again.body["reason"].as_str()),
         (409, Some("AlreadyExists"))
     );
+    Ok(())
+}
+
+/// Why a failed event never fails a reconcile: during the deletion of a namespace there is no other answer.
+async fn terminating_namespace_refuses_events(scene: Arc<Scene>) -> TestResult {
+    let client = scene.management().admin();
+    let objects: Api<ConfigMap> = Api::namespaced(client.clone(), scene.namespace());
+    let holder = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "holder", "finalizers": ["testenv.5spot.finos.org/holds-the-namespace"] },
+    });
+    objects
+        .create(&PostParams::default(), &serde_json::from_value(holder)?)
+        .await?;
+    let namespaces: Api<Namespace> = Api::all(client);
+    namespaces
+        .delete(scene.namespace(), &DeleteParams::default())
+        .await?;
+    let refused = post(&scene, &event(&scene, "e")).await?;
+    assert_eq!(refused.code, 403, "{}", refused.message());
+    assert_eq!(refused.causes()[0].reason, "NamespaceTerminating");
     Ok(())
 }
 
