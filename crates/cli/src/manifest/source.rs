@@ -94,18 +94,17 @@ fn decode(mut bytes: Vec<u8>) -> Result<String, String> {
         bytes.drain(..UTF8_MARK.len());
     }
     if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
-        return Err(format!(
-            "it is not text: byte {} is NUL; expected YAML or JSON in UTF-8",
-            at + 1
-        ));
+        return Err(not_text(&bytes[..at], "has a NUL"));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        format!(
-            "it is not text: byte {} is not UTF-8; expected YAML or JSON in UTF-8",
-            at + 1
-        )
+        let readable = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        not_text(readable, "is not UTF-8")
     })
+}
+
+fn not_text(readable: &[u8], what: &str) -> String {
+    let line = readable.iter().filter(|byte| **byte == b'\n').count() + 1;
+    format!("it is not text: line {line} {what}; expected YAML or JSON in UTF-8")
 }
 
 #[cfg(test)]
@@ -122,8 +121,8 @@ mod tests {
         for (bytes, message) in [
             (&b"\xff\xfek\0i\0"[..], "UTF-16"),
             (b"\xfe\xff\0k", "UTF-16"),
-            (b"a: \0", "byte 4 is NUL"),
-            (b"a: \xe9", "byte 4 is not UTF-8"),
+            (b"a: \0", "line 1 has a NUL"),
+            (b"a: 1\nb: \xe9", "line 2 is not UTF-8"),
         ] {
             let refused = decode(bytes.to_vec()).expect_err("not text");
             assert!(refused.contains(message), "{refused}");

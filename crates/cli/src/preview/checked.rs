@@ -3,7 +3,7 @@
 
 use crate::preview::known_fields;
 use five_spot_api::{ScheduleSpec, ScheduledMachineSpec};
-use five_spot_core::schedule::{Plan, Schedule};
+use five_spot_core::schedule::Schedule;
 use five_spot_core::{FieldError, ValidSpec};
 use five_spot_sandbox::schema::{Cause, CauseReason, Validator};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -14,9 +14,8 @@ use serde_json::Value;
 pub struct Checked {
     pub name: String,
     pub namespace: String,
-    pub kill_switch: bool,
-    pub plan: Plan,
-    /// The schedule as it was written.
+    pub spec: ValidSpec,
+    /// The schedule as it was written, to be read in another zone.
     pub schedule: ScheduleSpec,
 }
 
@@ -39,15 +38,15 @@ impl Checked {
         faults.api_server(&mut object);
         let metadata = faults.metadata(&object);
         let understood = faults.core(object);
-        let (Some(metadata), Some((spec, plan)), true) = (metadata, understood, faults.0.is_empty()) else {
+        let (Some(metadata), Some((spec, schedule)), true) = (metadata, understood, faults.0.is_empty())
+        else {
             return Err(faults.0);
         };
         Ok(Self {
             name: metadata.name.unwrap_or_default(),
             namespace: metadata.namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
-            kill_switch: spec.kill_switch,
-            plan,
-            schedule: spec.schedule,
+            spec,
+            schedule,
         })
     }
 }
@@ -112,12 +111,12 @@ impl Faults {
     }
 
     /// What the controller would say; of a spec with wrong types at least of what is right in its schedule.
-    fn core(&mut self, mut object: Value) -> Option<(ScheduledMachineSpec, Plan)> {
+    fn core(&mut self, mut object: Value) -> Option<(ValidSpec, ScheduleSpec)> {
         let spec = object.get_mut("spec").map(Value::take).unwrap_or_default();
         let schedule = spec.get("schedule").cloned().unwrap_or_default();
         match serde_json::from_value::<ScheduledMachineSpec>(spec) {
             Ok(spec) => match ValidSpec::parse(&spec) {
-                Ok(valid) => return Some((spec, valid.plan)),
+                Ok(valid) => return Some((valid, spec.schedule)),
                 Err(errors) => self.add_new(errors),
             },
             Err(error) => {

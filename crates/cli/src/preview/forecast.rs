@@ -52,9 +52,9 @@ pub struct Piece {
 impl Forecast {
     /// What is to be expected of an object in the range.
     pub fn new(object: &Checked, range: Range) -> Self {
-        let plan = &object.plan;
+        let plan = object.spec.plan();
         let zone = plan.schedule().timezone().clone();
-        let windows = if object.kill_switch {
+        let windows = if object.spec.handling.kill_switch {
             Vec::new()
         } else {
             windows(plan, range)
@@ -190,10 +190,10 @@ fn written_times(schedule: &ScheduleSpec, zone: &TimeZone, range: Range) -> Vec<
 }
 
 fn note(object: &Checked, windows: &[Window]) -> Option<String> {
-    if object.kill_switch {
+    if object.spec.handling.kill_switch {
         return Some("the kill switch is on (spec.killSwitch: true): no machine is wanted".to_owned());
     }
-    if object.schedule.enabled {
+    if object.spec.handling.enabled {
         return None;
     }
     let but = if windows.is_empty() {

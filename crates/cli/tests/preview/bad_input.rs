@@ -44,11 +44,11 @@ fn what_is_no_manifest() {
     check("<html>\n<body>&nbsp;</body>\n", &["document 1: it is a string"]);
     check(
         b"\x7fELF\x02\x01\x01\x00",
-        &["standard input: it is not text: byte 8 is NUL"],
+        &["standard input: it is not text: line 1 has a NUL"],
     );
     check(
         b"\x89PNG\r\n",
-        &["standard input: it is not text: byte 1 is not UTF-8"],
+        &["standard input: it is not text: line 1 is not UTF-8"],
     );
     check(
         b"\xff\xfek\x00i\x00",
