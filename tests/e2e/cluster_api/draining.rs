@@ -65,23 +65,23 @@ async fn deletion_drains_and_cascades(scene: Arc<Scene>) -> TestResult {
             .is_none()
     );
     assert!(made.bootstraps().get_opt(&made.bootstrap()).await?.is_none());
-    let deleted = |cluster: &Cluster, resource: &str, name: &str| -> anyhow::Result<jiff::Timestamp> {
-        let query = AuditQuery::all()
-            .verbs(&["delete"])
-            .resource(resource)
-            .name(name)
-            .since(scene.begun());
+    let deleted = |cluster: &Cluster, query: AuditQuery| -> anyhow::Result<jiff::Timestamp> {
+        let query = query.verbs(&["delete"]);
         let records = cluster.audit_log().read(&query)?;
-        Ok(records
+        let first = records
             .first()
-            .context(format!("no deletion of {resource} {name}"))?
-            .received)
+            .with_context(|| format!("no record of {query:?}"))?;
+        Ok(first.received)
     };
+    let own = |resource: &str| AuditQuery::all().namespace(scene.namespace()).resource(resource);
     let order = [
         evicted[0].received,
-        deleted(scene.management(), "remotemachines", &made.infrastructure())?,
-        deleted(scene.management(), "k0sworkerconfigs", &made.bootstrap())?,
-        deleted(scene.workload(), "nodes", &made.node())?,
+        deleted(scene.management(), own("remotemachines"))?,
+        deleted(scene.management(), own("k0sworkerconfigs"))?,
+        deleted(
+            scene.workload(),
+            AuditQuery::all().resource("nodes").name(&made.node()),
+        )?,
     ];
     assert!(
         order.is_sorted(),
