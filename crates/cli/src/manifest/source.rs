@@ -33,7 +33,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StandardInput => f.write_str("standard input"),
-            Self::File(path) => write!(f, "{}", path.to_string_lossy().escape_debug()),
+            Self::File(path) => write!(f, "{}", path.display()),
         }
     }
 }
@@ -103,7 +103,7 @@ fn decode(mut bytes: Vec<u8>) -> Result<String, String> {
 }
 
 fn not_text(readable: &[u8], what: &str) -> String {
-    let line = readable.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = readable.split(|byte| *byte == b'\n').count();
     format!("it is not text: line {line} {what}; expected YAML or JSON in UTF-8")
 }
 

@@ -87,7 +87,7 @@ impl Faults {
     /// What every object has, and the schema does not describe.
     fn metadata(&mut self, object: &Value) -> Option<ObjectMeta> {
         let metadata = object.get("metadata").cloned().unwrap_or_default();
-        let metadata: ObjectMeta = match serde_json::from_value(metadata) {
+        let mut metadata: ObjectMeta = match serde_json::from_value(metadata) {
             Ok(metadata) => metadata,
             Err(error) => {
                 if !self.0.iter().any(|fault| fault.field.starts_with("metadata")) {
@@ -96,6 +96,8 @@ impl Faults {
                 return None;
             }
         };
+        // To the API server, an empty namespace is none.
+        metadata.namespace = metadata.namespace.filter(|namespace| !namespace.is_empty());
         if let Some(namespace) = metadata
             .namespace
             .as_deref()

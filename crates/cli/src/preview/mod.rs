@@ -103,7 +103,16 @@ fn show(text: &str) -> io::Result<()> {
     }
 }
 
-/// If nobody listens on stderr either, there is nobody left to tell.
+/// A line for the person. It may hold what a file holds, so nothing in it may steer a terminal. If nobody
+/// listens on stderr either, there is nobody left to tell.
 fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let mut harmless = String::with_capacity(line.len() + 1);
+    for c in line.chars() {
+        if c.is_control() {
+            harmless.extend(c.escape_default());
+        } else {
+            harmless.push(c);
+        }
+    }
+    let _ = writeln!(io::stderr(), "{harmless}");
 }

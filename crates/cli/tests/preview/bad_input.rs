@@ -290,6 +290,18 @@ fn every_bad_object_is_reported_with_everything_that_is_wrong_with_it() {
 }
 
 #[test]
+fn nothing_in_a_file_can_steer_the_terminal() {
+    let kind = "{apiVersion: v1, kind: \"\\e]0;x\\a\", metadata: {name: \"\\e[31m\"}}\n";
+    let field = machine("m", "hoursOfDay: ['9']\n\"\\e[2J\": 1\ntimezone: \"\\e[1m\"");
+    let refusal = preview_of(format!("{kind}{field}"), "").refusal(INVALID);
+    assert_eq!(refusal.lines().count(), 3, "{refusal}");
+    assert!(
+        refusal.chars().all(|c| c == '\n' || !c.is_control()),
+        "{refusal:?}"
+    );
+}
+
+#[test]
 fn line_ends_and_byte_order_marks_make_no_difference() {
     let plain = machine("m", "hoursOfDay: ['9']\ntimezone: Europe/Berlin");
     let line = "-o json --from 2026-11-15T00:00:00Z";

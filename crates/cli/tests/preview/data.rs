@@ -147,6 +147,8 @@ fn what_kubectl_prints_can_be_read_back() {
 fn an_object_that_names_no_namespace_is_in_default() {
     assert_eq!(only("hoursOfDay: ['9']", "")["namespace"], "default");
     assert_eq!(only("hoursOfDay: ['9']", "")["timezone"], "UTC");
+    let empty = machine("m", "hoursOfDay: ['9']").replace("  name: m\n", "  name: m\n  namespace: ''\n");
+    assert_eq!(preview_of(empty, "-o json").json()[0]["namespace"], "default");
 }
 
 #[test]

@@ -56,10 +56,7 @@ impl Layout {
         if wide.columns >= narrow.columns.min(2) {
             wide
         } else {
-            Self {
-                columns: narrow.columns.max(1),
-                ..narrow
-            }
+            narrow
         }
     }
 
@@ -169,13 +166,11 @@ mod tests {
             columns = layout.columns;
         }
         assert_eq!(columns, MOST_COLUMNS_OF_AN_HOUR);
-        assert_eq!(
-            Layout::for_width(80),
-            Layout {
-                margins: Margins::Wide,
-                columns: 2
-            }
-        );
+        let layout = |margins, columns| Layout { margins, columns };
+        assert_eq!(Layout::for_width(40), layout(Margins::Narrow, 1));
+        assert_eq!(Layout::for_width(61), layout(Margins::Wide, 1));
+        assert_eq!(Layout::for_width(79), layout(Margins::Narrow, 2));
+        assert_eq!(Layout::for_width(80), layout(Margins::Wide, 2));
     }
 
     #[test]

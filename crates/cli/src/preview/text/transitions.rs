@@ -91,7 +91,7 @@ impl<'a> Row<'a> {
             Goes::Down => ("down", None, String::new()),
         };
         let lasts = match (&transition.goes, transition.lasts) {
-            (_, Some(lasts)) => wording::duration(lasts),
+            (Goes::Up(_) | Goes::Down, Some(lasts)) => wording::duration(lasts),
             (Goes::Up(_), None) => "goes on".to_owned(),
             (Goes::Down, None) => String::new(),
         };
