@@ -248,9 +248,11 @@ mod tests {
         let names: Vec<&str> = progress
             .actions
             .iter()
-            .map(|action| match action {
-                Action::Evict { pod } => pod.name.as_str(),
-                other => panic!("a drain only evicts, not {other}"),
+            .map(|action| {
+                let Action::Evict { pod } = action else {
+                    panic!("a drain only evicts, not {action}")
+                };
+                pod.name.as_str()
             })
             .collect();
         assert_eq!(names, evicted);

@@ -59,7 +59,7 @@ fn disturb(simulation: &mut Simulation, disturbance: Disturbance) -> bool {
         Disturbance::Enabled => simulation.edit(|spec| spec.schedule.enabled = !spec.schedule.enabled),
         Disturbance::OverrideUp => simulation.overrule(OverrideState::Up, "2026-11-16T19:00:00Z"),
         Disturbance::SpecChange => {
-            simulation.edit(|spec| spec.machine_template.version = Some("v1.36.4".to_owned()))
+            simulation.edit(|spec| spec.machine_template.version = Some("v1.36.4".to_owned()));
         }
         Disturbance::DeleteObject if simulation.world.object.deletion.is_none() => simulation.delete_object(),
         Disturbance::DeleteMachine => match &mut simulation.world.machine {

@@ -49,10 +49,10 @@ prop_compose! {
     ) -> ScheduledMachineSpec {
         let mut spec = office_hours();
         spec.schedule.enabled = enabled;
-        spec.schedule.lead_time = lead.to_owned();
-        spec.schedule.timezone = zone.to_owned();
+        lead.clone_into(&mut spec.schedule.lead_time);
+        zone.clone_into(&mut spec.schedule.timezone);
         spec.kill_switch = kill_switch;
-        spec.drain.cordon_before = cordon.to_owned();
+        cordon.clone_into(&mut spec.drain.cordon_before);
         spec.drain.on_timeout = if force { OnTimeout::Force } else { OnTimeout::Error };
         spec.r#override = forced.map(|(up, until)| OverrideSpec {
             state: if up { OverrideState::Up } else { OverrideState::Down },

@@ -1,19 +1,19 @@
 //! A cluster in a few lines: it does what decisions ask for, and what CAPI, a kubelet and people do by
 //! themselves. It knows nothing of how decisions are made.
 
+mod cluster;
+
 use five_spot_api::reclaim::ReclaimRequest;
 use five_spot_api::{
     MachineTemplate, NodeTaint, OnTimeout, OverrideSpec, OverrideState, Phase, ProviderObject, ScheduleSpec,
     ScheduledMachineSpec, ScheduledMachineStatus, TaintEffect, WorkloadCluster,
 };
-use five_spot_core::action::{Action, Event};
 use five_spot_core::world::{
-    AgentConfigView, ClusterView, DeletionView, EvictionAttempt, MachineView, NodeFact, NodeView, ObjectView,
-    PodDrain, PodId, PodTermination, PodView, Policy, ProviderView, Readiness, Slot, TaintId, Workload,
-    World,
+    ClusterView, DeletionView, MachineView, NodeFact, NodeView, ObjectView, PodDrain, PodId, PodView, Policy,
+    Slot, Workload, World,
 };
-use five_spot_core::{Decision, Fingerprint, InvalidSpec, ProviderKind, ValidSpec, decide, decide_invalid};
-use jiff::{SignedDuration, Timestamp};
+use five_spot_core::{Decision, InvalidSpec, ValidSpec, decide, decide_invalid};
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Monday 2026-11-16, 08:00 UTC: an hour before the window opens.
@@ -243,14 +243,16 @@ impl Simulation {
     pub fn node(&mut self) -> &mut NodeView {
         match &mut self.world.node {
             NodeFact::Found(node) => node,
-            other => panic!("no node: {other:?}"),
+            other @ (NodeFact::NotYet | NodeFact::Gone | NodeFact::Unknown | NodeFact::Mismatch { .. }) => {
+                panic!("no node: {other:?}")
+            }
         }
     }
 
     pub fn machine(&mut self) -> &mut MachineView {
         match &mut self.world.machine {
             Slot::Ours(machine) => machine,
-            other => panic!("no machine: {other:?}"),
+            other @ (Slot::Absent | Slot::Foreign { .. }) => panic!("no machine: {other:?}"),
         }
     }
 
@@ -345,261 +347,6 @@ impl Simulation {
         if let NodeFact::Found(node) = &mut self.world.node {
             node.pods = pods;
         }
-    }
-
-    fn publish(&mut self, event: &Event) {
-        if self
-            .event_names
-            .insert(format!("{}.{}", event.reason.as_str(), event.cause))
-        {
-            self.events
-                .push((event.reason.as_str().to_owned(), event.note.clone()));
-        }
-    }
-
-    fn carry_out(&mut self, action: &Action) {
-        let hashes = ValidSpec::parse(&self.spec)
-            .ok()
-            .map(|spec| (spec.machine_hash, spec.applied_hash, spec.agent_hash));
-        match action {
-            Action::AddFinalizer => self.world.object.has_finalizer = true,
-            Action::RemoveFinalizer => {
-                self.world.object.has_finalizer = false;
-                self.object_gone = self.world.object.deletion.is_some();
-            }
-            Action::ApplyBootstrap { .. } => self.world.bootstrap = self.applied_provider(true),
-            Action::ApplyInfrastructure { .. } => self.world.infrastructure = self.applied_provider(false),
-            Action::ApplyMachine => {
-                self.apply_machine(hashes.map(|(machine, applied, _)| (machine, applied)))
-            }
-            Action::ExcludeDrain { machine, volumes } => {
-                if let Some(view) = self.same_machine(machine) {
-                    view.drain_excluded = true;
-                    view.volume_wait_excluded |= *volumes;
-                }
-            }
-            Action::DeleteMachine { machine } => {
-                if let Some(view) = self.same_machine(machine) {
-                    view.terminating = true;
-                }
-            }
-            Action::DeleteBootstrap { uid } => mark_terminating(&mut self.world.bootstrap, uid),
-            Action::DeleteInfrastructure { uid } => mark_terminating(&mut self.world.infrastructure, uid),
-            Action::Cordon { node } => self.set_cordon(&node.uid, true),
-            Action::Uncordon { node } => self.set_cordon(&node.uid, false),
-            Action::Evict { pod } => self.evict(pod),
-            Action::DeletePod { pod, grace } => self.terminate(pod, *grace),
-            Action::PatchTaints {
-                node, taints, owned, ..
-            } => self.write_taints(&node.uid, taints, owned),
-            Action::LabelForAgent { wanted, .. } => {
-                if let NodeFact::Found(node) = &mut self.world.node {
-                    node.agent_label = *wanted;
-                }
-            }
-            Action::ApplyAgentConfig { node } => {
-                self.world.agent_configs.retain(|config| config.node != *node);
-                let rendered = hashes.map(|(_, _, agent)| agent);
-                self.world.agent_configs.push(AgentConfigView {
-                    node: node.clone(),
-                    rendered,
-                });
-            }
-            Action::DeleteAgentConfig { node } => {
-                self.world.agent_configs.retain(|config| config.node != *node)
-            }
-            Action::DisableSchedule => self.edit(|spec| {
-                spec.schedule.enabled = false;
-                if spec
-                    .r#override
-                    .as_ref()
-                    .is_some_and(|forced| forced.state == OverrideState::Up)
-                {
-                    spec.r#override = None;
-                }
-            }),
-            Action::ClearReclaimRequest { .. } => {
-                if let NodeFact::Found(node) = &mut self.world.node {
-                    node.reclaim = None;
-                }
-            }
-            Action::Publish(event) => self.publish(event),
-        }
-    }
-
-    fn applied_provider(&mut self, bootstrap: bool) -> Slot<ProviderView> {
-        let slot = if bootstrap {
-            &self.world.bootstrap
-        } else {
-            &self.world.infrastructure
-        };
-        let uid = match slot.ours() {
-            Some(view) => view.uid.clone(),
-            None => self.uid().as_str().into(),
-        };
-        let object = if bootstrap {
-            &self.spec.bootstrap_spec
-        } else {
-            &self.spec.infrastructure_spec
-        };
-        let kind = ProviderKind {
-            api_version: object.api_version.clone(),
-            kind: object.kind.clone(),
-        };
-        let machine_hash = ValidSpec::parse(&self.spec).ok().map(|spec| spec.machine_hash);
-        Slot::Ours(ProviderView {
-            kind,
-            uid,
-            terminating: false,
-            machine_hash,
-            intact: true,
-        })
-    }
-
-    fn apply_machine(&mut self, hashes: Option<(Fingerprint, Fingerprint)>) {
-        let (machine_hash, applied_hash) =
-            hashes.map_or((None, None), |(machine, applied)| (Some(machine), Some(applied)));
-        if let Slot::Ours(machine) = &mut self.world.machine {
-            machine.machine_hash = machine_hash;
-            machine.applied_hash = applied_hash;
-            machine.intact = true;
-            return;
-        }
-        let uid = self.uid().as_str().into();
-        self.world.machine = Slot::Ours(MachineView {
-            api_version: "cluster.x-k8s.io/v1beta2".to_owned(),
-            uid,
-            created_at: self.now,
-            terminating: false,
-            machine_hash,
-            applied_hash,
-            intact: true,
-            capi_paused: false,
-            provider_id: None,
-            drain_excluded: false,
-            volume_wait_excluded: false,
-            delete_refused: false,
-        });
-    }
-
-    fn same_machine(&mut self, uid: &five_spot_core::world::Uid) -> Option<&mut MachineView> {
-        match &mut self.world.machine {
-            Slot::Ours(view) if view.uid == *uid => Some(view),
-            Slot::Ours(_) | Slot::Absent | Slot::Foreign { .. } => None,
-        }
-    }
-
-    fn set_cordon(&mut self, uid: &five_spot_core::world::Uid, cordoned: bool) {
-        if let NodeFact::Found(node) = &mut self.world.node
-            && node.uid == *uid
-        {
-            node.unschedulable = cordoned;
-            node.cordoned_by_us = cordoned;
-        }
-    }
-
-    fn evict(&mut self, pod: &PodId) {
-        let refusal = self
-            .budget_blocks
-            .then(|| "disruption budget web allows none".to_owned());
-        let now = self.now;
-        if refusal.is_none() {
-            self.terminate(pod, SignedDuration::from_secs(10));
-        }
-        if let Some(view) = self.pods.iter_mut().find(|view| view.id == *pod) {
-            view.eviction = Some(EvictionAttempt { at: now, refusal });
-        }
-    }
-
-    fn terminate(&mut self, pod: &PodId, grace: SignedDuration) {
-        let until = self.now + grace;
-        if let Some(view) = self.pods.iter_mut().find(|view| view.id == *pod) {
-            view.terminating = Some(PodTermination { until, grace });
-        }
-    }
-
-    fn write_taints(&mut self, uid: &five_spot_core::world::Uid, taints: &[NodeTaint], owned: &[TaintId]) {
-        if let NodeFact::Found(node) = &mut self.world.node
-            && node.uid == *uid
-        {
-            node.taints = taints.to_vec();
-            node.owned_taints = owned.to_vec();
-        }
-    }
-
-    /// What CAPI, the provider and the kubelet do by themselves. Returns whether anything moved.
-    pub fn machinery(&mut self) -> bool {
-        let pods = self.kubelet();
-        let machine = self.capi();
-        pods || machine
-    }
-
-    fn kubelet(&mut self) -> bool {
-        let now = self.now;
-        let before = self.pods.len();
-        self.pods
-            .retain(|pod| pod.terminating.is_none_or(|termination| termination.until > now));
-        self.show_pods();
-        self.pods.len() != before
-    }
-
-    fn capi(&mut self) -> bool {
-        if !self.provider_works {
-            return false;
-        }
-        match &mut self.world.machine {
-            Slot::Ours(machine) if machine.terminating => {
-                self.world.machine = Slot::Absent;
-                self.world.bootstrap = Slot::Absent;
-                self.world.infrastructure = Slot::Absent;
-                self.world.node = NodeFact::NotYet;
-                self.pods.clear();
-                true
-            }
-            Slot::Ours(machine) if self.world.node == NodeFact::NotYet => {
-                machine.provider_id = Some("remote://desk".to_owned());
-                let uid = self.uid().as_str().into();
-                self.world.node = NodeFact::Found(new_node(uid));
-                self.show_pods();
-                true
-            }
-            Slot::Ours(_) | Slot::Foreign { .. } => false,
-            Slot::Absent => {
-                let slots = [&mut self.world.bootstrap, &mut self.world.infrastructure];
-                let mut moved = false;
-                for slot in slots {
-                    if slot.ours().is_some_and(|object| object.terminating) {
-                        *slot = Slot::Absent;
-                        moved = true;
-                    }
-                }
-                moved
-            }
-        }
-    }
-}
-
-fn new_node(uid: five_spot_core::world::Uid) -> NodeView {
-    NodeView {
-        name: "desk-1".into(),
-        uid,
-        resource_version: "1".into(),
-        readiness: Readiness::Ready,
-        unschedulable: false,
-        cordoned_by_us: false,
-        taints: Vec::new(),
-        owned_taints: Vec::new(),
-        agent_label: false,
-        reclaim: None,
-        pods: None,
-    }
-}
-
-fn mark_terminating(slot: &mut Slot<ProviderView>, uid: &five_spot_core::world::Uid) {
-    if let Slot::Ours(view) = slot
-        && view.uid == *uid
-    {
-        view.terminating = true;
     }
 }
 

@@ -1,0 +1,109 @@
+//! The object is deleted.
+
+use super::at_work;
+use five_spot_api::Phase;
+use five_spot_core::world::NodeFact;
+
+#[test]
+fn deletion_shuts_down_gracefully_and_releases_the_object() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.delete_object();
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::ShuttingDown);
+    assert_eq!(simulation.condition("Scheduled"), ("False", "Deleted"));
+    assert!(!simulation.object_gone);
+    simulation.advance_to("2026-11-16T10:00:10Z");
+    assert!(simulation.object_gone);
+    assert_eq!(simulation.log.last().unwrap(), "remove the finalizer");
+    assert_eq!(
+        simulation.take_events(),
+        [
+            "GracePeriodActive",
+            "NodeDraining",
+            "NodeDrained",
+            "MachineDeleted"
+        ]
+    );
+}
+
+#[test]
+fn a_cleanup_that_takes_too_long_deletes_the_machine_says_so_once_and_lets_go() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.budget_blocks = true;
+    simulation.delete_object();
+    simulation.provider_works = false;
+    simulation.advance_to("2026-11-16T10:09:59Z");
+    assert_eq!(simulation.phase(), Phase::Error, "the drain deadline has passed");
+    assert!(!simulation.machine().terminating);
+    simulation.take_log();
+    simulation.take_events();
+    simulation.advance_to("2026-11-16T10:10:00Z");
+    assert_eq!(
+        simulation.take_log(),
+        ["delete the Machine", "remove the finalizer"]
+    );
+    assert_eq!(simulation.take_events(), ["FinalizerCleanupTimedOut"]);
+    assert!(simulation.object_gone);
+    assert!(
+        !simulation.machine().drain_excluded,
+        "the rest is under CAPI's own drain"
+    );
+}
+
+#[test]
+fn strict_mode_keeps_the_finalizer_and_says_so_once() {
+    let mut simulation = at_work();
+    simulation.world.policy.force_finalizer_on_timeout = false;
+    simulation.delete_object();
+    simulation.provider_works = false;
+    simulation.advance_to("2026-11-16T11:00:00Z");
+    assert!(!simulation.object_gone);
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(
+        simulation.condition("Ready"),
+        ("False", "FinalizerCleanupTimedOut")
+    );
+    let said = simulation.take_events();
+    assert_eq!(
+        said.iter()
+            .filter(|reason| *reason == "FinalizerCleanupTimedOut")
+            .count(),
+        1
+    );
+    assert!(!simulation.reconcile(), "nothing more is written");
+    simulation.provider_works = true;
+    simulation.settle();
+    assert!(simulation.object_gone, "it recovers by itself");
+}
+
+#[test]
+fn a_refused_deletion_of_the_machine_does_not_hold_the_object_for_ever() {
+    let mut simulation = at_work();
+    simulation.delete_object();
+    simulation.machine().delete_refused = true;
+    simulation.world.node = NodeFact::Unknown;
+    simulation.advance_to("2026-11-16T10:10:00Z");
+    assert!(simulation.object_gone);
+    assert!(!simulation.machine().terminating);
+}
+
+#[test]
+fn orphan_deletion_releases_the_object_and_leaves_the_machine() {
+    let mut simulation = at_work();
+    simulation.delete_object();
+    simulation.world.object.deletion.as_mut().unwrap().orphan = true;
+    simulation.settle();
+    assert!(simulation.object_gone);
+    assert!(!simulation.machine().terminating);
+    assert_eq!(simulation.take_log(), ["remove the finalizer"]);
+}
+
+#[test]
+fn a_deleted_object_without_our_finalizer_is_left_alone() {
+    let mut simulation = at_work();
+    simulation.delete_object();
+    simulation.world.object.has_finalizer = false;
+    assert_eq!(simulation.decide().actions, []);
+}

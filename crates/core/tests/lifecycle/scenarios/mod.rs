@@ -1,0 +1,42 @@
+//! The lifecycle as a person would tell it, one story a test.
+
+mod deletion;
+mod down;
+mod node;
+mod reclaim;
+mod trouble;
+mod up;
+
+use crate::simulation::{Simulation, office_hours, time};
+use five_spot_api::{NodeTaint, TaintEffect};
+use five_spot_core::world::{Failure, Failures};
+
+fn at_work() -> Simulation {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.advance_to("2026-11-16T10:00:00Z");
+    simulation.take_log();
+    simulation.take_events();
+    simulation
+}
+
+fn with_taints(taints: &[(&str, &str)]) -> Vec<NodeTaint> {
+    let taint = |(key, value): &(&str, &str)| NodeTaint {
+        key: (*key).to_owned(),
+        value: Some((*value).to_owned()),
+        effect: TaintEffect::NoSchedule,
+    };
+    taints.iter().map(taint).collect()
+}
+
+fn failed(count: u32, refused: bool, taints: bool) -> Failures {
+    let retry_at = time("2026-11-16T10:00:30Z");
+    Failures {
+        count,
+        last: Some(Failure {
+            message: "CAPI operation failed: no".to_owned(),
+            refused,
+            taints,
+            retry_at,
+        }),
+    }
+}

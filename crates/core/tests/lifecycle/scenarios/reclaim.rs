@@ -1,0 +1,194 @@
+//! The owner wants the machine back.
+
+use super::at_work;
+use crate::simulation::{Simulation, office_hours, time};
+use five_spot_api::{OverrideState, Phase};
+use five_spot_core::world::PauseLevel;
+use jiff::SignedDuration;
+
+#[test]
+fn a_reclaim_empties_the_node_deletes_the_machine_and_switches_the_schedule_off() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web", "job"]);
+    simulation.budget_blocks = true;
+    simulation.pods[1].drain = five_spot_core::world::PodDrain::Skip;
+    simulation.edit(|spec| spec.reclaim.pod_grace_period = "2s".to_owned());
+    simulation.settle();
+    simulation.take_log();
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::EmergencyRemove);
+    assert_eq!(
+        simulation.take_log(),
+        ["cordon node desk-1", "delete pod shop/web", "delete pod shop/job"]
+    );
+    assert_eq!(simulation.world.status.reclaims[0].reason, "process-match: java");
+    assert_eq!(simulation.world.status.reclaims[0].finished_at, None);
+    assert_eq!(simulation.take_events(), ["EmergencyReclaim", "NodeDraining"]);
+    simulation.advance_to("2026-11-16T10:00:02Z");
+    let ended = [
+        "tell CAPI not to drain",
+        "delete the Machine",
+        "disable the schedule",
+        "publish EmergencyReclaimDisabledSchedule",
+        "clear the reclaim request of node desk-1",
+    ];
+    assert_eq!(simulation.take_log(), ended);
+    assert_eq!(
+        simulation.take_events(),
+        [
+            "NodeDrained",
+            "EmergencyReclaimDisabledSchedule",
+            "MachineDeleted"
+        ]
+    );
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    assert_eq!(
+        simulation.condition("Scheduled"),
+        ("False", "EmergencyReclaimDisabledSchedule")
+    );
+    assert_eq!(simulation.condition("Ready"), ("True", "Disabled"));
+    assert_eq!(
+        simulation.world.status.reclaims[0]
+            .finished_at
+            .as_ref()
+            .unwrap()
+            .0,
+        time("2026-11-16T10:00:02Z")
+    );
+    assert!(!simulation.spec.schedule.enabled);
+    simulation.advance_to("2026-11-16T12:00:00Z");
+    assert_eq!(
+        simulation.condition("Scheduled"),
+        ("False", "EmergencyReclaimDisabledSchedule")
+    );
+    simulation.edit(|spec| spec.schedule.enabled = true);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    simulation.edit(|spec| spec.schedule.enabled = false);
+    simulation.settle();
+    assert_eq!(
+        simulation.condition("Scheduled"),
+        ("False", "Disabled"),
+        "by hand this time"
+    );
+}
+
+#[test]
+fn a_reclaim_waits_at_most_a_minute_for_pods() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["stuck"]);
+    simulation.ask_for_reclaim();
+    simulation.reconcile();
+    simulation.reconcile();
+    simulation.pods[0].terminating.as_mut().unwrap().until = time("2026-11-16T23:00:00Z");
+    simulation.advance_to("2026-11-16T10:00:59Z");
+    assert!(!simulation.machine().terminating);
+    simulation.advance_to("2026-11-16T10:01:00Z");
+    assert_eq!(simulation.phase(), Phase::Disabled);
+}
+
+#[test]
+fn a_reclaim_takes_an_override_up_with_it_and_goes_before_everything() {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.overrule(OverrideState::Up, "2026-11-17T00:00:00Z");
+    simulation.advance_to("2026-11-16T08:30:00Z");
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    assert_eq!(simulation.spec.r#override, None);
+}
+
+#[test]
+fn a_reclaim_in_the_middle_of_a_drain_starts_its_own_minute() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.budget_blocks = true;
+    simulation.advance_to("2026-11-16T18:04:00Z");
+    simulation.take_log();
+    simulation.ask_for_reclaim();
+    simulation.reconcile();
+    assert_eq!(simulation.take_log(), ["delete pod shop/web"]);
+    assert_eq!(
+        simulation.world.status.shutdown_started_at.as_ref().unwrap().0,
+        time("2026-11-16T18:04:00Z")
+    );
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+}
+
+#[test]
+fn a_reclaim_under_deletion_does_not_edit_the_spec() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.budget_blocks = true;
+    simulation.delete_object();
+    simulation.settle();
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    assert!(simulation.object_gone);
+    assert!(simulation.spec.schedule.enabled);
+}
+
+#[test]
+fn an_echo_of_a_finished_reclaim_starts_nothing() {
+    let mut simulation = at_work();
+    simulation.ask_for_reclaim();
+    let stale = simulation.world.node.clone();
+    simulation.settle();
+    simulation.edit(|spec| spec.schedule.enabled = true);
+    simulation.settle();
+    simulation.take_log();
+    simulation.world.node = stale;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(simulation.world.status.reclaims.len(), 1);
+}
+
+#[test]
+fn three_reclaims_within_ten_minutes_are_a_loop() {
+    let mut simulation = at_work();
+    let mut loops = Vec::new();
+    for minute in [0, 4, 8, 9, 30] {
+        simulation.now = time("2026-11-16T10:00:00Z") + SignedDuration::from_mins(minute);
+        simulation.edit(|spec| spec.schedule.enabled = true);
+        simulation.settle();
+        simulation.ask_for_reclaim();
+        simulation.settle();
+        loops.push(
+            simulation
+                .take_events()
+                .iter()
+                .any(|reason| reason == "RapidReReclaim"),
+        );
+    }
+    assert_eq!(loops, [false, false, true, true, false]);
+    assert_eq!(simulation.world.status.reclaims.len(), 5);
+    for hour in 0..8 {
+        simulation.now = time("2026-11-17T09:00:00Z") + SignedDuration::from_hours(hour);
+        simulation.edit(|spec| spec.schedule.enabled = true);
+        simulation.settle();
+        simulation.ask_for_reclaim();
+        simulation.settle();
+    }
+    assert_eq!(simulation.world.status.reclaims.len(), 10);
+    assert_eq!(
+        simulation.world.status.reclaims[0].requested_at.0,
+        time("2026-11-17T16:00:00Z")
+    );
+}
+
+#[test]
+fn a_reclaim_acts_under_an_ordinary_pause_and_waits_under_all() {
+    let mut simulation = at_work();
+    simulation.world.object.paused = Some(PauseLevel::All);
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    assert_eq!(simulation.take_log(), [""; 0]);
+    assert_eq!(simulation.world.status.reclaims, []);
+    assert_eq!(simulation.phase(), Phase::EmergencyRemove);
+    simulation.world.object.paused = Some(PauseLevel::Ordinary);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    assert!(simulation.take_events().contains(&"EmergencyReclaim".to_owned()));
+}

@@ -1,0 +1,231 @@
+//! What goes wrong, what is held back, and how it ends.
+
+use super::{at_work, failed};
+use crate::simulation::{Simulation, office_hours, time};
+use five_spot_api::Phase;
+use five_spot_core::world::{
+    Failures, NodeFact, PauseLevel, ReferenceProblem, ReferenceProblemKind, Slot, Workload,
+};
+
+#[test]
+fn a_name_that_is_taken_is_an_error_and_never_touched() {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.world.machine = Slot::Foreign {
+        owner: "MachineSet workers".to_owned(),
+    };
+    simulation.advance_to("2026-11-16T10:00:00Z");
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(simulation.condition("Ready"), ("False", "NameTaken"));
+    assert_eq!(
+        simulation.world.status.message.as_deref(),
+        Some("desk-machine exists and belongs to MachineSet workers")
+    );
+    assert_eq!(simulation.take_log(), ["add the finalizer"]);
+    simulation.world.machine = Slot::Absent;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(
+        simulation.take_events(),
+        ["ReconcileFailed", "Recovered", "MachineCreated"]
+    );
+}
+
+#[test]
+fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.world.cluster = None;
+    simulation.advance_to("2026-11-16T10:00:00Z");
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotFound"));
+    assert_eq!(
+        simulation.world.status.message.as_deref(),
+        Some("spec.clusterName: there is no Cluster prod in namespace team")
+    );
+    simulation.world.cluster = at_work().world.cluster;
+    simulation.world.references = vec![ReferenceProblem {
+        field: "spec.infrastructureSpec".to_owned(),
+        kind: ReferenceProblemKind::Forbidden,
+        message: "may not create remotemachines".to_owned(),
+    }];
+    simulation.settle();
+    assert_eq!(simulation.condition("ReferencesValid"), ("False", "Forbidden"));
+    assert_eq!(simulation.condition("Ready"), ("False", "Forbidden"));
+    assert_eq!(simulation.take_log(), ["add the finalizer"]);
+    simulation.world.references.clear();
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(simulation.condition("ReferencesValid"), ("True", "Resolved"));
+}
+
+#[test]
+fn an_invalid_spec_keeps_the_machine_as_it_is_and_can_still_be_deleted() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.schedule.timezone = "Mars/Base".to_owned());
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(simulation.condition("Scheduled"), ("False", "InvalidSchedule"));
+    assert_eq!(simulation.condition("Ready"), ("False", "InvalidSpec"));
+    assert_eq!(simulation.condition("ReferencesValid"), ("True", "Resolved"));
+    simulation.advance_to("2026-11-16T20:00:00Z");
+    assert!(matches!(simulation.world.machine, Slot::Ours(_)));
+    assert_eq!(simulation.take_log(), [""; 0]);
+    simulation.edit(|spec| spec.cluster_name = "Not A Name".to_owned());
+    simulation.settle();
+    assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotAllowed"));
+    simulation.delete_object();
+    simulation.settle();
+    assert!(simulation.object_gone);
+}
+
+#[test]
+fn an_invalid_spec_still_obeys_the_kill_switch() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.schedule.timezone = "Mars/Base".to_owned());
+    simulation.edit(|spec| spec.kill_switch = true);
+    simulation.settle();
+    assert!(matches!(simulation.world.machine, Slot::Absent));
+    assert_eq!(simulation.phase(), Phase::Terminated);
+}
+
+#[test]
+fn a_broken_kubeconfig_fails_closed_and_recovers() {
+    let cluster = at_work().world.workload.cluster().clone();
+    let broken = Workload::Unusable {
+        cluster,
+        message: "Secret prod-kubeconfig has no key value".to_owned(),
+    };
+    let mut simulation = Simulation::new(office_hours());
+    let reachable = std::mem::replace(&mut simulation.world.workload, broken.clone());
+    simulation.advance_to("2026-11-16T10:00:00Z");
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(simulation.condition("Ready"), ("False", "KubeconfigInvalid"));
+    assert_eq!(
+        simulation.take_log(),
+        ["add the finalizer"],
+        "no Machine whose Node could not be reached"
+    );
+    simulation.world.workload = reachable;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+
+    simulation.world.workload = broken;
+    let node = std::mem::replace(&mut simulation.world.node, NodeFact::Unknown);
+    simulation.take_log();
+    simulation.advance_to("2026-11-16T18:04:59Z");
+    assert_eq!(
+        simulation.take_log(),
+        [""; 0],
+        "a node that cannot be asked is not given up"
+    );
+    simulation.advance_to("2026-11-16T18:30:00Z");
+    assert!(matches!(simulation.world.machine, Slot::Ours(_)));
+    simulation.world.workload = at_work().world.workload;
+    simulation.world.node = node;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Inactive);
+}
+
+#[test]
+fn passing_trouble_keeps_the_phase_until_five_failures_in_a_row() {
+    let mut simulation = at_work();
+    simulation.world.failures = failed(4, false, false);
+    let decision = simulation.decide();
+    assert_eq!(decision.status.phase, Some(Phase::Active));
+    assert_eq!(decision.wake_at, Some(time("2026-11-16T10:00:30Z")));
+    simulation.settle();
+    assert_eq!(simulation.condition("Ready"), ("False", "ReconcileFailed"));
+    simulation.world.failures = failed(5, false, false);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Error);
+    simulation.world.failures = Failures::default();
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(simulation.take_events(), ["ReconcileFailed", "Recovered"]);
+    simulation.world.failures = failed(1, true, false);
+    simulation.settle();
+    assert_eq!(
+        simulation.phase(),
+        Phase::Error,
+        "a refusal needs someone at once"
+    );
+}
+
+#[test]
+fn a_pause_holds_everything_back_and_shows_what_it_holds() {
+    let mut simulation = at_work();
+    simulation.world.cluster.as_mut().unwrap().paused = true;
+    simulation.advance_to("2026-11-16T18:01:00Z");
+    assert_eq!(simulation.take_log(), [""; 0]);
+    assert_eq!(simulation.take_events(), [""; 0]);
+    assert_eq!(simulation.condition("Paused"), ("True", "ClusterPaused"));
+    assert_eq!(simulation.condition("Ready"), ("False", "Paused"));
+    assert_eq!(simulation.condition("Scheduled"), ("False", "OutsideWindow"));
+    assert_eq!(
+        simulation.world.status.shutdown_started_at, None,
+        "no clock runs meanwhile"
+    );
+    let message = &simulation
+        .world
+        .status
+        .conditions
+        .iter()
+        .find(|c| c.type_ == "Paused")
+        .unwrap()
+        .message;
+    assert_eq!(message, "held back: cordon node desk-1");
+    simulation.now = time("2026-11-16T19:00:00Z");
+    simulation.world.cluster.as_mut().unwrap().paused = false;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Inactive);
+    assert_eq!(
+        simulation.take_events(),
+        [
+            "ScheduleInactive",
+            "GracePeriodActive",
+            "NodeDraining",
+            "NodeDrained",
+            "MachineDeleted"
+        ]
+    );
+    assert_eq!(simulation.condition("Paused"), ("False", "NotPaused"));
+}
+
+#[test]
+fn every_kind_of_pause_holds_and_only_all_holds_the_kill_switch() {
+    type Pause = fn(&mut Simulation);
+    let pauses: [(Pause, &str, bool); 6] = [
+        (
+            |s| s.world.cluster.as_mut().unwrap().paused = true,
+            "ClusterPaused",
+            false,
+        ),
+        (|s| s.world.object.capi_paused = true, "CapiAnnotation", false),
+        (|s| s.machine().capi_paused = true, "CapiAnnotation", false),
+        (
+            |s| s.world.object.paused = Some(PauseLevel::Ordinary),
+            "ObjectAnnotation",
+            false,
+        ),
+        (
+            |s| s.world.namespace_pause = Some(PauseLevel::Ordinary),
+            "NamespaceAnnotation",
+            false,
+        ),
+        (
+            |s| s.world.namespace_pause = Some(PauseLevel::All),
+            "NamespaceAnnotation",
+            true,
+        ),
+    ];
+    for (pause, reason, holds_kill_switch) in pauses {
+        let mut simulation = at_work();
+        pause(&mut simulation);
+        simulation.edit(|spec| spec.schedule.enabled = false);
+        simulation.settle();
+        assert_eq!(simulation.condition("Paused"), ("True", reason));
+        assert_eq!(simulation.take_log(), [""; 0], "{reason}");
+        simulation.edit(|spec| spec.kill_switch = true);
+        simulation.settle();
+        assert_eq!(simulation.take_log().is_empty(), holds_kill_switch, "{reason}");
+    }
+}
