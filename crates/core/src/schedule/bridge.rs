@@ -27,8 +27,8 @@ pub(super) fn period_end(
     if lead_time.is_zero() {
         return Some(close);
     }
-    // Since when every gap between windows was seen to be bridged, and since when or how long
-    // before it was known to be.
+    // Since when the search has gone from window to window, and since when, leaps included, it knows that
+    // every gap is bridged.
     let (mut seen_from, mut known_from) = (now, now);
     loop {
         let Some(open) = schedule.next_change(close) else {

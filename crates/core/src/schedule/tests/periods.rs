@@ -1,11 +1,11 @@
 //! Wanted periods: what they are made of, and how far they may reach.
 
 use super::plan::{office, with_override};
-use super::written::in_zone;
+use super::written::{Written, in_zone};
 use super::{at, shown_periods};
 use crate::schedule::Plan;
 use five_spot_api::OverrideState;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 #[track_caller]
 fn check(plan: &Plan, from: &str, to: &str, expected: &[&str]) {
@@ -63,30 +63,55 @@ fn a_period_runs_through_windows_and_exceptions() {
     );
 }
 
-/// All of time from now on is one period, or up to an end.
+/// A plan of which every night is bridged by the lead time, but for its exceptions.
+fn bridged(zone: &str, exceptions: impl FnOnce(Written) -> Written) -> Plan {
+    let schedule = exceptions(in_zone(zone).hours("0-22")).schedule();
+    Plan::new(schedule, SignedDuration::from_hours(1), true, None)
+}
+
+/// When such a plan, which is up at noon of the 16th of November 2026, comes to an end.
 #[track_caller]
-fn check_cleanup(plan: &Plan, cleanup: Option<Timestamp>) {
-    assert_eq!(plan.next_cleanup(at("2026-11-16T12:00:00Z")), cleanup);
+fn check_end(plan: &Plan, cleanup: Option<&str>) {
+    assert_eq!(plan.next_cleanup(at("2026-11-16T12:00:00Z")), cleanup.map(at));
 }
 
 #[test]
 fn lead_time_may_bridge_every_night() {
-    let by_day = |zone: &str| in_zone(zone).hours("0-22");
-    let an_hour = SignedDuration::from_hours(1);
-    check_cleanup(&Plan::new(by_day("UTC").schedule(), an_hour, true, None), None);
-    check_cleanup(
-        &Plan::new(by_day("Europe/Berlin").schedule(), an_hour, true, None),
-        None,
-    );
-    // Years later a day is closed.
-    let until_2040 = by_day("Europe/Berlin").closed("2040-05-05").schedule();
-    check_cleanup(
-        &Plan::new(until_2040, an_hour, true, None),
-        Some(at("2040-05-04T21:00:00Z")),
-    );
-    // Beirut repeats the hour before midnight once a year: then the night is too long.
-    let beirut = Plan::new(by_day("Asia/Beirut").schedule(), an_hour, true, None);
-    check_cleanup(&beirut, Some(at("2027-10-30T20:00:00Z")));
+    for zone in ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca"] {
+        let plan = bridged(zone, |written| written);
+        check_end(&plan, None);
+        assert_eq!(plan.next_activation(at("2026-11-16T12:00:00Z")), None);
+    }
+}
+
+#[test]
+fn a_bridge_ends_at_the_first_day_that_is_closed() {
+    for (closed, cleanup) in [
+        ("2026-11-17", "2026-11-16T22:00:00Z"),
+        ("2026-11-24", "2026-11-23T22:00:00Z"),
+        ("2026-11-30", "2026-11-29T22:00:00Z"),
+        ("2027-02-15", "2027-02-14T22:00:00Z"),
+        ("2027-03-28", "2027-03-27T22:00:00Z"),
+        ("2027-03-30", "2027-03-29T21:00:00Z"),
+        ("2027-06-15", "2027-06-14T21:00:00Z"),
+        ("2040-05-05", "2040-05-04T21:00:00Z"),
+        ("9990-05-05", "9990-05-04T21:00:00Z"),
+    ] {
+        check_end(
+            &bridged("Europe/Berlin", |written| written.closed(closed)),
+            Some(cleanup),
+        );
+        // Days that are open all the same are no end, and do not hide it.
+        let exceptions = |written: Written| written.open("2026-12-24").open("2035-12-24").closed(closed);
+        check_end(&bridged("Europe/Berlin", exceptions), Some(cleanup));
+    }
+}
+
+#[test]
+fn a_bridge_may_be_too_short_when_the_clock_is_put_back() {
+    // Beirut repeats the hour before midnight once a year.
+    let beirut = bridged("Asia/Beirut", |written| written);
+    check_end(&beirut, Some("2027-10-30T20:00:00Z"));
     assert_eq!(
         beirut.next_activation(at("2026-11-16T12:00:00Z")),
         Some(at("2027-10-30T21:00:00Z"))
@@ -95,7 +120,26 @@ fn lead_time_may_bridge_every_night() {
         beirut.wanted_since(at("2026-11-16T12:00:00Z")),
         Some(at("2026-10-24T21:00:00Z"))
     );
-    // Nobody looks back for ever.
-    let berlin = Plan::new(by_day("Europe/Berlin").schedule(), an_hour, true, None);
-    assert_eq!(berlin.wanted_since(at("2026-11-16T12:00:00Z")), None);
+}
+
+#[test]
+fn the_start_of_a_bridge_is_sought_for_a_year_or_so() {
+    for (closed, since) in [
+        ("2026-11-14", Some("2026-11-14T23:00:00Z")),
+        ("2026-01-10", Some("2026-01-10T23:00:00Z")),
+        ("2025-10-20", Some("2025-10-20T23:00:00Z")),
+        ("2025-01-10", None),
+    ] {
+        let plan = bridged("UTC", |written| written.closed(closed));
+        assert_eq!(
+            plan.wanted_since(at("2026-11-16T12:00:00Z")),
+            since.map(at),
+            "{closed}"
+        );
+        assert_eq!(
+            plan.wanted_since(at("2026-11-16T23:30:00Z")),
+            since.map(at),
+            "{closed}"
+        );
+    }
 }
