@@ -11,6 +11,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -220,6 +221,18 @@ impl ProcessIdentity {
         }
     }
 
+    /// Stops a child of this program where it stands, and returns when all of its threads do: until then it may still
+    /// answer.
+    pub fn freeze_and_wait(self) {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+        self.signal(Signal::STOP);
+        if let Some(handle) = self.handle() {
+            // Left waitable, since it is none of our business to take the news from whoever else asks.
+            let stopped = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while waitid(WaitId::PidFd(handle.as_fd()), stopped) == Err(rustix::io::Errno::INTR) {}
+        }
+    }
+
     /// Kills the process and returns when it is gone.
     pub fn kill_and_wait(self) {
         self.signal(Signal::KILL);
@@ -279,6 +292,44 @@ mod tests {
         assert!(!identity.is_alive());
         child.wait().expect("reap");
         identity.kill_and_wait();
+    }
+
+    #[test]
+    fn a_frozen_process_stands_still_and_goes_on() {
+        use std::io::Write as _;
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("cat");
+        let identity = ProcessIdentity::of(child.id()).expect("alive");
+        for _ in 0..2 {
+            identity.freeze_and_wait();
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("alive");
+            assert_eq!(
+                stat.rsplit(')')
+                    .next()
+                    .and_then(|rest| rest.trim().chars().next()),
+                Some('T'),
+                "{stat}"
+            );
+            identity.signal(Signal::CONT);
+            child
+                .stdin
+                .as_mut()
+                .expect("piped")
+                .write_all(b"x")
+                .expect("write");
+            let mut echoed = [0];
+            child
+                .stdout
+                .as_mut()
+                .expect("piped")
+                .read_exact(&mut echoed)
+                .expect("it goes on");
+        }
+        identity.kill_and_wait();
+        child.wait().expect("reap");
     }
 
     #[test]

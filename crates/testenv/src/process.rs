@@ -98,9 +98,12 @@ impl Process {
         self.identity
     }
 
-    /// Stops the process where it stands, as a long garbage collection or a frozen machine would.
-    pub fn freeze(&self) {
-        self.identity.signal(Signal::STOP);
+    /// Stops the process where it stands, as a long garbage collection or a frozen machine would, and returns when it
+    /// does.
+    pub async fn freeze(&self) {
+        let identity = self.identity;
+        // A thread that panicked has waited no longer than one that returned.
+        let _ = tokio::task::spawn_blocking(move || identity.freeze_and_wait()).await;
     }
 
     /// Lets it go on.

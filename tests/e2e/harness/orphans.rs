@@ -1,14 +1,14 @@
 //! A killed test program leaves nothing behind: this suite kills a second instance of itself and looks.
 
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::guard::{self, ProcessIdentity};
-use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::harness::{PARENT_VARIABLE, REPORT_VARIABLE, Test, TestResult};
 use five_spot_testenv::run_directory;
 use five_spot_testenv::tests;
 use five_spot_testenv::world::Scene;
@@ -23,18 +23,22 @@ const UP_WITHIN: Duration = Duration::from_secs(90);
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<Scene>) -> TestResult {
-    let mut program = guard::this_program()
+    // Guarded itself: if this program is killed while the test runs, the second one goes too.
+    let mut command = guard::command("/proc/self/exe")?;
+    command
         .args(["--exact", VICTIM])
+        .env_remove(PARENT_VARIABLE)
+        .env_remove(REPORT_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    let mut program = guard::spawn(command)?;
     let directory = run_directory::base().join(format!("test-{}", program.id()));
-    let started = tokio::time::timeout(UP_WITHIN, all_processes(directory.clone())).await;
+    let started = tokio::time::timeout(UP_WITHIN, all_processes(&directory, &mut program)).await;
     // Whatever happened, the second program must not outlive this test.
     program.kill()?;
     program.wait()?;
-    let processes = started.context("the second control plane did not start")?;
+    let processes = started.context("the second control plane did not start in time")??;
     tokio::task::spawn_blocking(move || {
         for (name, process) in processes {
             ensure!(
@@ -46,24 +50,30 @@ async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<Scene>) -> Tes
         Ok(())
     })
     .await??;
-    let gone = tokio::time::timeout(GONE_WITHIN, until_removed(directory.clone())).await;
+    let gone = tokio::time::timeout(GONE_WITHIN, until_removed(&directory)).await;
     ensure!(gone.is_ok(), "{} is still there", directory.display());
     Ok(())
 }
 
 /// Waits until every component has been recorded. Another program's files announce nothing, so they are looked at.
-async fn all_processes(directory: PathBuf) -> Vec<(String, ProcessIdentity)> {
+async fn all_processes(
+    directory: &Path,
+    program: &mut Child,
+) -> anyhow::Result<Vec<(String, ProcessIdentity)>> {
     let mut interval = tokio::time::interval(Duration::from_millis(100));
     loop {
         interval.tick().await;
-        let recorded = run_directory::recorded(&directory);
+        let recorded = run_directory::recorded(directory);
         if recorded.len() == Component::ALL.len() {
-            return recorded;
+            return Ok(recorded);
+        }
+        if let Some(status) = program.try_wait()? {
+            bail!("the second program ended by itself: {status}");
         }
     }
 }
 
-async fn until_removed(directory: PathBuf) {
+async fn until_removed(directory: &Path) {
     let mut interval = tokio::time::interval(Duration::from_millis(50));
     while directory.exists() {
         interval.tick().await;

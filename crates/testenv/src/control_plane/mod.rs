@@ -255,7 +255,7 @@ impl ControlPlane {
     /// Stops a component where it stands.
     pub async fn freeze(&self, component: Component) {
         if let Some(running) = self.running.lock().await.get(&component) {
-            running.process.freeze();
+            running.process.freeze().await;
         }
     }
 
