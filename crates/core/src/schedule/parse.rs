@@ -9,6 +9,7 @@ use super::week::days_by_hours;
 use super::zone;
 use crate::FieldError;
 use five_spot_api::{ScheduleException, ScheduleSpec, WeeklyWindow, rules};
+use std::cmp::Ordering;
 use std::ops::{BitOr, RangeInclusive};
 
 // How many entries the lists may have, as in the CRD.
@@ -142,20 +143,22 @@ fn window(window: &WeeklyWindow, path: &str, problems: &mut Problems) -> Option<
     let from = problems.keep(parse_minute_of_week(&window.from, &format!("{path}.from")));
     let to = problems.keep(parse_minute_of_week(&window.to, &format!("{path}.to")));
     let (from, to) = (from?, to?);
-    if from == to {
-        let message = format!(
-            "found {:?} in both; {}",
-            window.to,
-            rules::WINDOW_NOT_EMPTY.message
-        );
-        problems.push(format!("{path}.to"), message);
-        return None;
+    match to.cmp(&from) {
+        Ordering::Greater => Some(Window { from, to }),
+        Ordering::Less => Some(Window {
+            from,
+            to: to + MINUTES_PER_WEEK,
+        }),
+        Ordering::Equal => {
+            let message = format!(
+                "found {:?} in both; {}",
+                window.to,
+                rules::WINDOW_NOT_EMPTY.message
+            );
+            problems.push(format!("{path}.to"), message);
+            None
+        }
     }
-    let over_the_end_of_the_week = if to < from { MINUTES_PER_WEEK } else { 0 };
-    Some(Window {
-        from,
-        to: to + over_the_end_of_the_week,
-    })
 }
 
 /// An exception whose fields are all right.

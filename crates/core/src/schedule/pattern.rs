@@ -5,7 +5,7 @@ use super::grammar::HourMask;
 use jiff::Timestamp;
 use std::ops::{Range, RangeInclusive};
 
-/// A half-open window of local time, in minutes from the start of its cycle. It may end in a later cycle.
+/// A half-open window of local time, in minutes from the start of its cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Window {
     pub(super) from: i64,
@@ -13,16 +13,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether another window, or the same a week later, lies inside this one.
+    /// Whether another window lies inside this one.
     pub(super) const fn covers(self, other: Self) -> bool {
-        let inside = self.from <= other.from && other.to <= self.to;
-        inside || (self.from <= other.from + MINUTES_PER_WEEK && other.to + MINUTES_PER_WEEK <= self.to)
+        self.from <= other.from && other.to <= self.to
     }
 
-    /// Whether another window, or the same a week later, has a minute in common with this one.
+    /// Whether another window has a minute in common with this one.
     pub(super) const fn meets(self, other: Self) -> bool {
-        let common = self.from < other.to && other.from < self.to;
-        common || (self.from < other.to + MINUTES_PER_WEEK && other.from + MINUTES_PER_WEEK < self.to)
+        self.from < other.to && other.from < self.to
     }
 }
 
@@ -88,18 +86,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Windows in minutes since Monday 00:00, in any order, that come again every week for ever.
+    /// Windows of [`united_in_the_week`] that come again every week for ever.
     pub(super) fn weekly(windows: Vec<Window>) -> Self {
-        let windows = united_around_the_week(windows);
-        if windows
-            == [Window {
-                from: 0,
-                to: MINUTES_PER_WEEK,
-            }]
-        {
-            // Longer than time: all of it is one window, and the week has no seam.
-            return Self::once(LocalMinute(i64::MIN >> 16), LocalMinute(i64::MAX >> 16));
-        }
         let numbers = if windows.is_empty() {
             0..0
         } else {
@@ -117,9 +105,6 @@ impl Pattern {
     pub(super) fn daily(days: RangeInclusive<LocalDay>, hours: HourMask) -> Self {
         let (first, last) = days.into_inner();
         let windows = hours.windows();
-        if hours == HourMask::ALL {
-            return Self::once(first.midnight(), last.plus(1).midnight());
-        }
         let count = i64::try_from(windows.len()).unwrap_or_default();
         let numbers = 0..count * (last.0 - first.0 + 1);
         Self {
@@ -127,16 +112,6 @@ impl Pattern {
             cycle: MINUTES_PER_DAY,
             windows,
             numbers,
-        }
-    }
-
-    fn once(from: LocalMinute, to: LocalMinute) -> Self {
-        let length = to.0 - from.0;
-        Self {
-            origin: from,
-            cycle: length,
-            windows: vec![Window { from: 0, to: length }],
-            numbers: 0..1,
         }
     }
 
@@ -225,29 +200,15 @@ struct LocalWindow {
     to: LocalMinute,
 }
 
-/// The union of windows of the week, in order. Windows that touch are one, over the end of the week too;
-/// `[0, week)` means all of it.
-pub(super) fn united_around_the_week(windows: Vec<Window>) -> Vec<Window> {
-    let mut united = united(
+/// The union of windows in minutes since Monday 00:00, in order. Windows over the end of the week are cut there,
+/// which makes no difference: where two windows touch there is no hole between them.
+pub(super) fn united_in_the_week(windows: Vec<Window>) -> Vec<Window> {
+    united(
         windows
             .into_iter()
             .flat_map(split_at_the_end_of_the_week)
             .collect(),
-    );
-    let (first, last) = (united.first().copied(), united.last().copied());
-    if let (Some(first), Some(last)) = (first, last)
-        && first != last
-        && first.from == 0
-        && last.to == MINUTES_PER_WEEK
-    {
-        united.remove(0);
-        united.pop();
-        united.push(Window {
-            from: last.from,
-            to: MINUTES_PER_WEEK + first.to,
-        });
-    }
-    united
+    )
 }
 
 fn split_at_the_end_of_the_week(window: Window) -> impl Iterator<Item = Window> {

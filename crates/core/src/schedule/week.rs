@@ -3,7 +3,7 @@
 use super::cause::{Cause, Causes};
 use super::clock::{MINUTES_PER_DAY, MINUTES_PER_HOUR, WallClock};
 use super::grammar::{HourMask, Hours, Weekdays};
-use super::pattern::{Pattern, Stretch, Window, united_around_the_week};
+use super::pattern::{Pattern, Stretch, Window, united_in_the_week};
 use jiff::Timestamp;
 
 /// Two patterns that are open together. They are kept apart because a period tells what made it.
@@ -18,8 +18,8 @@ pub(super) struct Week {
 impl Week {
     pub(super) fn new(schedule: Vec<Window>, windows: Vec<Window>) -> Self {
         Self {
-            schedule: Pattern::weekly(schedule),
-            windows: Pattern::weekly(windows),
+            schedule: pattern(schedule),
+            windows: pattern(windows),
         }
     }
 
@@ -34,6 +34,10 @@ impl Week {
             .collect();
         (causes, schedule.stretch.within(windows.stretch))
     }
+}
+
+fn pattern(windows: Vec<Window>) -> Pattern {
+    Pattern::weekly(united_in_the_week(windows))
 }
 
 /// The windows of `hours` on each of `days`. Hours after midnight belong to the day on which they begin.
@@ -68,7 +72,7 @@ pub(super) struct WholeHours {
 impl WholeHours {
     /// Those of each weekday, in a week of some windows.
     pub(super) fn of_week(windows: Vec<Window>) -> [Self; 7] {
-        let windows = united_around_the_week(windows);
+        let windows = united_in_the_week(windows);
         std::array::from_fn(|day| Self {
             open: HourMask::which(|hour| {
                 windows

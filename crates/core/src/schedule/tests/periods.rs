@@ -123,6 +123,21 @@ fn a_bridge_may_be_too_short_when_the_clock_is_put_back() {
 }
 
 #[test]
+fn a_bridge_may_be_long_enough_only_when_the_clock_is_put_forward() {
+    // Two hours of Sunday night, of which the clock skips one in March: that week is like no other.
+    let schedule = in_zone("Europe/Berlin")
+        .window("sun 03:30", "sun 01:30")
+        .schedule();
+    let plan = Plan::new(schedule, SignedDuration::from_hours(1), true, None);
+    let in_march = at("2026-03-28T12:00:00Z");
+    assert_eq!(plan.next_cleanup(in_march), Some(at("2026-04-04T23:30:00Z")));
+    assert_eq!(
+        plan.wanted_since(at("2026-03-29T12:00:00Z")),
+        Some(at("2026-03-22T01:30:00Z"))
+    );
+}
+
+#[test]
 fn the_start_of_a_bridge_is_sought_for_a_year_or_so() {
     for (closed, since) in [
         ("2026-11-14", Some("2026-11-14T23:00:00Z")),
