@@ -229,7 +229,7 @@ impl ProcessIdentity {
         if let Some(handle) = self.handle() {
             // Left waitable, since it is none of our business to take the news from whoever else asks.
             let stopped = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            while waitid(WaitId::PidFd(handle.as_fd()), stopped) == Err(rustix::io::Errno::INTR) {}
+            while let Err(rustix::io::Errno::INTR) = waitid(WaitId::PidFd(handle.as_fd()), stopped) {}
         }
     }
 
