@@ -1,0 +1,54 @@
+//! Sends the conformance suite to the server of a kubeconfig: `record` keeps its answers, `check` compares them with
+//! what was recorded.
+//!
+//! `cargo run -p five-spot-sandbox --example conformance -- record tests/conformance [case prefix]`
+
+use five_spot_sandbox::conformance::{Recording, Runner, Suite, compare};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let mode = arguments.next().unwrap_or_default();
+    let directory = PathBuf::from(arguments.next().unwrap_or_else(|| "tests/conformance".to_owned()));
+    let wanted = arguments.next().unwrap_or_default();
+    let suite = Suite::load(&directory)?;
+    let recorded = directory.join("recorded");
+    let mut recording = Recording::load(&recorded).unwrap_or_default();
+    let mut config = kube::Config::infer().await?;
+    // A refusal is an answer here, not a reason to ask again.
+    config.default_retry = false;
+    let client = kube::Client::try_from(config)?;
+    let prefix = format!("c{}", std::process::id());
+    let runner = Runner::new(client, &prefix, Duration::from_millis(100));
+    runner.set_up(&suite).await?;
+    let mut failures = 0;
+    let cases: Vec<_> = suite.cases.iter().filter(|case| case.id().starts_with(&wanted)).cloned().collect();
+    for (case, answers) in runner.run_all(&cases, 12).await {
+        match answers {
+            Ok(answers) if mode == "record" => recording.record(&case.id(), &answers),
+            Ok(answers) => {
+                let expected = recording.answers.get(&case.id()).cloned().unwrap_or_default();
+                let mismatches = compare(&expected, &answers.to_value());
+                if !mismatches.is_empty() {
+                    failures += 1;
+                    println!("{}", case.id());
+                    mismatches.iter().for_each(|mismatch| println!("    {mismatch}"));
+                }
+            }
+            Err(error) => {
+                failures += 1;
+                println!("{}: {error:?}", case.id());
+            }
+        }
+    }
+    if mode == "record" {
+        let ids: Vec<String> = suite.cases.iter().map(five_spot_sandbox::conformance::Case::id).collect();
+        recording.answers.retain(|id, _| ids.contains(id));
+        recording.save(&recorded)?;
+    }
+    println!("{} cases, {failures} failed", cases.len());
+    runner.tear_down(cases.len()).await?;
+    if failures == 0 { Ok(()) } else { Err("some cases failed".into()) }
+}

@@ -1,0 +1,56 @@
+//! Where two answers differ.
+
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// One place at which the answers differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// A JSON pointer into the answers of a case: `/2/body/metadata/labels`.
+    pub at: String,
+    /// What the recording has there.
+    pub expected: Option<Value>,
+    /// What was answered.
+    pub found: Option<Value>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |value: &Option<Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), Value::to_string);
+        write!(f, "{}: expected {}, found {}", self.at, show(&self.expected), show(&self.found))
+    }
+}
+
+/// Every place at which two values differ.
+pub fn compare(expected: &Value, found: &Value) -> Vec<Mismatch> {
+    let mut mismatches = Vec::new();
+    walk(Some(expected), Some(found), "", &mut mismatches);
+    mismatches
+}
+
+fn walk(expected: Option<&Value>, found: Option<&Value>, at: &str, mismatches: &mut Vec<Mismatch>) {
+    match (expected, found) {
+        (Some(Value::Object(left)), Some(Value::Object(right))) => {
+            for name in names(left, right) {
+                let escaped = name.replace('~', "~0").replace('/', "~1");
+                walk(left.get(name), right.get(name), &format!("{at}/{escaped}"), mismatches);
+            }
+        }
+        (Some(Value::Array(left)), Some(Value::Array(right))) => {
+            for index in 0..left.len().max(right.len()) {
+                walk(left.get(index), right.get(index), &format!("{at}/{index}"), mismatches);
+            }
+        }
+        (left, right) if left == right => {}
+        (left, right) => {
+            mismatches.push(Mismatch { at: at.to_owned(), expected: left.cloned(), found: right.cloned() });
+        }
+    }
+}
+
+fn names<'a>(left: &'a Map<String, Value>, right: &'a Map<String, Value>) -> Vec<&'a String> {
+    let mut names: Vec<&String> = left.keys().chain(right.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

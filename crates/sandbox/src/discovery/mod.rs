@@ -1,0 +1,47 @@
+//! What the server says about itself: groups, resources, versions, schemas.
+
+mod aggregated;
+mod openapi;
+mod resources;
+
+use crate::door::{Accept, Reply, Route};
+use crate::error::ApiError;
+use crate::state::State;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// The version of Kubernetes whose answers this API was compared with.
+pub(crate) const KUBERNETES_VERSION: &str = "v1.36.4";
+
+/// Answers everything that is not about objects.
+pub(crate) fn answer(state: &State, route: &Route, accept: &Accept) -> Result<Reply, ApiError> {
+    match route {
+        Route::Version => Ok(Reply::ok(version())),
+        Route::Health => Ok(Reply::text(StatusCode::OK, "ok")),
+        Route::CoreVersions | Route::Groups if accept.aggregated_discovery.is_some() => {
+            Ok(aggregated::document(state, route, accept.aggregated_discovery.unwrap_or_default()))
+        }
+        Route::CoreVersions => Ok(Reply::ok(json!({
+            "kind": "APIVersions", "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:443"}],
+        }))),
+        Route::Groups => Ok(Reply::ok(resources::groups(state))),
+        Route::Group(group) => Ok(found(resources::group(state, group))),
+        Route::Resources { group, version } => Ok(found(resources::resources(state, group, version))),
+        Route::OpenApiIndex => Ok(Reply::ok(openapi::index(state))),
+        Route::OpenApi(path) => openapi::document(state, path).map(Reply::ok),
+        Route::Target(_) | Route::Unknown => Err(ApiError::no_such_resource()),
+    }
+}
+
+/// A group or version that nobody serves is a page that nobody has.
+fn found(document: Option<Value>) -> Reply {
+    document.map_or_else(|| Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"), Reply::ok)
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "gitVersion": KUBERNETES_VERSION, "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": "5spot/sandbox",
+    })
+}

@@ -1,0 +1,15 @@
+//! Where requests come in: URLs, query options, media types, and the service that `kube::Client` calls.
+
+mod accept;
+mod answer;
+mod options;
+mod route;
+mod server;
+mod service;
+
+pub(crate) use accept::{Accept, Representation, metadata_only, represent};
+pub(crate) use answer::{Answer, Reply};
+pub(crate) use options::Options;
+pub(crate) use route::{Route, Target, parse as parse_route};
+pub use server::{HttpServer, serve};
+pub use service::{ApiService, BoxError, ResponseBody};

@@ -1,0 +1,86 @@
+//! The latest changes of one resource: what watches replay and reads of the past are computed from.
+
+use super::{Key, Objects};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One numbered change of one object.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub revision: u64,
+    pub kind: ChangeKind,
+    /// The object after the change; after a deletion, its last state under the revision of the deletion.
+    pub object: Arc<Value>,
+    /// The object before the change.
+    pub previous: Option<Arc<Value>>,
+}
+
+/// The revision that was asked for is older than what is remembered; the oldest is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooOld {
+    pub oldest: u64,
+}
+
+/// A bounded list of changes.
+#[derive(Debug)]
+pub(crate) struct History {
+    changes: VecDeque<Change>,
+    limit: usize,
+    /// Changes up to and including this revision are forgotten.
+    forgotten: u64,
+}
+
+impl History {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { changes: VecDeque::new(), limit, forgotten: 0 }
+    }
+
+    pub(super) fn push(&mut self, change: Change) {
+        self.changes.push_back(change);
+        if self.changes.len() > self.limit
+            && let Some(oldest) = self.changes.pop_front()
+        {
+            self.forgotten = oldest.revision;
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        if let Some(latest) = self.changes.back() {
+            self.forgotten = latest.revision;
+        }
+        self.changes.clear();
+    }
+
+    pub(super) fn since(&self, revision: u64) -> Result<Vec<Change>, TooOld> {
+        self.check(revision)?;
+        let first = self.changes.partition_point(|change| change.revision <= revision);
+        Ok(self.changes.range(first..).cloned().collect())
+    }
+
+    /// Undoes every change after `revision`.
+    pub(super) fn rewind(&self, present: &Objects, revision: u64) -> Result<Objects, TooOld> {
+        self.check(revision)?;
+        let mut past = present.clone();
+        for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
+            let key = Key::of(&change.object);
+            match &change.previous {
+                Some(previous) => past.insert(key, previous.clone()),
+                None => past.remove(&key),
+            };
+        }
+        Ok(past)
+    }
+
+    fn check(&self, revision: u64) -> Result<(), TooOld> {
+        if revision < self.forgotten { Err(TooOld { oldest: self.forgotten }) } else { Ok(()) }
+    }
+}

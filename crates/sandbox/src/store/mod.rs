@@ -1,0 +1,228 @@
+//! The objects, in memory: ordered, versioned, with enough history for watches and reads of the past.
+//!
+//! One counter numbers all changes, as etcd's revision does. The store knows nothing of kinds, rules or time.
+
+mod history;
+mod key;
+mod owners;
+
+pub(crate) use key::Key;
+pub(crate) use history::{Change, ChangeKind, TooOld};
+pub(crate) use owners::Place;
+
+use history::History;
+use owners::OwnerIndex;
+
+use crate::kinds::StoreId;
+use crate::object;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+
+/// The objects of one resource, in the order of a list.
+pub(crate) type Objects = BTreeMap<Key, Arc<Value>>;
+
+/// All objects of all resources.
+#[derive(Debug)]
+pub(crate) struct Store {
+    resources: BTreeMap<StoreId, Shelf>,
+    owners: OwnerIndex,
+    /// What changed since somebody last asked.
+    touched: Vec<Touched>,
+    revision: u64,
+    history_limit: usize,
+}
+
+/// An object that was written or removed.
+#[derive(Clone, Debug)]
+pub(crate) struct Touched {
+    pub place: Place,
+    pub uid: String,
+    /// The UIDs of its owners.
+    pub owners: Vec<String>,
+    pub removed: bool,
+}
+
+impl Touched {
+    fn new(place: Place, value: &Value, removed: bool) -> Self {
+        let owners = object::owner_references(value).iter().filter_map(|owner| owner["uid"].as_str());
+        Self { place, uid: object::uid(value).to_owned(), owners: owners.map(str::to_owned).collect(), removed }
+    }
+}
+
+#[derive(Debug)]
+struct Shelf {
+    objects: Objects,
+    history: History,
+}
+
+impl Store {
+    /// An empty store whose every resource remembers `history_limit` changes.
+    pub(crate) fn new(history_limit: usize) -> Self {
+        Self {
+            resources: BTreeMap::new(),
+            owners: OwnerIndex::default(),
+            touched: Vec::new(),
+            revision: 1,
+            history_limit,
+        }
+    }
+
+    /// The number of the latest change.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn get(&self, store: &StoreId, namespace: &str, name: &str) -> Option<&Arc<Value>> {
+        self.resources.get(store)?.objects.get(&Key::new(namespace, name))
+    }
+
+    /// The object at a place.
+    pub(crate) fn at(&self, place: &Place) -> Option<&Arc<Value>> {
+        self.resources.get(&place.store)?.objects.get(&place.key)
+    }
+
+    /// All objects of a resource, or those of one namespace.
+    pub(crate) fn list(&self, store: &StoreId, namespace: Option<&str>) -> Vec<Arc<Value>> {
+        let Some(shelf) = self.resources.get(store) else { return Vec::new() };
+        in_namespace(&shelf.objects, namespace).cloned().collect()
+    }
+
+    /// The objects of a resource as they were after change `revision`.
+    pub(crate) fn list_at(
+        &self,
+        store: &StoreId,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Vec<Arc<Value>>, TooOld> {
+        let Some(shelf) = self.resources.get(store) else { return Ok(Vec::new()) };
+        let past = shelf.history.rewind(&shelf.objects, revision)?;
+        Ok(in_namespace(&past, namespace).cloned().collect())
+    }
+
+    /// Stores an object under a new revision, which becomes its `resourceVersion`, and returns what was stored.
+    pub(crate) fn put(&mut self, store: &StoreId, mut value: Value) -> Arc<Value> {
+        self.revision += 1;
+        object::set_meta(&mut value, "resourceVersion", self.revision.to_string());
+        let key = Key::of(&value);
+        let stored = Arc::new(value);
+        let revision = self.revision;
+        let place = Place { store: store.clone(), key: key.clone() };
+        self.owners.update(&place, self.get(store, &key.namespace, &key.name).cloned().as_deref(), Some(&stored));
+        self.touched.push(Touched::new(place, &stored, false));
+        let shelf = self.shelf(store);
+        let previous = shelf.objects.insert(key, stored.clone());
+        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        shelf.history.push(Change { revision, kind, object: stored.clone(), previous });
+        stored
+    }
+
+    /// Removes an object. What is returned, and what watches see, carries the revision of the removal.
+    pub(crate) fn remove(&mut self, store: &StoreId, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let next = self.revision + 1;
+        let shelf = self.resources.get_mut(store)?;
+        let previous = shelf.objects.remove(&Key::new(namespace, name))?;
+        let mut last = (*previous).clone();
+        object::set_meta(&mut last, "resourceVersion", next.to_string());
+        let object = Arc::new(last);
+        let change =
+            Change { revision: next, kind: ChangeKind::Deleted, object: object.clone(), previous: Some(previous) };
+        shelf.history.push(change);
+        self.revision = next;
+        let place = Place { store: store.clone(), key: Key::new(namespace, name) };
+        self.owners.update(&place, Some(&object), None);
+        self.touched.push(Touched::new(place, &object, true));
+        Some(object)
+    }
+
+    /// What changed since the last call, in order.
+    pub(crate) fn take_touched(&mut self) -> Vec<Touched> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Where the object with this UID is.
+    pub(crate) fn find_uid(&self, uid: &str) -> Option<&Arc<Value>> {
+        let place = self.owners.place_of(uid)?;
+        self.at(place)
+    }
+
+    /// The objects that name this UID as an owner, in a fixed order.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
+        self.owners.dependents(uid)
+    }
+
+    /// How many objects a resource has.
+    pub(crate) fn count(&self, store: &StoreId) -> usize {
+        self.resources.get(store).map_or(0, |shelf| shelf.objects.len())
+    }
+
+    /// The changes of a resource after `revision`, oldest first.
+    pub(crate) fn changes_since(&self, store: &StoreId, revision: u64) -> Result<Vec<Change>, TooOld> {
+        self.resources.get(store).map_or(Ok(Vec::new()), |shelf| shelf.history.since(revision))
+    }
+
+    /// Forgets the history of every resource up to now, as a compaction of etcd does.
+    pub(crate) fn compact(&mut self) {
+        for shelf in self.resources.values_mut() {
+            shelf.history.forget();
+        }
+    }
+
+    fn shelf(&mut self, store: &StoreId) -> &mut Shelf {
+        let limit = self.history_limit;
+        self.resources
+            .entry(store.clone())
+            .or_insert_with(|| Shelf { objects: Objects::new(), history: History::new(limit) })
+    }
+}
+
+fn in_namespace<'a>(objects: &'a Objects, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Arc<Value>> {
+    // Keys are ordered by namespace first, so one namespace is one stretch of them.
+    let start = namespace.map(|name| Key::new(name, ""));
+    let range = match start {
+        Some(start) => objects.range(start..),
+        None => objects.range::<Key, _>(..),
+    };
+    range.take_while(move |(key, _)| namespace.is_none_or(|name| key.namespace == name)).map(|(_, object)| object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(name: &str, value: i32) -> Value {
+        json!({"metadata": {"namespace": "a", "name": name}, "value": value})
+    }
+
+    fn names(objects: &[Arc<Value>]) -> Vec<String> {
+        objects.iter().map(|one| format!("{}={}", object::name(one), one["value"])).collect()
+    }
+
+    #[test]
+    fn the_past_can_be_read_until_it_is_forgotten() {
+        let store_id = StoreId::new("", "things");
+        let mut store = Store::new(100);
+        store.put(&store_id, object("one", 1));
+        let early = store.revision();
+        store.put(&store_id, object("one", 2));
+        store.put(&store_id, object("two", 1));
+        store.remove(&store_id, "a", "one");
+        assert_eq!(names(&store.list(&store_id, Some("a"))), ["two=1"]);
+        assert_eq!(names(&store.list_at(&store_id, None, early).expect("remembered")), ["one=1"]);
+        store.compact();
+        assert!(store.list_at(&store_id, None, early).is_err());
+    }
+
+    #[test]
+    fn a_namespace_is_listed_without_its_neighbours() {
+        let store_id = StoreId::new("", "things");
+        let mut store = Store::new(10);
+        for namespace in ["a", "ab", "b"] {
+            store.put(&store_id, json!({"metadata": {"namespace": namespace, "name": "x"}, "value": 0}));
+        }
+        assert_eq!(store.list(&store_id, Some("a")).len(), 1);
+        assert_eq!(store.list(&store_id, None).len(), 3);
+    }
+}

@@ -1,0 +1,18 @@
+//! What each verb does to the state. Synchronous, under one lock, without a clock or an identifier of its own.
+
+mod call;
+mod convert;
+mod create;
+mod decode;
+mod delete;
+mod eviction;
+mod patch;
+mod read;
+mod update;
+mod watch;
+
+pub(crate) use call::{Call, handle};
+pub(crate) use convert::Served;
+pub(crate) use delete::{DeleteRequest, Propagation, delete_object};
+pub(crate) use update::put_or_finish;
+pub(crate) use watch::{WatchPlan, WatchStream};

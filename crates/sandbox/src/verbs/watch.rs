@@ -1,0 +1,221 @@
+//! WATCH: what happened since a version, and then what happens.
+
+use super::convert::to_served;
+use super::read::Selection;
+use super::{Call, read};
+use crate::door::{Accept, Options, Reply, represent};
+use crate::error::ApiError;
+use crate::kinds::Resource;
+use crate::object;
+use crate::service_state::Shared;
+use crate::state::State;
+use crate::store::{Change, ChangeKind};
+use crate::strategy;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often a watch that wants bookmarks gets one.
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Watches without a timeout of their own end after this long, plus a random part of the same length.
+const SHORTEST_TIMEOUT_SECONDS: u64 = 1800;
+
+/// A watch that was accepted and has not begun to stream.
+#[derive(Debug)]
+pub(crate) struct WatchPlan {
+    resource: Arc<Resource>,
+    selection: Selection,
+    accept: Accept,
+    options: Options,
+    /// What is sent first.
+    initial: VecDeque<Bytes>,
+    /// Changes up to here were sent or are not wanted.
+    cursor: u64,
+    timeout: Duration,
+}
+
+pub(super) fn watch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
+    let selection = Selection::of(call)?;
+    let version = call.options.resource_version.as_str();
+    check_initial_events(call)?;
+    if version.parse::<u64>().is_err() && !version.is_empty() {
+        read::check_version_is_known(state, call)?;
+    }
+    let seconds = call
+        .options
+        .timeout_seconds
+        .unwrap_or_else(|| SHORTEST_TIMEOUT_SECONDS + state.ids.below(SHORTEST_TIMEOUT_SECONDS));
+    let mut plan = WatchPlan {
+        resource: call.resource.clone(),
+        selection,
+        accept: call.accept.clone(),
+        options: call.options.clone(),
+        initial: VecDeque::new(),
+        cursor: state.store.revision(),
+        timeout: Duration::from_secs(seconds),
+    };
+    let wants_state = call.options.send_initial_events.unwrap_or(matches!(version, "" | "0"));
+    if wants_state {
+        plan.send_state(state);
+    } else if !version.is_empty() && version != "0" {
+        plan.cursor = version.parse().unwrap_or_default();
+    }
+    if call.options.send_initial_events == Some(true) && call.options.allow_bookmarks {
+        let bookmark = plan.bookmark(state, true);
+        plan.initial.push_back(bookmark);
+    }
+    Ok(Reply::watch(plan))
+}
+
+fn check_initial_events(call: &Call) -> Result<(), ApiError> {
+    let options = &call.options;
+    let problem = match (options.send_initial_events, options.resource_version_match.as_str()) {
+        (None, "") => return Ok(()),
+        (None, _) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        (Some(_), "NotOlderThan") => return Ok(()),
+        (Some(_), _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+    };
+    let fault = crate::error::Fault::forbidden("resourceVersionMatch", problem);
+    let subject = crate::error::Subject { group: "meta.k8s.io", kind: "ListOptions", name: "" };
+    Err(ApiError::invalid(subject, &[fault]))
+}
+
+impl WatchPlan {
+    fn send_state(&mut self, state: &State) {
+        for stored in state.store.list(&self.resource.store, self.selection.namespace()) {
+            let served = to_served(&self.resource, &stored);
+            if self.selection.matches(&served) {
+                let event = self.event(state, "ADDED", &served);
+                self.initial.push_back(event);
+            }
+        }
+    }
+
+    fn event(&self, state: &State, kind: &str, served: &Value) -> Bytes {
+        let object =
+            represent(served.clone(), &self.resource, &self.accept, &self.options, state.clock.now());
+        line(&json!({"type": kind, "object": object}))
+    }
+
+    fn bookmark(&self, state: &State, ends_initial_events: bool) -> Bytes {
+        let mut object = strategy::zero(&self.resource);
+        object["metadata"] = json!({"resourceVersion": self.cursor.max(1).to_string()});
+        if ends_initial_events {
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = represent(object, &self.resource, &self.accept, &self.options, state.clock.now());
+        line(&json!({"type": "BOOKMARK", "object": object}))
+    }
+
+    /// The event that a change means to this watch: an object that begins to match is added, one that ends, deleted.
+    fn event_for(&self, state: &State, change: &Change) -> Option<Bytes> {
+        let after = to_served(&self.resource, &change.object);
+        let matched = change
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.selection.matches(&to_served(&self.resource, previous)));
+        let matches = change.kind != ChangeKind::Deleted && self.selection.matches(&after);
+        match (matched, matches) {
+            (false, true) => Some(self.event(state, "ADDED", &after)),
+            (true, true) => Some(self.event(state, "MODIFIED", &after)),
+            (true, false) => {
+                // The watcher gets what it knew, under the version at which it stopped to know it.
+                let mut last = to_served(&self.resource, change.previous.as_ref()?).into_owned();
+                object::set_meta(&mut last, "resourceVersion", change.revision.to_string());
+                Some(self.event(state, "DELETED", &last))
+            }
+            (false, false) => None,
+        }
+    }
+}
+
+/// A running watch.
+pub(crate) struct WatchStream {
+    shared: Arc<Shared>,
+    plan: WatchPlan,
+    revisions: tokio::sync::watch::Receiver<u64>,
+    ends_at: Instant,
+    next_bookmark: Instant,
+    has_ended: bool,
+}
+
+impl WatchStream {
+    pub(crate) fn new(shared: Arc<Shared>, plan: WatchPlan) -> Self {
+        let revisions = shared.subscribe();
+        let now = Instant::now();
+        let ends_at = now + plan.timeout;
+        Self { shared, plan, revisions, ends_at, next_bookmark: now + BOOKMARK_INTERVAL, has_ended: false }
+    }
+
+    /// The next line of the stream; nothing once it has ended.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(event) = self.plan.initial.pop_front() {
+                return Some(event);
+            }
+            if self.has_ended {
+                return None;
+            }
+            self.collect();
+            if self.plan.initial.is_empty() && !self.has_ended {
+                self.wait().await;
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        self.revisions.mark_unchanged();
+        let state = self.shared.lock();
+        match state.store.changes_since(&self.plan.resource.store, self.plan.cursor) {
+            Ok(changes) => {
+                for change in &changes {
+                    if let Some(event) = self.plan.event_for(&state, change) {
+                        self.plan.initial.push_back(event);
+                    }
+                    self.plan.cursor = change.revision;
+                }
+            }
+            Err(too_old) => {
+                let message = format!("too old resource version: {} ({})", self.plan.cursor, too_old.oldest);
+                let status = ApiError::expired(message).to_status();
+                self.plan.initial.push_back(line(&json!({"type": "ERROR", "object": status})));
+                self.has_ended = true;
+            }
+        }
+        // A kind that is served no longer has nothing more to say.
+        if state.kinds.by_store(&self.plan.resource.store).is_none() {
+            self.has_ended = true;
+        }
+    }
+
+    async fn wait(&mut self) {
+        let wants_bookmarks = self.plan.options.allow_bookmarks;
+        tokio::select! {
+            biased;
+            changed = self.revisions.changed() => {
+                if changed.is_err() {
+                    self.has_ended = true;
+                }
+            }
+            () = tokio::time::sleep_until(self.ends_at) => self.has_ended = true,
+            () = tokio::time::sleep_until(self.next_bookmark), if wants_bookmarks => {
+                self.next_bookmark += BOOKMARK_INTERVAL;
+                let state = self.shared.lock();
+                // Everything up to now was looked at, whether or not it was of this kind.
+                self.plan.cursor = state.store.revision();
+                let bookmark = self.plan.bookmark(&state, false);
+                self.plan.initial.push_back(bookmark);
+            }
+        }
+    }
+}
+
+fn line(event: &Value) -> Bytes {
+    let mut text = event.to_string();
+    text.push('\n');
+    text.into()
+}
