@@ -9,7 +9,8 @@ use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::kinds::{K0S_WORKER_CONFIG, Kind, MACHINE};
 use five_spot_testenv::tests;
 use five_spot_testenv::world::Scene;
-use five_spot_testenv::{manifests, wait};
+use five_spot_testenv::{manifests, wait, wire};
+use http::Method;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::json;
@@ -19,6 +20,7 @@ use super::machine::{CLUSTER_NAME, MachinePlan, RUNNING_WITHIN, cluster, conditi
 pub(crate) fn tests() -> Vec<Test> {
     tests![
         provider_crd_without_contract_label_is_an_internal_error,
+        older_version_of_a_machine_is_served_with_a_warning,
         renamed_fields_of_an_older_version_vanish,
         idle_machine_costs_no_request,
     ]
@@ -75,6 +77,31 @@ async fn provider_crd_without_contract_label_is_an_internal_error(scene: Arc<Sce
         internal_error,
     )
     .await?;
+    Ok(())
+}
+
+/// Cluster API announces the end of v1beta1 in every answer about it; v1beta2 is silent.
+async fn older_version_of_a_machine_is_served_with_a_warning(scene: Arc<Scene>) -> TestResult {
+    for (version, warned) in [("v1beta1", true), ("v1beta2", false)] {
+        let path = format!(
+            "/apis/cluster.x-k8s.io/{version}/namespaces/{}/machines",
+            scene.namespace()
+        );
+        let answer = wire::ask(
+            &scene.management().admin(),
+            Method::GET,
+            &path,
+            "application/json",
+            None,
+        )
+        .await?;
+        assert_eq!(answer.code, 200, "{version}: {}", answer.message());
+        let deprecated = answer
+            .warnings
+            .iter()
+            .any(|text| text.contains("v1beta1 Machine is deprecated"));
+        assert_eq!(deprecated, warned, "{version}: {:?}", answer.warnings);
+    }
     Ok(())
 }
 
