@@ -117,7 +117,7 @@ fn civil(local: i64) -> DateTime {
 /// The instant of a local second under an offset; beyond the ends of time, the nearest of the two.
 fn instant(local: i64, offset: Offset) -> Timestamp {
     let second = local - i64::from(offset.seconds());
-    let nearest = if second < 0 {
+    let nearest = if second.is_negative() {
         Timestamp::MIN
     } else {
         Timestamp::MAX
