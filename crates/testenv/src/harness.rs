@@ -75,7 +75,8 @@ macro_rules! tests {
 /// The world as the tests of a program share it.
 #[derive(Default)]
 struct Stage {
-    world: OnceCell<Arc<World>>,
+    // A world that did not start is not tried again: every test would wait for the same failure.
+    world: OnceCell<Result<Arc<World>, String>>,
     // Tests that disturb the world hold it alone.
     company: RwLock<()>,
 }
@@ -129,13 +130,15 @@ fn trial(test: Test, runtime: &Arc<Runtime>, stage: &Arc<Stage>) -> Trial {
 }
 
 async fn perform(test: &Test, stage: &Stage) -> Result<(), Failed> {
-    let world = stage
-        .world
-        .get_or_try_init(World::start)
-        .await
-        .map_err(|error: WorldError| {
-            Failed::from(format!("there is no control plane to test on: {error}"))
-        })?;
+    let start = || async { World::start().await.map_err(|error| error.to_string()) };
+    let world = match stage.world.get_or_init(start).await {
+        Ok(world) => world,
+        Err(error) => {
+            return Err(Failed::from(format!(
+                "there is no control plane to test on: {error}"
+            )));
+        }
+    };
     let (_alone, _together);
     if test.alone {
         _alone = stage.company.write().await;
@@ -171,7 +174,7 @@ async fn end(
     begun: Instant,
     conclusion: &libtest_mimic::Conclusion,
 ) -> Result<(), WorldError> {
-    let Some(world) = stage.world.get() else {
+    let Some(Ok(world)) = stage.world.get() else {
         return Ok(());
     };
     let cost = Cost::of(world).await;
