@@ -1,6 +1,7 @@
 //! A Kubernetes API in memory: what runs 5-Spot with nothing to install, and gives its tests virtual time
 //! and faults.
 
+pub mod actors;
 mod api;
 mod apply;
 pub mod clock;
@@ -8,6 +9,7 @@ pub mod conformance;
 mod discovery;
 mod door;
 mod error;
+pub mod faults;
 pub mod ids;
 mod kinds;
 mod object;

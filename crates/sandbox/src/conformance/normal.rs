@@ -22,6 +22,10 @@ impl Normaliser {
         if value["items"].is_array() || value["rows"].is_array() {
             self.list_metadata(&mut value);
         }
+        if let Some(events) = value.get_mut("events").and_then(Value::as_array_mut) {
+            // A server sends bookmarks when it likes; only the one that ends the initial events is promised.
+            events.retain(|event| event["type"] != "BOOKMARK" || event["object"]["metadata"]["annotations"].is_object());
+        }
         if let Some(resources) = value.get_mut("resources").and_then(Value::as_array_mut) {
             // CRDs are discovered in no fixed order, and the hash is the server's own affair.
             resources.sort_by_key(|resource| resource["name"].to_string());

@@ -3,6 +3,7 @@
 mod accept;
 mod answer;
 mod options;
+mod protobuf;
 mod route;
 mod server;
 mod service;
@@ -10,6 +11,7 @@ mod service;
 pub(crate) use accept::{Accept, Representation, metadata_only, represent};
 pub(crate) use answer::{Answer, Reply};
 pub(crate) use options::Options;
+pub(crate) use protobuf::{MEDIA_TYPE as PROTOBUF, decode as decode_protobuf};
 pub(crate) use route::{Route, Target, parse as parse_route};
 pub use server::{HttpServer, serve};
 pub use service::{ApiService, BoxError, ResponseBody};

@@ -11,6 +11,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use std::sync::Arc;
 
+/// Marks a request that is to be answered from this many changes ago.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StaleBy(pub u64);
+
 /// A request about objects.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -24,6 +28,7 @@ pub(crate) struct Call {
     pub content_type: String,
     pub user_agent: String,
     pub body: Bytes,
+    pub stale_by: u64,
 }
 
 impl Call {
@@ -79,6 +84,7 @@ fn objects(state: &mut State, request: &Request<Bytes>, target: Target, accept: 
         content_type: text(header::CONTENT_TYPE),
         user_agent: text(header::USER_AGENT),
         body: request.body().clone(),
+        stale_by: request.extensions().get::<StaleBy>().copied().unwrap_or_default().0,
     };
     call.accept.check().map_err(|mut error| {
         if call.resource.custom().is_some() {

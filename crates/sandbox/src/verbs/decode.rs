@@ -1,6 +1,7 @@
 //! From the bytes of a request to an object of the right kind.
 
 use super::Call;
+use crate::door::{PROTOBUF, decode_protobuf};
 use crate::error::ApiError;
 use crate::kinds::Resource;
 use crate::object;
@@ -16,6 +17,8 @@ pub(super) fn body(call: &Call) -> Result<Value, ApiError> {
             let text = std::str::from_utf8(&call.body).map_err(|error| unreadable(call, &error.to_string()))?;
             serde_saphyr::from_str(text).map_err(|error| unreadable(call, &error.to_string()))
         }
+        PROTOBUF => decode_protobuf(&call.body)
+            .ok_or_else(|| ApiError::not_implemented(format!("protobuf bodies of {}", call.resource.kind))),
         _ => Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"])),
     }
 }

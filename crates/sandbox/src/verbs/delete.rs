@@ -99,7 +99,7 @@ pub(super) fn read_options(call: &Call) -> Result<DeleteRequest, ApiError> {
     let body: Value = if call.body.is_empty() {
         json!({})
     } else {
-        serde_json::from_slice(&call.body).map_err(|error| ApiError::bad_request(error.to_string()))?
+        super::decode::body(call)?
     };
     parse_options(&body, call)
 }

@@ -11,7 +11,7 @@ mod read;
 mod update;
 mod watch;
 
-pub(crate) use call::{Call, handle};
+pub(crate) use call::{Call, StaleBy, handle};
 pub(crate) use convert::Served;
 pub(crate) use delete::{DeleteRequest, Propagation, delete_object};
 pub(crate) use update::put_or_finish;

@@ -15,11 +15,23 @@ use std::sync::Arc;
 
 pub(super) fn get(state: &State, call: &Call) -> Result<Reply, ApiError> {
     check_version_is_known(state, call)?;
-    let stored = state
-        .find(&call.resource, &call.namespace, call.name())
-        .ok_or_else(|| ApiError::not_found(call.resource.subject(call.name())))?;
-    let served = to_served(&call.resource, stored).into_owned();
+    let stored = find_at(state, call).ok_or_else(|| ApiError::not_found(call.resource.subject(call.name())))?;
+    let served = to_served(&call.resource, &stored).into_owned();
     Ok(Reply::ok(represent(served, &call.resource, &call.accept, &call.options, state.clock.now())))
+}
+
+/// The object as it is, or as it was when the request wants it stale.
+fn find_at(state: &State, call: &Call) -> Option<Arc<Value>> {
+    if call.stale_by == 0 {
+        return state.find(&call.resource, &call.namespace, call.name()).cloned();
+    }
+    let past = stale_revision(state, call);
+    let objects = state.store.list_at(&call.resource.store, Some(&call.namespace), past).ok()?;
+    objects.into_iter().find(|object| crate::object::name(object) == call.name())
+}
+
+fn stale_revision(state: &State, call: &Call) -> u64 {
+    state.store.revision().saturating_sub(call.stale_by)
 }
 
 /// A list, written item by item from the store.
@@ -138,7 +150,7 @@ fn snapshot(state: &State, call: &Call) -> Result<(u64, Option<String>), ApiErro
     if call.options.resource_version_match == "Exact" {
         return Ok((call.options.resource_version.parse().unwrap_or_default(), None));
     }
-    Ok((state.store.revision(), None))
+    Ok((stale_revision(state, call), None))
 }
 
 fn check_version_match(call: &Call) -> Result<(), ApiError> {

@@ -1,0 +1,100 @@
+//! The service that stands before the API and lets faults happen.
+
+use super::plan::{Fault, FaultPlan};
+use super::watch::faulty_watch;
+use crate::door::{ApiService, BoxError, ResponseBody};
+use crate::error::ApiError;
+use crate::verbs::StaleBy;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::{BodyExt, Full};
+use std::convert::Infallible;
+use std::io;
+use std::task::{Context, Poll};
+
+/// An API behind a door at which things go wrong.
+#[derive(Clone, Debug)]
+pub struct FaultyService {
+    api: ApiService,
+    plan: FaultPlan,
+}
+
+impl FaultyService {
+    /// Lets the faults of `plan` happen to what is sent to `api`.
+    pub fn new(api: ApiService, plan: FaultPlan) -> Self {
+        Self { api, plan }
+    }
+
+    async fn answer<B>(mut self, mut request: Request<B>) -> Result<Response<ResponseBody>, BoxError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+        let (number, fault) = self.plan.admit(request.method(), &path, &query);
+        match fault {
+            None => {}
+            Some(Fault::DropBefore) => return Err(broken("the request was lost")),
+            Some(Fault::DropAfter) => {
+                tower::Service::call(&mut self.api, request).await?;
+                return Err(broken("the answer was lost"));
+            }
+            Some(Fault::Delay(duration)) => tokio::time::sleep(duration).await,
+            Some(Fault::Refuse(code, retry_after)) => return Ok(refusal(code, retry_after)),
+            Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::StaleRead(lag)) => {
+                request.extensions_mut().insert(StaleBy(lag));
+            }
+            Some(Fault::Watch(fault)) => {
+                let response = tower::Service::call(&mut self.api, request).await?;
+                self.plan.answered(number, response.status());
+                return Ok(response.map(|body| faulty_watch(body, fault)));
+            }
+        }
+        let response = tower::Service::call(&mut self.api, request).await?;
+        self.plan.answered(number, response.status());
+        Ok(response)
+    }
+}
+
+fn broken(why: &str) -> BoxError {
+    io::Error::new(io::ErrorKind::ConnectionReset, why.to_owned()).into()
+}
+
+fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ResponseBody> {
+    let reason = match code {
+        StatusCode::CONFLICT => "Conflict",
+        StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
+        StatusCode::SERVICE_UNAVAILABLE => "ServiceUnavailable",
+        StatusCode::GATEWAY_TIMEOUT => "Timeout",
+        StatusCode::GONE => "Expired",
+        _ => "InternalError",
+    };
+    let status = ApiError::new(code, reason, "a fault that was asked for").to_status().to_string();
+    let mut response = Response::builder().status(code).header(header::CONTENT_TYPE, "application/json");
+    if let Some(seconds) = retry_after {
+        response = response.header(header::RETRY_AFTER, seconds);
+    }
+    let body = Full::new(Bytes::from(status)).map_err(|never: Infallible| match never {}).boxed_unsync();
+    response.body(body).expect("the parts of a refusal are valid")
+}
+
+impl<B> tower::Service<Request<B>> for FaultyService
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(self.clone().answer(request))
+    }
+}
