@@ -2,6 +2,7 @@
 //! that a version that changes one is noticed. Run by `cargo xtask e2e`.
 
 mod cluster_api;
+mod conformance;
 mod crd;
 mod harness;
 mod kubernetes;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let tests = [
         cluster_api::tests(),
+        conformance::tests(),
         crd::tests(),
         kubernetes::tests(),
         harness::tests(),

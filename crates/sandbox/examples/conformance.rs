@@ -1,9 +1,10 @@
 //! Sends the conformance suite to the server of a kubeconfig: `record` keeps its answers, `check` compares them with
-//! what was recorded.
+//! what was recorded, `walk` compares it with the embedded API on random operations.
 //!
 //! `cargo run -p five-spot-sandbox --example conformance -- record tests/conformance [case prefix]`
 
-use five_spot_sandbox::conformance::{Recording, Runner, Suite, compare};
+use five_spot_sandbox::conformance::{Case, Recording, Runner, Suite, compare, walk};
+use five_spot_sandbox::{Api, ApiConfig, Clock};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mode = arguments.next().unwrap_or_default();
     let directory = PathBuf::from(arguments.next().unwrap_or_else(|| "tests/conformance".to_owned()));
     let wanted = arguments.next().unwrap_or_default();
-    let suite = Suite::load(&directory)?;
+    let mut suite = Suite::load(&directory)?;
+    suite.cases.extend((1..=5).map(|seed| walk(seed, 100)));
     let recorded = directory.join("recorded");
     let mut recording = Recording::load(&recorded).unwrap_or_default();
     let mut config = kube::Config::infer().await?;
@@ -23,6 +25,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prefix = format!("c{}", std::process::id());
     let runner = Runner::new(client, &prefix, Duration::from_millis(100));
     runner.set_up(&suite).await?;
+    if mode == "walk" {
+        return walk_on_both(&runner, &suite, wanted.parse().unwrap_or(25)).await;
+    }
     let mut failures = 0;
     let cases: Vec<_> = suite.cases.iter().filter(|case| case.id().starts_with(&wanted)).cloned().collect();
     for (case, answers) in runner.run_all(&cases, 12).await {
@@ -34,7 +39,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 if !mismatches.is_empty() {
                     failures += 1;
                     println!("{}", case.id());
-                    mismatches.iter().for_each(|mismatch| println!("    {mismatch}"));
+                    for mismatch in mismatches {
+                        println!("    {mismatch}");
+                    }
                 }
             }
             Err(error) => {
@@ -44,11 +51,30 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     if mode == "record" {
-        let ids: Vec<String> = suite.cases.iter().map(five_spot_sandbox::conformance::Case::id).collect();
+        let ids: Vec<String> = suite.cases.iter().map(Case::id).collect();
         recording.answers.retain(|id, _| ids.contains(id));
         recording.save(&recorded)?;
     }
     println!("{} cases, {failures} failed", cases.len());
     runner.tear_down(cases.len()).await?;
     if failures == 0 { Ok(()) } else { Err("some cases failed".into()) }
+}
+
+/// Asks the real server and the embedded one for the same random walks.
+async fn walk_on_both(real: &Runner, suite: &Suite, walks: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let walks: Vec<Case> = (1..=walks).map(|seed| walk(seed, 100)).collect();
+    let api = Api::new(ApiConfig::new(Clock::system()));
+    let embedded = Runner::new(api.client("default"), "walk", Duration::from_millis(1));
+    embedded.set_up(suite).await?;
+    let (expected, found) = (real.run_all(&walks, 12).await, embedded.run_all(&walks, 12).await);
+    let mut differences = 0;
+    for ((case, expected), (_, found)) in expected.into_iter().zip(found) {
+        for mismatch in compare(&expected?.to_value(), &found?.to_value()) {
+            differences += 1;
+            println!("{}\n    {mismatch}", case.id());
+        }
+    }
+    println!("{} operations, {differences} differences", walks.len() * 100);
+    real.tear_down(walks.len()).await?;
+    if differences == 0 { Ok(()) } else { Err("the servers differ".into()) }
 }

@@ -28,8 +28,8 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": {"value": value}})).expect("a config map")
 }
 
-/// Waits, in virtual time, until an object is as it should be.
-async fn eventually(client: &kube::Client, kind: &kube::api::ApiResource, namespace: &str, name: &str, is_so: impl Fn(Option<&Value>) -> bool) {
+/// Waits, in virtual time, until an object is as it should be; null if it is not there.
+async fn eventually(client: &kube::Client, kind: &kube::api::ApiResource, namespace: &str, name: &str, is_so: impl Fn(&Value) -> bool) {
     let api: kube::Api<DynamicObject> = if namespace.is_empty() {
         kube::Api::all_with(client.clone(), kind)
     } else {
@@ -37,7 +37,7 @@ async fn eventually(client: &kube::Client, kind: &kube::api::ApiResource, namesp
     };
     for _ in 0..600 {
         let found = api.get_opt(name).await.expect("the API answers").map(|one| serde_json::to_value(one).expect("JSON"));
-        if is_so(found.as_ref()) {
+        if is_so(&found.unwrap_or_default()) {
             return;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -92,7 +92,7 @@ async fn a_machine_comes_up_and_goes_down_in_order() {
         }),
     );
     let machines = resource("cluster.x-k8s.io", "v1beta2", "Machine", "machines");
-    eventually(&client, &machines, "default", "m", |machine| machine.is_some_and(|one| one["status"]["phase"] == "Running")).await;
+    eventually(&client, &machines, "default", "m", |machine| machine["status"]["phase"] == "Running").await;
     let nodes: kube::Api<Node> = kube::Api::all(client.clone());
     let node = nodes.get("m").await.expect("the node joined");
     assert_eq!(node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()), Some("remote-machine://10.0.0.7:22"));
@@ -103,7 +103,7 @@ async fn a_machine_comes_up_and_goes_down_in_order() {
     let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
     api.create(budgets, &json!({"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}}));
     let pods = resource("", "v1", "Pod", "pods");
-    eventually(&client, &pods, "default", "p", |pod| pod.is_some_and(|one| one["status"]["phase"] == "Running")).await;
+    eventually(&client, &pods, "default", "p", |pod| pod["status"]["phase"] == "Running").await;
     let dynamic: kube::Api<DynamicObject> = kube::Api::namespaced_with(client.clone(), "default", &machines);
     dynamic.delete("m", &DeleteParams::default()).await.expect("the machine can be deleted");
     tokio::time::sleep(Duration::from_mins(5)).await;
@@ -113,10 +113,10 @@ async fn a_machine_comes_up_and_goes_down_in_order() {
     typed.get("p").await.expect("the pod is held");
     let pdb: kube::Api<k8s_openapi::api::policy::v1::PodDisruptionBudget> = kube::Api::namespaced(client.clone(), "default");
     pdb.delete("b", &DeleteParams::default()).await.expect("deleted");
-    eventually(&client, &machines, "default", "m", |machine| machine.is_none()).await;
+    eventually(&client, &machines, "default", "m", Value::is_null).await;
     assert!(nodes.get_opt("m").await.expect("an answer").is_none(), "the node goes with its machine");
     let infra = resource("infrastructure.cluster.x-k8s.io", "v1beta1", "RemoteMachine", "remotemachines");
-    eventually(&client, &infra, "default", "m-infra", |one| one.is_none()).await;
+    eventually(&client, &infra, "default", "m-infra", Value::is_null).await;
     actors.iter().for_each(tokio::task::JoinHandle::abort);
 }
 

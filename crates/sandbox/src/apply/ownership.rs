@@ -59,7 +59,7 @@ static UNOWNED_BELOW: LazyLock<FieldSet> = LazyLock::new(|| {
 /// An object whose managers were removed by hand is not tracked again before somebody applies to it.
 pub(crate) fn track_update(live: &Value, new: &mut Value, of: TypeRef<'_>, owner: &Owner, is_create: bool) {
     let sent = new["metadata"]["managedFields"].clone();
-    let is_reset = sent.as_array().is_some_and(|list| list.is_empty() || list == &[json!({})]);
+    let is_reset = sent.as_array().is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)));
     if is_reset && !is_create {
         object::remove_meta(new, "managedFields");
         return;
@@ -94,7 +94,7 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Applied, ConflictingFields> {
     let mut managers = Managers::of(live);
-    if managers.0.is_empty() && object::uid(live) != "" {
+    if managers.0.is_empty() && !object::uid(live).is_empty() {
         adopt_untracked(&mut managers, live, of, owner);
     }
     let ignored = FieldSet::from_fields_v1(&owner.ignored);
@@ -103,18 +103,20 @@ pub(crate) fn apply(
     let set = fields_of(&config, of).recursive_difference(&ignored).recursive_difference(&UNOWNED_BELOW).difference(&UNOWNED);
     let last = managers.0.remove(&owner.id);
     let mut merged = merge(&live_plain, &config, of);
-    let owned = managers.owned_fields().union(&set);
+    let claimed = managers.owned_fields().union(&set);
     if let Some(last) = &last {
-        prune(&mut merged, &last.fields, &owned, of);
+        prune(&mut merged, &last.fields, &claimed, of);
     }
     let comparison = strip(compare(&live_plain, &merged, of).without(&ignored));
     if !force {
         refuse_conflicts(&managers, &comparison)?;
     }
     take_from_others(&mut managers, &owner.id, &comparison);
-    let time = match &last {
-        Some(managed) if managed.fields == set && merged == live_plain => managed.time.clone(),
-        _ => owner.time.clone(),
+    // The time is that of the last change to the object: claiming what is already so leaves it as it was, even unset.
+    let time = if merged == live_plain {
+        last.map(|managed| managed.time).unwrap_or_default()
+    } else {
+        owner.time.clone()
     };
     managers.0.insert(owner.id.clone(), Managed { fields: set, time });
     managers.drop_empty();
@@ -132,7 +134,7 @@ fn adopt_untracked(managers: &mut Managers, live: &Value, of: TypeRef<'_>, owner
         subresource: String::new(),
     };
     let fields = strip(compare(&json!({}), &without_managers(live), of).without(&ignored)).added;
-    managers.0.insert(id, Managed { fields, time: String::new() });
+    managers.0.insert(id, Managed { fields, time: owner.time.clone() });
 }
 
 fn refuse_conflicts(managers: &Managers, comparison: &Comparison) -> Result<(), ConflictingFields> {

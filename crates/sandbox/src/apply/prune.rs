@@ -5,41 +5,41 @@ use super::field_set::FieldSet;
 use crate::types::{ListKind, TypeRef};
 use serde_json::Value;
 
-/// Removes from `merged` what `last` owned, unless `owned` (everybody's fields, now) holds it or something below it.
-pub(super) fn prune(merged: &mut Value, last: &FieldSet, owned: &FieldSet, of: TypeRef<'_>) {
+/// Removes from `merged` what `last` claimed, unless `claimed` (everybody's fields, now) holds it or something below it.
+pub(super) fn prune(merged: &mut Value, last: &FieldSet, claimed: &FieldSet, of: TypeRef<'_>) {
     // Metadata is the server's as much as anybody's: it stays, whoever owns its parts.
     let metadata = field_element("metadata");
     if let (Some(value), Some(last)) = (merged.get_mut("metadata"), last.child(&metadata)) {
-        prune_inside(value, last, owned.child(&metadata), of.field_or_unknown("metadata"));
+        prune_inside(value, last, claimed.child(&metadata), of.field_or_unknown("metadata"));
     }
     if let Value::Object(map) = merged {
         map.retain(|name, child| {
             let element = field_element(name);
-            name == "metadata" || keep(child, last.child(&element), owned.child(&element), of.field_or_unknown(name))
+            name == "metadata" || keep(child, last.child(&element), claimed.child(&element), of.field_or_unknown(name))
         });
     }
 }
 
-fn prune_inside(value: &mut Value, last: &FieldSet, owned: Option<&FieldSet>, of: TypeRef<'_>) {
+fn prune_inside(value: &mut Value, last: &FieldSet, claimed: Option<&FieldSet>, of: TypeRef<'_>) {
     match value {
         Value::Object(map) if !of.is_atomic_map() => map.retain(|name, child| {
             let element = field_element(name);
-            keep(child, last.child(&element), owned.and_then(|set| set.child(&element)), of.field_or_unknown(name))
+            keep(child, last.child(&element), claimed.and_then(|set| set.child(&element)), of.field_or_unknown(name))
         }),
-        Value::Array(list) if of.list_kind() != ListKind::Atomic => list.retain_mut(|item| {
+        Value::Array(items) if of.list_kind() != ListKind::Atomic => items.retain_mut(|item| {
             let element = item_element(item, of);
-            keep(item, last.child(&element), owned.and_then(|set| set.child(&element)), of.items())
+            keep(item, last.child(&element), claimed.and_then(|set| set.child(&element)), of.items())
         }),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {}
     }
 }
 
-/// What the manager owned, or held something of, goes unless somebody still owns it or something of it. It takes with
+/// What the manager claimed, or held something of, goes unless somebody still owns it or something of it. It takes with
 /// it what nobody owns, such as defaults that were filled in below it.
-fn keep(child: &mut Value, last: Option<&FieldSet>, owned: Option<&FieldSet>, of: TypeRef<'_>) -> bool {
+fn keep(child: &mut Value, last: Option<&FieldSet>, claimed: Option<&FieldSet>, of: TypeRef<'_>) -> bool {
     let Some(last) = last else { return true };
-    if owned.is_some() {
-        prune_inside(child, last, owned, of);
+    if claimed.is_some() {
+        prune_inside(child, last, claimed, of);
     }
-    owned.is_some()
+    claimed.is_some()
 }

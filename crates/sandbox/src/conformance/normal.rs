@@ -20,7 +20,7 @@ impl Normaliser {
             return self.status(value, keeps_messages);
         }
         if value["items"].is_array() || value["rows"].is_array() {
-            self.list_metadata(&mut value);
+            Self::list_metadata(&mut value);
         }
         if let Some(events) = value.get_mut("events").and_then(Value::as_array_mut) {
             // A server sends bookmarks when it likes; only the one that ends the initial events is promised.
@@ -58,7 +58,7 @@ impl Normaliser {
     }
 
     /// The version of a list is that of the whole store, which other clients move too.
-    fn list_metadata(&self, list: &mut Value) {
+    fn list_metadata(list: &mut Value) {
         let Some(metadata) = list.get_mut("metadata").and_then(Value::as_object_mut) else { return };
         for (field, shown) in [("resourceVersion", "VERSION"), ("continue", "TOKEN")] {
             if metadata.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
@@ -76,7 +76,7 @@ impl Normaliser {
                     map.insert("name".to_owned(), format!("{generated}*").into());
                 }
                 if field == "metadata" {
-                    self.managed_fields(map);
+                    Self::managed_fields(map);
                 }
                 let keys: Vec<(String, String)> =
                     map.keys().filter_map(|key| self.inside(key).map(|shown| (key.clone(), shown))).collect();
@@ -104,7 +104,7 @@ impl Normaliser {
     }
 
     /// What the cluster's own controllers own is not what a client did.
-    fn managed_fields(&self, metadata: &mut serde_json::Map<String, Value>) {
+    fn managed_fields(metadata: &mut serde_json::Map<String, Value>) {
         let Some(Value::Array(entries)) = metadata.get_mut("managedFields") else { return };
         entries.retain(|entry| entry["manager"] != CONTROLLERS);
         // Entries are ordered by time first, which whole seconds decide at random.
@@ -144,7 +144,8 @@ impl Normaliser {
         while let Some(first) = rest.chars().next() {
             if let Some(uid) = rest.get(..36).filter(|part| is_uuid(part)) {
                 let next = self.uids.len() + 1;
-                comparable.push_str(&format!("UID-{}", self.uids.entry(uid.to_owned()).or_insert(next)));
+                comparable.push_str("UID-");
+                comparable.push_str(&self.uids.entry(uid.to_owned()).or_insert(next).to_string());
                 rest = &rest[36..];
             } else if rest.get(..20).is_some_and(is_time) {
                 comparable.push_str("TIME");

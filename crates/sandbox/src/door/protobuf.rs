@@ -89,9 +89,8 @@ fn message(bytes: &[u8], fields: Fields) -> Option<Value> {
     while let Some((number, wire)) = reader.next_field()? {
         let (_, name, kind) = fields.iter().find(|(known, ..)| *known == number)?;
         match (kind, wire) {
-            (Kind::Skipped, _) => {}
             // An empty text is an absent one.
-            (Kind::Text, Wire::Bytes([])) => {}
+            (Kind::Skipped, _) | (Kind::Text, Wire::Bytes([])) => {}
             (Kind::Text, Wire::Bytes(bytes)) => {
                 result.insert((*name).to_owned(), std::str::from_utf8(bytes).ok()?.into());
             }

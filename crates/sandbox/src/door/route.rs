@@ -102,13 +102,12 @@ mod tests {
     use super::*;
 
     fn described(path: &str) -> String {
-        match parse(path) {
-            Route::Target(target) => format!(
-                "{}/{} {} ns={:?} name={:?} sub={:?}",
-                target.group, target.version, target.plural, target.namespace, target.name, target.subresource
-            ),
-            other => format!("{other:?}"),
-        }
+        let route = parse(path);
+        let Route::Target(target) = &route else { return format!("{route:?}") };
+        format!(
+            "{}/{} {} ns={:?} name={:?} sub={:?}",
+            target.group, target.version, target.plural, target.namespace, target.name, target.subresource
+        )
     }
 
     #[test]

@@ -49,7 +49,11 @@ impl Watch {
                     let line = format!("{}\n", json!({"type": "ERROR", "object": status}));
                     return Some(Ok(Frame::data(line.into())));
                 }
-                _ => return Some(frame),
+                WatchFault::LoseEvent(_)
+                | WatchFault::DelayEvent(..)
+                | WatchFault::CloseBefore(_)
+                | WatchFault::HangBefore(_)
+                | WatchFault::GoneBefore(_) => return Some(frame),
             }
         }
     }

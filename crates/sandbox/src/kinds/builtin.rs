@@ -117,9 +117,10 @@ impl Row {
             namespaced: self.namespaced,
             has_status: self.has_status,
             // Both groups of events are two views of the same objects.
-            store: match self.builtin {
-                BuiltinKind::Event => StoreId::new("", self.plural),
-                _ => StoreId::new(self.group, self.plural),
+            store: if self.builtin == BuiltinKind::Event {
+                StoreId::new("", self.plural)
+            } else {
+                StoreId::new(self.group, self.plural)
             },
             definition: Definition::Builtin(self.builtin),
         }

@@ -67,7 +67,7 @@ fn merge_field(
             merged.insert(name.to_owned(), Value::Object(result));
         }
         (current, Value::Array(patch)) if of.has_patch_strategy("merge") => {
-            let current = current.and_then(Value::as_array).cloned().unwrap_or_default();
+            let current = current.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             let result = merge_lists(current, patch, of)?;
             merged.insert(name.to_owned(), Value::Array(result));
         }
@@ -78,21 +78,21 @@ fn merge_field(
     Ok(())
 }
 
-fn merge_lists(current: Vec<Value>, patch: &[Value], of: TypeRef<'_>) -> Result<Vec<Value>, PatchError> {
+fn merge_lists(current: &[Value], patch: &[Value], of: TypeRef<'_>) -> Result<Vec<Value>, PatchError> {
     let Some(key) = of.patch_merge_key() else {
-        let mut merged = current.clone();
+        let mut merged = current.to_vec();
         merged.extend(patch.iter().filter(|item| !current.contains(item)).cloned());
-        return Ok(ordered(merged, &current, patch, None));
+        return Ok(ordered(merged, current, patch, None));
     };
     if patch.iter().any(|item| item[DIRECTIVE] == "replace") {
         let kept = patch.iter().filter(|item| item[DIRECTIVE].is_null());
         return Ok(kept.cloned().collect());
     }
-    let mut merged = current.clone();
+    let mut merged = current.to_vec();
     for item in patch {
         merge_item(&mut merged, item, key, of)?;
     }
-    Ok(ordered(merged, &current, patch, Some(key)))
+    Ok(ordered(merged, current, patch, Some(key)))
 }
 
 fn merge_item(merged: &mut Vec<Value>, item: &Value, key: &str, of: TypeRef<'_>) -> Result<(), PatchError> {
@@ -186,9 +186,9 @@ mod tests {
     use crate::types::definitions;
     use serde_json::json;
 
-    fn patched(target: Value, patch: Value) -> Value {
+    fn patched(target: &Value, patch: &Value) -> Value {
         let pod = TypeRef::new(&definitions()["io.k8s.api.core.v1.Pod"]);
-        strategic_merge_patch(&target, &patch, pod).expect("a good patch")
+        strategic_merge_patch(target, patch, pod).expect("a good patch")
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         let expected = json!([
             {"name": "a", "image": "x"}, {"name": "b", "image": "z"}, {"name": "c", "image": "w"},
         ]);
-        assert_eq!(patched(target, patch)["spec"]["containers"], expected);
+        assert_eq!(patched(&target, &patch)["spec"]["containers"], expected);
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
             "metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "labels": {"$patch": "replace", "y": "2"}},
             "spec": {"containers": [{"$patch": "delete", "name": "a"}]},
         });
-        let result = patched(target, patch);
+        let result = patched(&target, &patch);
         assert_eq!(result["metadata"], json!({"finalizers": ["b"], "labels": {"y": "2"}}));
         assert_eq!(result["spec"]["containers"], json!([{"name": "b"}]));
     }
@@ -223,6 +223,6 @@ mod tests {
             "$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
             "containers": [{"name": "a", "image": "x"}],
         }});
-        assert_eq!(patched(target, patch)["spec"]["containers"], json!([{"name": "b"}, {"name": "a", "image": "x"}]));
+        assert_eq!(patched(&target, &patch)["spec"]["containers"], json!([{"name": "b"}, {"name": "a", "image": "x"}]));
     }
 }

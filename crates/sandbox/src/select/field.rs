@@ -111,7 +111,7 @@ fn text_at(object: &Value, path: &str) -> String {
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => number.to_string(),
         // An absent boolean reads as false, an absent text as empty.
-        _ if matches!(path, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
-        _ => String::new(),
+        Value::Null if matches!(path, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
+        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
     }
 }

@@ -36,9 +36,10 @@ pub(crate) fn begin_deletion(crd: &mut Value, now: &str) {
         "reason": "InstanceDeletionPending",
         "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     });
-    match &mut crd["status"]["conditions"] {
+    let conditions = &mut crd["status"]["conditions"];
+    match conditions {
         Value::Array(list) => list.push(terminating),
-        other => *other = json!([terminating]),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => *conditions = json!([terminating]),
     }
 }
 

@@ -85,8 +85,8 @@ impl Store {
 
     /// All objects of a resource, or those of one namespace.
     pub(crate) fn list(&self, store: &StoreId, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        let Some(shelf) = self.resources.get(store) else { return Vec::new() };
-        in_namespace(&shelf.objects, namespace).cloned().collect()
+        let Some(kept) = self.resources.get(store) else { return Vec::new() };
+        in_namespace(&kept.objects, namespace).cloned().collect()
     }
 
     /// The objects of a resource as they were after change `revision`.
@@ -96,8 +96,8 @@ impl Store {
         namespace: Option<&str>,
         revision: u64,
     ) -> Result<Vec<Arc<Value>>, TooOld> {
-        let Some(shelf) = self.resources.get(store) else { return Ok(Vec::new()) };
-        let past = shelf.history.rewind(&shelf.objects, revision)?;
+        let Some(kept) = self.resources.get(store) else { return Ok(Vec::new()) };
+        let past = kept.history.rewind(&kept.objects, revision)?;
         Ok(in_namespace(&past, namespace).cloned().collect())
     }
 
@@ -106,29 +106,29 @@ impl Store {
         self.revision += 1;
         object::set_meta(&mut value, "resourceVersion", self.revision.to_string());
         let key = Key::of(&value);
-        let stored = Arc::new(value);
+        let entry = Arc::new(value);
         let revision = self.revision;
         let place = Place { store: store.clone(), key: key.clone() };
-        self.owners.update(&place, self.get(store, &key.namespace, &key.name).cloned().as_deref(), Some(&stored));
-        self.touched.push(Touched::new(place, &stored, false));
-        let shelf = self.shelf(store);
-        let previous = shelf.objects.insert(key, stored.clone());
+        self.owners.update(&place, self.get(store, &key.namespace, &key.name).cloned().as_deref(), Some(&entry));
+        self.touched.push(Touched::new(place, &entry, false));
+        let kept = self.shelf(store);
+        let previous = kept.objects.insert(key, entry.clone());
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-        shelf.history.push(Change { revision, kind, object: stored.clone(), previous });
-        stored
+        kept.history.push(Change { revision, kind, object: entry.clone(), previous });
+        entry
     }
 
     /// Removes an object. What is returned, and what watches see, carries the revision of the removal.
     pub(crate) fn remove(&mut self, store: &StoreId, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let next = self.revision + 1;
-        let shelf = self.resources.get_mut(store)?;
-        let previous = shelf.objects.remove(&Key::new(namespace, name))?;
+        let kept = self.resources.get_mut(store)?;
+        let previous = kept.objects.remove(&Key::new(namespace, name))?;
         let mut last = (*previous).clone();
         object::set_meta(&mut last, "resourceVersion", next.to_string());
         let object = Arc::new(last);
         let change =
             Change { revision: next, kind: ChangeKind::Deleted, object: object.clone(), previous: Some(previous) };
-        shelf.history.push(change);
+        kept.history.push(change);
         self.revision = next;
         let place = Place { store: store.clone(), key: Key::new(namespace, name) };
         self.owners.update(&place, Some(&object), None);
@@ -154,18 +154,18 @@ impl Store {
 
     /// How many objects a resource has.
     pub(crate) fn count(&self, store: &StoreId) -> usize {
-        self.resources.get(store).map_or(0, |shelf| shelf.objects.len())
+        self.resources.get(store).map_or(0, |kept| kept.objects.len())
     }
 
     /// The changes of a resource after `revision`, oldest first.
     pub(crate) fn changes_since(&self, store: &StoreId, revision: u64) -> Result<Vec<Change>, TooOld> {
-        self.resources.get(store).map_or(Ok(Vec::new()), |shelf| shelf.history.since(revision))
+        self.resources.get(store).map_or(Ok(Vec::new()), |kept| kept.history.since(revision))
     }
 
     /// Forgets the history of every resource up to now, as a compaction of etcd does.
     pub(crate) fn compact(&mut self) {
-        for shelf in self.resources.values_mut() {
-            shelf.history.forget();
+        for kept in self.resources.values_mut() {
+            kept.history.forget();
         }
     }
 

@@ -132,7 +132,7 @@ fn without_lists(zero: &Value) -> Value {
             let kept = map.iter().filter(|(name, _)| !is_list_or_selector(name));
             Value::Object(kept.map(|(name, value)| (name.clone(), without_lists(value))).collect::<Map<_, _>>())
         }
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => zero.clone(),
     }
 }
 

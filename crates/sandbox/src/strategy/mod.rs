@@ -74,9 +74,8 @@ pub(crate) fn admit_create(resource: &Resource, value: &mut Value, admission: &m
 
 /// What changes in an updated object before it is validated.
 pub(crate) fn prepare_update(resource: &Resource, value: &mut Value, old: &Value) {
-    match resource.builtin() {
-        Some(BuiltinKind::Namespace) => object::take_field_from(value, old, "spec"),
-        _ => {}
+    if resource.is(BuiltinKind::Namespace) {
+        object::take_field_from(value, old, "spec");
     }
 }
 

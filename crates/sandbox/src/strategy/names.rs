@@ -19,7 +19,7 @@ pub(super) fn fits(rule: NameRule, name: &str) -> bool {
 }
 
 pub(super) fn is_subdomain(name: &str) -> bool {
-    name.len() <= 253 && !name.is_empty() && name.split('.').all(|part| is_dns_part(part))
+    name.len() <= 253 && !name.is_empty() && name.split('.').all(is_dns_part)
 }
 
 pub(super) fn is_label(name: &str) -> bool {

@@ -131,7 +131,7 @@ fn tolerate(spec: &mut Value, key: &str) {
 fn push(list: &mut Value, item: Value) {
     match list {
         Value::Array(items) => items.push(item),
-        other => *other = Value::Array(vec![item]),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => *list = Value::Array(vec![item]),
     }
 }
 

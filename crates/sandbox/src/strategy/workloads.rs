@@ -14,7 +14,7 @@ pub(super) fn admit_node(node: &mut Value) {
                 list.push(taint);
             }
         }
-        other => *other = json!([taint]),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => *taints = json!([taint]),
     }
 }
 
@@ -24,7 +24,7 @@ pub(super) fn admit_namespace(namespace: &mut Value) {
     match finalizers {
         Value::Array(list) if !list.contains(&json!("kubernetes")) => list.push(json!("kubernetes")),
         Value::Array(_) => {}
-        other => *other = json!(["kubernetes"]),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => *finalizers = json!(["kubernetes"]),
     }
 }
 

@@ -62,5 +62,8 @@ pub(crate) struct Column {
     format: String,
     description: String,
     priority: i64,
-    cell: Box<dyn Fn(&Value, Timestamp) -> Value>,
+    cell: Cell,
 }
+
+/// What a column shows of an object at an instant.
+type Cell = Box<dyn Fn(&Value, Timestamp) -> Value>;

@@ -1,4 +1,4 @@
-//! The part of Kubernetes' JSONPath that printer columns use: fields, indices, `[*]`, and filters such as
+//! The part of Kubernetes' `JSONPath` that printer columns use: fields, indices, `[*]`, and filters such as
 //! `[?(@.type=="Ready")]`.
 
 use serde_json::Value;

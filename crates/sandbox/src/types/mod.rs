@@ -7,7 +7,7 @@ mod builtin;
 mod unknown;
 
 pub(crate) use builtin::{definition_for, definitions};
-pub(crate) use unknown::{drop_unknown, type_mismatch};
+pub(crate) use unknown::{drop_empty, drop_unknown, type_mismatch};
 
 use serde_json::{Map, Value};
 

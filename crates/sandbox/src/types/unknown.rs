@@ -28,16 +28,29 @@ fn walk(value: &mut Value, of: TypeRef<'_>, path: &str, dropped: &mut Vec<String
                 let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 walk(child, of.field_or_unknown(name), &place, dropped);
             }
-            // A list or a map with nothing in it is not written.
-            if of.properties().is_some() {
-                map.retain(|name, child| !is_empty_collection(child, of.field_or_unknown(name)));
-            }
+
         }
         Value::Array(list) => {
             for (index, child) in list.iter_mut().enumerate() {
                 walk(child, of.items(), &format!("{path}[{index}]"), dropped);
             }
         }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Removes lists and maps with nothing in them, which the server does not write.
+pub(crate) fn drop_empty(value: &mut Value, of: TypeRef<'_>) {
+    match value {
+        Value::Object(map) => {
+            for (name, child) in map.iter_mut() {
+                drop_empty(child, of.field_or_unknown(name));
+            }
+            if of.properties().is_some() {
+                map.retain(|name, child| !is_empty_collection(child, of.field_or_unknown(name)));
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|child| drop_empty(child, of.items())),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -59,12 +59,17 @@ pub(crate) fn handle(state: &mut State, request: &Request<Bytes>) -> Reply {
 fn answer(state: &mut State, request: &Request<Bytes>) -> Result<Reply, ApiError> {
     let text = |name| header_text(request.headers(), name);
     let accept = Accept::parse(&text(header::ACCEPT));
-    match parse_route(request.uri().path()) {
-        Route::Target(target) => objects(state, request, target, accept),
-        Route::Unknown => Ok(nowhere()),
-        route if request.method() == Method::GET => discovery::answer(state, &route, &accept),
-        _ => Err(ApiError::method_not_allowed()),
+    let route = parse_route(request.uri().path());
+    if let Route::Target(target) = route {
+        return objects(state, request, target, accept);
     }
+    if route == Route::Unknown {
+        return Ok(nowhere());
+    }
+    if request.method() != Method::GET {
+        return Err(ApiError::method_not_allowed());
+    }
+    discovery::answer(state, &route, &accept)
 }
 
 fn objects(state: &mut State, request: &Request<Bytes>, target: Target, accept: Accept) -> Result<Reply, ApiError> {

@@ -83,10 +83,11 @@ pub(super) fn store_new(
 ) -> Result<Arc<Value>, ApiError> {
     let resource = &call.resource;
     check_namespace(state, call, &value)?;
-    if resource.custom().is_some() && resource.has_status {
-        if let Some(map) = value.as_object_mut() {
-            map.remove("status");
-        }
+    if resource.custom().is_some()
+        && resource.has_status
+        && let Some(map) = value.as_object_mut()
+    {
+        map.remove("status");
     }
     strategy::admit_create(resource, &mut value, &mut Admission { ids: &mut state.ids });
     let mut faults = strategy::validate_metadata(resource, &value, None);

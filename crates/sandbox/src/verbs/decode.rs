@@ -5,7 +5,7 @@ use crate::door::{PROTOBUF, decode_protobuf};
 use crate::error::ApiError;
 use crate::kinds::Resource;
 use crate::object;
-use crate::types::{TypeRef, drop_unknown, type_mismatch};
+use crate::types::{TypeRef, drop_empty, drop_unknown, type_mismatch};
 use serde_json::Value;
 
 /// The JSON (or YAML) of a body.
@@ -33,6 +33,7 @@ pub(super) fn object(call: &Call) -> Result<(Value, Vec<String>), ApiError> {
     let mut value = body(call)?;
     check_type(&mut value, call)?;
     let warnings = accept_fields(&mut value, call)?;
+    drop_empty_collections(&mut value, &call.resource);
     Ok((value, warnings))
 }
 
@@ -95,6 +96,16 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
         }
         "" | "Warn" | "Strict" => Ok(unknown.iter().map(|field| format!("unknown field {field:?}")).collect()),
         other => Err(ApiError::bad_request(format!("invalid fieldValidation {other:?}"))),
+    }
+}
+
+/// Removes empty lists and maps: everywhere in a built-in kind, in the metadata of a custom one.
+pub(super) fn drop_empty_collections(value: &mut Value, resource: &Resource) {
+    let of = resource.type_ref();
+    if resource.custom().is_none() {
+        drop_empty(value, of);
+    } else if let Some(metadata) = value.get_mut("metadata") {
+        drop_empty(metadata, of.field_or_unknown("metadata"));
     }
 }
 

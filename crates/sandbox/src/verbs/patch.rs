@@ -51,6 +51,7 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     let mut value = patched(call, media, &old, &patch)?;
     check_identity(call, &mut value, &old)?;
     let warnings = decode::accept_fields(&mut value, call).map_err(as_bad_patch)?;
+    decode::drop_empty_collections(&mut value, resource);
     strategy::apply_defaults(resource, &mut value);
     let owner = owner(state, call, Operation::Update);
     track_update(&old, &mut value, resource.type_ref(), &owner, false);
@@ -121,6 +122,7 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
         let zero = strategy::zero(resource);
         let applied = apply(&zero, &config, resource.type_ref(), &owner, force).map_err(|conflicts| refusal(call, &conflicts))?;
         let mut value = applied.object;
+        decode::drop_empty_collections(&mut value, resource);
         create::prepare(state, resource, &mut value)?;
         strategy::apply_defaults(resource, &mut value);
         let dry_run = call.options.is_dry_run()?;
@@ -132,6 +134,7 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     check_uid(call, &config, &old)?;
     let applied = apply(&old, &config, resource.type_ref(), &owner, force).map_err(|conflicts| refusal(call, &conflicts))?;
     let mut value = applied.object;
+    decode::drop_empty_collections(&mut value, resource);
     strategy::apply_defaults(resource, &mut value);
     let result = store_changed(state, call, value, &old)?;
     Ok(reply(state, call, StatusCode::OK, &result).with_warnings(warnings))
@@ -166,9 +169,7 @@ fn refusal(call: &Call, conflicts: &ConflictingFields) -> ApiError {
         if !id.subresource.is_empty() {
             manager = format!("{manager} with subresource {:?}", id.subresource);
         }
-        if id.operation == Operation::Update {
-            manager = format!("{manager} using {}", id.api_version);
-        } else if id.api_version != call.resource.api_version() {
+        if id.operation == Operation::Update || id.api_version != call.resource.api_version() {
             manager = format!("{manager} using {}", id.api_version);
         }
         for path in paths {

@@ -155,7 +155,7 @@ fn snapshot(state: &State, call: &Call) -> Result<(u64, Option<String>), ApiErro
 
 fn check_version_match(call: &Call) -> Result<(), ApiError> {
     let Some(problem) = (match (call.options.resource_version_match.as_str(), call.options.resource_version.as_str()) {
-        ("", _) | ("NotOlderThan", _) if call.options.resource_version_match.is_empty() => None,
+        ("", _) => None,
         (_, "") => Some(("resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")),
         ("Exact", "0") => Some(("resourceVersionMatch", "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")),
         ("Exact" | "NotOlderThan", _) => None,

@@ -74,9 +74,8 @@ pub(super) fn watch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
 fn check_initial_events(call: &Call) -> Result<(), ApiError> {
     let options = &call.options;
     let problem = match (options.send_initial_events, options.resource_version_match.as_str()) {
-        (None, "") => return Ok(()),
+        (None, "") | (Some(_), "NotOlderThan") => return Ok(()),
         (None, _) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        (Some(_), "NotOlderThan") => return Ok(()),
         (Some(_), _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
     };
     let fault = crate::error::Fault::forbidden("resourceVersionMatch", problem);
@@ -114,12 +113,12 @@ impl WatchPlan {
     /// The event that a change means to this watch: an object that begins to match is added, one that ends, deleted.
     fn event_for(&self, state: &State, change: &Change) -> Option<Bytes> {
         let after = to_served(&self.resource, &change.object);
-        let matched = change
+        let was_selected = change
             .previous
             .as_ref()
             .is_some_and(|previous| self.selection.matches(&to_served(&self.resource, previous)));
-        let matches = change.kind != ChangeKind::Deleted && self.selection.matches(&after);
-        match (matched, matches) {
+        let is_selected = change.kind != ChangeKind::Deleted && self.selection.matches(&after);
+        match (was_selected, is_selected) {
             (false, true) => Some(self.event(state, "ADDED", &after)),
             (true, true) => Some(self.event(state, "MODIFIED", &after)),
             (true, false) => {

@@ -1,0 +1,69 @@
+//! The embedded API of the sandbox is trusted because this real server is asked the same questions: every case of
+//! `tests/conformance`, and walks of operations that nobody thought of.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+use five_spot_sandbox::conformance::{Case, Differences, Recording, Runner, Suite, compare, walk};
+use five_spot_sandbox::{Api, ApiConfig, Clock};
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::tests;
+use five_spot_testenv::world::Scene;
+
+/// Walks times operations: what both servers are asked beyond the cases.
+const WALKS: u64 = 25;
+const OPERATIONS: usize = 100;
+
+/// How many cases a cluster is asked at once: its controllers make and furnish a namespace for each.
+const AT_ONCE: usize = 12;
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![the_recording_is_what_a_real_server_answers, both_servers_answer_random_walks_alike]
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conformance")
+}
+
+async fn the_recording_is_what_a_real_server_answers(scene: Arc<Scene>) -> TestResult {
+    let suite = Suite::load(&directory())?;
+    let recording = Recording::load(&directory().join("recorded"))?;
+    let runner = Runner::new(scene.management().admin(), "conformance", Duration::from_millis(100));
+    runner.set_up(&suite).await?;
+    let mut problems = Vec::new();
+    for (case, answers) in runner.run_all(&suite.cases, AT_ONCE).await {
+        let id = case.id();
+        let expected = recording.answers.get(&id).cloned().unwrap_or_default();
+        let mismatches = compare(&expected, &answers?.to_value());
+        problems.extend(mismatches.into_iter().map(|mismatch| format!("{id}\n    {mismatch}")));
+    }
+    runner.tear_down(suite.cases.len()).await?;
+    scene.note(format!("{} cases asked", suite.cases.len()));
+    ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
+    Ok(())
+}
+
+async fn both_servers_answer_random_walks_alike(scene: Arc<Scene>) -> TestResult {
+    let suite = Suite::load(&directory())?;
+    let differences = Differences::load(&directory().join("differences.yaml"))?;
+    let walks: Vec<Case> = (1..=WALKS).map(|seed| walk(seed, OPERATIONS)).collect();
+    let real = Runner::new(scene.management().admin(), "walk", Duration::from_millis(100));
+    let api = Api::new(ApiConfig::new(Clock::system()));
+    let embedded = Runner::new(api.client("default"), "walk", Duration::from_millis(1));
+    real.set_up(&suite).await?;
+    embedded.set_up(&suite).await?;
+    let (expected, found) = (real.run_all(&walks, AT_ONCE).await, embedded.run_all(&walks, AT_ONCE).await);
+    let mut problems = Vec::new();
+    for ((case, expected), (_, found)) in expected.into_iter().zip(found) {
+        let id = case.id();
+        let mismatches = compare(&expected?.to_value(), &found?.to_value());
+        let unexplained = mismatches.into_iter().filter(|mismatch| differences.explain(&id, mismatch).is_none());
+        problems.extend(unexplained.map(|mismatch| format!("{id}\n    {mismatch}")));
+    }
+    real.tear_down(walks.len()).await?;
+    scene.note(format!("{} operations asked of both", walks.len() * OPERATIONS));
+    ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
+    Ok(())
+}
