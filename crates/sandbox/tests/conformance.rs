@@ -14,11 +14,15 @@ async fn answers_like_the_real_server() {
     let mut suite = Suite::load(&directory()).expect("the suite can be read");
     suite.cases.extend((1..=5).map(|seed| walk(seed, 100)));
     let recording = Recording::load(&directory().join("recorded")).expect("the recording can be read");
-    let differences = Differences::load(&directory().join("differences.yaml")).expect("the differences can be read");
+    let differences =
+        Differences::load(&directory().join("differences.yaml")).expect("the differences can be read");
     let start = "2026-03-02T08:00:00Z".parse().expect("a timestamp");
     let api = Api::new(ApiConfig::new(Clock::starting_at(start)));
     let runner = Runner::new(api.client("default"), "case", Duration::from_millis(100));
-    runner.set_up(&suite).await.expect("the kinds of the suite are accepted");
+    runner
+        .set_up(&suite)
+        .await
+        .expect("the kinds of the suite are accepted");
     let mut report = Vec::new();
     let mut used = Vec::new();
     for (number, case) in suite.cases.iter().enumerate() {
@@ -43,10 +47,19 @@ async fn answers_like_the_real_server() {
     }
     for difference in &differences.0 {
         if !used.contains(&difference.name) {
-            report.push(format!("the difference {:?} explains nothing any more", difference.name));
+            report.push(format!(
+                "the difference {:?} explains nothing any more",
+                difference.name
+            ));
         }
     }
-    assert!(report.is_empty(), "{} problems in {} cases:\n{}", report.len(), suite.cases.len(), report.join("\n"));
+    assert!(
+        report.is_empty(),
+        "{} problems in {} cases:\n{}",
+        report.len(),
+        suite.cases.len(),
+        report.join("\n")
+    );
 }
 
 #[test]

@@ -27,7 +27,10 @@ impl Comparison {
 
 pub(super) fn compare(old: &Value, new: &Value, of: TypeRef<'_>) -> Comparison {
     let mut comparison = Comparison::default();
-    let mut walker = Walker { path: Vec::new(), comparison: &mut comparison };
+    let mut walker = Walker {
+        path: Vec::new(),
+        comparison: &mut comparison,
+    };
     walker.maps(old.as_object(), new.as_object(), of);
     comparison
 }
@@ -73,8 +76,14 @@ impl Walker<'_> {
             Some(Value::Array(list)) => list.is_empty(),
             _ => true,
         };
-        let is_list = [old, new].iter().any(|side| matches!(side, Some(Value::Array(_))));
-        let is_atomic = if is_list { of.list_kind() == ListKind::Atomic } else { of.is_atomic_map() };
+        let is_list = [old, new]
+            .iter()
+            .any(|side| matches!(side, Some(Value::Array(_))));
+        let is_atomic = if is_list {
+            of.list_kind() == ListKind::Atomic
+        } else {
+            of.is_atomic_map()
+        };
         if is_atomic || (empty(old) && empty(new)) {
             self.leaf(old, new);
             return;
@@ -98,7 +107,12 @@ impl Walker<'_> {
         names.dedup();
         for name in names {
             let (before, after) = (get(old, name), get(new, name));
-            self.descend(field_element(name), before.as_ref(), after.as_ref(), of.field_or_unknown(name));
+            self.descend(
+                field_element(name),
+                before.as_ref(),
+                after.as_ref(),
+                of.field_or_unknown(name),
+            );
         }
     }
 
@@ -112,7 +126,12 @@ impl Walker<'_> {
         elements.sort_unstable();
         elements.dedup();
         for element in elements {
-            self.descend(element.clone(), before.get(element), after.get(element), of.items());
+            self.descend(
+                element.clone(),
+                before.get(element),
+                after.get(element),
+                of.items(),
+            );
         }
     }
 

@@ -45,7 +45,10 @@ impl FieldSet {
 
     /// Paths that are in both.
     pub(crate) fn intersection(&self, other: &FieldSet) -> FieldSet {
-        let mut result = FieldSet { member: self.member && other.member, children: BTreeMap::new() };
+        let mut result = FieldSet {
+            member: self.member && other.member,
+            children: BTreeMap::new(),
+        };
         for (element, child) in &self.children {
             if let Some(counterpart) = other.children.get(element) {
                 result.keep(element, child.intersection(counterpart));
@@ -56,9 +59,15 @@ impl FieldSet {
 
     /// Paths of this set that are not in the other.
     pub(crate) fn difference(&self, other: &FieldSet) -> FieldSet {
-        let mut result = FieldSet { member: self.member && !other.member, children: BTreeMap::new() };
+        let mut result = FieldSet {
+            member: self.member && !other.member,
+            children: BTreeMap::new(),
+        };
         for (element, child) in &self.children {
-            let rest = other.children.get(element).map_or_else(|| child.clone(), |gone| child.difference(gone));
+            let rest = other
+                .children
+                .get(element)
+                .map_or_else(|| child.clone(), |gone| child.difference(gone));
             result.keep(element, rest);
         }
         result
@@ -69,10 +78,15 @@ impl FieldSet {
         if other.member {
             return FieldSet::default();
         }
-        let mut result = FieldSet { member: self.member, children: BTreeMap::new() };
+        let mut result = FieldSet {
+            member: self.member,
+            children: BTreeMap::new(),
+        };
         for (element, child) in &self.children {
-            let rest =
-                other.children.get(element).map_or_else(|| child.clone(), |gone| child.recursive_difference(gone));
+            let rest = other
+                .children
+                .get(element)
+                .map_or_else(|| child.clone(), |gone| child.recursive_difference(gone));
             result.keep(element, rest);
         }
         result
@@ -139,8 +153,12 @@ fn readable(element: &str) -> String {
         Some(("f", name)) => format!(".{name}"),
         Some(("k", keys)) => {
             let keys: Value = serde_json::from_str(keys).unwrap_or_default();
-            let parts: Vec<String> =
-                keys.as_object().into_iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
+            let parts: Vec<String> = keys
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
             format!("[{}]", parts.join(","))
         }
         Some(("v", value)) => format!("[={value}]"),
@@ -164,7 +182,8 @@ mod tests {
 
     #[test]
     fn paths_read_like_the_servers() {
-        let fields = json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {"f:image": {}}}, "f:replicas": {}}});
+        let fields =
+            json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {"f:image": {}}}, "f:replicas": {}}});
         let paths = FieldSet::from_fields_v1(&fields).paths();
         assert_eq!(paths, [".spec.replicas", ".spec.containers[name=\"a\"].image"]);
     }
@@ -173,7 +192,10 @@ mod tests {
     fn difference_is_exact_and_its_recursive_form_is_not() {
         let all = FieldSet::from_fields_v1(&json!({"f:a": {".": {}, "f:b": {}}}));
         let parent = FieldSet::from_fields_v1(&json!({"f:a": {}}));
-        assert_eq!(all.difference(&parent).to_fields_v1(), json!({"f:a": {"f:b": {}}}));
+        assert_eq!(
+            all.difference(&parent).to_fields_v1(),
+            json!({"f:a": {"f:b": {}}})
+        );
         assert!(all.recursive_difference(&parent).is_empty());
     }
 }

@@ -33,13 +33,18 @@ pub(super) struct Managers(pub BTreeMap<ManagerId, Managed>);
 
 impl Managers {
     pub(super) fn of(value: &Value) -> Self {
-        let entries = value["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let entries = value["metadata"]["managedFields"]
+            .as_array()
+            .into_iter()
+            .flatten();
         Self(entries.filter_map(decode).collect())
     }
 
     /// Everything that any manager but `except` owns.
     pub(super) fn owned_fields(&self) -> FieldSet {
-        self.0.values().fold(FieldSet::default(), |all, managed| all.union(&managed.fields))
+        self.0
+            .values()
+            .fold(FieldSet::default(), |all, managed| all.union(&managed.fields))
     }
 
     pub(super) fn drop_empty(&mut self) {
@@ -51,14 +56,23 @@ impl Managers {
         let mut entries: Vec<(&ManagerId, &Managed)> = self.0.iter().collect();
         entries.sort_by(|(left, left_managed), (right, right_managed)| {
             let key = |id: &ManagerId, managed: &Managed| {
-                (id.operation, managed.time.clone(), id.manager.clone(), id.api_version.clone(), id.subresource.clone())
+                (
+                    id.operation,
+                    managed.time.clone(),
+                    id.manager.clone(),
+                    id.api_version.clone(),
+                    id.subresource.clone(),
+                )
             };
             key(left, left_managed).cmp(&key(right, right_managed))
         });
         if entries.is_empty() {
             object::remove_meta(value, "managedFields");
         } else {
-            let encoded: Vec<Value> = entries.into_iter().map(|(id, managed)| encode(id, managed)).collect();
+            let encoded: Vec<Value> = entries
+                .into_iter()
+                .map(|(id, managed)| encode(id, managed))
+                .collect();
             object::set_meta(value, "managedFields", encoded);
         }
     }
@@ -76,7 +90,13 @@ fn decode(entry: &Value) -> Option<(ManagerId, Managed)> {
         api_version: text("apiVersion"),
         subresource: text("subresource"),
     };
-    Some((id, Managed { fields: FieldSet::from_fields_v1(&entry["fieldsV1"]), time: text("time") }))
+    Some((
+        id,
+        Managed {
+            fields: FieldSet::from_fields_v1(&entry["fieldsV1"]),
+            time: text("time"),
+        },
+    ))
 }
 
 fn encode(id: &ManagerId, managed: &Managed) -> Value {

@@ -59,12 +59,19 @@ static UNOWNED_BELOW: LazyLock<FieldSet> = LazyLock::new(|| {
 /// An object whose managers were removed by hand is not tracked again before somebody applies to it.
 pub(crate) fn track_update(live: &Value, new: &mut Value, of: TypeRef<'_>, owner: &Owner, is_create: bool) {
     let sent = new["metadata"]["managedFields"].clone();
-    let is_reset = sent.as_array().is_some_and(|list| list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty)));
+    let is_reset = sent.as_array().is_some_and(|list| {
+        list.iter()
+            .all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
+    });
     if is_reset && !is_create {
         object::remove_meta(new, "managedFields");
         return;
     }
-    let mut managers = if sent.is_array() { Managers::of(new) } else { Managers::of(live) };
+    let mut managers = if sent.is_array() {
+        Managers::of(new)
+    } else {
+        Managers::of(live)
+    };
     if managers.0.is_empty() && !is_create {
         object::remove_meta(new, "managedFields");
         return;
@@ -74,8 +81,14 @@ pub(crate) fn track_update(live: &Value, new: &mut Value, of: TypeRef<'_>, owner
     let comparison = strip(comparison);
     take_from_others(&mut managers, &owner.id, &comparison);
     let before = managers.0.get(&owner.id).cloned();
-    let base = before.as_ref().map(|managed| managed.fields.clone()).unwrap_or_default();
-    let fields = base.difference(&comparison.removed).union(&comparison.modified).union(&comparison.added);
+    let base = before
+        .as_ref()
+        .map(|managed| managed.fields.clone())
+        .unwrap_or_default();
+    let fields = base
+        .difference(&comparison.removed)
+        .union(&comparison.modified)
+        .union(&comparison.added);
     let time = match before {
         Some(managed) if managed.fields == fields => managed.time,
         _ => owner.time.clone(),
@@ -100,7 +113,10 @@ pub(crate) fn apply(
     let ignored = FieldSet::from_fields_v1(&owner.ignored);
     let config = without_managers(config);
     let live_plain = without_managers(live);
-    let set = fields_of(&config, of).recursive_difference(&ignored).recursive_difference(&UNOWNED_BELOW).difference(&UNOWNED);
+    let set = fields_of(&config, of)
+        .recursive_difference(&ignored)
+        .recursive_difference(&UNOWNED_BELOW)
+        .difference(&UNOWNED);
     let last = managers.0.remove(&owner.id);
     let mut merged = merge(&live_plain, &config, of);
     let claimed = managers.owned_fields().union(&set);
@@ -134,7 +150,13 @@ fn adopt_untracked(managers: &mut Managers, live: &Value, of: TypeRef<'_>, owner
         subresource: String::new(),
     };
     let fields = strip(compare(&json!({}), &without_managers(live), of).without(&ignored)).added;
-    managers.0.insert(id, Managed { fields, time: owner.time.clone() });
+    managers.0.insert(
+        id,
+        Managed {
+            fields,
+            time: owner.time.clone(),
+        },
+    );
 }
 
 fn refuse_conflicts(managers: &Managers, comparison: &Comparison) -> Result<(), ConflictingFields> {
@@ -147,14 +169,21 @@ fn refuse_conflicts(managers: &Managers, comparison: &Comparison) -> Result<(), 
             (!both.is_empty()).then(|| (id.clone(), both.paths()))
         })
         .collect();
-    if conflicts.is_empty() { Ok(()) } else { Err(ConflictingFields(conflicts)) }
+    if conflicts.is_empty() {
+        Ok(())
+    } else {
+        Err(ConflictingFields(conflicts))
+    }
 }
 
 fn take_from_others(managers: &mut Managers, taker: &ManagerId, comparison: &Comparison) {
     let touched = comparison.modified.union(&comparison.added);
     for (id, managed) in &mut managers.0 {
         if id != taker {
-            managed.fields = managed.fields.difference(&touched).difference(&comparison.removed);
+            managed.fields = managed
+                .fields
+                .difference(&touched)
+                .difference(&comparison.removed);
         }
     }
     managers.drop_empty();

@@ -27,18 +27,23 @@ pub struct Differences(pub Vec<Difference>);
 impl Differences {
     /// Reads the one file that has them.
     pub fn load(path: &Path) -> Result<Self, CaseError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| CaseError::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
         serde_saphyr::from_str(&text)
             .map(Self)
-            .map_err(|error| CaseError::Parse { path: path.to_owned(), message: error.to_string() })
+            .map_err(|error| CaseError::Parse {
+                path: path.to_owned(),
+                message: error.to_string(),
+            })
     }
 
     /// The difference that explains a mismatch, if one does.
     pub fn explain(&self, case: &str, mismatch: &Mismatch) -> Option<&Difference> {
         self.0.iter().find(|difference| {
-            let is_about =
-                difference.cases.is_empty() || difference.cases.iter().any(|one| case.starts_with(one.as_str()));
+            let is_about = difference.cases.is_empty()
+                || difference.cases.iter().any(|one| case.starts_with(one.as_str()));
             is_about && difference.at.iter().any(|pattern| fits(pattern, &mismatch.at))
         })
     }

@@ -24,14 +24,19 @@ impl Normaliser {
         }
         if let Some(events) = value.get_mut("events").and_then(Value::as_array_mut) {
             // A server sends bookmarks when it likes; only the one that ends the initial events is promised.
-            events.retain(|event| event["type"] != "BOOKMARK" || event["object"]["metadata"]["annotations"].is_object());
+            events.retain(|event| {
+                event["type"] != "BOOKMARK" || event["object"]["metadata"]["annotations"].is_object()
+            });
         }
         if let Some(resources) = value.get_mut("resources").and_then(Value::as_array_mut) {
             // CRDs are discovered in no fixed order, and the hash is the server's own affair.
             resources.sort_by_key(|resource| resource["name"].to_string());
-            resources.iter_mut().filter_map(Value::as_object_mut).for_each(|one| {
-                one.remove("storageVersionHash");
-            });
+            resources
+                .iter_mut()
+                .filter_map(Value::as_object_mut)
+                .for_each(|one| {
+                    one.remove("storageVersionHash");
+                });
         }
         self.walk(&mut value, "");
         value
@@ -43,7 +48,10 @@ impl Normaliser {
         {
             map.remove("message");
         }
-        if let Some(causes) = status.pointer_mut("/details/causes").and_then(Value::as_array_mut) {
+        if let Some(causes) = status
+            .pointer_mut("/details/causes")
+            .and_then(Value::as_array_mut)
+        {
             if !keeps_messages {
                 for cause in causes.iter_mut().filter_map(Value::as_object_mut) {
                     cause.remove("message");
@@ -59,9 +67,15 @@ impl Normaliser {
 
     /// The version of a list is that of the whole store, which other clients move too.
     fn list_metadata(list: &mut Value) {
-        let Some(metadata) = list.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        let Some(metadata) = list.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return;
+        };
         for (field, shown) in [("resourceVersion", "VERSION"), ("continue", "TOKEN")] {
-            if metadata.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
+            if metadata
+                .get(field)
+                .and_then(Value::as_str)
+                .is_some_and(|text| !text.is_empty())
+            {
                 metadata.insert(field.to_owned(), shown.into());
             }
         }
@@ -71,15 +85,20 @@ impl Normaliser {
         match value {
             Value::Object(map) => {
                 if let Some(generated) = map.get("generateName").and_then(Value::as_str).map(str::to_owned)
-                    && map.get("name").and_then(Value::as_str).is_some_and(|name| name.starts_with(&generated))
+                    && map
+                        .get("name")
+                        .and_then(Value::as_str)
+                        .is_some_and(|name| name.starts_with(&generated))
                 {
                     map.insert("name".to_owned(), format!("{generated}*").into());
                 }
                 if field == "metadata" {
                     Self::managed_fields(map);
                 }
-                let keys: Vec<(String, String)> =
-                    map.keys().filter_map(|key| self.inside(key).map(|shown| (key.clone(), shown))).collect();
+                let keys: Vec<(String, String)> = map
+                    .keys()
+                    .filter_map(|key| self.inside(key).map(|shown| (key.clone(), shown)))
+                    .collect();
                 for (key, shown) in keys {
                     if let Some(child) = map.remove(&key) {
                         map.insert(shown, child);
@@ -105,11 +124,16 @@ impl Normaliser {
 
     /// What the cluster's own controllers own is not what a client did.
     fn managed_fields(metadata: &mut serde_json::Map<String, Value>) {
-        let Some(Value::Array(entries)) = metadata.get_mut("managedFields") else { return };
+        let Some(Value::Array(entries)) = metadata.get_mut("managedFields") else {
+            return;
+        };
         entries.retain(|entry| entry["manager"] != CONTROLLERS);
         // Entries are ordered by time first, which whole seconds decide at random.
         entries.sort_by_key(|entry| {
-            format!("{}{}{}{}", entry["operation"], entry["manager"], entry["apiVersion"], entry["subresource"])
+            format!(
+                "{}{}{}{}",
+                entry["operation"], entry["manager"], entry["apiVersion"], entry["subresource"]
+            )
         });
         if entries.is_empty() {
             metadata.remove("managedFields");
@@ -119,11 +143,17 @@ impl Normaliser {
     fn text(&mut self, text: &str, field: &str) -> Option<String> {
         if field == "uid" || is_uuid(text) {
             let next = self.uids.len() + 1;
-            return Some(format!("UID-{}", self.uids.entry(text.to_owned()).or_insert(next)));
+            return Some(format!(
+                "UID-{}",
+                self.uids.entry(text.to_owned()).or_insert(next)
+            ));
         }
         if field == "resourceVersion" && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
             let next = self.versions.len() + 1;
-            return Some(format!("VERSION-{}", self.versions.entry(text.to_owned()).or_insert(next)));
+            return Some(format!(
+                "VERSION-{}",
+                self.versions.entry(text.to_owned()).or_insert(next)
+            ));
         }
         if is_time(text) {
             return Some("TIME".to_owned());
@@ -163,7 +193,9 @@ impl Normaliser {
 fn is_age(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
         && text.ends_with(['s', 'm', 'h', 'd', 'y'])
-        && text.bytes().all(|byte| byte.is_ascii_digit() || b"smhdy".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b"smhdy".contains(&byte))
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -185,7 +217,9 @@ pub(super) fn remove(value: &mut Value, pointer: &str) {
 }
 
 fn remove_parts(value: &mut Value, parts: &[&str]) {
-    let Some((first, rest)) = parts.split_first() else { return };
+    let Some((first, rest)) = parts.split_first() else {
+        return;
+    };
     let name = first.replace("~1", "/").replace("~0", "~");
     match value {
         Value::Object(map) if rest.is_empty() && name != "*" => {
@@ -200,7 +234,11 @@ fn remove_parts(value: &mut Value, parts: &[&str]) {
         Value::Array(list) if name == "*" => list.iter_mut().for_each(|child| remove_parts(child, rest)),
         Value::Array(list) => {
             if let Some(child) = name.parse::<usize>().ok().and_then(|index| list.get_mut(index)) {
-                if rest.is_empty() { *child = json!("REMOVED") } else { remove_parts(child, rest) }
+                if rest.is_empty() {
+                    *child = json!("REMOVED");
+                } else {
+                    remove_parts(child, rest);
+                }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -69,7 +69,11 @@ pub(crate) fn dry_run(values: &[String]) -> Result<bool, ApiError> {
         values if values.iter().all(|value| value == "All") => Ok(true),
         values => {
             let fault = crate::error::Fault::unsupported("dryRun", &serde_json::json!(values), &["All"]);
-            let subject = crate::error::Subject { group: "meta.k8s.io", kind: "CreateOptions", name: "" };
+            let subject = crate::error::Subject {
+                group: "meta.k8s.io",
+                kind: "CreateOptions",
+                name: "",
+            };
             Err(ApiError::invalid(subject, &[fault]))
         }
     }
@@ -94,5 +98,7 @@ fn flag(value: &str) -> bool {
 }
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, ApiError> {
-    value.parse().map_err(|_| ApiError::bad_request(format!("invalid value {value:?} of the query parameter {name}")))
+    value
+        .parse()
+        .map_err(|_| ApiError::bad_request(format!("invalid value {value:?} of the query parameter {name}")))
 }

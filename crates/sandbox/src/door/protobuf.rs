@@ -43,7 +43,11 @@ const METADATA: Fields = &[
 
 const DELETE_OPTIONS: Fields = &[
     (1, "gracePeriodSeconds", Kind::Integer),
-    (2, "preconditions", Kind::Message(&[(1, "uid", Kind::Text), (2, "resourceVersion", Kind::Text)])),
+    (
+        2,
+        "preconditions",
+        Kind::Message(&[(1, "uid", Kind::Text), (2, "resourceVersion", Kind::Text)]),
+    ),
     (3, "orphanDependents", Kind::Flag),
     (4, "propagationPolicy", Kind::Text),
     (5, "dryRun", Kind::Texts),
@@ -51,14 +55,20 @@ const DELETE_OPTIONS: Fields = &[
 
 fn fields_of(api_version: &str, kind: &str) -> Option<Fields> {
     Some(match (api_version, kind) {
-        ("v1", "Namespace") => {
-            &[(1, "metadata", Kind::Message(METADATA)), (2, "spec", Kind::Skipped), (3, "status", Kind::Skipped)]
-        }
+        ("v1", "Namespace") => &[
+            (1, "metadata", Kind::Message(METADATA)),
+            (2, "spec", Kind::Skipped),
+            (3, "status", Kind::Skipped),
+        ],
         ("v1", "ServiceAccount") => &[(1, "metadata", Kind::Message(METADATA))],
-        ("v1", "ConfigMap") => &[(1, "metadata", Kind::Message(METADATA)), (2, "data", Kind::TextMap)],
-        ("policy/v1", "Eviction") => {
-            &[(1, "metadata", Kind::Message(METADATA)), (2, "deleteOptions", Kind::Message(DELETE_OPTIONS))]
-        }
+        ("v1", "ConfigMap") => &[
+            (1, "metadata", Kind::Message(METADATA)),
+            (2, "data", Kind::TextMap),
+        ],
+        ("policy/v1", "Eviction") => &[
+            (1, "metadata", Kind::Message(METADATA)),
+            (2, "deleteOptions", Kind::Message(DELETE_OPTIONS)),
+        ],
         (_, "DeleteOptions") => DELETE_OPTIONS,
         _ => return None,
     })
@@ -107,7 +117,8 @@ fn message(bytes: &[u8], fields: Fields) -> Option<Value> {
             (Kind::TextMap, Wire::Bytes(bytes)) => {
                 let entry = message(bytes, &[(1, "key", Kind::Text), (2, "value", Kind::Text)])?;
                 let map = result.entry(*name).or_insert_with(|| json!({}));
-                map[entry["key"].as_str().unwrap_or_default()] = entry["value"].as_str().unwrap_or_default().into();
+                map[entry["key"].as_str().unwrap_or_default()] =
+                    entry["value"].as_str().unwrap_or_default().into();
             }
             (Kind::Message(fields), Wire::Bytes(bytes)) => {
                 result.insert((*name).to_owned(), message(bytes, fields)?);
@@ -127,7 +138,10 @@ struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {
     /// The next field; `Some(None)` at the end, `None` if the bytes are no message.
-    #[expect(clippy::option_option, reason = "the end of a message and a broken one are different things")]
+    #[expect(
+        clippy::option_option,
+        reason = "the end of a message and a broken one are different things"
+    )]
     fn next_field(&mut self) -> Option<Option<(u64, Wire<'b>)>> {
         if self.0.is_empty() {
             return Some(None);
@@ -187,7 +201,10 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_not_guessed() {
         let kind = [field(1, b"v1"), field(2, b"Pod")].concat();
-        assert_eq!(decode(&[MAGIC.to_vec(), field(1, &kind), field(2, &[])].concat()), None);
+        assert_eq!(
+            decode(&[MAGIC.to_vec(), field(1, &kind), field(2, &[])].concat()),
+            None
+        );
         assert_eq!(decode(b"{}"), None);
     }
 }

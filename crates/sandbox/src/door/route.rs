@@ -37,7 +37,11 @@ pub(crate) struct Target {
 }
 
 pub(crate) fn parse(path: &str) -> Route {
-    let decoded: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(percent_decode).collect();
+    let decoded: Vec<String> = path
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(percent_decode)
+        .collect();
     let parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
     match parts.as_slice() {
         ["version"] => Route::Version,
@@ -45,8 +49,14 @@ pub(crate) fn parse(path: &str) -> Route {
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
         ["apis", group] => Route::Group((*group).to_owned()),
-        ["api", version] => Route::Resources { group: String::new(), version: (*version).to_owned() },
-        ["apis", group, version] => Route::Resources { group: (*group).to_owned(), version: (*version).to_owned() },
+        ["api", version] => Route::Resources {
+            group: String::new(),
+            version: (*version).to_owned(),
+        },
+        ["apis", group, version] => Route::Resources {
+            group: (*group).to_owned(),
+            version: (*version).to_owned(),
+        },
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", rest @ ..] => Route::OpenApi(rest.join("/")),
         ["api", version, rest @ ..] => target("", version, rest),
@@ -85,7 +95,9 @@ pub(super) fn percent_decode(text: &str) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut index = 0;
     while index < bytes.len() {
-        let escape = (bytes[index] == b'%').then(|| text.get(index + 1..index + 3)).flatten();
+        let escape = (bytes[index] == b'%')
+            .then(|| text.get(index + 1..index + 3))
+            .flatten();
         if let Some(byte) = escape.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             decoded.push(byte);
             index += 3;
@@ -103,7 +115,9 @@ mod tests {
 
     fn described(path: &str) -> String {
         let route = parse(path);
-        let Route::Target(target) = &route else { return format!("{route:?}") };
+        let Route::Target(target) = &route else {
+            return format!("{route:?}");
+        };
         format!(
             "{}/{} {} ns={:?} name={:?} sub={:?}",
             target.group, target.version, target.plural, target.namespace, target.name, target.subresource
@@ -115,14 +129,26 @@ mod tests {
         let cases = [
             ("/api/v1/pods", "/v1 pods ns=None name=None sub=None"),
             ("/api/v1/namespaces", "/v1 namespaces ns=None name=None sub=None"),
-            ("/api/v1/namespaces/a", "/v1 namespaces ns=None name=Some(\"a\") sub=None"),
-            ("/api/v1/namespaces/a/status", "/v1 namespaces ns=None name=Some(\"a\") sub=Some(\"status\")"),
-            ("/api/v1/namespaces/a/pods", "/v1 pods ns=Some(\"a\") name=None sub=None"),
+            (
+                "/api/v1/namespaces/a",
+                "/v1 namespaces ns=None name=Some(\"a\") sub=None",
+            ),
+            (
+                "/api/v1/namespaces/a/status",
+                "/v1 namespaces ns=None name=Some(\"a\") sub=Some(\"status\")",
+            ),
+            (
+                "/api/v1/namespaces/a/pods",
+                "/v1 pods ns=Some(\"a\") name=None sub=None",
+            ),
             (
                 "/api/v1/namespaces/a/pods/b/eviction",
                 "/v1 pods ns=Some(\"a\") name=Some(\"b\") sub=Some(\"eviction\")",
             ),
-            ("/apis/x.io/v1/namespaces/a/things/b%2Ec", "x.io/v1 things ns=Some(\"a\") name=Some(\"b.c\") sub=None"),
+            (
+                "/apis/x.io/v1/namespaces/a/things/b%2Ec",
+                "x.io/v1 things ns=Some(\"a\") name=Some(\"b.c\") sub=None",
+            ),
             ("/apis/x.io/v1", "Resources { group: \"x.io\", version: \"v1\" }"),
             ("/nothing", "Unknown"),
         ];

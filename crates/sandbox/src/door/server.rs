@@ -46,7 +46,10 @@ impl Drop for HttpServer {
 /// Serves `service` on `address`; port 0 takes any that is free.
 pub async fn serve<S>(service: S, address: SocketAddr) -> std::io::Result<HttpServer>
 where
-    S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = BoxError> + Clone + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = BoxError>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     let listener = TcpListener::bind(address).await?;
@@ -57,7 +60,10 @@ where
 
 async fn accept_connections<S>(listener: TcpListener, service: S)
 where
-    S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = BoxError> + Clone + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = BoxError>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     // Connections live in a set of their own so that they end with the server.
@@ -66,7 +72,9 @@ where
         let service = TowerToHyperService::new(service.clone());
         connections.spawn(async move {
             // A client that goes away in the middle of an answer is no fault of ours.
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
         });
         while connections.try_join_next().is_some() {}
     }

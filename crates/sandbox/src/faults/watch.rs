@@ -11,7 +11,12 @@ use serde_json::json;
 
 /// The stream of a watch with a fault in it. Each frame of ours is one event.
 pub(super) fn faulty_watch(body: ResponseBody, fault: WatchFault) -> ResponseBody {
-    let watch = Watch { body, fault, next: 0, has_ended: false };
+    let watch = Watch {
+        body,
+        fault,
+        next: 0,
+        has_ended: false,
+    };
     let frames = stream::unfold(watch, |mut watch| async move {
         let frame = watch.next().await?;
         Some((frame, watch))
@@ -45,7 +50,8 @@ impl Watch {
                 WatchFault::HangBefore(last) if last <= number => std::future::pending().await,
                 WatchFault::GoneBefore(last) if last <= number => {
                     self.has_ended = true;
-                    let status = ApiError::expired("too old resource version: a fault that was asked for").to_status();
+                    let status =
+                        ApiError::expired("too old resource version: a fault that was asked for").to_status();
                     let line = format!("{}\n", json!({"type": "ERROR", "object": status}));
                     return Some(Ok(Frame::data(line.into())));
                 }

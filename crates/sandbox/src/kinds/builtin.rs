@@ -33,12 +33,27 @@ struct Row {
 }
 
 const fn row(builtin: BuiltinKind, group: &'static str, kind: &'static str, plural: &'static str) -> Row {
-    Row { builtin, group, kind, plural, namespaced: true, has_status: false, short_names: &[], categories: &[] }
+    Row {
+        builtin,
+        group,
+        kind,
+        plural,
+        namespaced: true,
+        has_status: false,
+        short_names: &[],
+        categories: &[],
+    }
 }
 
 const TABLE: &[Row] = &[
-    Row { short_names: &["cm"], ..row(BuiltinKind::ConfigMap, "", "ConfigMap", "configmaps") },
-    Row { short_names: &["ev"], ..row(BuiltinKind::CoreEvent, "", "Event", "events") },
+    Row {
+        short_names: &["cm"],
+        ..row(BuiltinKind::ConfigMap, "", "ConfigMap", "configmaps")
+    },
+    Row {
+        short_names: &["ev"],
+        ..row(BuiltinKind::CoreEvent, "", "Event", "events")
+    },
     Row {
         namespaced: false,
         has_status: true,
@@ -58,7 +73,15 @@ const TABLE: &[Row] = &[
         ..row(BuiltinKind::Pod, "", "Pod", "pods")
     },
     row(BuiltinKind::Secret, "", "Secret", "secrets"),
-    Row { short_names: &["sa"], ..row(BuiltinKind::ServiceAccount, "", "ServiceAccount", "serviceaccounts") },
+    Row {
+        short_names: &["sa"],
+        ..row(
+            BuiltinKind::ServiceAccount,
+            "",
+            "ServiceAccount",
+            "serviceaccounts",
+        )
+    },
     Row {
         namespaced: false,
         has_status: true,
@@ -90,11 +113,19 @@ const TABLE: &[Row] = &[
         ..row(BuiltinKind::ReplicaSet, "apps", "ReplicaSet", "replicasets")
     },
     row(BuiltinKind::Lease, "coordination.k8s.io", "Lease", "leases"),
-    Row { short_names: &["ev"], ..row(BuiltinKind::Event, "events.k8s.io", "Event", "events") },
+    Row {
+        short_names: &["ev"],
+        ..row(BuiltinKind::Event, "events.k8s.io", "Event", "events")
+    },
     Row {
         has_status: true,
         short_names: &["pdb"],
-        ..row(BuiltinKind::PodDisruptionBudget, "policy", "PodDisruptionBudget", "poddisruptionbudgets")
+        ..row(
+            BuiltinKind::PodDisruptionBudget,
+            "policy",
+            "PodDisruptionBudget",
+            "poddisruptionbudgets",
+        )
     },
 ];
 

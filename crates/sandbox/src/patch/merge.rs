@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 /// The target with a merge patch applied.
 pub(crate) fn merge_patch(target: &Value, patch: &Value) -> Value {
-    let Value::Object(fields) = patch else { return patch.clone() };
+    let Value::Object(fields) = patch else {
+        return patch.clone();
+    };
     let mut merged = target.as_object().cloned().unwrap_or_else(Map::new);
     for (name, value) in fields {
         if value.is_null() {
@@ -27,6 +29,9 @@ mod tests {
     fn nulls_remove_and_objects_merge() {
         let target = json!({"a": {"b": 1, "c": 2}, "d": [1, 2]});
         let patch = json!({"a": {"b": null, "e": {"f": null, "g": 1}}, "d": [3]});
-        assert_eq!(merge_patch(&target, &patch), json!({"a": {"c": 2, "e": {"g": 1}}, "d": [3]}));
+        assert_eq!(
+            merge_patch(&target, &patch),
+            json!({"a": {"c": 2, "e": {"g": 1}}, "d": [3]})
+        );
     }
 }

@@ -10,9 +10,15 @@ const SET_ORDER: &str = "$setElementOrder/";
 const RETAIN_KEYS: &str = "$retainKeys";
 
 /// The target with a strategic merge patch applied.
-pub(crate) fn strategic_merge_patch(target: &Value, patch: &Value, of: TypeRef<'_>) -> Result<Value, PatchError> {
+pub(crate) fn strategic_merge_patch(
+    target: &Value,
+    patch: &Value,
+    of: TypeRef<'_>,
+) -> Result<Value, PatchError> {
     let Value::Object(patch) = patch else {
-        return Err(PatchError::Malformed("a strategic merge patch must be an object".to_owned()));
+        return Err(PatchError::Malformed(
+            "a strategic merge patch must be an object".to_owned(),
+        ));
     };
     let empty = Map::new();
     merge_maps(target.as_object().unwrap_or(&empty), patch, of).map(Value::Object)
@@ -27,7 +33,11 @@ fn merge_maps(
         Some("replace") => return Ok(without_directives(patch)),
         Some("delete") => return Ok(Map::new()),
         Some("merge") | None => {}
-        Some(other) => return Err(PatchError::Malformed(format!("unknown patch type found: {other}"))),
+        Some(other) => {
+            return Err(PatchError::Malformed(format!(
+                "unknown patch type found: {other}"
+            )));
+        }
     }
     let mut merged = target.clone();
     if let Some(retained) = patch.get(RETAIN_KEYS).and_then(Value::as_array) {
@@ -97,10 +107,14 @@ fn merge_lists(current: &[Value], patch: &[Value], of: TypeRef<'_>) -> Result<Ve
 
 fn merge_item(merged: &mut Vec<Value>, item: &Value, key: &str, of: TypeRef<'_>) -> Result<(), PatchError> {
     let Value::Object(fields) = item else {
-        return Err(PatchError::Malformed("expected an object in a list that merges by key".to_owned()));
+        return Err(PatchError::Malformed(
+            "expected an object in a list that merges by key".to_owned(),
+        ));
     };
     let Some(identity) = fields.get(key) else {
-        return Err(PatchError::Malformed(format!("map: {item} does not contain declared merge key: {key}")));
+        return Err(PatchError::Malformed(format!(
+            "map: {item} does not contain declared merge key: {key}"
+        )));
     };
     let position = merged.iter().position(|one| &one[key] == identity);
     match (item[DIRECTIVE].as_str(), position) {
@@ -122,8 +136,9 @@ fn ordered(merged: Vec<Value>, server: &[Value], patch: &[Value], key: Option<&s
         Some(key) => list.iter().position(|one| one[key] == item[key]),
         None => list.iter().position(|one| one == item),
     };
-    let (mut named, rest): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|item| position(patch, item).is_some());
+    let (mut named, rest): (Vec<Value>, Vec<Value>) = merged
+        .into_iter()
+        .partition(|item| position(patch, item).is_some());
     named.sort_by_key(|item| position(patch, item));
     let mut result = Vec::with_capacity(named.len() + rest.len());
     let mut named = named.into_iter().peekable();
@@ -154,13 +169,17 @@ fn delete_primitives(merged: &mut Map<String, Value>, field: &str, gone: &Value)
 /// Puts the items that the order names into that order; the others keep their places relative to what precedes them.
 fn reorder(merged: &mut Map<String, Value>, field: &str, order: &Value, of: TypeRef<'_>) {
     let Some(order) = order.as_array() else { return };
-    let Some(Value::Array(list)) = merged.get_mut(field) else { return };
+    let Some(Value::Array(list)) = merged.get_mut(field) else {
+        return;
+    };
     let rank = |item: &Value| match of.patch_merge_key() {
         Some(key) => order.iter().position(|one| one[key] == item[key]),
         None => order.iter().position(|one| one == item),
     };
-    let mut named: Vec<(usize, Value)> =
-        list.iter().filter_map(|item| rank(item).map(|index| (index, item.clone()))).collect();
+    let mut named: Vec<(usize, Value)> = list
+        .iter()
+        .filter_map(|item| rank(item).map(|index| (index, item.clone())))
+        .collect();
     named.sort_by_key(|(index, _)| *index);
     let mut named = named.into_iter().map(|(_, item)| item);
     for item in list.iter_mut() {
@@ -173,11 +192,18 @@ fn reorder(merged: &mut Map<String, Value>, field: &str, order: &Value, of: Type
 }
 
 fn is_directive(name: &str) -> bool {
-    name == DIRECTIVE || name == RETAIN_KEYS || name.starts_with(SET_ORDER) || name.starts_with(DELETE_PRIMITIVES)
+    name == DIRECTIVE
+        || name == RETAIN_KEYS
+        || name.starts_with(SET_ORDER)
+        || name.starts_with(DELETE_PRIMITIVES)
 }
 
 fn without_directives(patch: &Map<String, Value>) -> Map<String, Value> {
-    patch.iter().filter(|(name, _)| !is_directive(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    patch
+        .iter()
+        .filter(|(name, _)| !is_directive(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -193,8 +219,10 @@ mod tests {
 
     #[test]
     fn containers_merge_by_name() {
-        let target = json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}});
-        let patch = json!({"spec": {"containers": [{"name": "b", "image": "z"}, {"name": "c", "image": "w"}]}});
+        let target =
+            json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}});
+        let patch =
+            json!({"spec": {"containers": [{"name": "b", "image": "z"}, {"name": "c", "image": "w"}]}});
         let expected = json!([
             {"name": "a", "image": "x"}, {"name": "b", "image": "z"}, {"name": "c", "image": "w"},
         ]);
@@ -212,7 +240,10 @@ mod tests {
             "spec": {"containers": [{"$patch": "delete", "name": "a"}]},
         });
         let result = patched(&target, &patch);
-        assert_eq!(result["metadata"], json!({"finalizers": ["b"], "labels": {"y": "2"}}));
+        assert_eq!(
+            result["metadata"],
+            json!({"finalizers": ["b"], "labels": {"y": "2"}})
+        );
         assert_eq!(result["spec"]["containers"], json!([{"name": "b"}]));
     }
 
@@ -223,6 +254,9 @@ mod tests {
             "$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
             "containers": [{"name": "a", "image": "x"}],
         }});
-        assert_eq!(patched(&target, &patch)["spec"]["containers"], json!([{"name": "b"}, {"name": "a", "image": "x"}]));
+        assert_eq!(
+            patched(&target, &patch)["spec"]["containers"],
+            json!([{"name": "b"}, {"name": "a", "image": "x"}])
+        );
     }
 }

@@ -32,10 +32,16 @@ impl FieldSelector {
                 return Err(if resource.custom().is_some() {
                     format!("field label not supported: {path}")
                 } else {
-                    format!("\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+                    format!(
+                        "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    )
                 });
             }
-            terms.push(Term { path: path.to_owned(), value: value.to_owned(), equal });
+            terms.push(Term {
+                path: path.to_owned(),
+                value: value.to_owned(),
+                equal,
+            });
         }
         Ok(Self { terms })
     }
@@ -46,7 +52,9 @@ impl FieldSelector {
 
     /// True if the object's fields fit. An absent field counts as empty.
     pub(crate) fn matches(&self, object: &Value) -> bool {
-        self.terms.iter().all(|term| (text_at(object, &term.path) == term.value) == term.equal)
+        self.terms
+            .iter()
+            .all(|term| (text_at(object, &term.path) == term.value) == term.equal)
     }
 }
 
@@ -55,8 +63,15 @@ fn is_supported(path: &str, resource: &Resource) -> bool {
         return true;
     }
     if let Some(custom) = resource.custom() {
-        let mut fields = custom.version["selectableFields"].as_array().into_iter().flatten();
-        return fields.any(|field| field["jsonPath"].as_str().is_some_and(|one| one.trim_start_matches('.') == path));
+        let mut fields = custom.version["selectableFields"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        return fields.any(|field| {
+            field["jsonPath"]
+                .as_str()
+                .is_some_and(|one| one.trim_start_matches('.') == path)
+        });
     }
     let fields: &[&str] = match resource.builtin() {
         Some(BuiltinKind::Pod) => &[

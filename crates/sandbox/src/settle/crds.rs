@@ -12,7 +12,9 @@ use std::sync::Arc;
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) fn follow_up(state: &mut State, touched: &Touched) {
-    let Some(crd) = state.store.at(&touched.place).cloned() else { return };
+    let Some(crd) = state.store.at(&touched.place).cloned() else {
+        return;
+    };
     if object::is_terminating(&crd) {
         delete_instances(state, &crd);
         finish_if_empty(state, &crd);
@@ -20,7 +22,11 @@ pub(super) fn follow_up(state: &mut State, touched: &Touched) {
     }
     let mut accepted = (*crd).clone();
     strategy::accept_crd(&mut accepted, &state.clock.stamp());
-    let crd = if accepted == *crd { crd } else { state.store.put(&touched.place.store, accepted) };
+    let crd = if accepted == *crd {
+        crd
+    } else {
+        state.store.put(&touched.place.store, accepted)
+    };
     state.kinds.serve_crd(&crd);
 }
 
@@ -39,18 +45,25 @@ pub(crate) fn begin_deletion(crd: &mut Value, now: &str) {
     let conditions = &mut crd["status"]["conditions"];
     match conditions {
         Value::Array(list) => list.push(terminating),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => *conditions = json!([terminating]),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            *conditions = json!([terminating]);
+        }
     }
 }
 
 fn resource_of(state: &State, crd: &Value) -> Option<Arc<Resource>> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let store = StoreId::new(&text(&crd["spec"]["group"]), &text(&crd["spec"]["names"]["plural"]));
+    let store = StoreId::new(
+        &text(&crd["spec"]["group"]),
+        &text(&crd["spec"]["names"]["plural"]),
+    );
     state.kinds.by_store(&store)
 }
 
 fn delete_instances(state: &mut State, crd: &Value) {
-    let Some(resource) = resource_of(state, crd) else { return };
+    let Some(resource) = resource_of(state, crd) else {
+        return;
+    };
     for instance in state.store.list(&resource.store, None) {
         if !object::is_terminating(&instance) {
             let (namespace, name) = (object::namespace(&instance), object::name(&instance));
@@ -65,8 +78,16 @@ fn finish_if_empty(state: &mut State, crd: &Value) {
     if !is_empty || !object::finalizers(crd).any(|one| one == CLEANUP) {
         return;
     }
-    let Some(definitions) = state.kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
-    let kept: Vec<String> = object::finalizers(crd).filter(|one| *one != CLEANUP).map(str::to_owned).collect();
+    let Some(definitions) = state
+        .kinds
+        .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    else {
+        return;
+    };
+    let kept: Vec<String> = object::finalizers(crd)
+        .filter(|one| *one != CLEANUP)
+        .map(str::to_owned)
+        .collect();
     let mut changed = crd.clone();
     object::set_finalizers(&mut changed, &kept);
     state.kinds.withdraw_crd(crd);
@@ -78,10 +99,19 @@ pub(super) fn after_removal(state: &mut State, touched: &Touched) {
     if state.store.count(&touched.place.store) > 0 {
         return;
     }
-    let Some(resource) = state.kinds.by_store(&touched.place.store).filter(|one| one.custom().is_some()) else {
+    let Some(resource) = state
+        .kinds
+        .by_store(&touched.place.store)
+        .filter(|one| one.custom().is_some())
+    else {
         return;
     };
-    let Some(definitions) = state.kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
+    let Some(definitions) = state
+        .kinds
+        .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    else {
+        return;
+    };
     let name = format!("{}.{}", resource.plural, resource.group);
     if let Some(crd) = state.find(&definitions, "", &name).cloned()
         && object::is_terminating(&crd)

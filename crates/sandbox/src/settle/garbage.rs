@@ -23,7 +23,9 @@ pub(super) fn follow_up(state: &mut State, touched: &Touched) {
         recheck_waiting_owners(state, touched);
         return;
     }
-    let Some(value) = state.store.at(&touched.place).cloned() else { return };
+    let Some(value) = state.store.at(&touched.place).cloned() else {
+        return;
+    };
     if object::is_terminating(&value) {
         if has_finalizer(&value, ORPHAN) {
             orphan_dependents(state, &touched.place, &value);
@@ -40,7 +42,14 @@ fn has_finalizer(value: &Value, finalizer: &str) -> bool {
 
 /// Looks at one object's owners: if none is left it goes, if some are left the others are struck off.
 fn attend(state: &mut State, place: &Place) {
-    let Some(value) = state.store.at(place).cloned().filter(|_| place.store.as_str() != "events") else { return };
+    let Some(value) = state
+        .store
+        .at(place)
+        .cloned()
+        .filter(|_| place.store.as_str() != "events")
+    else {
+        return;
+    };
     let references = object::owner_references(&value);
     let is_deleting_dependents = object::is_terminating(&value) && has_finalizer(&value, FOREGROUND);
     if references.is_empty() || (object::is_terminating(&value) && !is_deleting_dependents) {
@@ -84,7 +93,9 @@ fn owner_of(state: &State, dependent: &Value, reference: &Value) -> Option<Arc<V
 }
 
 fn is_waited_for(owner: &Value, reference: &Value) -> bool {
-    object::is_terminating(owner) && has_finalizer(owner, FOREGROUND) && reference["blockOwnerDeletion"] == true
+    object::is_terminating(owner)
+        && has_finalizer(owner, FOREGROUND)
+        && reference["blockOwnerDeletion"] == true
 }
 
 fn keep_references(state: &mut State, place: &Place, value: &Value, references: Vec<Value>) {
@@ -94,7 +105,9 @@ fn keep_references(state: &mut State, place: &Place, value: &Value, references: 
 }
 
 fn delete_at(state: &mut State, place: &Place, value: &Value, propagation: Propagation) {
-    let Some(resource) = state.kinds.by_store(&place.store) else { return };
+    let Some(resource) = state.kinds.by_store(&place.store) else {
+        return;
+    };
     let request = DeleteRequest {
         propagation: Some(propagation),
         precondition_uid: Some(object::uid(value).to_owned()),
@@ -107,9 +120,14 @@ fn delete_at(state: &mut State, place: &Place, value: &Value, propagation: Propa
 fn orphan_dependents(state: &mut State, place: &Place, owner: &Value) {
     let uid = object::uid(owner);
     for dependent in state.store.dependents(uid) {
-        let Some(value) = state.store.at(&dependent).cloned() else { continue };
-        let kept: Vec<Value> =
-            object::owner_references(&value).iter().filter(|one| one["uid"] != uid).cloned().collect();
+        let Some(value) = state.store.at(&dependent).cloned() else {
+            continue;
+        };
+        let kept: Vec<Value> = object::owner_references(&value)
+            .iter()
+            .filter(|one| one["uid"] != uid)
+            .cloned()
+            .collect();
         let mut changed = (*value).clone();
         if kept.is_empty() {
             object::remove_meta(&mut changed, "ownerReferences");
@@ -147,8 +165,13 @@ fn blocking_dependents(state: &State, owner: &Value) -> Vec<Place> {
 /// A dependent that went may have been the last for which its owner waited.
 fn recheck_waiting_owners(state: &mut State, touched: &Touched) {
     for owner in &touched.owners {
-        let Some(value) = state.store.find_uid(owner).cloned() else { continue };
-        if object::is_terminating(&value) && has_finalizer(&value, FOREGROUND) && blocking_dependents(state, &value).is_empty() {
+        let Some(value) = state.store.find_uid(owner).cloned() else {
+            continue;
+        };
+        if object::is_terminating(&value)
+            && has_finalizer(&value, FOREGROUND)
+            && blocking_dependents(state, &value).is_empty()
+        {
             let Some(resource) = state.kinds.by_kind(
                 value["apiVersion"].as_str().unwrap_or_default(),
                 value["kind"].as_str().unwrap_or_default(),
@@ -161,14 +184,21 @@ fn recheck_waiting_owners(state: &mut State, touched: &Touched) {
 }
 
 fn place_of(resource: &Resource, value: &Value) -> Place {
-    Place { store: resource.store.clone(), key: crate::store::Key::of(value) }
+    Place {
+        store: resource.store.clone(),
+        key: crate::store::Key::of(value),
+    }
 }
 
 /// Removes a finalizer of the collector; the last finalizer takes the object with it.
 fn release(state: &mut State, place: &Place, value: &Value, finalizer: &str) {
-    let Some(resource) = state.kinds.by_store(&place.store) else { return };
-    let kept: Vec<String> =
-        object::finalizers(value).filter(|one| *one != finalizer).map(str::to_owned).collect();
+    let Some(resource) = state.kinds.by_store(&place.store) else {
+        return;
+    };
+    let kept: Vec<String> = object::finalizers(value)
+        .filter(|one| *one != finalizer)
+        .map(str::to_owned)
+        .collect();
     let mut changed = value.clone();
     object::set_finalizers(&mut changed, &kept);
     super::write_as_controller(state, &resource, value, changed);

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 pub(super) fn follow_up(state: &mut State, touched: &Touched) {
-    let Some(namespace) = state.store.at(&touched.place).cloned() else { return };
+    let Some(namespace) = state.store.at(&touched.place).cloned() else {
+        return;
+    };
     if object::is_terminating(&namespace) {
         empty(state, &touched.place, &namespace);
     } else {
@@ -31,7 +33,9 @@ fn furnish(state: &mut State, namespace: &str) {
             }),
         ),
     ] {
-        let Some(resource) = state.kinds.find("", "v1", plural) else { continue };
+        let Some(resource) = state.kinds.find("", "v1", plural) else {
+            continue;
+        };
         if state.find(&resource, namespace, name).is_some() {
             continue;
         }
@@ -51,24 +55,38 @@ fn empty(state: &mut State, place: &Place, namespace: &Value) {
     let name = object::name(namespace).to_owned();
     let mut remaining = BTreeMap::new();
     let mut finalizers = BTreeMap::new();
-    for resource in state.kinds.stored().into_iter().filter(|resource| resource.namespaced) {
+    for resource in state
+        .kinds
+        .stored()
+        .into_iter()
+        .filter(|resource| resource.namespaced)
+    {
         for item in state.store.list(&resource.store, Some(&name)) {
             if !object::is_terminating(&item) {
-                let request = DeleteRequest { propagation: Some(Propagation::Background), ..DeleteRequest::default() };
+                let request = DeleteRequest {
+                    propagation: Some(Propagation::Background),
+                    ..DeleteRequest::default()
+                };
                 // Already gone is as good.
                 let _ = delete_object(state, &resource, &name, object::name(&item), &request);
             }
         }
         let left = state.store.list(&resource.store, Some(&name));
         if !left.is_empty() {
-            let title = if resource.group.is_empty() { format!("{}.", resource.plural) } else { resource.store.as_str().to_owned() };
+            let title = if resource.group.is_empty() {
+                format!("{}.", resource.plural)
+            } else {
+                resource.store.as_str().to_owned()
+            };
             remaining.insert(title, left.len());
         }
         for finalizer in left.iter().flat_map(|item| object::finalizers(item)) {
             *finalizers.entry(finalizer.to_owned()).or_insert(0_usize) += 1;
         }
     }
-    let holds = namespace["spec"]["finalizers"].as_array().is_some_and(|list| list.contains(&json!("kubernetes")));
+    let holds = namespace["spec"]["finalizers"]
+        .as_array()
+        .is_some_and(|list| list.contains(&json!("kubernetes")));
     if !holds {
         return;
     }
@@ -81,7 +99,11 @@ fn empty(state: &mut State, place: &Place, namespace: &Value) {
             .filter(|one| *one != "kubernetes")
             .cloned()
             .collect();
-        changed["spec"] = if kept.is_empty() { json!({}) } else { json!({"finalizers": kept}) };
+        changed["spec"] = if kept.is_empty() {
+            json!({})
+        } else {
+            json!({"finalizers": kept})
+        };
     }
     changed["status"]["conditions"] = conditions(namespace, &remaining, &finalizers, &state.clock.stamp());
     if changed == *namespace {
@@ -99,29 +121,74 @@ fn conditions(
     now: &str,
 ) -> Value {
     let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
-        let parts: Vec<String> =
-            counts.iter().map(|(name, count)| format!("{name} {verb} {count} resource instances")).collect();
+        let parts: Vec<String> = counts
+            .iter()
+            .map(|(name, count)| format!("{name} {verb} {count} resource instances"))
+            .collect();
         parts.join(", ")
     };
     let rows = [
-        ("NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered", "All resources successfully discovered".to_owned()),
-        ("NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions", "All legacy kube types successfully parsed".to_owned()),
-        ("NamespaceDeletionContentFailure", false, "ContentDeleted", "All content successfully deleted, may be waiting on finalization".to_owned()),
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            false,
+            "ResourcesDiscovered",
+            "All resources successfully discovered".to_owned(),
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            false,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed".to_owned(),
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            false,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization".to_owned(),
+        ),
         if remaining.is_empty() {
-            ("NamespaceContentRemaining", false, "ContentRemoved", "All content successfully removed".to_owned())
+            (
+                "NamespaceContentRemaining",
+                false,
+                "ContentRemoved",
+                "All content successfully removed".to_owned(),
+            )
         } else {
-            ("NamespaceContentRemaining", true, "SomeResourcesRemain", format!("Some resources are remaining: {}", listed(remaining, "has")))
+            (
+                "NamespaceContentRemaining",
+                true,
+                "SomeResourcesRemain",
+                format!("Some resources are remaining: {}", listed(remaining, "has")),
+            )
         },
         if finalizers.is_empty() {
-            ("NamespaceFinalizersRemaining", false, "ContentHasNoFinalizers", "All content-preserving finalizers finished".to_owned())
+            (
+                "NamespaceFinalizersRemaining",
+                false,
+                "ContentHasNoFinalizers",
+                "All content-preserving finalizers finished".to_owned(),
+            )
         } else {
-            ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", format!("Some content in the namespace has finalizers remaining: {}", listed(finalizers, "in")))
+            (
+                "NamespaceFinalizersRemaining",
+                true,
+                "SomeFinalizersRemain",
+                format!(
+                    "Some content in the namespace has finalizers remaining: {}",
+                    listed(finalizers, "in")
+                ),
+            )
         },
     ];
-    let previous = namespace["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let previous = namespace["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let row = |(kind, is_true, reason, message): (&str, bool, &str, String)| {
         let status = if is_true { "True" } else { "False" };
-        let since = previous.iter().find(|one| one["type"] == kind && one["status"] == status);
+        let since = previous
+            .iter()
+            .find(|one| one["type"] == kind && one["status"] == status);
         let since = since.map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
         json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message})
     };
@@ -131,11 +198,20 @@ fn conditions(
 /// What left a terminating namespace may have been the last that was in it.
 pub(super) fn after_removal(state: &mut State, touched: &Touched) {
     let name = &touched.place.key.namespace;
-    let Some(namespaces) = state.kinds.find("", "v1", "namespaces").filter(|_| !name.is_empty()) else { return };
+    let Some(namespaces) = state
+        .kinds
+        .find("", "v1", "namespaces")
+        .filter(|_| !name.is_empty())
+    else {
+        return;
+    };
     if let Some(namespace) = state.find(&namespaces, "", name).cloned()
         && object::is_terminating(&namespace)
     {
-        let place = Place { store: namespaces.store.clone(), key: crate::store::Key::of(&namespace) };
+        let place = Place {
+            store: namespaces.store.clone(),
+            key: crate::store::Key::of(&namespace),
+        };
         empty(state, &place, &namespace);
     }
 }

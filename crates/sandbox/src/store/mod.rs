@@ -6,8 +6,8 @@ mod history;
 mod key;
 mod owners;
 
-pub(crate) use key::Key;
 pub(crate) use history::{Change, ChangeKind, TooOld};
+pub(crate) use key::Key;
 pub(crate) use owners::Place;
 
 use history::History;
@@ -18,7 +18,6 @@ use crate::object;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
 
 /// The objects of one resource, in the order of a list.
 pub(crate) type Objects = BTreeMap<Key, Arc<Value>>;
@@ -46,8 +45,15 @@ pub(crate) struct Touched {
 
 impl Touched {
     fn new(place: Place, value: &Value, removed: bool) -> Self {
-        let owners = object::owner_references(value).iter().filter_map(|owner| owner["uid"].as_str());
-        Self { place, uid: object::uid(value).to_owned(), owners: owners.map(str::to_owned).collect(), removed }
+        let owners = object::owner_references(value)
+            .iter()
+            .filter_map(|owner| owner["uid"].as_str());
+        Self {
+            place,
+            uid: object::uid(value).to_owned(),
+            owners: owners.map(str::to_owned).collect(),
+            removed,
+        }
     }
 }
 
@@ -85,7 +91,9 @@ impl Store {
 
     /// All objects of a resource, or those of one namespace.
     pub(crate) fn list(&self, store: &StoreId, namespace: Option<&str>) -> Vec<Arc<Value>> {
-        let Some(kept) = self.resources.get(store) else { return Vec::new() };
+        let Some(kept) = self.resources.get(store) else {
+            return Vec::new();
+        };
         in_namespace(&kept.objects, namespace).cloned().collect()
     }
 
@@ -96,7 +104,9 @@ impl Store {
         namespace: Option<&str>,
         revision: u64,
     ) -> Result<Vec<Arc<Value>>, TooOld> {
-        let Some(kept) = self.resources.get(store) else { return Ok(Vec::new()) };
+        let Some(kept) = self.resources.get(store) else {
+            return Ok(Vec::new());
+        };
         let past = kept.history.rewind(&kept.objects, revision)?;
         Ok(in_namespace(&past, namespace).cloned().collect())
     }
@@ -108,13 +118,29 @@ impl Store {
         let key = Key::of(&value);
         let entry = Arc::new(value);
         let revision = self.revision;
-        let place = Place { store: store.clone(), key: key.clone() };
-        self.owners.update(&place, self.get(store, &key.namespace, &key.name).cloned().as_deref(), Some(&entry));
+        let place = Place {
+            store: store.clone(),
+            key: key.clone(),
+        };
+        self.owners.update(
+            &place,
+            self.get(store, &key.namespace, &key.name).cloned().as_deref(),
+            Some(&entry),
+        );
         self.touched.push(Touched::new(place, &entry, false));
         let kept = self.shelf(store);
         let previous = kept.objects.insert(key, entry.clone());
-        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-        kept.history.push(Change { revision, kind, object: entry.clone(), previous });
+        let kind = if previous.is_some() {
+            ChangeKind::Modified
+        } else {
+            ChangeKind::Added
+        };
+        kept.history.push(Change {
+            revision,
+            kind,
+            object: entry.clone(),
+            previous,
+        });
         entry
     }
 
@@ -126,11 +152,18 @@ impl Store {
         let mut last = (*previous).clone();
         object::set_meta(&mut last, "resourceVersion", next.to_string());
         let object = Arc::new(last);
-        let change =
-            Change { revision: next, kind: ChangeKind::Deleted, object: object.clone(), previous: Some(previous) };
+        let change = Change {
+            revision: next,
+            kind: ChangeKind::Deleted,
+            object: object.clone(),
+            previous: Some(previous),
+        };
         kept.history.push(change);
         self.revision = next;
-        let place = Place { store: store.clone(), key: Key::new(namespace, name) };
+        let place = Place {
+            store: store.clone(),
+            key: Key::new(namespace, name),
+        };
         self.owners.update(&place, Some(&object), None);
         self.touched.push(Touched::new(place, &object, true));
         Some(object)
@@ -159,7 +192,9 @@ impl Store {
 
     /// The changes of a resource after `revision`, oldest first.
     pub(crate) fn changes_since(&self, store: &StoreId, revision: u64) -> Result<Vec<Change>, TooOld> {
-        self.resources.get(store).map_or(Ok(Vec::new()), |kept| kept.history.since(revision))
+        self.resources
+            .get(store)
+            .map_or(Ok(Vec::new()), |kept| kept.history.since(revision))
     }
 
     /// Forgets the history of every resource up to now, as a compaction of etcd does.
@@ -171,20 +206,26 @@ impl Store {
 
     fn shelf(&mut self, store: &StoreId) -> &mut Shelf {
         let limit = self.history_limit;
-        self.resources
-            .entry(store.clone())
-            .or_insert_with(|| Shelf { objects: Objects::new(), history: History::new(limit) })
+        self.resources.entry(store.clone()).or_insert_with(|| Shelf {
+            objects: Objects::new(),
+            history: History::new(limit),
+        })
     }
 }
 
-fn in_namespace<'a>(objects: &'a Objects, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Arc<Value>> {
+fn in_namespace<'a>(
+    objects: &'a Objects,
+    namespace: Option<&'a str>,
+) -> impl Iterator<Item = &'a Arc<Value>> {
     // Keys are ordered by namespace first, so one namespace is one stretch of them.
     let start = namespace.map(|name| Key::new(name, ""));
     let range = match start {
         Some(start) => objects.range(start..),
         None => objects.range::<Key, _>(..),
     };
-    range.take_while(move |(key, _)| namespace.is_none_or(|name| key.namespace == name)).map(|(_, object)| object)
+    range
+        .take_while(move |(key, _)| namespace.is_none_or(|name| key.namespace == name))
+        .map(|(_, object)| object)
 }
 
 #[cfg(test)]
@@ -197,7 +238,10 @@ mod tests {
     }
 
     fn names(objects: &[Arc<Value>]) -> Vec<String> {
-        objects.iter().map(|one| format!("{}={}", object::name(one), one["value"])).collect()
+        objects
+            .iter()
+            .map(|one| format!("{}={}", object::name(one), one["value"]))
+            .collect()
     }
 
     #[test]
@@ -210,7 +254,10 @@ mod tests {
         store.put(&store_id, object("two", 1));
         store.remove(&store_id, "a", "one");
         assert_eq!(names(&store.list(&store_id, Some("a"))), ["two=1"]);
-        assert_eq!(names(&store.list_at(&store_id, None, early).expect("remembered")), ["one=1"]);
+        assert_eq!(
+            names(&store.list_at(&store_id, None, early).expect("remembered")),
+            ["one=1"]
+        );
         store.compact();
         assert!(store.list_at(&store_id, None, early).is_err());
     }
@@ -220,7 +267,10 @@ mod tests {
         let store_id = StoreId::new("", "things");
         let mut store = Store::new(10);
         for namespace in ["a", "ab", "b"] {
-            store.put(&store_id, json!({"metadata": {"namespace": namespace, "name": "x"}, "value": 0}));
+            store.put(
+                &store_id,
+                json!({"metadata": {"namespace": namespace, "name": "x"}, "value": 0}),
+            );
         }
         assert_eq!(store.list(&store_id, Some("a")).len(), 1);
         assert_eq!(store.list(&store_id, None).len(), 3);

@@ -11,7 +11,9 @@ pub(super) fn zero(resource: &Resource) -> Value {
     match resource.builtin() {
         None => json!({}),
         Some(kind) => match kind {
-            BuiltinKind::ConfigMap | BuiltinKind::Secret | BuiltinKind::ServiceAccount => json!({"metadata": {}}),
+            BuiltinKind::ConfigMap | BuiltinKind::Secret | BuiltinKind::ServiceAccount => {
+                json!({"metadata": {}})
+            }
             BuiltinKind::CoreEvent => json!({
                 "metadata": {}, "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null,
                 "eventTime": null, "reportingComponent": "", "reportingInstance": "",
@@ -76,7 +78,9 @@ pub(super) fn apply(resource: &Resource, value: &mut Value) {
         Some(BuiltinKind::Namespace) => {
             let name = object::name(value).to_owned();
             if !name.is_empty() {
-                let labels = object::metadata_mut(value).entry("labels").or_insert_with(|| json!({}));
+                let labels = object::metadata_mut(value)
+                    .entry("labels")
+                    .or_insert_with(|| json!({}));
                 labels["kubernetes.io/metadata.name"] = name.into();
             }
         }
@@ -88,14 +92,24 @@ pub(super) fn apply(resource: &Resource, value: &mut Value) {
             apply_workload_defaults(value);
             default_to(value, &["spec", "replicas"], json!(1));
             default_to(value, &["spec", "progressDeadlineSeconds"], json!(600));
-            default_rolling_update(value, "strategy", &json!({"maxUnavailable": "25%", "maxSurge": "25%"}));
+            default_rolling_update(
+                value,
+                "strategy",
+                &json!({"maxUnavailable": "25%", "maxSurge": "25%"}),
+            );
         }
         Some(BuiltinKind::DaemonSet) => {
             apply_workload_defaults(value);
             let generation = value["metadata"]["generation"].as_i64().unwrap_or(1).to_string();
-            let annotations = object::metadata_mut(value).entry("annotations").or_insert_with(|| json!({}));
+            let annotations = object::metadata_mut(value)
+                .entry("annotations")
+                .or_insert_with(|| json!({}));
             annotations["deprecated.daemonset.template.generation"] = generation.into();
-            default_rolling_update(value, "updateStrategy", &json!({"maxUnavailable": 1, "maxSurge": 0}));
+            default_rolling_update(
+                value,
+                "updateStrategy",
+                &json!({"maxUnavailable": 1, "maxSurge": 0}),
+            );
         }
         Some(BuiltinKind::ReplicaSet) => {
             pod::apply_template_defaults(value);
@@ -109,7 +123,9 @@ pub(super) fn apply(resource: &Resource, value: &mut Value) {
 /// Puts the empty structures of a type where the object has none. A null of the zero object is only an empty list or
 /// time; it is written for the kinds whose wire form has it.
 fn fill_structures(value: &mut Value, zero: &Value) {
-    let (Some(map), Some(zeros)) = (value.as_object_mut(), zero.as_object()) else { return };
+    let (Some(map), Some(zeros)) = (value.as_object_mut(), zero.as_object()) else {
+        return;
+    };
     for (name, zero) in zeros {
         match map.get_mut(name) {
             Some(present) if present.is_object() => fill_structures(present, zero),
@@ -130,7 +146,10 @@ fn without_lists(zero: &Value) -> Value {
     match zero {
         Value::Object(map) => {
             let kept = map.iter().filter(|(name, _)| !is_list_or_selector(name));
-            Value::Object(kept.map(|(name, value)| (name.clone(), without_lists(value))).collect::<Map<_, _>>())
+            Value::Object(
+                kept.map(|(name, value)| (name.clone(), without_lists(value)))
+                    .collect::<Map<_, _>>(),
+            )
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => zero.clone(),
     }
@@ -162,7 +181,9 @@ fn default_rolling_update(value: &mut Value, field: &str, parameters: &Value) {
 
 /// The times of a condition are written even if nobody set them.
 fn write_times(value: &mut Value, fields: &[&str]) {
-    let Some(status) = value.get_mut("status") else { return };
+    let Some(status) = value.get_mut("status") else {
+        return;
+    };
     for condition in object::list_mut(status, "conditions").filter_map(Value::as_object_mut) {
         for field in fields {
             condition.entry(*field).or_insert(Value::Null);
@@ -172,7 +193,9 @@ fn write_times(value: &mut Value, fields: &[&str]) {
 
 /// A node that reports its capacity and not what is allocatable has all of it allocatable.
 fn default_allocatable(value: &mut Value) {
-    let Some(status) = value.get_mut("status") else { return };
+    let Some(status) = value.get_mut("status") else {
+        return;
+    };
     if let Some(capacity) = status.get("capacity").cloned()
         && status.get("allocatable").is_none()
     {

@@ -38,7 +38,10 @@ pub(crate) fn events_to_core(event: &Value) -> Value {
     converted
 }
 
-fn renamed(event: &Value, direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str)) -> Value {
+fn renamed(
+    event: &Value,
+    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) -> Value {
     let mut converted = event.as_object().cloned().unwrap_or_default();
     for (from, to) in RENAMED.map(direction) {
         if let Some(value) = converted.remove(from) {

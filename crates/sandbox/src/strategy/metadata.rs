@@ -45,10 +45,18 @@ fn check_name(resource: &Resource, value: &Value, faults: &mut Vec<Fault>) {
 fn check_labels(value: &Value, faults: &mut Vec<Fault>) {
     for (key, label) in value["metadata"]["labels"].as_object().into_iter().flatten() {
         if !names::is_qualified_name(key) {
-            faults.push(Fault::invalid("metadata.labels", &json!(key), "name part must consist of alphanumeric characters"));
+            faults.push(Fault::invalid(
+                "metadata.labels",
+                &json!(key),
+                "name part must consist of alphanumeric characters",
+            ));
         }
         if !label.as_str().is_some_and(names::is_label_value) {
-            faults.push(Fault::invalid("metadata.labels", label, "a valid label must be an empty string or consist of alphanumeric characters"));
+            faults.push(Fault::invalid(
+                "metadata.labels",
+                label,
+                "a valid label must be an empty string or consist of alphanumeric characters",
+            ));
         }
     }
 }
@@ -57,7 +65,11 @@ fn check_annotations(value: &Value, faults: &mut Vec<Fault>) {
     let mut size = 0;
     for (key, annotation) in value["metadata"]["annotations"].as_object().into_iter().flatten() {
         if !names::is_qualified_name(&key.to_lowercase()) {
-            faults.push(Fault::invalid("metadata.annotations", &json!(key), "name part must consist of alphanumeric characters"));
+            faults.push(Fault::invalid(
+                "metadata.annotations",
+                &json!(key),
+                "name part must consist of alphanumeric characters",
+            ));
         }
         size += key.len() + annotation.as_str().map_or(0, str::len);
     }
@@ -73,7 +85,11 @@ fn check_owner_references(value: &Value, faults: &mut Vec<Fault>) {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().unwrap_or_default().is_empty() {
                 let fault = if field == "apiVersion" {
-                    Fault::invalid(format!("{place}.apiVersion"), &json!(""), "version must not be empty")
+                    Fault::invalid(
+                        format!("{place}.apiVersion"),
+                        &json!(""),
+                        "version must not be empty",
+                    )
                 } else {
                     Fault::invalid(format!("{place}.{field}"), &json!(""), "must not be empty")
                 };
@@ -95,7 +111,11 @@ fn check_owner_references(value: &Value, faults: &mut Vec<Fault>) {
 fn check_finalizers(value: &Value, faults: &mut Vec<Fault>) {
     for finalizer in object::finalizers(value) {
         if !names::is_qualified_name(finalizer) {
-            faults.push(Fault::invalid("metadata.finalizers", &json!(finalizer), "name part must consist of alphanumeric characters"));
+            faults.push(Fault::invalid(
+                "metadata.finalizers",
+                &json!(finalizer),
+                "name part must consist of alphanumeric characters",
+            ));
         }
     }
 }
@@ -104,12 +124,17 @@ fn check_unchanged(resource: &Resource, value: &Value, old: &Value, faults: &mut
     for field in ["name", "namespace", "uid", "creationTimestamp"] {
         let (before, after) = (&old["metadata"][field], &value["metadata"][field]);
         if before != after {
-            faults.push(Fault::invalid(format!("metadata.{field}"), after, "field is immutable"));
+            faults.push(Fault::invalid(
+                format!("metadata.{field}"),
+                after,
+                "field is immutable",
+            ));
         }
     }
     if object::is_terminating(old) {
-        let added: Vec<&str> =
-            object::finalizers(value).filter(|one| !object::finalizers(old).any(|before| before == *one)).collect();
+        let added: Vec<&str> = object::finalizers(value)
+            .filter(|one| !object::finalizers(old).any(|before| before == *one))
+            .collect();
         if !added.is_empty() {
             faults.push(Fault::forbidden(
                 "metadata.finalizers",

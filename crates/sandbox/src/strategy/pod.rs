@@ -46,7 +46,8 @@ fn apply_container_defaults(container: &mut Value) {
     let image = container["image"].as_str().unwrap_or_default();
     // Without a tag, or with `latest`, the image may have changed.
     let name_and_tag = image.rsplit('/').next().unwrap_or_default();
-    let is_latest = !image.contains('@') && (!name_and_tag.contains(':') || name_and_tag.ends_with(":latest"));
+    let is_latest =
+        !image.contains('@') && (!name_and_tag.contains(':') || name_and_tag.ends_with(":latest"));
     let pull_policy = if is_latest { "Always" } else { "IfNotPresent" };
     for (field, default) in [
         ("resources", json!({})),
@@ -64,7 +65,9 @@ fn apply_container_defaults(container: &mut Value) {
 
 /// A limit without a request is a request too.
 fn default_requests(resources: &mut Value) {
-    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { return };
+    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else {
+        return;
+    };
     for (name, limit) in limits {
         default_to(resources, &["requests", &name], limit);
     }
@@ -93,9 +96,16 @@ fn mount_token(spec: &mut Value, volume: &str) {
     for list in ["initContainers", "containers"] {
         for container in object::list_mut(spec, list) {
             let mounts = &mut container["volumeMounts"];
-            let has_own = mounts.as_array().into_iter().flatten().any(|one| one["mountPath"] == MOUNT_PATH);
+            let has_own = mounts
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|one| one["mountPath"] == MOUNT_PATH);
             if !has_own {
-                push(mounts, json!({"name": volume, "readOnly": true, "mountPath": MOUNT_PATH}));
+                push(
+                    mounts,
+                    json!({"name": volume, "readOnly": true, "mountPath": MOUNT_PATH}),
+                );
                 needed = true;
             }
         }
@@ -131,18 +141,28 @@ fn tolerate(spec: &mut Value, key: &str) {
 fn push(list: &mut Value, item: Value) {
     match list {
         Value::Array(items) => items.push(item),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => *list = Value::Array(vec![item]),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            *list = Value::Array(vec![item]);
+        }
     }
 }
 
 /// `Guaranteed` if every container has limits of CPU and memory equal to its requests, `BestEffort` if none has any.
 fn quality_of_service(spec: &Value) -> &'static str {
-    let containers: Vec<&Value> =
-        ["initContainers", "containers"].iter().flat_map(|list| spec[*list].as_array().into_iter().flatten()).collect();
+    let containers: Vec<&Value> = ["initContainers", "containers"]
+        .iter()
+        .flat_map(|list| spec[*list].as_array().into_iter().flatten())
+        .collect();
     let counted = |container: &&Value, field: &str| {
-        ["cpu", "memory"].iter().filter(|name| !container["resources"][field][**name].is_null()).count()
+        ["cpu", "memory"]
+            .iter()
+            .filter(|name| !container["resources"][field][**name].is_null())
+            .count()
     };
-    if containers.iter().all(|one| counted(one, "limits") == 0 && counted(one, "requests") == 0) {
+    if containers
+        .iter()
+        .all(|one| counted(one, "limits") == 0 && counted(one, "requests") == 0)
+    {
         return "BestEffort";
     }
     let is_guaranteed = containers.iter().all(|one| {

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 pub(super) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let Some(kind) = resource.builtin() else { return faults };
+    let Some(kind) = resource.builtin() else {
+        return faults;
+    };
     match kind {
         BuiltinKind::ConfigMap => config_map(value, old, &mut faults),
         BuiltinKind::Secret => secret(value, old, &mut faults),
@@ -30,7 +32,11 @@ fn config_map(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     for field in ["data", "binaryData"] {
         for key in value[field].as_object().into_iter().flatten().map(|(key, _)| key) {
             if !names::is_config_key(key) {
-                faults.push(Fault::invalid(format!("{field}[{key}]"), &json!(key), "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"));
+                faults.push(Fault::invalid(
+                    format!("{field}[{key}]"),
+                    &json!(key),
+                    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+                ));
             }
         }
     }
@@ -38,9 +44,18 @@ fn config_map(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
 }
 
 fn secret(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
-    for key in value["data"].as_object().into_iter().flatten().map(|(key, _)| key) {
+    for key in value["data"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key)
+    {
         if !names::is_config_key(key) {
-            faults.push(Fault::invalid(format!("data[{key}]"), &json!(key), "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"));
+            faults.push(Fault::invalid(
+                format!("data[{key}]"),
+                &json!(key),
+                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+            ));
         }
     }
     if let Some(old) = old
@@ -52,13 +67,21 @@ fn secret(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
 }
 
 fn immutable_once_sealed(value: &Value, old: Option<&Value>, fields: &[&str], faults: &mut Vec<Fault>) {
-    let Some(old) = old.filter(|old| old["immutable"] == true) else { return };
+    let Some(old) = old.filter(|old| old["immutable"] == true) else {
+        return;
+    };
     if value["immutable"] != true {
-        faults.push(Fault::forbidden("immutable", "field is immutable when `immutable` is set"));
+        faults.push(Fault::forbidden(
+            "immutable",
+            "field is immutable when `immutable` is set",
+        ));
     }
     for field in fields {
         if old[*field] != value[*field] {
-            faults.push(Fault::forbidden(*field, "field is immutable when `immutable` is set"));
+            faults.push(Fault::forbidden(
+                *field,
+                "field is immutable when `immutable` is set",
+            ));
         }
     }
 }
@@ -103,7 +126,11 @@ fn pod_spec(spec: &Value, place: &str, faults: &mut Vec<Fault>) {
         if name.is_empty() {
             faults.push(Fault::required(format!("{at}.name"), ""));
         } else if !names::is_label(name) {
-            faults.push(Fault::invalid(format!("{at}.name"), &json!(name), "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"));
+            faults.push(Fault::invalid(
+                format!("{at}.name"),
+                &json!(name),
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'",
+            ));
         } else if seen.contains(&name) {
             faults.push(Fault::duplicate(format!("{at}.name"), &json!(name)));
         }
@@ -114,24 +141,41 @@ fn pod_spec(spec: &Value, place: &str, faults: &mut Vec<Fault>) {
     }
     let policy = &spec["restartPolicy"];
     if !["Always", "OnFailure", "Never"].iter().any(|one| policy == one) {
-        faults.push(Fault::unsupported(format!("{place}.restartPolicy"), policy, &["Always", "OnFailure", "Never"]));
+        faults.push(Fault::unsupported(
+            format!("{place}.restartPolicy"),
+            policy,
+            &["Always", "OnFailure", "Never"],
+        ));
     }
 }
 
 fn node(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     let mut seen = Vec::new();
-    for (index, taint) in value["spec"]["taints"].as_array().into_iter().flatten().enumerate() {
+    for (index, taint) in value["spec"]["taints"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let at = format!("metadata.taints[{index}]");
         let key = taint["key"].as_str().unwrap_or_default();
         if !names::is_qualified_name(key) {
-            faults.push(Fault::invalid(format!("{at}.key"), &json!(key), "name part must be non-empty"));
+            faults.push(Fault::invalid(
+                format!("{at}.key"),
+                &json!(key),
+                "name part must be non-empty",
+            ));
         }
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
         if !effects.iter().any(|one| taint["effect"] == *one) {
             if taint["effect"].is_null() {
                 faults.push(Fault::required(format!("{at}.effect"), ""));
             } else {
-                faults.push(Fault::unsupported(format!("{at}.effect"), &taint["effect"], &effects));
+                faults.push(Fault::unsupported(
+                    format!("{at}.effect"),
+                    &taint["effect"],
+                    &effects,
+                ));
             }
         }
         let identity = (key, &taint["effect"]);
@@ -143,7 +187,10 @@ fn node(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     if let Some(old) = old {
         let before = old["spec"]["providerID"].as_str().unwrap_or_default();
         if !before.is_empty() && value["spec"]["providerID"].as_str().unwrap_or_default() != before {
-            faults.push(Fault::forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid"));
+            faults.push(Fault::forbidden(
+                "spec.providerID",
+                "node updates may not change providerID except from \"\" to valid",
+            ));
         }
     }
 }
@@ -151,7 +198,11 @@ fn node(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
 fn budget(value: &Value, faults: &mut Vec<Fault>) {
     let spec = &value["spec"];
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-        faults.push(Fault::invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"));
+        faults.push(Fault::invalid(
+            "spec",
+            spec,
+            "minAvailable and maxUnavailable cannot be both set",
+        ));
     }
     for field in ["minAvailable", "maxUnavailable"] {
         let amount = &spec[field];
@@ -165,7 +216,11 @@ fn budget(value: &Value, faults: &mut Vec<Fault>) {
             Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
         };
         if !is_good {
-            faults.push(Fault::invalid(format!("spec.{field}"), amount, "must be greater than or equal to 0"));
+            faults.push(Fault::invalid(
+                format!("spec.{field}"),
+                amount,
+                "must be greater than or equal to 0",
+            ));
         }
     }
 }
@@ -173,11 +228,19 @@ fn budget(value: &Value, faults: &mut Vec<Fault>) {
 fn lease(value: &Value, faults: &mut Vec<Fault>) {
     let duration = &value["spec"]["leaseDurationSeconds"];
     if duration.as_i64().is_some_and(|seconds| seconds <= 0) {
-        faults.push(Fault::invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"));
+        faults.push(Fault::invalid(
+            "spec.leaseDurationSeconds",
+            duration,
+            "must be greater than 0",
+        ));
     }
     let transitions = &value["spec"]["leaseTransitions"];
     if transitions.as_i64().is_some_and(|count| count < 0) {
-        faults.push(Fault::invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"));
+        faults.push(Fault::invalid(
+            "spec.leaseTransitions",
+            transitions,
+            "must be greater than or equal to 0",
+        ));
     }
 }
 
@@ -187,17 +250,29 @@ fn workload(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     if selector.is_null() {
         faults.push(Fault::required("spec.selector", ""));
     } else if selector["matchLabels"].is_null() && selector["matchExpressions"].is_null() {
-        faults.push(Fault::invalid("spec.selector", selector, "empty selector is invalid for deployment"));
+        faults.push(Fault::invalid(
+            "spec.selector",
+            selector,
+            "empty selector is invalid for deployment",
+        ));
     }
     let template = &spec["template"];
     let fits = crate::select::LabelSelector::from_object(selector).matches(template);
     if !selector.is_null() && !fits {
         let labels = template["metadata"]["labels"].clone();
-        faults.push(Fault::invalid("spec.template.metadata.labels", &labels, "`selector` does not match template `labels`"));
+        faults.push(Fault::invalid(
+            "spec.template.metadata.labels",
+            &labels,
+            "`selector` does not match template `labels`",
+        ));
     }
     pod_spec(&template["spec"], "spec.template.spec", faults);
     if spec["replicas"].as_i64().is_some_and(|count| count < 0) {
-        faults.push(Fault::invalid("spec.replicas", &spec["replicas"], "must be greater than or equal to 0"));
+        faults.push(Fault::invalid(
+            "spec.replicas",
+            &spec["replicas"],
+            "must be greater than or equal to 0",
+        ));
     }
     if let Some(old) = old
         && old["spec"]["selector"] != *selector
@@ -209,17 +284,35 @@ fn workload(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
 fn event(kind: BuiltinKind, value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     // Validation looks at the form in which the event was written.
     let is_new_form = kind == BuiltinKind::Event;
-    let regarding = if is_new_form { &value["regarding"] } else { &value["involvedObject"] };
+    let regarding = if is_new_form {
+        &value["regarding"]
+    } else {
+        &value["involvedObject"]
+    };
     let namespace = regarding["namespace"].as_str().unwrap_or_default();
     let own = object::namespace(value);
     if !is_new_form && namespace != own && !(namespace.is_empty() && own == "default") {
-        faults.push(Fault::invalid("involvedObject.namespace", &json!(namespace), "does not match event.namespace"));
+        faults.push(Fault::invalid(
+            "involvedObject.namespace",
+            &json!(namespace),
+            "does not match event.namespace",
+        ));
     }
     if !is_new_form {
         return;
     }
     if let Some(old) = old {
-        for field in ["regarding", "reason", "note", "reportingController", "reportingInstance", "action", "related", "type", "eventTime"] {
+        for field in [
+            "regarding",
+            "reason",
+            "note",
+            "reportingController",
+            "reportingInstance",
+            "action",
+            "related",
+            "type",
+            "eventTime",
+        ] {
             if old[field] != value[field] {
                 faults.push(Fault::invalid(field, &value[field], "field is immutable"));
             }
@@ -229,23 +322,40 @@ fn event(kind: BuiltinKind, value: &Value, old: Option<&Value>, faults: &mut Vec
     if value["eventTime"].is_null() {
         faults.push(Fault::required("eventTime", ""));
     }
-    for (field, most) in [("reportingController", 0), ("reportingInstance", 128), ("action", 128), ("reason", 128)] {
+    for (field, most) in [
+        ("reportingController", 0),
+        ("reportingInstance", 128),
+        ("action", 128),
+        ("reason", 128),
+    ] {
         let text = value[field].as_str().unwrap_or_default();
         if text.is_empty() {
             faults.push(Fault::required(field, ""));
         } else if most > 0 && text.len() > most {
-            faults.push(Fault::invalid(field, &json!(text), format!("can have at most {most} characters")));
+            faults.push(Fault::invalid(
+                field,
+                &json!(text),
+                format!("can have at most {most} characters"),
+            ));
         }
     }
     let controller = value["reportingController"].as_str().unwrap_or_default();
     if !names::is_qualified_name(controller) {
-        faults.push(Fault::invalid("reportingController", &json!(controller), "name part must consist of alphanumeric characters"));
+        faults.push(Fault::invalid(
+            "reportingController",
+            &json!(controller),
+            "name part must consist of alphanumeric characters",
+        ));
     }
     if !["Normal", "Warning"].iter().any(|one| value["type"] == *one) {
         faults.push(Fault::invalid("type", &value["type"], "has invalid value"));
     }
     if value["note"].as_str().is_some_and(|note| note.len() > 1024) {
-        faults.push(Fault::invalid("note", &json!(""), "can have at most 1024 characters"));
+        faults.push(Fault::invalid(
+            "note",
+            &json!(""),
+            "can have at most 1024 characters",
+        ));
     }
 }
 
@@ -253,34 +363,70 @@ fn crd(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     let spec = &value["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (plural, group) = (text(&spec["names"]["plural"]), text(&spec["group"]));
-    for (field, value) in [("spec.group", &group), ("spec.names.plural", &plural), ("spec.names.kind", &text(&spec["names"]["kind"]))] {
+    for (field, value) in [
+        ("spec.group", &group),
+        ("spec.names.plural", &plural),
+        ("spec.names.kind", &text(&spec["names"]["kind"])),
+    ] {
         if value.is_empty() {
             faults.push(Fault::required(field, ""));
         }
     }
     let expected = format!("{plural}.{group}");
     if object::name(value) != expected {
-        faults.push(Fault::invalid("metadata.name", &json!(object::name(value)), "must be spec.names.plural+\".\"+spec.group"));
+        faults.push(Fault::invalid(
+            "metadata.name",
+            &json!(object::name(value)),
+            "must be spec.names.plural+\".\"+spec.group",
+        ));
     }
     if !["Namespaced", "Cluster"].iter().any(|one| spec["scope"] == *one) {
-        faults.push(Fault::unsupported("spec.scope", &spec["scope"], &["Cluster", "Namespaced"]));
+        faults.push(Fault::unsupported(
+            "spec.scope",
+            &spec["scope"],
+            &["Cluster", "Namespaced"],
+        ));
     }
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        faults.push(Fault::invalid("spec.versions", &spec["versions"], "must have exactly one version marked as storage version"));
+    if versions
+        .iter()
+        .filter(|version| version["storage"] == true)
+        .count()
+        != 1
+    {
+        faults.push(Fault::invalid(
+            "spec.versions",
+            &spec["versions"],
+            "must have exactly one version marked as storage version",
+        ));
     }
-    if value["status"]["storedVersions"].as_array().is_some_and(|stored| stored.len() > 1) && old.is_none() {
-        faults.push(Fault::invalid("status.storedVersions", &value["status"]["storedVersions"], "must have exactly one stored version"));
+    if value["status"]["storedVersions"]
+        .as_array()
+        .is_some_and(|stored| stored.len() > 1)
+        && old.is_none()
+    {
+        faults.push(Fault::invalid(
+            "status.storedVersions",
+            &value["status"]["storedVersions"],
+            "must have exactly one stored version",
+        ));
     }
     for (index, version) in versions.iter().enumerate() {
         if version["schema"]["openAPIV3Schema"].is_null() {
-            faults.push(Fault::required(format!("spec.versions[{index}].schema.openAPIV3Schema"), "schemas are required"));
+            faults.push(Fault::required(
+                format!("spec.versions[{index}].schema.openAPIV3Schema"),
+                "schemas are required",
+            ));
         }
     }
     if let Some(old) = old {
         for field in ["group", "scope"] {
             if old["spec"][field] != spec[field] {
-                faults.push(Fault::invalid(format!("spec.{field}"), &spec[field], "field is immutable"));
+                faults.push(Fault::invalid(
+                    format!("spec.{field}"),
+                    &spec[field],
+                    "field is immutable",
+                ));
             }
         }
     }

@@ -10,11 +10,16 @@ pub(super) fn admit_node(node: &mut Value) {
     let taints = &mut node["spec"]["taints"];
     match taints {
         Value::Array(list) => {
-            if !list.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) {
+            if !list
+                .iter()
+                .any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"])
+            {
                 list.push(taint);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => *taints = json!([taint]),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            *taints = json!([taint]);
+        }
     }
 }
 
@@ -24,7 +29,9 @@ pub(super) fn admit_namespace(namespace: &mut Value) {
     match finalizers {
         Value::Array(list) if !list.contains(&json!("kubernetes")) => list.push(json!("kubernetes")),
         Value::Array(_) => {}
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => *finalizers = json!(["kubernetes"]),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            *finalizers = json!(["kubernetes"]);
+        }
     }
 }
 
@@ -36,7 +43,9 @@ pub(super) fn prepare_budget(budget: &mut Value) {
 /// `stringData` is a way to write `data`, and is never read back.
 pub(super) fn encode_string_data(secret: &mut Value) {
     let Some(map) = secret.as_object_mut() else { return };
-    let Some(plain) = map.remove("stringData") else { return };
+    let Some(plain) = map.remove("stringData") else {
+        return;
+    };
     let data = object::object_field(secret, "data");
     for (key, text) in plain.as_object().into_iter().flatten() {
         let encoded = base64::engine::general_purpose::STANDARD.encode(text.as_str().unwrap_or_default());

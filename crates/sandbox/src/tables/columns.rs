@@ -13,16 +13,24 @@ type Cell = fn(&Value, Timestamp) -> Value;
 type Row = (&'static str, &'static str, i64, Cell);
 
 const NAME: Row = ("Name", "string", 0, |object, _| object::name(object).into());
-const AGE: Row = ("Age", "string", 0, |object, now| age(object::meta_str(object, "creationTimestamp"), now).into());
+const AGE: Row = ("Age", "string", 0, |object, now| {
+    age(object::meta_str(object, "creationTimestamp"), now).into()
+});
 
 pub(super) fn columns(resource: &Resource) -> Vec<Column> {
-    let Some(kind) = resource.builtin() else { return Vec::new() };
+    let Some(kind) = resource.builtin() else {
+        return Vec::new();
+    };
     rows(kind)
         .into_iter()
         .map(|(name, kind, priority, cell)| Column {
             name: name.to_owned(),
             kind: kind.to_owned(),
-            format: if name == "Name" { "name".to_owned() } else { String::new() },
+            format: if name == "Name" {
+                "name".to_owned()
+            } else {
+                String::new()
+            },
             description: String::new(),
             priority,
             cell: Box::new(cell),
@@ -32,7 +40,13 @@ pub(super) fn columns(resource: &Resource) -> Vec<Column> {
 
 fn rows(kind: BuiltinKind) -> Vec<Row> {
     match kind {
-        BuiltinKind::ConfigMap => vec![NAME, ("Data", "string", 0, |object, _| (entries(object, "data") + entries(object, "binaryData")).into()), AGE],
+        BuiltinKind::ConfigMap => vec![
+            NAME,
+            ("Data", "string", 0, |object, _| {
+                (entries(object, "data") + entries(object, "binaryData")).into()
+            }),
+            AGE,
+        ],
         BuiltinKind::Secret => vec![
             NAME,
             ("Type", "string", 0, |object, _| object["type"].clone()),
@@ -40,11 +54,25 @@ fn rows(kind: BuiltinKind) -> Vec<Row> {
             AGE,
         ],
         BuiltinKind::ServiceAccount => vec![NAME, AGE],
-        BuiltinKind::Namespace => vec![NAME, ("Status", "string", 0, |object, _| text(&object["status"]["phase"], "").into()), AGE],
-        BuiltinKind::Lease => vec![NAME, ("Holder", "string", 0, |object, _| text(&object["spec"]["holderIdentity"], "").into()), AGE],
+        BuiltinKind::Namespace => vec![
+            NAME,
+            ("Status", "string", 0, |object, _| {
+                text(&object["status"]["phase"], "").into()
+            }),
+            AGE,
+        ],
+        BuiltinKind::Lease => vec![
+            NAME,
+            ("Holder", "string", 0, |object, _| {
+                text(&object["spec"]["holderIdentity"], "").into()
+            }),
+            AGE,
+        ],
         BuiltinKind::CustomResourceDefinition => vec![
             NAME,
-            ("Created At", "date", 0, |object, _| object["metadata"]["creationTimestamp"].clone()),
+            ("Created At", "date", 0, |object, _| {
+                object["metadata"]["creationTimestamp"].clone()
+            }),
         ],
         BuiltinKind::PodDisruptionBudget => budget(),
         BuiltinKind::Node => node(),
@@ -64,7 +92,9 @@ fn text(value: &Value, absent: &str) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
         Value::Number(number) => number.to_string(),
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => absent.to_owned(),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            absent.to_owned()
+        }
     }
 }
 
@@ -75,9 +105,15 @@ fn number(value: &Value) -> Value {
 fn budget() -> Vec<Row> {
     vec![
         NAME,
-        ("Min Available", "string", 0, |object, _| text(&object["spec"]["minAvailable"], "N/A").into()),
-        ("Max Unavailable", "string", 0, |object, _| text(&object["spec"]["maxUnavailable"], "N/A").into()),
-        ("Allowed Disruptions", "integer", 0, |object, _| number(&object["status"]["disruptionsAllowed"])),
+        ("Min Available", "string", 0, |object, _| {
+            text(&object["spec"]["minAvailable"], "N/A").into()
+        }),
+        ("Max Unavailable", "string", 0, |object, _| {
+            text(&object["spec"]["maxUnavailable"], "N/A").into()
+        }),
+        ("Allowed Disruptions", "integer", 0, |object, _| {
+            number(&object["status"]["disruptionsAllowed"])
+        }),
         AGE,
     ]
 }
@@ -88,12 +124,28 @@ fn node() -> Vec<Row> {
         ("Status", "string", 0, |object, _| node_status(object).into()),
         ("Roles", "string", 0, |object, _| node_roles(object).into()),
         AGE,
-        ("Version", "string", 0, |object, _| text(&object["status"]["nodeInfo"]["kubeletVersion"], "").into()),
-        ("Internal-IP", "string", 1, |object, _| node_address(object, "InternalIP").into()),
-        ("External-IP", "string", 1, |object, _| node_address(object, "ExternalIP").into()),
-        ("OS-Image", "string", 1, |object, _| text(&object["status"]["nodeInfo"]["osImage"], "<unknown>").into()),
-        ("Kernel-Version", "string", 1, |object, _| text(&object["status"]["nodeInfo"]["kernelVersion"], "<unknown>").into()),
-        ("Container-Runtime", "string", 1, |object, _| text(&object["status"]["nodeInfo"]["containerRuntimeVersion"], "<unknown>").into()),
+        ("Version", "string", 0, |object, _| {
+            text(&object["status"]["nodeInfo"]["kubeletVersion"], "").into()
+        }),
+        ("Internal-IP", "string", 1, |object, _| {
+            node_address(object, "InternalIP").into()
+        }),
+        ("External-IP", "string", 1, |object, _| {
+            node_address(object, "ExternalIP").into()
+        }),
+        ("OS-Image", "string", 1, |object, _| {
+            text(&object["status"]["nodeInfo"]["osImage"], "<unknown>").into()
+        }),
+        ("Kernel-Version", "string", 1, |object, _| {
+            text(&object["status"]["nodeInfo"]["kernelVersion"], "<unknown>").into()
+        }),
+        ("Container-Runtime", "string", 1, |object, _| {
+            text(
+                &object["status"]["nodeInfo"]["containerRuntimeVersion"],
+                "<unknown>",
+            )
+            .into()
+        }),
     ]
 }
 
@@ -117,40 +169,64 @@ fn node_roles(node: &Value) -> String {
     let mut roles: Vec<&str> = labels
         .into_iter()
         .flatten()
-        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
-            Some(role) => Some(role),
-            None if key == "kubernetes.io/role" => value.as_str(),
-            None => None,
-        })
+        .filter_map(
+            |(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+                Some(role) => Some(role),
+                None if key == "kubernetes.io/role" => value.as_str(),
+                None => None,
+            },
+        )
         .filter(|role| !role.is_empty())
         .collect();
     roles.sort_unstable();
-    if roles.is_empty() { "<none>".to_owned() } else { roles.join(",") }
+    if roles.is_empty() {
+        "<none>".to_owned()
+    } else {
+        roles.join(",")
+    }
 }
 
 fn node_address(node: &Value, kind: &str) -> String {
     let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
-    addresses.find(|one| one["type"] == kind).map_or_else(|| "<none>".to_owned(), |one| text(&one["address"], "<none>"))
+    addresses
+        .find(|one| one["type"] == kind)
+        .map_or_else(|| "<none>".to_owned(), |one| text(&one["address"], "<none>"))
 }
 
 fn pod() -> Vec<Row> {
     vec![
         NAME,
         ("Ready", "string", 0, |object, _| {
-            let statuses = object["status"]["containerStatuses"].as_array().into_iter().flatten();
+            let statuses = object["status"]["containerStatuses"]
+                .as_array()
+                .into_iter()
+                .flatten();
             let ready = statuses.filter(|status| status["ready"] == true).count();
             let all = object["spec"]["containers"].as_array().map_or(0, Vec::len);
             format!("{ready}/{all}").into()
         }),
         ("Status", "string", 0, |object, _| pod_status(object).into()),
         ("Restarts", "string", 0, |object, _| {
-            let statuses = object["status"]["containerStatuses"].as_array().into_iter().flatten();
-            statuses.filter_map(|status| status["restartCount"].as_i64()).sum::<i64>().to_string().into()
+            let statuses = object["status"]["containerStatuses"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            statuses
+                .filter_map(|status| status["restartCount"].as_i64())
+                .sum::<i64>()
+                .to_string()
+                .into()
         }),
         AGE,
-        ("IP", "string", 1, |object, _| text(&object["status"]["podIP"], "<none>").into()),
-        ("Node", "string", 1, |object, _| text(&object["spec"]["nodeName"], "<none>").into()),
-        ("Nominated Node", "string", 1, |object, _| text(&object["status"]["nominatedNodeName"], "<none>").into()),
+        ("IP", "string", 1, |object, _| {
+            text(&object["status"]["podIP"], "<none>").into()
+        }),
+        ("Node", "string", 1, |object, _| {
+            text(&object["spec"]["nodeName"], "<none>").into()
+        }),
+        ("Nominated Node", "string", 1, |object, _| {
+            text(&object["status"]["nominatedNodeName"], "<none>").into()
+        }),
         ("Readiness Gates", "string", 1, |_, _| "<none>".into()),
     ]
 }
@@ -160,7 +236,10 @@ fn pod_status(pod: &Value) -> String {
         let is_unreachable = pod["status"]["reason"] == "NodeLost";
         return if is_unreachable { "Unknown" } else { "Terminating" }.to_owned();
     }
-    let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let statuses = pod["status"]["containerStatuses"]
+        .as_array()
+        .into_iter()
+        .flatten();
     for status in statuses {
         for (state, fallback) in [("waiting", ""), ("terminated", "Completed")] {
             let state = &status["state"][state];
@@ -177,24 +256,46 @@ fn pod_status(pod: &Value) -> String {
 
 fn event() -> Vec<Row> {
     vec![
-        ("Last Seen", "string", 0, |object, now| age(&event_time(object, true), now).into()),
+        ("Last Seen", "string", 0, |object, now| {
+            age(&event_time(object, true), now).into()
+        }),
         ("Type", "string", 0, |object, _| object["type"].clone()),
         ("Reason", "string", 0, |object, _| object["reason"].clone()),
         ("Object", "string", 0, |object, _| {
             let about = either(object, "involvedObject", "regarding");
-            format!("{}/{}", text(&about["kind"], "").to_lowercase(), text(&about["name"], "")).into()
+            format!(
+                "{}/{}",
+                text(&about["kind"], "").to_lowercase(),
+                text(&about["name"], "")
+            )
+            .into()
         }),
-        ("Subobject", "string", 1, |object, _| text(&either(object, "involvedObject", "regarding")["fieldPath"], "").into()),
+        ("Subobject", "string", 1, |object, _| {
+            text(&either(object, "involvedObject", "regarding")["fieldPath"], "").into()
+        }),
         ("Source", "string", 1, |object, _| {
             let source = either(object, "source", "deprecatedSource");
-            let component = text(&source["component"], &text(either(object, "reportingComponent", "reportingController"), ""));
+            let component = text(
+                &source["component"],
+                &text(either(object, "reportingComponent", "reportingController"), ""),
+            );
             let host = text(&source["host"], &text(&object["reportingInstance"], ""));
-            if host.is_empty() { component.into() } else { format!("{component}, {host}").into() }
+            if host.is_empty() {
+                component.into()
+            } else {
+                format!("{component}, {host}").into()
+            }
         }),
-        ("Message", "string", 0, |object, _| text(either(object, "message", "note"), "").trim().into()),
-        ("First Seen", "string", 1, |object, now| age(&event_time(object, false), now).into()),
+        ("Message", "string", 0, |object, _| {
+            text(either(object, "message", "note"), "").trim().into()
+        }),
+        ("First Seen", "string", 1, |object, now| {
+            age(&event_time(object, false), now).into()
+        }),
         ("Count", "string", 1, |object, _| {
-            let count = object["series"]["count"].as_i64().or_else(|| either(object, "count", "deprecatedCount").as_i64());
+            let count = object["series"]["count"]
+                .as_i64()
+                .or_else(|| either(object, "count", "deprecatedCount").as_i64());
             json!(count.unwrap_or(1))
         }),
         ("Name", "string", 1, |object, _| object::name(object).into()),
@@ -210,7 +311,11 @@ fn event_time(event: &Value, is_last: bool) -> String {
     if is_last && series.is_string() {
         return text(series, "");
     }
-    let (core, modern) = if is_last { ("lastTimestamp", "deprecatedLastTimestamp") } else { ("firstTimestamp", "deprecatedFirstTimestamp") };
+    let (core, modern) = if is_last {
+        ("lastTimestamp", "deprecatedLastTimestamp")
+    } else {
+        ("firstTimestamp", "deprecatedFirstTimestamp")
+    };
     text(either(event, core, modern), &text(&event["eventTime"], ""))
 }
 
@@ -221,8 +326,12 @@ fn deployment() -> Vec<Row> {
             let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
             format!("{ready}/{}", object["spec"]["replicas"].as_i64().unwrap_or(0)).into()
         }),
-        ("Up-to-date", "string", 0, |object, _| number(&object["status"]["updatedReplicas"])),
-        ("Available", "string", 0, |object, _| number(&object["status"]["availableReplicas"])),
+        ("Up-to-date", "string", 0, |object, _| {
+            number(&object["status"]["updatedReplicas"])
+        }),
+        ("Available", "string", 0, |object, _| {
+            number(&object["status"]["availableReplicas"])
+        }),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -233,12 +342,24 @@ fn deployment() -> Vec<Row> {
 fn daemon_set() -> Vec<Row> {
     vec![
         NAME,
-        ("Desired", "integer", 0, |object, _| number(&object["status"]["desiredNumberScheduled"])),
-        ("Current", "integer", 0, |object, _| number(&object["status"]["currentNumberScheduled"])),
-        ("Ready", "integer", 0, |object, _| number(&object["status"]["numberReady"])),
-        ("Up-to-date", "integer", 0, |object, _| number(&object["status"]["updatedNumberScheduled"])),
-        ("Available", "integer", 0, |object, _| number(&object["status"]["numberAvailable"])),
-        ("Node Selector", "string", 0, |object, _| pairs(&object["spec"]["template"]["spec"]["nodeSelector"]).into()),
+        ("Desired", "integer", 0, |object, _| {
+            number(&object["status"]["desiredNumberScheduled"])
+        }),
+        ("Current", "integer", 0, |object, _| {
+            number(&object["status"]["currentNumberScheduled"])
+        }),
+        ("Ready", "integer", 0, |object, _| {
+            number(&object["status"]["numberReady"])
+        }),
+        ("Up-to-date", "integer", 0, |object, _| {
+            number(&object["status"]["updatedNumberScheduled"])
+        }),
+        ("Available", "integer", 0, |object, _| {
+            number(&object["status"]["numberAvailable"])
+        }),
+        ("Node Selector", "string", 0, |object, _| {
+            pairs(&object["spec"]["template"]["spec"]["nodeSelector"]).into()
+        }),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -249,9 +370,15 @@ fn daemon_set() -> Vec<Row> {
 fn replica_set() -> Vec<Row> {
     vec![
         NAME,
-        ("Desired", "integer", 0, |object, _| number(&object["spec"]["replicas"])),
-        ("Current", "integer", 0, |object, _| number(&object["status"]["replicas"])),
-        ("Ready", "integer", 0, |object, _| number(&object["status"]["readyReplicas"])),
+        ("Desired", "integer", 0, |object, _| {
+            number(&object["spec"]["replicas"])
+        }),
+        ("Current", "integer", 0, |object, _| {
+            number(&object["status"]["replicas"])
+        }),
+        ("Ready", "integer", 0, |object, _| {
+            number(&object["status"]["readyReplicas"])
+        }),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -259,17 +386,37 @@ fn replica_set() -> Vec<Row> {
     ]
 }
 
-const CONTAINERS: Row = ("Containers", "string", 1, |object, _| template_list(object, "name").into());
-const IMAGES: Row = ("Images", "string", 1, |object, _| template_list(object, "image").into());
-const SELECTOR: Row = ("Selector", "string", 1, |object, _| pairs(&object["spec"]["selector"]["matchLabels"]).into());
+const CONTAINERS: Row = ("Containers", "string", 1, |object, _| {
+    template_list(object, "name").into()
+});
+const IMAGES: Row = ("Images", "string", 1, |object, _| {
+    template_list(object, "image").into()
+});
+const SELECTOR: Row = ("Selector", "string", 1, |object, _| {
+    pairs(&object["spec"]["selector"]["matchLabels"]).into()
+});
 
 fn template_list(workload: &Value, field: &str) -> String {
-    let containers = workload["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
-    containers.map(|container| text(&container[field], "")).collect::<Vec<_>>().join(",")
+    let containers = workload["spec"]["template"]["spec"]["containers"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    containers
+        .map(|container| text(&container[field], ""))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn pairs(labels: &Value) -> String {
-    let pairs: Vec<String> =
-        labels.as_object().into_iter().flatten().map(|(key, value)| format!("{key}={}", text(value, ""))).collect();
-    if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
+    let pairs: Vec<String> = labels
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", text(value, "")))
+        .collect();
+    if pairs.is_empty() {
+        "<none>".to_owned()
+    } else {
+        pairs.join(",")
+    }
 }

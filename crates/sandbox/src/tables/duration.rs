@@ -4,7 +4,9 @@ use jiff::Timestamp;
 
 /// The time since an RFC 3339 instant: `45s`, `3m20s`, `5h`, `2d`.
 pub(super) fn age(since: &str, now: Timestamp) -> String {
-    let Ok(since) = since.parse::<Timestamp>() else { return "<unknown>".to_owned() };
+    let Ok(since) = since.parse::<Timestamp>() else {
+        return "<unknown>".to_owned();
+    };
     human(now.as_second() - since.as_second())
 }
 
@@ -14,7 +16,11 @@ fn human(seconds: i64) -> String {
     const DAY: i64 = 24 * HOUR;
     const YEAR: i64 = 365 * DAY;
     let pair = |big: i64, big_unit: &str, small: i64, small_unit: &str| {
-        if small == 0 { format!("{big}{big_unit}") } else { format!("{big}{big_unit}{small}{small_unit}") }
+        if small == 0 {
+            format!("{big}{big_unit}")
+        } else {
+            format!("{big}{big_unit}{small}{small_unit}")
+        }
     };
     match seconds {
         ..-1 => "<invalid>".to_owned(),

@@ -42,8 +42,16 @@ impl Call {
             return self.options.field_manager.clone();
         }
         let program = self.user_agent.split('/').next().unwrap_or_default();
-        let printable: String = program.chars().filter(|one| !one.is_control()).take(128).collect();
-        if printable.is_empty() { "unknown".to_owned() } else { printable }
+        let printable: String = program
+            .chars()
+            .filter(|one| !one.is_control())
+            .take(128)
+            .collect();
+        if printable.is_empty() {
+            "unknown".to_owned()
+        } else {
+            printable
+        }
     }
 
     pub(crate) fn is_status(&self) -> bool {
@@ -72,11 +80,24 @@ fn answer(state: &mut State, request: &Request<Bytes>) -> Result<Reply, ApiError
     discovery::answer(state, &route, &accept)
 }
 
-fn objects(state: &mut State, request: &Request<Bytes>, target: Target, accept: Accept) -> Result<Reply, ApiError> {
-    let Some(resource) = resolve(state, &target)? else { return Ok(nowhere()) };
+fn objects(
+    state: &mut State,
+    request: &Request<Bytes>,
+    target: Target,
+    accept: Accept,
+) -> Result<Reply, ApiError> {
+    let Some(resource) = resolve(state, &target)? else {
+        return Ok(nowhere());
+    };
     // A namespaced kind needs its namespace for everything but lists, and a cluster-scoped one must not have any.
-    if target.namespace.is_some() && !resource.namespaced || target.namespace.is_none() && resource.namespaced && target.name.is_some() {
-        return if resource.custom().is_some() { Ok(nowhere()) } else { Err(ApiError::no_such_resource()) };
+    if target.namespace.is_some() && !resource.namespaced
+        || target.namespace.is_none() && resource.namespaced && target.name.is_some()
+    {
+        return if resource.custom().is_some() {
+            Ok(nowhere())
+        } else {
+            Err(ApiError::no_such_resource())
+        };
     }
     let text = |name| header_text(request.headers(), name);
     let call = Call {
@@ -89,7 +110,12 @@ fn objects(state: &mut State, request: &Request<Bytes>, target: Target, accept: 
         content_type: text(header::CONTENT_TYPE),
         user_agent: text(header::USER_AGENT),
         body: request.body().clone(),
-        stale_by: request.extensions().get::<StaleBy>().copied().unwrap_or_default().0,
+        stale_by: request
+            .extensions()
+            .get::<StaleBy>()
+            .copied()
+            .unwrap_or_default()
+            .0,
     };
     call.accept.check().map_err(|mut error| {
         if call.resource.custom().is_some() {
@@ -114,7 +140,11 @@ fn resolve(state: &State, target: &Target) -> Result<Option<Arc<Resource>>, ApiE
     }
     if Registry::is_kubernetes_group(&target.group) {
         let name = crate::kinds::StoreId::new(&target.group, &target.plural);
-        return Err(ApiError::not_implemented(format!("{} ({})", name.as_str(), target.version)));
+        return Err(ApiError::not_implemented(format!(
+            "{} ({})",
+            name.as_str(),
+            target.version
+        )));
     }
     Ok(None)
 }
@@ -163,7 +193,16 @@ fn dispatch(state: &mut State, method: &Method, call: &Call) -> Result<Reply, Ap
 /// Kubernetes has subresources that this API has not; custom resources have only those of their CRD.
 fn unknown_subresource(call: &Call, subresource: &str) -> ApiError {
     const KNOWN: [&str; 10] = [
-        "status", "eviction", "log", "exec", "attach", "portforward", "binding", "scale", "token", "ephemeralcontainers",
+        "status",
+        "eviction",
+        "log",
+        "exec",
+        "attach",
+        "portforward",
+        "binding",
+        "scale",
+        "token",
+        "ephemeralcontainers",
     ];
     if subresource != "status" && KNOWN.contains(&subresource) {
         ApiError::not_implemented(format!("{}/{subresource}", call.resource.store.as_str()))
@@ -175,5 +214,9 @@ fn unknown_subresource(call: &Call, subresource: &str) -> ApiError {
 }
 
 fn header_text(headers: &HeaderMap, name: header::HeaderName) -> String {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_owned()
 }

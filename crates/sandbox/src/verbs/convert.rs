@@ -52,13 +52,19 @@ impl Served {
             Definition::Builtin(_) => (stored.clone(), None),
             Definition::Custom(_) => (stored.clone(), Some(resource.api_version())),
         };
-        Self { object, hides_type: resource.custom().is_none(), api_version }
+        Self {
+            object,
+            hides_type: resource.custom().is_none(),
+            api_version,
+        }
     }
 }
 
 impl Serialize for Served {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Some(fields) = self.object.as_object() else { return self.object.serialize(serializer) };
+        let Some(fields) = self.object.as_object() else {
+            return self.object.serialize(serializer);
+        };
         let mut map = serializer.serialize_map(None)?;
         for (name, value) in fields {
             match (name.as_str(), &self.api_version) {

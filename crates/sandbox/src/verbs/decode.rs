@@ -12,20 +12,28 @@ use serde_json::Value;
 pub(super) fn body(call: &Call) -> Result<Value, ApiError> {
     let media = call.content_type.split(';').next().unwrap_or_default().trim();
     match media {
-        "" | "application/json" => serde_json::from_slice(&call.body).map_err(|error| unreadable(call, &error.to_string())),
+        "" | "application/json" => {
+            serde_json::from_slice(&call.body).map_err(|error| unreadable(call, &error.to_string()))
+        }
         "application/yaml" => {
-            let text = std::str::from_utf8(&call.body).map_err(|error| unreadable(call, &error.to_string()))?;
+            let text =
+                std::str::from_utf8(&call.body).map_err(|error| unreadable(call, &error.to_string()))?;
             serde_saphyr::from_str(text).map_err(|error| unreadable(call, &error.to_string()))
         }
         PROTOBUF => decode_protobuf(&call.body)
             .ok_or_else(|| ApiError::not_implemented(format!("protobuf bodies of {}", call.resource.kind))),
-        _ => Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"])),
+        _ => Err(ApiError::unsupported_media_type(&[
+            "application/json",
+            "application/yaml",
+        ])),
     }
 }
 
 fn unreadable(call: &Call, why: &str) -> ApiError {
     let Resource { kind, version, .. } = call.resource.as_ref();
-    ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+    ApiError::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+    ))
 }
 
 /// An object of the body, checked against its kind and the URL. Warnings say what was ignored.
@@ -44,25 +52,43 @@ pub(super) fn check_type(value: &mut Value, call: &Call) -> Result<(), ApiError>
         return Err(unreadable(call, "the body is no object"));
     }
     let expected = resource.api_version();
-    for (field, expected) in [("apiVersion", expected.as_str()), ("kind", resource.kind.as_str())] {
+    for (field, expected) in [
+        ("apiVersion", expected.as_str()),
+        ("kind", resource.kind.as_str()),
+    ] {
         match value[field].as_str() {
             Some(found) if found == expected => {}
             None | Some("") if resource.custom().is_none() => value[field] = expected.into(),
             None | Some("") => {
-                let message = format!("Object '{}' is missing in '{value}'", if field == "kind" { "Kind" } else { "apiVersion" });
+                let message = format!(
+                    "Object '{}' is missing in '{value}'",
+                    if field == "kind" { "Kind" } else { "apiVersion" }
+                );
                 return Err(ApiError::bad_request(message));
             }
             Some(found) if field == "kind" && resource.custom().is_some() => {
-                let fault = crate::error::Fault::invalid("kind", &found.into(), format!("must be {}", resource.kind));
-                let subject = crate::error::Subject { group: &resource.group, kind: found, name: object::name(value) };
+                let fault =
+                    crate::error::Fault::invalid("kind", &found.into(), format!("must be {}", resource.kind));
+                let subject = crate::error::Subject {
+                    group: &resource.group,
+                    kind: found,
+                    name: object::name(value),
+                };
                 return Err(ApiError::invalid(subject, &[fault]));
             }
             Some(found) if field == "kind" => {
-                let message = format!("{found} in version {:?} cannot be handled as a {}: no kind {found:?} is registered for version {:?}", resource.version, resource.kind, resource.api_version());
+                let message = format!(
+                    "{found} in version {:?} cannot be handled as a {}: no kind {found:?} is registered for version {:?}",
+                    resource.version,
+                    resource.kind,
+                    resource.api_version()
+                );
                 return Err(ApiError::bad_request(message));
             }
             Some(found) => {
-                let message = format!("the API version in the data ({found}) does not match the expected API version ({expected})");
+                let message = format!(
+                    "the API version in the data ({found}) does not match the expected API version ({expected})"
+                );
                 return Err(ApiError::bad_request(message));
             }
         }
@@ -83,7 +109,11 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
             drop_unknown(value, of)
         }
         Some(custom) => {
-            let mut unknown = custom.validator.as_ref().map(|validator| validator.prune(value)).unwrap_or_default();
+            let mut unknown = custom
+                .validator
+                .as_ref()
+                .map(|validator| validator.prune(value))
+                .unwrap_or_default();
             unknown.extend(accept_metadata(value, of, call)?);
             unknown
         }
@@ -91,11 +121,22 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
     match call.options.field_validation.as_str() {
         "Ignore" => Ok(Vec::new()),
         "Strict" if !unknown.is_empty() => {
-            let fields: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-            Err(ApiError::bad_request(format!("strict decoding error: {}", fields.join(", "))))
+            let fields: Vec<String> = unknown
+                .iter()
+                .map(|field| format!("unknown field {field:?}"))
+                .collect();
+            Err(ApiError::bad_request(format!(
+                "strict decoding error: {}",
+                fields.join(", ")
+            )))
         }
-        "" | "Warn" | "Strict" => Ok(unknown.iter().map(|field| format!("unknown field {field:?}")).collect()),
-        other => Err(ApiError::bad_request(format!("invalid fieldValidation {other:?}"))),
+        "" | "Warn" | "Strict" => Ok(unknown
+            .iter()
+            .map(|field| format!("unknown field {field:?}"))
+            .collect()),
+        other => Err(ApiError::bad_request(format!(
+            "invalid fieldValidation {other:?}"
+        ))),
     }
 }
 
@@ -116,7 +157,9 @@ fn shorten_numbers(value: &mut Value) {
         Value::Object(map) => map.values_mut().for_each(shorten_numbers),
         Value::Number(number) if number.is_f64() => {
             // Only what an integer can say exactly; every such number is far below the bounds of `i64`.
-            let exact = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0);
+            let exact = number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0);
             if let Some(whole) = exact.and_then(|float| format!("{float:.0}").parse::<i64>().ok()) {
                 *value = whole.into();
             }
@@ -133,7 +176,10 @@ fn accept_metadata(value: &mut Value, of: TypeRef<'_>, call: &Call) -> Result<Ve
         return Err(unreadable(call, &format!("json: {mismatch}")));
     }
     let unknown = drop_unknown(metadata, of);
-    Ok(unknown.into_iter().map(|field| format!("metadata.{field}")).collect())
+    Ok(unknown
+        .into_iter()
+        .map(|field| format!("metadata.{field}"))
+        .collect())
 }
 
 /// The object's namespace and name must fit the URL; what the object leaves out comes from there.

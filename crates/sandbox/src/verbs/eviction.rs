@@ -51,7 +51,10 @@ fn announce(state: &mut State, call: &Call, pod: &Value) {
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": state.clock.stamp(),
     });
-    match changed["status"].get_mut("conditions").and_then(Value::as_array_mut) {
+    match changed["status"]
+        .get_mut("conditions")
+        .and_then(Value::as_array_mut)
+    {
         Some(list) => {
             list.retain(|one| one["type"] != "DisruptionTarget");
             list.push(condition);
@@ -65,11 +68,16 @@ fn announce(state: &mut State, call: &Call, pod: &Value) {
 /// A pod that does not run yet, has ended or is ending disturbs nobody by going.
 fn ignores_budgets(pod: &Value) -> bool {
     object::is_terminating(pod)
-        || matches!(pod["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
+        || matches!(
+            pod["status"]["phase"].as_str(),
+            Some("Pending" | "Succeeded" | "Failed")
+        )
 }
 
 fn ask_budget(state: &mut State, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
-    let Some(budgets) = state.kinds.find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
+    let Some(budgets) = state.kinds.find("policy", "v1", "poddisruptionbudgets") else {
+        return Ok(());
+    };
     let matching = matching_budgets(state, &budgets, pod);
     let budget = match matching.as_slice() {
         [] => return Ok(()),
@@ -84,7 +92,9 @@ fn ask_budget(state: &mut State, pod: &Value, dry_run: bool) -> Result<(), ApiEr
     }
     let name = object::name(budget);
     let status = &budget["status"];
-    if status["observedGeneration"].as_i64().unwrap_or(0) < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
+    if status["observedGeneration"].as_i64().unwrap_or(0)
+        < budget["metadata"]["generation"].as_i64().unwrap_or(0)
+    {
         let cause = format!("The disruption budget {name} is still being processed by the server.");
         return Err(too_many_requests(&cause, Some(10)));
     }

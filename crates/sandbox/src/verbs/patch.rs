@@ -30,7 +30,11 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     let is_supported = SUPPORTED.contains(&media)
         && !(media == "application/strategic-merge-patch+json" && resource.custom().is_some());
     if !is_supported {
-        let supported: &[&str] = if resource.custom().is_some() { &[SUPPORTED[0], SUPPORTED[1], SUPPORTED[3]] } else { &SUPPORTED };
+        let supported: &[&str] = if resource.custom().is_some() {
+            &[SUPPORTED[0], SUPPORTED[1], SUPPORTED[3]]
+        } else {
+            &SUPPORTED
+        };
         let mut error = ApiError::unsupported_media_type(supported);
         if resource.custom().is_none() {
             error.details = json!({});
@@ -39,7 +43,11 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     }
     if call.options.force.is_some() {
         let fault = Fault::forbidden("force", "may not be specified for non-apply patch");
-        let subject = crate::error::Subject { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
+        let subject = crate::error::Subject {
+            group: "meta.k8s.io",
+            kind: "PatchOptions",
+            name: "",
+        };
         return Err(ApiError::invalid(subject, &[fault]));
     }
     let stored = state
@@ -47,7 +55,8 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
         .cloned()
         .ok_or_else(|| ApiError::not_found(resource.subject(call.name())))?;
     let old = to_served(resource, &stored).into_owned();
-    let patch: Value = serde_json::from_slice(&call.body).map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let patch: Value =
+        serde_json::from_slice(&call.body).map_err(|error| ApiError::bad_request(error.to_string()))?;
     let mut value = patched(call, media, &old, &patch)?;
     check_identity(call, &mut value, &old)?;
     let warnings = decode::accept_fields(&mut value, call).map_err(as_bad_patch)?;
@@ -65,14 +74,25 @@ fn as_bad_patch(error: ApiError) -> ApiError {
         return error;
     }
     let fault = Fault::invalid("patch", &json!(error.message), "cannot be decoded");
-    ApiError::invalid(crate::error::Subject { group: "", kind: "", name: "" }, &[fault])
+    ApiError::invalid(
+        crate::error::Subject {
+            group: "",
+            kind: "",
+            name: "",
+        },
+        &[fault],
+    )
 }
 
 fn patched(call: &Call, media: &str, old: &Value, patch: &Value) -> Result<Value, ApiError> {
     let result = match media {
         "application/json-patch+json" => json_patch(old, patch),
-        "application/strategic-merge-patch+json" => strategic_merge_patch(old, patch, call.resource.type_ref()),
-        _ if !patch.is_object() => Err(PatchError::Malformed("a merge patch must be an object".to_owned())),
+        "application/strategic-merge-patch+json" => {
+            strategic_merge_patch(old, patch, call.resource.type_ref())
+        }
+        _ if !patch.is_object() => Err(PatchError::Malformed(
+            "a merge patch must be an object".to_owned(),
+        )),
         _ => Ok(merge_patch(old, patch)),
     };
     result.map_err(|error| match error {
@@ -92,7 +112,9 @@ fn patched(call: &Call, media: &str, old: &Value, patch: &Value) -> Result<Value
 fn check_identity(call: &Call, value: &mut Value, old: &Value) -> Result<(), ApiError> {
     let resource = &call.resource;
     decode::check_type(value, call)?;
-    if object::resource_version(value) != object::resource_version(old) && !object::resource_version(value).is_empty() {
+    if object::resource_version(value) != object::resource_version(old)
+        && !object::resource_version(value).is_empty()
+    {
         return Err(ApiError::stale(resource.subject(call.name())));
     }
     if object::name(value) != object::name(old) || object::namespace(value) != object::namespace(old) {
@@ -116,11 +138,15 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
             return Err(ApiError::not_found(resource.subject(call.name())));
         }
         if !object::uid(&config).is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", object::uid(&config));
+            let why = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                object::uid(&config)
+            );
             return Err(ApiError::conflict(resource.subject(call.name()), why));
         }
         let zero = strategy::zero(resource);
-        let applied = apply(&zero, &config, resource.type_ref(), &owner, force).map_err(|conflicts| refusal(call, &conflicts))?;
+        let applied = apply(&zero, &config, resource.type_ref(), &owner, force)
+            .map_err(|conflicts| refusal(call, &conflicts))?;
         let mut value = applied.object;
         decode::drop_empty_collections(&mut value, resource);
         create::prepare(state, resource, &mut value)?;
@@ -132,7 +158,8 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     let old = to_served(resource, &stored).into_owned();
     check_identity(call, &mut config, &old)?;
     check_uid(call, &config, &old)?;
-    let applied = apply(&old, &config, resource.type_ref(), &owner, force).map_err(|conflicts| refusal(call, &conflicts))?;
+    let applied = apply(&old, &config, resource.type_ref(), &owner, force)
+        .map_err(|conflicts| refusal(call, &conflicts))?;
     let mut value = applied.object;
     decode::drop_empty_collections(&mut value, resource);
     strategy::apply_defaults(resource, &mut value);
@@ -146,13 +173,18 @@ fn apply_body(call: &Call) -> Result<Value, ApiError> {
         return Ok(value);
     }
     let text = std::str::from_utf8(&call.body).map_err(|error| ApiError::bad_request(error.to_string()))?;
-    serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+    serde_saphyr::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
 }
 
 fn check_apply_options(call: &Call, config: &Value) -> Result<(), ApiError> {
     if call.options.field_manager.is_empty() {
         let fault = Fault::required("fieldManager", "is required for apply patch");
-        let subject = crate::error::Subject { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
+        let subject = crate::error::Subject {
+            group: "meta.k8s.io",
+            kind: "PatchOptions",
+            name: "",
+        };
         return Err(ApiError::invalid(subject, &[fault]));
     }
     if config["metadata"]["managedFields"].is_array() {
@@ -176,7 +208,11 @@ fn refusal(call: &Call, conflicts: &ConflictingFields) -> ApiError {
             causes.push((manager.clone(), path.clone()));
         }
     }
-    let noun = if causes.len() == 1 { "conflict" } else { "conflicts" };
+    let noun = if causes.len() == 1 {
+        "conflict"
+    } else {
+        "conflicts"
+    };
     let mut lines: Vec<String> = Vec::new();
     if let [(manager, path)] = causes.as_slice() {
         lines.push(format!("{manager}: {path}"));
@@ -184,7 +220,11 @@ fn refusal(call: &Call, conflicts: &ConflictingFields) -> ApiError {
         let mut current = "";
         for (manager, path) in &causes {
             if manager != current {
-                lines.push(format!("{}s with {}:", "conflict", manager.trim_start_matches("conflict with ")));
+                lines.push(format!(
+                    "{}s with {}:",
+                    "conflict",
+                    manager.trim_start_matches("conflict with ")
+                ));
                 current = manager;
             }
             lines.push(format!("- {path}"));
@@ -195,5 +235,8 @@ fn refusal(call: &Call, conflicts: &ConflictingFields) -> ApiError {
         .iter()
         .map(|(manager, path)| json!({"reason": "FieldManagerConflict", "message": manager, "field": path}))
         .collect();
-    ApiError { details: json!({"causes": details}), ..ApiError::new(StatusCode::CONFLICT, "Conflict", message) }
+    ApiError {
+        details: json!({"causes": details}),
+        ..ApiError::new(StatusCode::CONFLICT, "Conflict", message)
+    }
 }

@@ -34,7 +34,16 @@ pub(super) fn update(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
 /// The answer that shows an object after a write.
 pub(super) fn reply(state: &State, call: &Call, code: StatusCode, stored: &Value) -> Reply {
     let served = to_served(&call.resource, stored).into_owned();
-    Reply::json(code, represent(served, &call.resource, &call.accept, &call.options, state.clock.now()))
+    Reply::json(
+        code,
+        represent(
+            served,
+            &call.resource,
+            &call.accept,
+            &call.options,
+            state.clock.now(),
+        ),
+    )
 }
 
 /// A few kinds are made by an update of nothing; for the others there is nothing to update.
@@ -55,7 +64,13 @@ fn create_by_update(
     create::prepare(state, resource, &mut value)?;
     strategy::apply_defaults(resource, &mut value);
     let owner = owner(state, call, Operation::Update);
-    track_update(&strategy::zero(resource), &mut value, resource.type_ref(), &owner, true);
+    track_update(
+        &strategy::zero(resource),
+        &mut value,
+        resource.type_ref(),
+        &owner,
+        true,
+    );
     let dry_run = call.options.is_dry_run()?;
     let stored = create::store_new(state, call, value, dry_run)?;
     Ok(reply(state, call, StatusCode::CREATED, &stored).with_warnings(warnings))
@@ -82,7 +97,11 @@ fn check_version(call: &Call, value: &Value, old: &Value) -> Result<(), ApiError
         };
         return Err(ApiError::invalid(resource.subject(call.name()), &[fault]));
     }
-    if sent == object::resource_version(old) { Ok(()) } else { Err(ApiError::stale(resource.subject(call.name()))) }
+    if sent == object::resource_version(old) {
+        Ok(())
+    } else {
+        Err(ApiError::stale(resource.subject(call.name())))
+    }
 }
 
 pub(super) fn check_uid(call: &Call, value: &Value, old: &Value) -> Result<(), ApiError> {
@@ -129,12 +148,19 @@ pub(super) fn store_changed(
 pub(crate) fn put_or_finish(state: &mut State, resource: &Resource, value: Value) -> Arc<Value> {
     let is_finished = object::is_terminating(&value)
         && object::finalizers(&value).next().is_none()
-        && value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+        && value["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or(0)
+            == 0
         && !(resource.is(BuiltinKind::Namespace)
-            && value["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty()));
+            && value["spec"]["finalizers"]
+                .as_array()
+                .is_some_and(|list| !list.is_empty()));
     if is_finished {
         // Watches see the last state that was stored; whoever wrote sees what they wrote.
-        state.store.remove(&resource.store, object::namespace(&value), object::name(&value));
+        state
+            .store
+            .remove(&resource.store, object::namespace(&value), object::name(&value));
         return Arc::new(value);
     }
     state.store.put(&resource.store, value)
@@ -142,8 +168,16 @@ pub(crate) fn put_or_finish(state: &mut State, resource: &Resource, value: Value
 
 /// Fields that a client may send back but not change.
 fn keep_server_fields(resource: &Resource, value: &mut Value, old: &Value) {
-    let kept =
-        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "resourceVersion", "generateName"];
+    let kept = [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "selfLink",
+        "resourceVersion",
+        "generateName",
+    ];
     for field in kept {
         // A client that sends another UID or creation time is told so by validation.
         if matches!(field, "uid" | "creationTimestamp") && value["metadata"][field].is_string() {
@@ -240,8 +274,15 @@ pub(super) fn finalize_namespace(state: &mut State, call: &Call) -> Result<Reply
         .ok_or_else(|| ApiError::not_found(call.resource.subject(call.name())))?;
     check_version(call, &value, &stored)?;
     let mut changed = (*stored).clone();
-    let finalizers = value["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
-    changed["spec"] = if finalizers.is_empty() { json!({}) } else { json!({"finalizers": finalizers}) };
+    let finalizers = value["spec"]["finalizers"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    changed["spec"] = if finalizers.is_empty() {
+        json!({})
+    } else {
+        json!({"finalizers": finalizers})
+    };
     let result = put_or_finish(state, &call.resource, changed);
     Ok(reply(state, call, StatusCode::OK, &result).with_warnings(warnings))
 }
