@@ -1,6 +1,7 @@
 //! From the bytes of a request to an object of the right kind.
 
 use super::Call;
+use crate::clock::whole_seconds;
 use crate::door::{PROTOBUF, decode_protobuf};
 use crate::error::ApiError;
 use crate::kinds::Resource;
@@ -101,6 +102,9 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
     let resource = &call.resource;
     let of = resource.type_ref();
     shorten_numbers(value);
+    if let Some(metadata) = value.get_mut("metadata") {
+        write_times_alike(metadata);
+    }
     let unknown = match resource.custom() {
         None => {
             if let Some(mismatch) = type_mismatch(value, of) {
@@ -148,6 +152,21 @@ pub(super) fn drop_empty_collections(value: &mut Value, resource: &Resource) {
     } else if let Some(metadata) = value.get_mut("metadata") {
         drop_empty(metadata, of.field_or_unknown("metadata"));
     }
+}
+
+/// Clients write one instant in several ways; the server has one.
+fn write_times_alike(metadata: &mut Value) {
+    let rewrite = |place: &mut Value| {
+        if let Some(time) = place.as_str().and_then(|text| text.parse().ok()) {
+            *place = whole_seconds(time).into();
+        }
+    };
+    for field in ["creationTimestamp", "deletionTimestamp"] {
+        metadata.get_mut(field).into_iter().for_each(rewrite);
+    }
+    object::list_mut(metadata, "managedFields")
+        .filter_map(|entry| entry.get_mut("time"))
+        .for_each(rewrite);
 }
 
 /// `2.0` is written as `2`.
