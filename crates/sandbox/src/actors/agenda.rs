@@ -24,7 +24,8 @@ pub(super) trait Actor {
     fn concerned(&self, change: &Change, stage: &Stage) -> Vec<Place>;
 
     /// Looks at one object and does what is to be done now.
-    fn attend(&mut self, place: &Place, stage: &mut Stage) -> impl Future<Output = kube::Result<Next>> + Send;
+    fn attend(&mut self, place: &Place, stage: &mut Stage)
+    -> impl Future<Output = kube::Result<Next>> + Send;
 }
 
 /// When each object is to be looked at. An object is in it once.
@@ -47,7 +48,11 @@ impl Agenda {
 
     /// Takes what has been due longest; of equals the first by name.
     fn take(&mut self, now: Instant) -> Option<Place> {
-        let (place, _) = self.due.iter().filter(|(_, due)| **due <= now).min_by_key(|(_, due)| **due)?;
+        let (place, _) = self
+            .due
+            .iter()
+            .filter(|(_, due)| **due <= now)
+            .min_by_key(|(_, due)| **due)?;
         let place = place.clone();
         self.due.remove(&place);
         Some(place)
@@ -62,7 +67,9 @@ impl Agenda {
 
     fn failed(&mut self, place: Place, now: Instant) {
         let failures = self.failures.entry(place.clone()).or_default();
-        let pause = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(*failures)).min(LAST_RETRY);
+        let pause = FIRST_RETRY
+            .saturating_mul(2_u32.saturating_pow(*failures))
+            .min(LAST_RETRY);
         *failures = failures.saturating_add(1);
         self.no_later_than(place, now + pause);
     }

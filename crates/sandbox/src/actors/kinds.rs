@@ -1,77 +1,169 @@
-//! The kinds of Cluster API and of a provider, as far as the stand-ins and 5-Spot use them.
+//! Which kinds the actors speak of: built-in ones by name, all others as their CRDs tell.
 
-use kube::api::ApiResource;
-use serde_json::{Value, json};
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::Value;
+use std::sync::Arc;
 
-/// The resource of a kind whose plural is regular.
-pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version,
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
+/// Cluster API's own kinds.
+pub(super) const CORE_GROUP: &str = "cluster.x-k8s.io";
+/// Where providers put what makes a machine join.
+pub(super) const BOOTSTRAP_GROUP: &str = "bootstrap.cluster.x-k8s.io";
+/// Where providers put machines and what clusters need.
+pub(super) const INFRASTRUCTURE_GROUP: &str = "infrastructure.cluster.x-k8s.io";
+/// Where providers put control planes.
+pub(super) const CONTROL_PLANE_GROUP: &str = "controlplane.cluster.x-k8s.io";
+
+/// A kind at the version in which it is watched and written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Kind(Arc<Parts>);
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Parts {
+    group: String,
+    kind: String,
+    version: String,
+    plural: String,
+}
+
+/// An object by its kind and name. Cluster-wide ones have an empty namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) kind: Kind,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+impl Kind {
+    pub(super) fn new(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+        let [group, version, kind, plural] = [group, version, kind, plural].map(str::to_owned);
+        Self(Arc::new(Parts {
+            group,
+            kind,
+            version,
+            plural,
+        }))
+    }
+
+    pub(super) fn node() -> Self {
+        Self::new("", "v1", "Node", "nodes")
+    }
+
+    pub(super) fn pod() -> Self {
+        Self::new("", "v1", "Pod", "pods")
+    }
+
+    pub(super) fn secret() -> Self {
+        Self::new("", "v1", "Secret", "secrets")
+    }
+
+    pub(super) fn lease() -> Self {
+        Self::new("coordination.k8s.io", "v1", "Lease", "leases")
+    }
+
+    pub(super) fn deployment() -> Self {
+        Self::new("apps", "v1", "Deployment", "deployments")
+    }
+
+    pub(super) fn replica_set() -> Self {
+        Self::new("apps", "v1", "ReplicaSet", "replicasets")
+    }
+
+    pub(super) fn definition() -> Self {
+        Self::new(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        )
+    }
+
+    /// The kind that an established CRD serves, at the version in which it stores.
+    pub(super) fn defined_by(crd: &DynamicObject) -> Option<Self> {
+        let mut conditions = crd.data["status"]["conditions"].as_array()?.iter();
+        conditions.find(|one| one["type"] == "Established" && one["status"] == "True")?;
+        let spec = &crd.data["spec"];
+        let stored = spec["versions"]
+            .as_array()?
+            .iter()
+            .find(|version| version["storage"] == true)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (group, names) = (text(&spec["group"]), &spec["names"]);
+        Some(Self::new(
+            &group,
+            &text(&stored["name"]),
+            &text(&names["kind"]),
+            &text(&names["plural"]),
+        ))
+    }
+
+    pub(super) fn group(&self) -> &str {
+        &self.0.group
+    }
+
+    pub(super) fn kind(&self) -> &str {
+        &self.0.kind
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.0.version
+    }
+
+    /// Whether it is this kind, whatever the version.
+    pub(super) fn is(&self, group: &str, kind: &str) -> bool {
+        self.0.group == group && self.0.kind == kind
+    }
+
+    /// `group/version`, or the version alone for the core group.
+    pub(super) fn api_version(&self) -> String {
+        let Parts { group, version, .. } = &*self.0;
+        if group.is_empty() {
+            version.clone()
+        } else {
+            format!("{group}/{version}")
+        }
+    }
+
+    fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.0.group.clone(),
+            version: self.0.version.clone(),
+            api_version: self.api_version(),
+            kind: self.0.kind.clone(),
+            plural: self.0.plural.clone(),
+        }
+    }
+
+    /// The objects of all namespaces.
+    pub(super) fn everywhere(&self, client: &Client) -> Api<DynamicObject> {
+        Api::all_with(client.clone(), &self.resource())
+    }
+
+    pub(super) fn place(&self, namespace: &str, name: &str) -> Place {
+        Place {
+            kind: self.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Where an object of this kind is.
+    pub(super) fn place_of(&self, object: &DynamicObject) -> Place {
+        self.place(
+            object.metadata.namespace.as_deref().unwrap_or_default(),
+            &object.name_any(),
+        )
     }
 }
 
-pub(super) fn machines() -> ApiResource {
-    resource("cluster.x-k8s.io", "v1beta2", "Machine", "machines")
-}
-
-pub(super) fn nodes() -> ApiResource {
-    resource("", "v1", "Node", "nodes")
-}
-
-pub(super) fn pods() -> ApiResource {
-    resource("", "v1", "Pod", "pods")
-}
-
-/// The bootstrap kind of the stand-in provider.
-pub(super) fn bootstrap_configs() -> ApiResource {
-    resource("bootstrap.cluster.x-k8s.io", "v1beta1", "K0sWorkerConfig", "k0sworkerconfigs")
-}
-
-/// The infrastructure kind of the stand-in provider.
-pub(super) fn infrastructure_machines() -> ApiResource {
-    resource("infrastructure.cluster.x-k8s.io", "v1beta1", "RemoteMachine", "remotemachines")
-}
-
-/// The CRDs of Cluster API and of the provider. Their schemas keep everything: what goes wrong in a real one is
-/// checked on the real one.
-pub fn cluster_api_definitions() -> Vec<Value> {
-    [
-        ("cluster.x-k8s.io", "Cluster", "clusters", "v1beta2"),
-        ("cluster.x-k8s.io", "Machine", "machines", "v1beta2"),
-        ("cluster.x-k8s.io", "MachineDrainRule", "machinedrainrules", "v1beta2"),
-        ("bootstrap.cluster.x-k8s.io", "K0sWorkerConfig", "k0sworkerconfigs", "v1beta1"),
-        ("infrastructure.cluster.x-k8s.io", "RemoteMachine", "remotemachines", "v1beta1"),
-        ("infrastructure.cluster.x-k8s.io", "RemoteCluster", "remoteclusters", "v1beta1"),
-    ]
-    .into_iter()
-    .map(|(group, kind, plural, version)| definition(group, kind, plural, version))
-    .collect()
-}
-
-fn definition(group: &str, kind: &str, plural: &str, version: &str) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let contract = format!("cluster.x-k8s.io/{version}");
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}"), "labels": {contract: version}},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "categories": ["cluster-api"]},
-            "versions": [{
-                "name": version, "served": true, "storage": true, "subresources": {"status": {}},
-                "additionalPrinterColumns": [
-                    {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
-                    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-                ],
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "properties": {"spec": anything, "status": anything},
-                }},
-            }],
-        },
-    })
+impl Place {
+    /// The door to objects beside this one.
+    pub(super) fn api(&self, client: &Client) -> Api<DynamicObject> {
+        let resource = self.kind.resource();
+        if self.namespace.is_empty() {
+            Api::all_with(client.clone(), &resource)
+        } else {
+            Api::namespaced_with(client.clone(), &self.namespace, &resource)
+        }
+    }
 }

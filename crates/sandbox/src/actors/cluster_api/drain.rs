@@ -3,8 +3,8 @@
 use super::super::stage::{Eviction, Stage};
 use crate::select::LabelSelector;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DynamicObject, ListParams};
 use kube::ResourceExt as _;
+use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
@@ -40,7 +40,9 @@ pub(super) async fn pass(
             Treatment::Skip => {}
             Treatment::Wait => holders.push(format!("* Pod {name}: waiting for its end")),
             Treatment::Evict => match stage.evict(&pod).await? {
-                Eviction::Granted => holders.push(format!("* Pod {name}: deletionTimestamp set, but still not removed from the Node")),
+                Eviction::Granted => holders.push(format!(
+                    "* Pod {name}: deletionTimestamp set, but still not removed from the Node"
+                )),
                 Eviction::Refused(why) => holders.push(format!("* Pod {name}: cannot evict pod: {why}")),
             },
         }
@@ -49,19 +51,27 @@ pub(super) async fn pass(
 }
 
 fn treatment(pod: &Pod, machine: &DynamicObject, rules: &[DynamicObject], is_unreachable: bool) -> Treatment {
-    let is_daemon =
-        pod.owner_references().iter().any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet");
+    let is_daemon = pod
+        .owner_references()
+        .iter()
+        .any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet");
     if is_daemon || pod.annotations().contains_key(MIRROR_ANNOTATION) {
         return Treatment::Skip;
     }
     if pod.metadata.deletion_timestamp.is_some() {
         // Nobody is left on an unreachable Node to end it.
-        return if is_unreachable { Treatment::Skip } else { Treatment::Wait };
+        return if is_unreachable {
+            Treatment::Skip
+        } else {
+            Treatment::Wait
+        };
     }
     let label = pod.labels().get(DRAIN_LABEL).map(|value| value.to_lowercase());
     let behaviour = label.or_else(|| {
         let rule = rules.iter().find(|rule| applies(rule, machine, pod))?;
-        rule.data["spec"]["drain"]["behavior"].as_str().map(str::to_lowercase)
+        rule.data["spec"]["drain"]["behavior"]
+            .as_str()
+            .map(str::to_lowercase)
     });
     match behaviour.as_deref() {
         Some("skip") => Treatment::Skip,
@@ -73,10 +83,15 @@ fn treatment(pod: &Pod, machine: &DynamicObject, rules: &[DynamicObject], is_unr
 /// Whether a rule means this pod on this Machine. An empty list of selectors means all.
 fn applies(rule: &DynamicObject, machine: &DynamicObject, pod: &Pod) -> bool {
     let selected = |field: &str, labels: Value| {
-        let selectors = rule.data["spec"][field].as_array().map(Vec::as_slice).unwrap_or_default();
+        let selectors = rule.data["spec"][field]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let object = json!({"metadata": {"labels": labels}});
         selectors.is_empty()
-            || selectors.iter().any(|one| LabelSelector::from_object(&one["selector"]).matches(&object))
+            || selectors
+                .iter()
+                .any(|one| LabelSelector::from_object(&one["selector"]).matches(&object))
     };
     selected("machines", json!(machine.labels())) && selected("pods", json!(pod.labels()))
 }
@@ -99,12 +114,27 @@ mod tests {
     #[test]
     fn each_pod_is_treated_by_its_marks() {
         assert_eq!(treated(json!({"name": "web"})), Treatment::Evict);
-        assert_eq!(treated(json!({"name": "web", "labels": {"app": "ruled"}})), Treatment::Skip);
-        assert_eq!(treated(json!({"name": "web", "labels": {DRAIN_LABEL: "skip"}})), Treatment::Skip);
-        assert_eq!(treated(json!({"name": "web", "labels": {DRAIN_LABEL: "wait-completed"}})), Treatment::Wait);
-        assert_eq!(treated(json!({"name": "web", "annotations": {MIRROR_ANNOTATION: "x"}})), Treatment::Skip);
+        assert_eq!(
+            treated(json!({"name": "web", "labels": {"app": "ruled"}})),
+            Treatment::Skip
+        );
+        assert_eq!(
+            treated(json!({"name": "web", "labels": {DRAIN_LABEL: "skip"}})),
+            Treatment::Skip
+        );
+        assert_eq!(
+            treated(json!({"name": "web", "labels": {DRAIN_LABEL: "wait-completed"}})),
+            Treatment::Wait
+        );
+        assert_eq!(
+            treated(json!({"name": "web", "annotations": {MIRROR_ANNOTATION: "x"}})),
+            Treatment::Skip
+        );
         let daemon = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]);
-        assert_eq!(treated(json!({"name": "web", "ownerReferences": daemon})), Treatment::Skip);
+        assert_eq!(
+            treated(json!({"name": "web", "ownerReferences": daemon})),
+            Treatment::Skip
+        );
         let ending = json!({"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         assert_eq!(treated(ending), Treatment::Wait);
     }

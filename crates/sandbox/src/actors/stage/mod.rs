@@ -104,13 +104,21 @@ impl Stage {
     }
 
     /// All objects of a kind, in order; of one namespace if it is not empty.
-    pub(super) fn list(&self, kind: &Kind, namespace: &str) -> impl Iterator<Item = (&Place, &Arc<DynamicObject>)> {
+    pub(super) fn list<'a>(
+        &'a self,
+        kind: &Kind,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&'a Place, &'a Arc<DynamicObject>)> + use<'a> {
         self.mirror.list(kind, namespace)
     }
 
     /// The kind that goes by this name, if it is watched.
     pub(super) fn kind(&self, group: &str, kind: &str) -> Option<Kind> {
-        self.watches.iter().map(|watch| &watch.kind).find(|one| one.is(group, kind)).cloned()
+        self.watches
+            .iter()
+            .map(|watch| &watch.kind)
+            .find(|one| one.is(group, kind))
+            .cloned()
     }
 
     fn watch(&mut self, kind: Kind, client: Client) {
@@ -118,9 +126,17 @@ impl Stage {
             return;
         }
         // Nothing here runs long enough without events for bookmarks to save a list.
-        let config = watcher::Config { bookmarks: false, ..watcher::Config::default() };
+        let config = watcher::Config {
+            bookmarks: false,
+            ..watcher::Config::default()
+        };
         let events = watcher(kind.everywhere(&client), config).backoff(Steady).boxed();
-        self.watches.push(Watch { kind, client, events, listed: BTreeSet::new() });
+        self.watches.push(Watch {
+            kind,
+            client,
+            events,
+            listed: BTreeSet::new(),
+        });
     }
 
     fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Change> {
@@ -148,7 +164,9 @@ impl Stage {
         if change.place.kind != Kind::definition() {
             return;
         }
-        let Some(kind) = change.object().and_then(Kind::defined_by) else { return };
+        let Some(kind) = change.object().and_then(Kind::defined_by) else {
+            return;
+        };
         if !(self.wanted)(kind.group(), kind.kind()) {
             return;
         }

@@ -3,7 +3,9 @@
 use super::super::kinds::{Kind, Place};
 use super::Stage;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::{Client, Error};
 use serde_json::Value;
 
@@ -20,7 +22,11 @@ impl Stage {
     /// Creates an object; one that is already there stays as it is.
     pub(in super::super) async fn create(&mut self, place: &Place, object: Value) -> kube::Result<()> {
         let object: DynamicObject = serde_json::from_value(object).map_err(Error::SerdeError)?;
-        match place.api(&self.client_of(&place.kind)).create(&PostParams::default(), &object).await {
+        match place
+            .api(&self.client_of(&place.kind))
+            .create(&PostParams::default(), &object)
+            .await
+        {
             Err(Error::Api(status)) if status.is_already_exists() => Ok(()),
             answer => {
                 self.take_in(place, answer?);
@@ -32,7 +38,9 @@ impl Stage {
     /// Changes an object by a merge patch. One that is gone needs no change any more.
     pub(in super::super) async fn merge(&mut self, place: &Place, patch: Value) -> kube::Result<()> {
         let api = place.api(&self.client_of(&place.kind));
-        let answer = api.patch(&place.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let answer = api
+            .patch(&place.name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
         self.learn(place, answer)
     }
 
@@ -44,27 +52,53 @@ impl Stage {
         }
         let api = place.api(&self.client_of(&place.kind));
         let patch = Patch::Merge(serde_json::json!({ "status": status }));
-        let answer = api.patch_status(&place.name, &PatchParams::default(), &patch).await;
+        let answer = api
+            .patch_status(&place.name, &PatchParams::default(), &patch)
+            .await;
         self.learn(place, answer)
     }
 
     /// Deletes the object that was meant and no other of the same name.
-    pub(in super::super) async fn delete(&mut self, place: &Place, object: &DynamicObject) -> kube::Result<()> {
+    pub(in super::super) async fn delete(
+        &mut self,
+        place: &Place,
+        object: &DynamicObject,
+    ) -> kube::Result<()> {
         self.delete_with(place, object, DeleteParams::default()).await
     }
 
     /// Deletes a pod without any grace: it has ended, or nobody is left to end it.
-    pub(in super::super) async fn delete_now(&mut self, place: &Place, pod: &DynamicObject) -> kube::Result<()> {
-        self.delete_with(place, pod, DeleteParams::default().grace_period(0)).await
+    pub(in super::super) async fn delete_now(
+        &mut self,
+        place: &Place,
+        pod: &DynamicObject,
+    ) -> kube::Result<()> {
+        self.delete_with(place, pod, DeleteParams::default().grace_period(0))
+            .await
     }
 
-    async fn delete_with(&mut self, place: &Place, object: &DynamicObject, params: DeleteParams) -> kube::Result<()> {
+    async fn delete_with(
+        &mut self,
+        place: &Place,
+        object: &DynamicObject,
+        params: DeleteParams,
+    ) -> kube::Result<()> {
         let uid = object.metadata.uid.clone();
-        let params = params.preconditions(Preconditions { uid, resource_version: None });
-        match place.api(&self.client_of(&place.kind)).delete(&place.name, &params).await {
+        let params = params.preconditions(Preconditions {
+            uid,
+            resource_version: None,
+        });
+        match place
+            .api(&self.client_of(&place.kind))
+            .delete(&place.name, &params)
+            .await
+        {
             Ok(answer) => {
                 // What stays until its finalizers go is the object; of what is gone the watch tells.
-                if let Some(object) = answer.left().filter(|left| left.metadata.deletion_timestamp.is_some()) {
+                if let Some(object) = answer
+                    .left()
+                    .filter(|left| left.metadata.deletion_timestamp.is_some())
+                {
                     self.take_in(place, object);
                 }
                 Ok(())
@@ -77,19 +111,30 @@ impl Stage {
     /// Asks for a pod to be evicted.
     pub(in super::super) async fn evict(&mut self, pod: &Pod) -> kube::Result<Eviction> {
         let metadata = &pod.metadata;
-        let api: Api<Pod> = Api::namespaced(self.workload(), metadata.namespace.as_deref().unwrap_or_default());
-        let preconditions = Preconditions { uid: metadata.uid.clone(), resource_version: None };
+        let api: Api<Pod> =
+            Api::namespaced(self.workload(), metadata.namespace.as_deref().unwrap_or_default());
+        let preconditions = Preconditions {
+            uid: metadata.uid.clone(),
+            resource_version: None,
+        };
         let params = EvictParams {
             delete_options: Some(DeleteParams::default().preconditions(preconditions)),
             ..EvictParams::default()
         };
-        match api.evict(metadata.name.as_deref().unwrap_or_default(), &params).await {
+        match api
+            .evict(metadata.name.as_deref().unwrap_or_default(), &params)
+            .await
+        {
             Ok(_) => Ok(Eviction::Granted),
             Err(Error::Api(status)) if status.is_not_found() => Ok(Eviction::Granted),
             Err(Error::Api(status)) if status.code == 429 => {
                 let causes = status.details.iter().flat_map(|details| &details.causes);
                 let why: Vec<&str> = causes.map(|cause| cause.message.as_str()).collect();
-                Ok(Eviction::Refused(format!("{} {}", status.message, why.join(", "))))
+                Ok(Eviction::Refused(format!(
+                    "{} {}",
+                    status.message,
+                    why.join(", ")
+                )))
             }
             Err(error) => Err(error),
         }
@@ -129,7 +174,9 @@ fn contains(all: &Value, some: &Value) -> bool {
     match (all, some) {
         (Value::Object(all), Value::Object(some)) => some.iter().all(|(key, value)| {
             key == "lastTransitionTime"
-                || all.get(key).map_or(value.is_null(), |existing| contains(existing, value))
+                || all
+                    .get(key)
+                    .map_or(value.is_null(), |existing| contains(existing, value))
         }),
         (Value::Array(all), Value::Array(some)) => {
             all.len() == some.len() && all.iter().zip(some).all(|(all, some)| contains(all, some))
@@ -145,9 +192,13 @@ mod tests {
 
     #[test]
     fn a_status_that_says_it_already_is_left_alone() {
-        let now = json!({"ready": true, "conditions": [{"type": "Ready", "lastTransitionTime": "yesterday"}]});
+        let now =
+            json!({"ready": true, "conditions": [{"type": "Ready", "lastTransitionTime": "yesterday"}]});
         assert!(contains(&now, &json!({"ready": true, "phase": null})));
-        assert!(contains(&now, &json!({"conditions": [{"type": "Ready", "lastTransitionTime": "today"}]})));
+        assert!(contains(
+            &now,
+            &json!({"conditions": [{"type": "Ready", "lastTransitionTime": "today"}]})
+        ));
         assert!(!contains(&now, &json!({"ready": false})));
         assert!(!contains(&Value::Null, &json!({"ready": true})));
     }

@@ -1,0 +1,101 @@
+//! A Cluster as far as its Machines need it: provisioned once what it refers to is.
+
+use super::super::agenda::Next;
+use super::super::kinds::Place;
+use super::super::stage::Stage;
+use super::conditions::{Condition, merged};
+use super::shape::{Contract, Reference, reference};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub(super) async fn attend(place: &Place, stage: &mut Stage, now: Timestamp) -> kube::Result<Next> {
+    let Some(cluster) = stage.get(place) else {
+        return Ok(None);
+    };
+    let spec = &cluster.data["spec"];
+    if cluster.metadata.deletion_timestamp.is_some() || spec["paused"] == true {
+        return Ok(None);
+    }
+    let infrastructure = is_done(place, stage, &spec["infrastructureRef"], "provisioned");
+    let control_plane = is_done(place, stage, &spec["controlPlaneRef"], "controlPlaneInitialized");
+    let status = status(
+        &cluster.data["status"],
+        Contract::of(&place.kind),
+        infrastructure,
+        control_plane,
+        now,
+    );
+    stage.merge_status(place, status).await?;
+    Ok(None)
+}
+
+/// Whether a part of a Cluster is initialized. What it does not refer to is somebody else's business, and there.
+fn is_done(place: &Place, stage: &Stage, value: &Value, field: &str) -> bool {
+    let Some(Reference { group, kind, name }) = reference(value) else {
+        return true;
+    };
+    let object = stage
+        .kind(&group, &kind)
+        .and_then(|kind| stage.get(&kind.place(&place.namespace, &name)));
+    object.is_some_and(|object| object.data["status"]["initialization"][field] == true)
+}
+
+fn status(
+    existing: &Value,
+    contract: Contract,
+    infrastructure: bool,
+    control_plane: bool,
+    now: Timestamp,
+) -> Value {
+    let told = |kind: &'static str, is_true: bool, good: &str, bad: &str| {
+        if is_true {
+            Condition::new(kind, "True", good)
+        } else {
+            Condition::new(kind, "False", bad)
+        }
+    };
+    let is_available = infrastructure && control_plane;
+    let phase = if is_available {
+        "Provisioned"
+    } else {
+        "Provisioning"
+    };
+    let (mut status, told) = match contract {
+        Contract::V1Beta1 => (
+            json!({"infrastructureReady": infrastructure, "controlPlaneReady": control_plane}),
+            vec![
+                told("Ready", is_available, "", "NotReady"),
+                told(
+                    "InfrastructureReady",
+                    infrastructure,
+                    "",
+                    "WaitingForInfrastructure",
+                ),
+                told(
+                    "ControlPlaneInitialized",
+                    control_plane,
+                    "",
+                    "WaitingForControlPlaneProviderInitialized",
+                ),
+            ],
+        ),
+        Contract::V1Beta2 => (
+            json!({"initialization": {
+                "infrastructureProvisioned": infrastructure, "controlPlaneInitialized": control_plane,
+            }}),
+            vec![
+                told("Available", is_available, "Available", "NotAvailable"),
+                told("InfrastructureReady", infrastructure, "Ready", "NotReady"),
+                told(
+                    "ControlPlaneInitialized",
+                    control_plane,
+                    "Initialized",
+                    "NotInitialized",
+                ),
+            ],
+        ),
+    };
+    status["phase"] = phase.into();
+    status["conditions"] = merged(&existing["conditions"], &told, now);
+    status
+}

@@ -1,0 +1,59 @@
+//! A machine becomes a Node of the workload cluster, and ceases to be one.
+
+use super::super::kinds::{Kind, Place};
+use super::super::stage::Stage;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::json;
+
+/// On an infrastructure object: its machine has joined.
+const JOINED_ANNOTATION: &str = "sandbox.5spot.finos.org/joined";
+
+/// The name of the Node of a machine. Nodes have no namespace, so theirs is in the name.
+pub fn node_name(namespace: &str, machine: &str) -> String {
+    format!("{namespace}-{machine}")
+}
+
+/// A Node that was deleted does not come back while its machine lives: a real machine's kubelet would not register
+/// twice without a restart.
+pub(super) fn has_joined(object: &DynamicObject) -> bool {
+    object.annotations().contains_key(JOINED_ANNOTATION)
+}
+
+/// Makes the Node.
+pub(super) async fn join(
+    place: &Place,
+    object: &DynamicObject,
+    provider_id: &str,
+    stage: &mut Stage,
+) -> kube::Result<()> {
+    let name = node_name(&place.namespace, &place.name);
+    let address = object.data["spec"]["address"].as_str().unwrap_or("192.0.2.1");
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
+        },
+        "spec": {"providerID": provider_id},
+        "status": {"addresses": [
+            {"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name},
+        ]},
+    });
+    stage.create(&Kind::node().place("", &name), node).await?;
+    stage
+        .merge(
+            place,
+            json!({"metadata": {"annotations": {JOINED_ANNOTATION: "true"}}}),
+        )
+        .await
+}
+
+/// Deletes the Node.
+pub(super) async fn part(place: &Place, stage: &mut Stage) -> kube::Result<()> {
+    let node = Kind::node().place("", &node_name(&place.namespace, &place.name));
+    match stage.get(&node) {
+        Some(object) => stage.delete(&node, &object).await,
+        None => Ok(()),
+    }
+}

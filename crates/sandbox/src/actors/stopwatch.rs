@@ -1,0 +1,54 @@
+//! Steps that take their time: each begins when it is first asked about.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// When each step was begun.
+#[derive(Debug)]
+pub(super) struct Stopwatch<K> {
+    began: BTreeMap<K, Instant>,
+}
+
+impl<K> Default for Stopwatch<K> {
+    fn default() -> Self {
+        Self {
+            began: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K: Ord> Stopwatch<K> {
+    /// How long a step still takes; nothing once it is over.
+    pub(super) fn rest(&mut self, step: K, takes: Duration) -> Option<Duration> {
+        let began = *self.began.entry(step).or_insert_with(Instant::now);
+        Some((began + takes).saturating_duration_since(Instant::now())).filter(|rest| !rest.is_zero())
+    }
+
+    /// Has a step begin anew when it is next asked about.
+    pub(super) fn reset(&mut self, step: &K) {
+        self.began.remove(step);
+    }
+
+    /// Begins a step now, whether or not it had begun.
+    pub(super) fn restart(&mut self, step: K) {
+        self.began.insert(step, Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_begins_with_the_first_question() {
+        let (mut steps, takes) = (Stopwatch::default(), Duration::from_secs(10));
+        assert_eq!(steps.rest("a", takes), Some(takes));
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert_eq!(steps.rest("a", takes), Some(Duration::from_secs(6)));
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        assert_eq!(steps.rest("a", takes), None);
+        steps.reset(&"a");
+        assert_eq!(steps.rest("a", takes), Some(takes));
+    }
+}

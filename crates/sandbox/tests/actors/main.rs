@@ -1,0 +1,8 @@
+//! The stand-ins around the embedded API, under virtual time.
+
+mod draining;
+mod growing;
+mod quiet;
+mod trouble;
+mod workloads;
+mod world;

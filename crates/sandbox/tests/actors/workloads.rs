@@ -1,0 +1,78 @@
+//! A Deployment's pods come back elsewhere.
+
+use crate::world::World;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn deploy(world: &World, replicas: u32) {
+    let template = json!({
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "example.org/app:1"}]},
+    });
+    let spec =
+        json!({"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template});
+    world.api.create(
+        "/apis/apps/v1/namespaces/default/deployments",
+        &json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}),
+    );
+}
+
+async fn nodes_of_pods(world: &World) -> Vec<Value> {
+    let mut nodes: Vec<Value> = world
+        .list("Pod")
+        .await
+        .iter()
+        .map(|pod| pod["spec"]["nodeName"].clone())
+        .collect();
+    nodes.sort_by_key(Value::to_string);
+    nodes
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_spread_and_come_back_elsewhere() {
+    let world = World::new();
+    let first = world.running("m", &json!({}), &json!({})).await;
+    let second = world.running("mm", &json!({}), &json!({})).await;
+    deploy(&world, 2);
+    world
+        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
+        .await;
+    assert_eq!(nodes_of_pods(&world).await, [first.as_str(), second.as_str()]);
+    world.delete("Machine", "m").await;
+    world.until_gone("Machine", "m").await;
+    world
+        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
+        .await;
+    assert_eq!(nodes_of_pods(&world).await, [second.as_str(), second.as_str()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_without_a_node_wait_for_one() {
+    let world = World::new();
+    deploy(&world, 2);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(nodes_of_pods(&world).await, [Value::Null, Value::Null]);
+    let node = world.running("m", &json!({}), &json!({})).await;
+    world
+        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
+        .await;
+    assert_eq!(nodes_of_pods(&world).await, [node.as_str(), node.as_str()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_lets_pods_move_one_at_a_time() {
+    let world = World::new();
+    let _first = world.running("m", &json!({}), &json!({})).await;
+    deploy(&world, 2);
+    world
+        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
+        .await;
+    let second = world.running("mm", &json!({}), &json!({})).await;
+    world.budget("web");
+    world.delete("Machine", "m").await;
+    world.until_gone("Machine", "m").await;
+    world
+        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
+        .await;
+    assert_eq!(nodes_of_pods(&world).await, [second.as_str(), second.as_str()]);
+}
