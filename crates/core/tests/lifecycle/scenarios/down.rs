@@ -1,8 +1,10 @@
 //! Going down gracefully, or at once.
 
 use super::at_work;
+use crate::simulation::{Simulation, time};
 use five_spot_api::{OverrideState, Phase};
 use five_spot_core::FaultKind;
+use five_spot_core::action::EventCause;
 use five_spot_core::world::Slot;
 
 #[test]
@@ -229,4 +231,15 @@ fn disabling_shuts_down_gracefully() {
     simulation.edit(|spec| spec.schedule.enabled = true);
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
+}
+
+#[test]
+fn an_event_is_named_after_the_boundary_or_the_edit_that_caused_it() {
+    let mut simulation = at_work();
+    simulation.now = time("2026-11-16T18:00:07Z");
+    let cause = |simulation: &Simulation| simulation.decide().events[0].cause.clone();
+    assert_eq!(cause(&simulation), EventCause::Instant(time("2026-11-16T18:00:00Z")), "however late it was noticed");
+    let mut simulation = at_work();
+    simulation.overrule(OverrideState::Down, "2026-11-16T12:00:00Z");
+    assert_eq!(cause(&simulation), EventCause::Generation(2));
 }

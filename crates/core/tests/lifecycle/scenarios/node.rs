@@ -151,3 +151,28 @@ fn the_agents_configuration_follows_the_node_and_goes_with_the_object() {
     assert!(simulation.object_gone);
     assert!(simulation.world.agent_configs.is_empty());
 }
+
+#[test]
+fn taints_whose_record_was_taken_off_the_node_are_still_ours() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
+    simulation.settle();
+    simulation.node().owned_taints.clear();
+    simulation.settle();
+    assert_eq!(simulation.condition("NodeTainted"), ("True", "Applied"));
+    assert_eq!(simulation.node().owned_taints.len(), 1, "the record is put back");
+    simulation.node().owned_taints.clear();
+    simulation.node().uid = "another-node".into();
+    simulation.settle();
+    assert_eq!(simulation.condition("NodeTainted"), ("False", "TaintOwnershipConflict"), "that is another node");
+}
+
+#[test]
+fn while_taints_are_written_the_condition_stays() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
+    simulation.settle();
+    simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "2")]));
+    simulation.reconcile();
+    assert_eq!(simulation.condition("NodeTainted"), ("True", "Applied"));
+}

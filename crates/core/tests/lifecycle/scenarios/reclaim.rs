@@ -192,3 +192,16 @@ fn a_reclaim_acts_under_an_ordinary_pause_and_waits_under_all() {
     assert_eq!(simulation.phase(), Phase::Disabled);
     assert!(simulation.take_events().contains(&"EmergencyReclaim".to_owned()));
 }
+
+#[test]
+fn a_second_request_of_the_same_node_is_a_reclaim_of_its_own() {
+    let mut simulation = at_work();
+    simulation.ask_for_reclaim();
+    let mut first = simulation.decide().status.reclaims.remove(0);
+    first.requested_at.0 = time("2026-11-16T09:00:00Z");
+    first.finished_at = Some(first.requested_at.clone());
+    simulation.world.status.reclaims = vec![first];
+    simulation.settle();
+    assert_eq!(simulation.world.status.reclaims.len(), 2);
+    assert_eq!(simulation.take_events()[0], "EmergencyReclaim");
+}

@@ -4,7 +4,7 @@ use super::{at_work, with_taints};
 use crate::simulation::{MONDAY, Simulation, labels, office_hours, time};
 use five_spot_api::{OverrideState, Phase};
 use five_spot_core::Fingerprint;
-use five_spot_core::world::{Readiness, Slot};
+use five_spot_core::world::{NodeFact, Readiness, Slot};
 use jiff::SignedDuration;
 
 #[test]
@@ -291,4 +291,51 @@ fn a_fraction_of_a_second_makes_no_difference() {
     let written = simulation.world.status.clone();
     let read_back = serde_json::from_value(serde_json::to_value(&written).unwrap()).unwrap();
     assert_eq!(written, read_back);
+}
+
+#[test]
+fn a_second_failure_to_join_waits_its_own_five_minutes() {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.nodes_join = false;
+    simulation.advance_to("2026-11-16T09:44:59Z");
+    assert_eq!(simulation.phase(), Phase::Active, "the second Machine has had no twenty minutes yet");
+    simulation.advance_to("2026-11-16T09:45:00Z");
+    assert_eq!(simulation.phase(), Phase::Error);
+    simulation.take_log();
+    simulation.advance_to("2026-11-16T09:49:59Z");
+    assert_eq!(simulation.take_log(), [""; 0]);
+    simulation.nodes_join = true;
+    simulation.advance_to("2026-11-16T09:50:00Z");
+    assert_eq!(simulation.phase(), Phase::Active);
+}
+
+#[test]
+fn whatever_single_object_is_left_keeps_it_from_being_inactive() {
+    for infrastructure in [false, true] {
+        let mut simulation = Simulation::new(office_hours());
+        simulation.now = time("2026-11-16T09:30:00Z");
+        simulation.reconcile_until(3);
+        if infrastructure {
+            simulation.world.bootstrap = Slot::Absent;
+        } else {
+            simulation.world.infrastructure = Slot::Absent;
+        }
+        simulation.provider_works = false;
+        simulation.now = time("2026-11-16T18:30:00Z");
+        simulation.settle();
+        assert_eq!(simulation.phase(), Phase::ShuttingDown);
+        simulation.provider_works = true;
+        simulation.settle();
+        assert_eq!(simulation.phase(), Phase::Inactive);
+    }
+}
+
+#[test]
+fn the_message_says_where_the_machine_is_and_why() {
+    let mut simulation = at_work();
+    let message = |simulation: &Simulation| simulation.world.status.message.clone().unwrap_or_default();
+    assert_eq!(message(&simulation), "the machine is lent as node desk-1; wanted by the schedule");
+    simulation.world.node = NodeFact::Gone;
+    simulation.settle();
+    assert_eq!(message(&simulation), "the machine is there, its node is not; wanted by the schedule");
 }

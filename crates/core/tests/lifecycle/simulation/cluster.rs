@@ -220,7 +220,7 @@ impl Simulation {
                 self.pods.clear();
                 true
             }
-            Slot::Ours(machine) if self.world.node == NodeFact::NotYet => {
+            Slot::Ours(machine) if self.nodes_join && self.world.node == NodeFact::NotYet => {
                 machine.provider_id = Some("remote://desk".to_owned());
                 let uid = self.uid().as_str().into();
                 self.world.node = NodeFact::Found(new_node(uid));

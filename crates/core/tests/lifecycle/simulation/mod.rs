@@ -70,6 +70,8 @@ pub struct Simulation {
     pub budget_blocks: bool,
     /// Machines come up, and their nodes join.
     pub provider_works: bool,
+    /// Nodes of new machines join.
+    pub nodes_join: bool,
     /// The object has left the API server.
     pub object_gone: bool,
     pub watching_pods: bool,
@@ -120,6 +122,7 @@ impl Simulation {
             pods: Vec::new(),
             budget_blocks: false,
             provider_works: true,
+            nodes_join: true,
             object_gone: false,
             watching_pods: false,
             log: Vec::new(),
