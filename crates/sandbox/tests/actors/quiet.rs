@@ -12,6 +12,7 @@ async fn a_quiet_week_costs_only_heartbeats() {
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     tokio::time::sleep(Duration::from_mins(10)).await;
+    let requests = world.requests.seen().len();
     let (writes, revision) = (world.writes().len(), world.api.revision());
     tokio::time::sleep(WEEK).await;
     let made: Vec<String> = world.writes().split_off(writes);
@@ -20,6 +21,8 @@ async fn a_quiet_week_costs_only_heartbeats() {
     // One every five minutes.
     assert_eq!(made.len(), 2016);
     assert_eq!(world.api.revision() - revision, 2016);
+    let watches = world.requests.seen().len() - requests - made.len();
+    assert!(watches < 300, "each watch begins anew once a day: {watches}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 async fn a_provider_that_fails_says_why_and_recovers() {
     let world = World::new();
     world.scenario.in_namespace("default", |it| {
-        it.provision = Conduct::Fails("no route to host".to_owned())
+        it.provision = Conduct::Fails("no route to host".to_owned());
     });
     world.machine("m", &json!({}), &json!({}));
     tokio::time::sleep(Duration::from_mins(10)).await;

@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// One API that is both clusters, and everybody who lives in it. The actors end with it.
+/// A management cluster, a workload cluster (mostly the same one), and everybody who lives in them. The actors end
+/// with it.
 pub(crate) struct World {
     pub(crate) api: Api,
+    pub(crate) workload: Api,
     pub(crate) scenario: Scenario,
     pub(crate) contract: Contract,
     /// What the actors ask of the API.
@@ -33,18 +35,33 @@ impl World {
     }
 
     pub(crate) fn of(contract: Contract) -> Self {
+        Self::made(contract, false)
+    }
+
+    pub(crate) fn of_two_clusters() -> Self {
+        Self::made(Contract::V1Beta2, true)
+    }
+
+    fn made(contract: Contract, is_split: bool) -> Self {
         let clock = Clock::starting_at("2026-03-02T08:00:00Z".parse().expect("a timestamp"));
         let api = Api::new(ApiConfig::new(clock.clone()));
         for crd in cluster_api_crds(contract).into_iter().chain(provider_crds()) {
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
         }
+        let workload = if is_split {
+            Api::new(ApiConfig::new(clock.clone()))
+        } else {
+            api.clone()
+        };
         let scenario = Scenario::new(Timing::default());
         let requests = FaultPlan::new(clock.clone(), 0);
-        let client = Client::new(FaultyService::new(api.service(), requests.clone()), "default");
-        let troupe = Troupe::new(client.clone(), client, clock.clone(), scenario.clone());
+        let client = |api: &Api| Client::new(FaultyService::new(api.service(), requests.clone()), "default");
+        let troupe =
+            Troupe::new(client(&api), client(&workload), clock, scenario.clone()).with_kubeconfig("way in");
         let actors = tokio::spawn(troupe.play());
         Self {
             api,
+            workload,
             scenario,
             contract,
             requests,
@@ -114,7 +131,7 @@ impl World {
         for (field, value) in metadata.as_object().into_iter().flatten() {
             pod["metadata"][field] = value.clone();
         }
-        self.api.create("/api/v1/namespaces/default/pods", &pod);
+        self.workload.create("/api/v1/namespaces/default/pods", &pod);
     }
 
     pub(crate) async fn running_pod(&self, node: &str, name: &str) {
@@ -127,7 +144,7 @@ impl World {
     pub(crate) fn budget(&self, app: &str) {
         let spec = json!({"minAvailable": 1, "selector": {"matchLabels": {"app": app}}});
         let path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-        self.api
+        self.workload
             .create(path, &json!({"metadata": {"name": app}, "spec": spec}));
     }
 
@@ -142,6 +159,7 @@ impl World {
             "Machine" => ("cluster.x-k8s.io", self.contract.version(), "machines"),
             "Cluster" => ("cluster.x-k8s.io", self.contract.version(), "clusters"),
             "K0sWorkerConfig" => ("bootstrap.cluster.x-k8s.io", "v1beta2", "k0sworkerconfigs"),
+            "FancyMachine" => ("infrastructure.cluster.x-k8s.io", "v1", "fancymachines"),
             "RemoteMachine" => ("infrastructure.cluster.x-k8s.io", "v1beta2", "remotemachines"),
             other => panic!("no test speaks of {other}"),
         };
@@ -157,7 +175,12 @@ impl World {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
-        let client = self.api.client("default");
+        let is_workload = matches!(
+            kind,
+            "Node" | "Pod" | "Lease" | "Deployment" | "PodDisruptionBudget"
+        );
+        let side = if is_workload { &self.workload } else { &self.api };
+        let client = side.client("default");
         match kind {
             "Node" => kube::Api::all_with(client, &resource),
             "Lease" => kube::Api::namespaced_with(client, "kube-node-lease", &resource),

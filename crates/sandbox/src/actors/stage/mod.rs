@@ -40,6 +40,9 @@ impl Change {
     }
 }
 
+/// How long a watch lasts before it begins anew.
+const WATCH_SECONDS: u32 = 24 * 60 * 60;
+
 /// Which custom kinds an actor wants to see, by group and kind.
 type Wanted = fn(&str, &str) -> bool;
 
@@ -125,11 +128,12 @@ impl Stage {
         if self.watches.iter().any(|watch| watch.kind == kind) {
             return;
         }
-        // Nothing here runs long enough without events for bookmarks to save a list.
+        // Whole days, and no bookmarks: a watch that begins anew every five minutes is most of what a quiet week costs.
         let config = watcher::Config {
             bookmarks: false,
             ..watcher::Config::default()
-        };
+        }
+        .timeout(WATCH_SECONDS);
         let events = watcher(kind.everywhere(&client), config).backoff(Steady).boxed();
         self.watches.push(Watch {
             kind,
