@@ -2,18 +2,19 @@
 
 use super::Column;
 use super::duration::age;
+use super::workloads;
 use crate::kinds::{BuiltinKind, Resource};
 use crate::object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-type Cell = fn(&Value, Timestamp) -> Value;
+pub(super) type Cell = fn(&Value, Timestamp) -> Value;
 
 /// Name, OpenAPI type, priority (0: always shown, 1: with `-o wide`), cell.
-type Row = (&'static str, &'static str, i64, Cell);
+pub(super) type Row = (&'static str, &'static str, i64, Cell);
 
-const NAME: Row = ("Name", "string", 0, |object, _| object::name(object).into());
-const AGE: Row = ("Age", "string", 0, |object, now| {
+pub(super) const NAME: Row = ("Name", "string", 0, |object, _| object::name(object).into());
+pub(super) const AGE: Row = ("Age", "string", 0, |object, now| {
     age(object::meta_str(object, "creationTimestamp"), now).into()
 });
 
@@ -78,9 +79,9 @@ fn rows(kind: BuiltinKind) -> Vec<Row> {
         BuiltinKind::Node => node(),
         BuiltinKind::Pod => pod(),
         BuiltinKind::CoreEvent | BuiltinKind::Event => event(),
-        BuiltinKind::Deployment => deployment(),
-        BuiltinKind::DaemonSet => daemon_set(),
-        BuiltinKind::ReplicaSet => replica_set(),
+        BuiltinKind::Deployment => workloads::deployment(),
+        BuiltinKind::DaemonSet => workloads::daemon_set(),
+        BuiltinKind::ReplicaSet => workloads::replica_set(),
     }
 }
 
@@ -88,7 +89,7 @@ fn entries(object: &Value, field: &str) -> usize {
     object[field].as_object().map_or(0, serde_json::Map::len)
 }
 
-fn text(value: &Value, absent: &str) -> String {
+pub(super) fn text(value: &Value, absent: &str) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -98,7 +99,7 @@ fn text(value: &Value, absent: &str) -> String {
     }
 }
 
-fn number(value: &Value) -> Value {
+pub(super) fn number(value: &Value) -> Value {
     json!(value.as_i64().unwrap_or(0))
 }
 
@@ -317,106 +318,4 @@ fn event_time(event: &Value, is_last: bool) -> String {
         ("firstTimestamp", "deprecatedFirstTimestamp")
     };
     text(either(event, core, modern), &text(&event["eventTime"], ""))
-}
-
-fn deployment() -> Vec<Row> {
-    vec![
-        NAME,
-        ("Ready", "string", 0, |object, _| {
-            let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
-            format!("{ready}/{}", object["spec"]["replicas"].as_i64().unwrap_or(0)).into()
-        }),
-        ("Up-to-date", "string", 0, |object, _| {
-            number(&object["status"]["updatedReplicas"])
-        }),
-        ("Available", "string", 0, |object, _| {
-            number(&object["status"]["availableReplicas"])
-        }),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
-    ]
-}
-
-fn daemon_set() -> Vec<Row> {
-    vec![
-        NAME,
-        ("Desired", "integer", 0, |object, _| {
-            number(&object["status"]["desiredNumberScheduled"])
-        }),
-        ("Current", "integer", 0, |object, _| {
-            number(&object["status"]["currentNumberScheduled"])
-        }),
-        ("Ready", "integer", 0, |object, _| {
-            number(&object["status"]["numberReady"])
-        }),
-        ("Up-to-date", "integer", 0, |object, _| {
-            number(&object["status"]["updatedNumberScheduled"])
-        }),
-        ("Available", "integer", 0, |object, _| {
-            number(&object["status"]["numberAvailable"])
-        }),
-        ("Node Selector", "string", 0, |object, _| {
-            pairs(&object["spec"]["template"]["spec"]["nodeSelector"]).into()
-        }),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
-    ]
-}
-
-fn replica_set() -> Vec<Row> {
-    vec![
-        NAME,
-        ("Desired", "integer", 0, |object, _| {
-            number(&object["spec"]["replicas"])
-        }),
-        ("Current", "integer", 0, |object, _| {
-            number(&object["status"]["replicas"])
-        }),
-        ("Ready", "integer", 0, |object, _| {
-            number(&object["status"]["readyReplicas"])
-        }),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
-    ]
-}
-
-const CONTAINERS: Row = ("Containers", "string", 1, |object, _| {
-    template_list(object, "name").into()
-});
-const IMAGES: Row = ("Images", "string", 1, |object, _| {
-    template_list(object, "image").into()
-});
-const SELECTOR: Row = ("Selector", "string", 1, |object, _| {
-    pairs(&object["spec"]["selector"]["matchLabels"]).into()
-});
-
-fn template_list(workload: &Value, field: &str) -> String {
-    let containers = workload["spec"]["template"]["spec"]["containers"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    containers
-        .map(|container| text(&container[field], ""))
-        .collect::<Vec<_>>()
-        .join(",")
-}
-
-fn pairs(labels: &Value) -> String {
-    let pairs: Vec<String> = labels
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| format!("{key}={}", text(value, "")))
-        .collect();
-    if pairs.is_empty() {
-        "<none>".to_owned()
-    } else {
-        pairs.join(",")
-    }
 }

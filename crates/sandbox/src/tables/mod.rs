@@ -4,6 +4,7 @@ mod columns;
 mod custom;
 mod duration;
 mod path;
+mod workloads;
 
 use crate::door::metadata_only;
 use crate::kinds::Resource;

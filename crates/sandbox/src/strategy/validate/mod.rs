@@ -1,5 +1,8 @@
 //! The checks of built-in kinds that our programs, and people who use the sandbox, can run into.
 
+mod definitions;
+mod events;
+
 use super::names;
 use crate::error::Fault;
 use crate::kinds::{BuiltinKind, Resource};
@@ -21,8 +24,8 @@ pub(super) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
         BuiltinKind::Deployment | BuiltinKind::DaemonSet | BuiltinKind::ReplicaSet => {
             workload(value, old, &mut faults);
         }
-        BuiltinKind::CoreEvent | BuiltinKind::Event => event(kind, value, old, &mut faults),
-        BuiltinKind::CustomResourceDefinition => crd(value, old, &mut faults),
+        BuiltinKind::CoreEvent | BuiltinKind::Event => events::check(kind, value, old, &mut faults),
+        BuiltinKind::CustomResourceDefinition => definitions::check(value, old, &mut faults),
         BuiltinKind::Namespace | BuiltinKind::ServiceAccount => {}
     }
     faults
@@ -278,156 +281,5 @@ fn workload(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
         && old["spec"]["selector"] != *selector
     {
         faults.push(Fault::invalid("spec.selector", selector, "field is immutable"));
-    }
-}
-
-fn event(kind: BuiltinKind, value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
-    // Validation looks at the form in which the event was written.
-    let is_new_form = kind == BuiltinKind::Event;
-    let regarding = if is_new_form {
-        &value["regarding"]
-    } else {
-        &value["involvedObject"]
-    };
-    let namespace = regarding["namespace"].as_str().unwrap_or_default();
-    let own = object::namespace(value);
-    if !is_new_form && namespace != own && !(namespace.is_empty() && own == "default") {
-        faults.push(Fault::invalid(
-            "involvedObject.namespace",
-            &json!(namespace),
-            "does not match event.namespace",
-        ));
-    }
-    if !is_new_form {
-        return;
-    }
-    if let Some(old) = old {
-        for field in [
-            "regarding",
-            "reason",
-            "note",
-            "reportingController",
-            "reportingInstance",
-            "action",
-            "related",
-            "type",
-            "eventTime",
-        ] {
-            if old[field] != value[field] {
-                faults.push(Fault::invalid(field, &value[field], "field is immutable"));
-            }
-        }
-        return;
-    }
-    if value["eventTime"].is_null() {
-        faults.push(Fault::required("eventTime", ""));
-    }
-    for (field, most) in [
-        ("reportingController", 0),
-        ("reportingInstance", 128),
-        ("action", 128),
-        ("reason", 128),
-    ] {
-        let text = value[field].as_str().unwrap_or_default();
-        if text.is_empty() {
-            faults.push(Fault::required(field, ""));
-        } else if most > 0 && text.len() > most {
-            faults.push(Fault::invalid(
-                field,
-                &json!(text),
-                format!("can have at most {most} characters"),
-            ));
-        }
-    }
-    let controller = value["reportingController"].as_str().unwrap_or_default();
-    if !names::is_qualified_name(controller) {
-        faults.push(Fault::invalid(
-            "reportingController",
-            &json!(controller),
-            "name part must consist of alphanumeric characters",
-        ));
-    }
-    if !["Normal", "Warning"].iter().any(|one| value["type"] == *one) {
-        faults.push(Fault::invalid("type", &value["type"], "has invalid value"));
-    }
-    if value["note"].as_str().is_some_and(|note| note.len() > 1024) {
-        faults.push(Fault::invalid(
-            "note",
-            &json!(""),
-            "can have at most 1024 characters",
-        ));
-    }
-}
-
-fn crd(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
-    let spec = &value["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (plural, group) = (text(&spec["names"]["plural"]), text(&spec["group"]));
-    for (field, value) in [
-        ("spec.group", &group),
-        ("spec.names.plural", &plural),
-        ("spec.names.kind", &text(&spec["names"]["kind"])),
-    ] {
-        if value.is_empty() {
-            faults.push(Fault::required(field, ""));
-        }
-    }
-    let expected = format!("{plural}.{group}");
-    if object::name(value) != expected {
-        faults.push(Fault::invalid(
-            "metadata.name",
-            &json!(object::name(value)),
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    if !["Namespaced", "Cluster"].iter().any(|one| spec["scope"] == *one) {
-        faults.push(Fault::unsupported(
-            "spec.scope",
-            &spec["scope"],
-            &["Cluster", "Namespaced"],
-        ));
-    }
-    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    if versions
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .count()
-        != 1
-    {
-        faults.push(Fault::invalid(
-            "spec.versions",
-            &spec["versions"],
-            "must have exactly one version marked as storage version",
-        ));
-    }
-    if value["status"]["storedVersions"]
-        .as_array()
-        .is_some_and(|stored| stored.len() > 1)
-        && old.is_none()
-    {
-        faults.push(Fault::invalid(
-            "status.storedVersions",
-            &value["status"]["storedVersions"],
-            "must have exactly one stored version",
-        ));
-    }
-    for (index, version) in versions.iter().enumerate() {
-        if version["schema"]["openAPIV3Schema"].is_null() {
-            faults.push(Fault::required(
-                format!("spec.versions[{index}].schema.openAPIV3Schema"),
-                "schemas are required",
-            ));
-        }
-    }
-    if let Some(old) = old {
-        for field in ["group", "scope"] {
-            if old["spec"][field] != spec[field] {
-                faults.push(Fault::invalid(
-                    format!("spec.{field}"),
-                    &spec[field],
-                    "field is immutable",
-                ));
-            }
-        }
     }
 }
