@@ -121,7 +121,7 @@ async fn every_fault_shows_as_it_should() {
     let outcomes: Vec<Outcome> = plan
         .seen()
         .into_iter()
-        .filter(|one| one.is_write())
+        .filter(Seen::is_write)
         .map(|one| one.outcome)
         .collect();
     assert_eq!(outcomes[0], Outcome::Faulted(Fault::DropBefore));
