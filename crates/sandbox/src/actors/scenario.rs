@@ -20,8 +20,8 @@ pub struct Timing {
     pub node_ready: Duration,
     /// How often a Node renews its lease.
     ///
-    /// A real kubelet does so every 10 s. That is 60,000 writes for each Node and week, of which nobody here reads one:
-    /// whether a Node is silent is in the scenario.
+    /// A real kubelet does so every 10 s. That is 60,000 writes for each Node and week, of which nobody here reads one
+    /// (whether a Node is silent is in the scenario), while each wakes every watch of the API.
     pub heartbeat: Duration,
     /// How long a Node may be silent before it counts as lost.
     pub node_monitor_grace: Duration,
@@ -45,7 +45,7 @@ impl Default for Timing {
             join: Duration::from_secs(20),
             release: Duration::from_secs(5),
             node_ready: Duration::from_secs(5),
-            heartbeat: Duration::from_mins(5),
+            heartbeat: Duration::from_hours(1),
             // The controller-manager's default.
             node_monitor_grace: Duration::from_secs(50),
             pod_start: Duration::from_secs(2),
