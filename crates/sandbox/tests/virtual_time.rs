@@ -1,7 +1,7 @@
 //! Time and faults: a month in seconds, and what a client sees when things go wrong.
 
 use five_spot_sandbox::faults::{
-    Fault, FaultPlan, FaultyService, Outcome, RequestKind, Rule, Trigger, WatchFault,
+    Fault, FaultPlan, FaultyService, Outcome, RequestKind, Rule, Seen, Trigger, WatchFault,
 };
 use five_spot_sandbox::{Api, ApiConfig, Clock};
 use futures::StreamExt as _;
