@@ -101,37 +101,29 @@ impl Walker<'_> {
     }
 
     fn maps(&mut self, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>, of: TypeRef<'_>) {
-        let get = |map: Option<&Map<String, Value>>, name: &str| map.and_then(|map| map.get(name)).cloned();
         let mut names: Vec<&String> = old.into_iter().chain(new).flat_map(Map::keys).collect();
         names.sort_unstable();
         names.dedup();
         for name in names {
-            let (before, after) = (get(old, name), get(new, name));
-            self.descend(
-                field_element(name),
-                before.as_ref(),
-                after.as_ref(),
-                of.field_or_unknown(name),
+            let (before, after) = (
+                old.and_then(|map| map.get(name)),
+                new.and_then(|map| map.get(name)),
             );
+            // Most of an object stays as it is.
+            if before != after {
+                self.descend(field_element(name), before, after, of.field_or_unknown(name));
+            }
         }
     }
 
     fn lists(&mut self, old: Option<&Value>, new: Option<&Value>, of: TypeRef<'_>) {
-        let by_element = |list: Option<&Value>| -> BTreeMap<String, Value> {
-            let items = list.and_then(Value::as_array).into_iter().flatten();
-            items.map(|item| (item_element(item, of), item.clone())).collect()
-        };
-        let (before, after) = (by_element(old), by_element(new));
+        let (before, after) = (by_element(old, of), by_element(new, of));
         let mut elements: Vec<&String> = before.keys().chain(after.keys()).collect();
         elements.sort_unstable();
         elements.dedup();
         for element in elements {
-            self.descend(
-                element.clone(),
-                before.get(element),
-                after.get(element),
-                of.items(),
-            );
+            let (before, after) = (before.get(element).copied(), after.get(element).copied());
+            self.descend(element.clone(), before, after, of.items());
         }
     }
 
@@ -143,4 +135,10 @@ impl Walker<'_> {
             _ => {}
         }
     }
+}
+
+/// The items of a list by what tells them apart.
+fn by_element<'v>(list: Option<&'v Value>, of: TypeRef<'_>) -> BTreeMap<String, &'v Value> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.map(|item| (item_element(item, of), item)).collect()
 }

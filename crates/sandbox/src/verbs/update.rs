@@ -261,7 +261,10 @@ fn same_but_times(value: &Value, old: &Value) -> bool {
         }
         value
     };
-    value == old || plain(value) == plain(old)
+    let differs_elsewhere = ["spec", "status", "data"]
+        .iter()
+        .any(|field| value.get(field) != old.get(field));
+    !differs_elsewhere && (value == old || plain(value) == plain(old))
 }
 
 /// PUT of `/finalize`: only `spec.finalizers` counts.
