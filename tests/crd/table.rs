@@ -105,47 +105,28 @@ struct Field {
 impl WrittenCase {
     fn read(&self, base: &Value) -> Case {
         let expected = match (&self.refuse, self.accept) {
-            (None, true) => Expected::Accepted {
-                becomes: self.becomes.clone(),
-            },
+            (None, true) => Expected::Accepted { becomes: self.becomes.clone() },
             (Some(refusal), false) => Expected::Refused(refusal.read("", &self.name)),
             _ => panic!("{}: either `accept: true` or `refuse`", self.name),
         };
-        Case {
-            name: self.name.clone(),
-            object: written_out(merged(base, &self.patch)),
-            expected,
-        }
+        Case { name: self.name.clone(), object: written_out(merged(base, &self.patch)), expected }
     }
 }
 
 impl Field {
     fn cases(&self, base: &Value) -> Vec<Case> {
-        let base = if self.with.is_null() {
-            base.clone()
-        } else {
-            merged(base, &self.with)
-        };
+        let base = if self.with.is_null() { base.clone() } else { merged(base, &self.with) };
         let case = |value: &Value, expected: Expected| {
             let mut object = base.clone();
             set(&mut object, &self.path, value.clone());
             let name = format!("{} = {value}", self.path);
-            Case {
-                name,
-                object: written_out(object),
-                expected,
-            }
+            Case { name, object: written_out(object), expected }
         };
-        let accepted = self
-            .accept
-            .iter()
-            .map(|value| case(value, Expected::Accepted { becomes: Map::new() }));
+        let accepted =
+            self.accept.iter().map(|value| case(value, Expected::Accepted { becomes: Map::new() }));
         let refused = self.refuse.iter().flat_map(|refusal| {
             let expected = refusal.read(&self.path, &self.path);
-            refusal
-                .values
-                .iter()
-                .map(move |value| case(value, Expected::Refused(expected.clone())))
+            refusal.values.iter().map(move |value| case(value, Expected::Refused(expected.clone())))
         });
         accepted.chain(refused).collect()
     }
@@ -159,10 +140,7 @@ impl WrittenRefusal {
             (None, By::Schema) if self.code == 400 => String::new(),
             _ => panic!("{case}: a schema needs a reason, and a rule has one"),
         };
-        assert!(
-            self.message.is_some() || !matches!(self.by, By::Rule),
-            "{case}: a rule has a message"
-        );
+        assert!(self.message.is_some() || !matches!(self.by, By::Rule), "{case}: a rule has a message");
         Refusal {
             field: self.field.clone().unwrap_or_else(|| default_field.to_owned()),
             code: self.code,
@@ -222,10 +200,7 @@ fn written_out(value: Value) -> Value {
             if let Some(value) = abbreviation(&fields) {
                 return value;
             }
-            fields
-                .into_iter()
-                .map(|(name, value)| (name, written_out(value)))
-                .collect()
+            fields.into_iter().map(|(name, value)| (name, written_out(value))).collect()
         }
         Value::Array(values) => values.into_iter().map(written_out).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
@@ -233,25 +208,19 @@ fn written_out(value: Value) -> Value {
 }
 
 fn abbreviation(fields: &Map<String, Value>) -> Option<Value> {
-    let (word, content) = fields
-        .iter()
-        .next()
-        .filter(|(word, _)| fields.len() == 1 && word.starts_with('$'))?;
+    let (word, content) =
+        fields.iter().next().filter(|(word, _)| fields.len() == 1 && word.starts_with('$'))?;
     if word == "$null" {
         return Some(Value::Null);
     }
-    let parts = content
-        .as_array()
-        .filter(|parts| parts.len() == 2)
-        .expect("an abbreviation is [number, value]");
+    let parts =
+        content.as_array().filter(|parts| parts.len() == 2).expect("an abbreviation is [number, value]");
     let number = usize::try_from(parts[0].as_u64().expect("a number")).expect("a small number");
     let value = written_out(parts[1].clone());
     Some(match word.as_str() {
         "$text" => value.as_str().expect("a text").repeat(number).into(),
         "$list" => vec![value; number].into(),
-        "$map" => (0..number)
-            .map(|index| (format!("key{index}"), value.clone()))
-            .collect(),
+        "$map" => (0..number).map(|index| (format!("key{index}"), value.clone())).collect(),
         word => panic!("{word} is no abbreviation"),
     })
 }

@@ -10,12 +10,7 @@ mod kubernetes;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let tests = [
-        cluster_api::tests(),
-        conformance::tests(),
-        crd::tests(),
-        kubernetes::tests(),
-        harness::tests(),
-    ];
+    let tests =
+        [cluster_api::tests(), conformance::tests(), crd::tests(), kubernetes::tests(), harness::tests()];
     five_spot_testenv::harness::run(tests.into_iter().flatten().collect())
 }

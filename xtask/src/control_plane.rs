@@ -113,10 +113,8 @@ fn up(name: &str) -> anyhow::Result<()> {
         .stderr(Stdio::null())
         .spawn()
         .context("failed to start the process that keeps the control plane up")?;
-    let reports = server
-        .stdout
-        .take()
-        .context("the process that keeps the control plane up has no output")?;
+    let reports =
+        server.stdout.take().context("the process that keeps the control plane up has no output")?;
     for line in BufReader::new(reports).lines() {
         match serde_json::from_str(&line?)? {
             Line::Step(step) => eprintln!("starting {step}"),
@@ -132,10 +130,7 @@ fn up(name: &str) -> anyhow::Result<()> {
             }
         }
     }
-    bail!(
-        "the process that keeps the control plane up ended without a word: {}",
-        server.wait()?
-    )
+    bail!("the process that keeps the control plane up ended without a word: {}", server.wait()?)
 }
 
 /// What `serve` tells `up`, one JSON value a line.
@@ -160,12 +155,7 @@ fn serve(name: &str) -> anyhow::Result<()> {
     run_directory::sweep(&run_directory::base());
     let binaries = Binaries::from_process()?;
     let runtime = tokio::runtime::Runtime::new()?;
-    let result = runtime.block_on(control_plane::keep_up(
-        &binaries,
-        &run_directory::base(),
-        name,
-        report,
-    ));
+    let result = runtime.block_on(control_plane::keep_up(&binaries, &run_directory::base(), name, report));
     if let Err(error) = &result {
         tell(&Line::Failed(error.to_string()))?;
     }
@@ -189,10 +179,7 @@ fn find(name: &str) -> anyhow::Result<ControlPlaneRecord> {
 
 fn print_exports(record: &ControlPlaneRecord) {
     println!("export KUBECONFIG='{}'", record.management_kubeconfig.display());
-    println!(
-        "export FIVE_SPOT_WORKLOAD_KUBECONFIG='{}'",
-        record.workload_kubeconfig.display()
-    );
+    println!("export FIVE_SPOT_WORKLOAD_KUBECONFIG='{}'", record.workload_kubeconfig.display());
     if let Some(directory) = record.kubectl.parent() {
         println!("export PATH='{}':\"$PATH\"", directory.display());
     }
@@ -230,21 +217,12 @@ fn status(name: &str, output: Output) -> anyhow::Result<()> {
                     (true, false) => "ill",
                     (true, true) => "well",
                 };
-                println!(
-                    "{:<36} {:>8}  {health:<8} {}",
-                    row.component,
-                    row.pid,
-                    row.log.display()
-                );
+                println!("{:<36} {:>8}  {health:<8} {}", row.component, row.pid, row.log.display());
             }
         }
     }
     let ill = rows.iter().filter(|row| !row.running || !row.healthy).count();
-    if ill == 0 {
-        Ok(())
-    } else {
-        bail!("{ill} of {} components are not well", rows.len())
-    }
+    if ill == 0 { Ok(()) } else { bail!("{ill} of {} components are not well", rows.len()) }
 }
 
 #[cfg(test)]

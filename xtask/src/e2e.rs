@@ -48,10 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .status()
         .context("failed to start the end-to-end tests")?;
     let report = read_report(&report_file);
-    println!(
-        "control plane: {built} things built in {:.0} s",
-        built_in.as_secs_f64()
-    );
+    println!("control plane: {built} things built in {:.0} s", built_in.as_secs_f64());
     if let Some(report) = report {
         print_report(&report)?;
     }
@@ -64,12 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn build_suite() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo)
-        .args([
-            "build",
-            "--package",
-            SUITE,
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["build", "--package", SUITE, "--message-format=json-render-diagnostics"])
         .stdout(Stdio::piped())
         .spawn()
         .context("failed to run cargo")?;

@@ -24,41 +24,24 @@ struct Generated {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let root = repository();
     let files = [definition()?, reference()];
-    if args.check {
-        check(&root, &files)
-    } else {
-        write(&root, &files)
-    }
+    if args.check { check(&root, &files) } else { write(&root, &files) }
 }
 
 fn repository() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask
-        .parent()
-        .expect("this crate is a folder of the repository")
-        .to_owned()
+    xtask.parent().expect("this crate is a folder of the repository").to_owned()
 }
 
 fn definition() -> anyhow::Result<Generated> {
     let crd = five_spot_api::crd();
-    let name = crd
-        .metadata
-        .name
-        .as_deref()
-        .context("the definition has no name")?;
+    let name = crd.metadata.name.as_deref().context("the definition has no name")?;
     let path = Path::new("deploy/crds").join(format!("{name}.yaml"));
     let yaml = serde_saphyr::to_string(&crd).context("failed to write the definition as YAML")?;
-    Ok(Generated {
-        path,
-        content: format!("# Written by `cargo xtask generate`. Do not edit.\n{yaml}"),
-    })
+    Ok(Generated { path, content: format!("# Written by `cargo xtask generate`. Do not edit.\n{yaml}") })
 }
 
 fn reference() -> Generated {
-    Generated {
-        path: "docs/reference/api.md".into(),
-        content: reference::page(&five_spot_api::crd()),
-    }
+    Generated { path: "docs/reference/api.md".into(), content: reference::page(&five_spot_api::crd()) }
 }
 
 fn write(root: &Path, files: &[Generated]) -> anyhow::Result<()> {
@@ -87,10 +70,7 @@ fn check(root: &Path, files: &[Generated]) -> anyhow::Result<()> {
         }
     }
     if !stale.is_empty() {
-        bail!(
-            "not current: {}; run `cargo xtask generate` and commit the result",
-            stale.join(", ")
-        );
+        bail!("not current: {}; run `cargo xtask generate` and commit the result", stale.join(", "));
     }
     Ok(())
 }
@@ -102,17 +82,11 @@ mod tests {
     #[test]
     fn a_stale_and_a_missing_file_are_named_together_with_the_cure() {
         let root = tempfile::tempdir().unwrap();
-        let file = |path: &str, content: &str| Generated {
-            path: path.into(),
-            content: content.into(),
-        };
+        let file = |path: &str, content: &str| Generated { path: path.into(), content: content.into() };
         write(root.path(), &[file("a/fresh", "1"), file("a/stale", "1")]).unwrap();
         let files = [file("a/fresh", "1"), file("a/stale", "2"), file("missing", "")];
         let error = check(root.path(), &files).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "not current: a/stale, missing; run `cargo xtask generate` and commit the result"
-        );
+        assert_eq!(error, "not current: a/stale, missing; run `cargo xtask generate` and commit the result");
         write(root.path(), &files).unwrap();
         check(root.path(), &files).unwrap();
     }

@@ -25,10 +25,7 @@ pub fn crd() -> CustomResourceDefinition {
             .expect("a derived definition has a schema");
         bound_the_name(root);
         // A status that is `null` would be a third kind of nothing, see `schema::without_null`.
-        root.properties
-            .iter_mut()
-            .flatten()
-            .for_each(|(_, part)| part.nullable = None);
+        root.properties.iter_mut().flatten().for_each(|(_, part)| part.nullable = None);
         unwrap_descriptions(root);
     }
     crd
@@ -36,18 +33,13 @@ pub fn crd() -> CustomResourceDefinition {
 
 /// A rule at the root may blame `metadata.name` only if the schema mentions it.
 fn bound_the_name(root: &mut JSONSchemaProps) {
-    let name = JSONSchemaProps {
-        type_: Some("string".into()),
-        ..JSONSchemaProps::default()
-    };
+    let name = JSONSchemaProps { type_: Some("string".into()), ..JSONSchemaProps::default() };
     let metadata = JSONSchemaProps {
         type_: Some("object".into()),
         properties: Some(BTreeMap::from([("name".into(), name)])),
         ..JSONSchemaProps::default()
     };
-    root.properties
-        .get_or_insert_default()
-        .insert("metadata".into(), metadata);
+    root.properties.get_or_insert_default().insert("metadata".into(), metadata);
     root.x_kubernetes_validations =
         Some(serde_json::from_value(validations(&[rules::NAME])).expect("rules are validation rules"));
 }
@@ -55,17 +47,11 @@ fn bound_the_name(root: &mut JSONSchemaProps) {
 /// Descriptions come from comments that are broken into lines. `kubectl explain` breaks lines by itself.
 fn unwrap_descriptions(schema: &mut JSONSchemaProps) {
     if let Some(description) = &mut schema.description {
-        let paragraphs: Vec<String> = description
-            .split("\n\n")
-            .map(|paragraph| paragraph.replace('\n', " "))
-            .collect();
+        let paragraphs: Vec<String> =
+            description.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
         *description = paragraphs.join("\n\n");
     }
-    schema
-        .properties
-        .iter_mut()
-        .flatten()
-        .for_each(|(_, property)| unwrap_descriptions(property));
+    schema.properties.iter_mut().flatten().for_each(|(_, property)| unwrap_descriptions(property));
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
         unwrap_descriptions(items);
     }
@@ -98,10 +84,7 @@ mod tests {
                 return;
             }
             let description = schema.description.as_deref().unwrap_or_default();
-            assert!(
-                description.ends_with('.') && !description.contains('\n'),
-                "{path}: {description:?}"
-            );
+            assert!(description.ends_with('.') && !description.contains('\n'), "{path}: {description:?}");
         });
     }
 

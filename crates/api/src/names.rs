@@ -23,11 +23,8 @@ pub const FIELD_MANAGER: &str = "5spot-controller";
 pub const SYSTEM_NAMESPACE: &str = "5spot-system";
 
 /// API groups that `bootstrapSpec` and `infrastructureSpec` may use.
-pub const PROVIDER_GROUPS: [&str; 3] = [
-    "bootstrap.cluster.x-k8s.io",
-    "infrastructure.cluster.x-k8s.io",
-    "k0smotron.io",
-];
+pub const PROVIDER_GROUPS: [&str; 3] =
+    ["bootstrap.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "k0smotron.io"];
 
 /// Prefixes of labels, annotations and taints that a spec may not set: they belong to 5-Spot itself,
 /// to Cluster API, or to Kubernetes. A prefix covers its subdomains too.
@@ -114,29 +111,17 @@ mod tests {
         for object in [bootstrap(&name), infrastructure(&name), machine(&name)] {
             assert!(object.len() <= 63, "{object} has {} characters", object.len());
         }
-        assert!(
-            bootstrap(&"n".repeat(MAX_NAME_LENGTH + 1)).len() > 63,
-            "the bound is not wasteful"
-        );
+        assert!(bootstrap(&"n".repeat(MAX_NAME_LENGTH + 1)).len() > 63, "the bound is not wasteful");
     }
 
     #[test]
     fn reserved_domains_cover_their_subdomains_and_nothing_else() {
-        for key in [
-            "5spot.finos.org/x",
-            "cluster.x-k8s.io/x",
-            "machine.cluster.x-k8s.io/x",
-            "node.kubernetes.io/x",
-        ] {
+        for key in
+            ["5spot.finos.org/x", "cluster.x-k8s.io/x", "machine.cluster.x-k8s.io/x", "node.kubernetes.io/x"]
+        {
             assert!(is_reserved_key(key), "{key}");
         }
-        for key in [
-            "example.org/x",
-            "my5spot.finos.org/x",
-            "notkubernetes.io/x",
-            "plain",
-            "kubernetes.io",
-        ] {
+        for key in ["example.org/x", "my5spot.finos.org/x", "notkubernetes.io/x", "plain", "kubernetes.io"] {
             assert!(!is_reserved_key(key), "{key}");
         }
     }

@@ -68,10 +68,7 @@ mod tests {
             reason: "process-match: java".into(),
             requested_at: Some("2026-11-15T12:00:00Z".parse().unwrap()),
         };
-        assert_eq!(
-            ReclaimRequest::from_annotations(&request.to_annotations()),
-            Some(request)
-        );
+        assert_eq!(ReclaimRequest::from_annotations(&request.to_annotations()), Some(request));
     }
 
     #[test]
@@ -89,12 +86,6 @@ mod tests {
             (REQUESTED_AT.to_owned(), "yesterday".to_owned()),
         ]);
         let request = ReclaimRequest::from_annotations(&annotations).unwrap();
-        assert_eq!(
-            request,
-            ReclaimRequest {
-                reason: String::new(),
-                requested_at: None
-            }
-        );
+        assert_eq!(request, ReclaimRequest { reason: String::new(), requested_at: None });
     }
 }

@@ -23,12 +23,7 @@ pub struct Rule {
 
 impl Rule {
     const fn new(expression: &'static str, message: &'static str) -> Self {
-        Self {
-            expression,
-            message,
-            field_path: "",
-            optional_old_self: false,
-        }
+        Self { expression, message, field_path: "", optional_old_self: false }
     }
 
     const fn at(self, field_path: &'static str) -> Self {
@@ -36,10 +31,7 @@ impl Rule {
     }
 
     const fn with_optional_old_self(self) -> Self {
-        Self {
-            optional_old_self: true,
-            ..self
-        }
+        Self { optional_old_self: true, ..self }
     }
 }
 
@@ -133,34 +125,14 @@ pub const SCHEDULE_PRESENT: Rule = Rule::new(
 
 /// An entry of `daysOfWeek`.
 pub const DAYS_OF_WEEK: Rule = Rule::new(
-    concat!(
-        "self.matches('^",
-        day!(),
-        "(-",
-        day!(),
-        ")?(,",
-        day!(),
-        "(-",
-        day!(),
-        ")?)*$')"
-    ),
+    concat!("self.matches('^", day!(), "(-", day!(), ")?(,", day!(), "(-", day!(), ")?)*$')"),
     "must be a weekday (mon, tue, wed, thu, fri, sat, sun), a range such as mon-fri or fri-mon, \
      or several of these joined by commas without spaces",
 );
 
 /// An entry of `hoursOfDay`, or of the `hours` of an exception.
 pub const HOURS_OF_DAY: Rule = Rule::new(
-    concat!(
-        "self.matches('^",
-        hour!(),
-        "(-",
-        hour!(),
-        ")?(,",
-        hour!(),
-        "(-",
-        hour!(),
-        ")?)*$')"
-    ),
+    concat!("self.matches('^", hour!(), "(-", hour!(), ")?(,", hour!(), "(-", hour!(), ")?)*$')"),
     "must be an hour from 0 to 23, a range such as 9-17 or 22-6, \
      or several of these joined by commas without spaces",
 );
@@ -183,11 +155,8 @@ pub const MINUTE_OF_WEEK: Rule = Rule::new(
 );
 
 /// A window has a length.
-pub const WINDOW_NOT_EMPTY: Rule = Rule::new(
-    "self.from != self.to",
-    "must not be the same as from: such a window would be empty",
-)
-.at(".to");
+pub const WINDOW_NOT_EMPTY: Rule =
+    Rule::new("self.from != self.to", "must not be the same as from: such a window would be empty").at(".to");
 
 /// A day of an exception.
 pub const DATE: Rule = Rule::new(
@@ -231,11 +200,7 @@ pub const PROVIDER_KIND: Rule = Rule::new(
 
 /// The keys of labels and annotations.
 pub const KEYS: Rule = Rule::new(
-    concat!(
-        "self.all(key, key.matches('",
-        qualified_name!(),
-        "') && key.indexOf('/') <= 253)"
-    ),
+    concat!("self.all(key, key.matches('", qualified_name!(), "') && key.indexOf('/') <= 253)"),
     "every key must be a name of 1 to 63 letters, digits, '-', '_' and '.', \
      optionally with a DNS domain and '/' in front, such as rack or example.org/rack",
 );
@@ -255,11 +220,7 @@ pub const LABEL_VALUE: Rule = Rule::new(
 
 /// The key of a taint.
 pub const TAINT_KEY: Rule = Rule::new(
-    concat!(
-        "self.matches('",
-        qualified_name!(),
-        "') && self.indexOf('/') <= 253"
-    ),
+    concat!("self.matches('", qualified_name!(), "') && self.indexOf('/') <= 253"),
     "must be a name of 1 to 63 letters, digits, '-', '_' and '.', \
      optionally with a DNS domain and '/' in front, such as dedicated or example.org/dedicated",
 );
@@ -314,12 +275,7 @@ mod tests {
     #[test]
     fn patterns_and_messages_say_the_lists_of_names() {
         for group in PROVIDER_GROUPS {
-            assert!(
-                PROVIDER_API_VERSION
-                    .expression
-                    .contains(&group.replace('.', "[.]")),
-                "{group}"
-            );
+            assert!(PROVIDER_API_VERSION.expression.contains(&group.replace('.', "[.]")), "{group}");
             assert!(PROVIDER_API_VERSION.message.contains(group), "{group}");
         }
         for domain in RESERVED_DOMAINS {
@@ -329,9 +285,6 @@ mod tests {
             }
         }
         assert!(NAME.expression.ends_with(&format!("<= {MAX_NAME_LENGTH}")));
-        assert!(
-            NAME.message
-                .contains(&format!("at most {MAX_NAME_LENGTH} characters"))
-        );
+        assert!(NAME.message.contains(&format!("at most {MAX_NAME_LENGTH} characters")));
     }
 }

@@ -15,12 +15,7 @@ const MAX_COMBINATION_LENGTH: u32 = 64;
 const MAX_KEY_LENGTH: u32 = 253 + 1 + 63;
 
 fn rule(rule: Rule) -> Value {
-    let Rule {
-        expression,
-        message,
-        field_path,
-        optional_old_self,
-    } = rule;
+    let Rule { expression, message, field_path, optional_old_self } = rule;
     let mut validation = json!({ "rule": expression, "message": message });
     if !field_path.is_empty() {
         validation["fieldPath"] = field_path.into();
@@ -238,10 +233,7 @@ fn absent_instead_of_null(schema: &mut serde_json::Map<String, Value>) {
     for keyword in ["properties", "items", "additionalProperties"] {
         match schema.get_mut(keyword) {
             Some(Value::Object(properties)) if keyword == "properties" => {
-                properties
-                    .values_mut()
-                    .filter_map(Value::as_object_mut)
-                    .for_each(absent_instead_of_null);
+                properties.values_mut().filter_map(Value::as_object_mut).for_each(absent_instead_of_null);
             }
             Some(Value::Object(nested)) => absent_instead_of_null(nested),
             _ => {}

@@ -151,10 +151,7 @@ pub struct DrainSpec {
 
 impl Default for DrainSpec {
     fn default() -> Self {
-        Self {
-            on_timeout: OnTimeout::default(),
-            cordon_before: no_time(),
-        }
+        Self { on_timeout: OnTimeout::default(), cordon_before: no_time() }
     }
 }
 
@@ -180,9 +177,7 @@ pub struct ReclaimSpec {
 
 impl Default for ReclaimSpec {
     fn default() -> Self {
-        Self {
-            pod_grace_period: no_time(),
-        }
+        Self { pod_grace_period: no_time() }
     }
 }
 

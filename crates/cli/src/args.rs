@@ -6,12 +6,7 @@ use std::process::ExitCode;
 
 /// Lends machines to Kubernetes clusters by the clock.
 #[derive(Debug, Parser)]
-#[command(
-    name = "5spot",
-    version,
-    propagate_version = true,
-    arg_required_else_help = true
-)]
+#[command(name = "5spot", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,

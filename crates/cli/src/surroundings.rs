@@ -40,9 +40,7 @@ impl Surroundings {
 /// `de_DE.ISO-8859-1`, `C` and `POSIX` are; `C.UTF-8` is not, and neither is a bare `en_US`, which says
 /// nothing about the terminal.
 fn is_not_utf8(locale: &str) -> bool {
-    let charset = locale
-        .split_once('.')
-        .map(|(_, charset)| charset.to_ascii_lowercase().replace('-', ""));
+    let charset = locale.split_once('.').map(|(_, charset)| charset.to_ascii_lowercase().replace('-', ""));
     match charset {
         Some(charset) => !charset.starts_with("utf8"),
         None => matches!(locale, "C" | "POSIX"),
@@ -55,13 +53,7 @@ mod tests {
 
     #[test]
     fn a_locale_is_taken_at_its_word_only() {
-        for locale in [
-            "C",
-            "POSIX",
-            "de_DE.ISO-8859-1",
-            "en_US.US-ASCII",
-            "de_DE.ISO8859-15@euro",
-        ] {
+        for locale in ["C", "POSIX", "de_DE.ISO-8859-1", "en_US.US-ASCII", "de_DE.ISO8859-15@euro"] {
             assert!(is_not_utf8(locale), "{locale}");
         }
         for locale in ["C.UTF-8", "en_US.utf8", "de_DE.UTF-8@euro", "en_US"] {

@@ -21,19 +21,9 @@ fn decisions(criterion: &mut Criterion) {
     draining.start_pods(&names.iter().map(String::as_str).collect::<Vec<_>>());
     draining.budget_blocks = true;
     draining.advance_to("2026-11-16T18:00:30Z");
-    for (name, simulation) in [
-        ("resting", resting),
-        ("running", running),
-        ("draining 30 pods", draining),
-    ] {
+    for (name, simulation) in [("resting", resting), ("running", running), ("draining 30 pods", draining)] {
         criterion.bench_function(&format!("decide, {name}"), |bench| {
-            bench.iter(|| {
-                decide(
-                    black_box(&spec),
-                    black_box(&simulation.world),
-                    black_box(simulation.now),
-                )
-            });
+            bench.iter(|| decide(black_box(&spec), black_box(&simulation.world), black_box(simulation.now)));
         });
     }
     criterion.bench_function("parse a spec", |bench| {

@@ -20,19 +20,9 @@ fn spec(days: &str, hours: &str, timezone: &str) -> ScheduleSpec {
 
 /// A year of holidays.
 fn with_holidays() -> ScheduleSpec {
-    let holidays = [
-        "2026-12-24",
-        "2026-12-25",
-        "2026-12-26",
-        "2026-12-31",
-        "2027-01-01",
-        "2027-05-01",
-    ];
+    let holidays = ["2026-12-24", "2026-12-25", "2026-12-26", "2026-12-31", "2027-01-01", "2027-05-01"];
     let exceptions = holidays.map(|day| closed(day.to_owned(), None)).to_vec();
-    ScheduleSpec {
-        exceptions,
-        ..spec("mon-fri", "22-6", "Europe/Berlin")
-    }
+    ScheduleSpec { exceptions, ..spec("mon-fri", "22-6", "Europe/Berlin") }
 }
 
 /// As much as the bounds of the CRD allow, with edges everywhere.
@@ -68,22 +58,10 @@ fn schedules() -> [(&'static str, ScheduleSpec, SignedDuration); 6] {
     let minutes = SignedDuration::from_mins;
     [
         ("weekly in UTC", spec("mon-fri", "9-17", "UTC"), minutes(0)),
-        (
-            "weekly in New York",
-            spec("mon-fri", "9-17", "America/New_York"),
-            minutes(0),
-        ),
+        ("weekly in New York", spec("mon-fri", "9-17", "America/New_York"), minutes(0)),
         ("nights with holidays and lead time", with_holidays(), minutes(30)),
-        (
-            "always open",
-            spec("mon-sun", "0-23", "Europe/Berlin"),
-            minutes(30),
-        ),
-        (
-            "nights bridged by lead time",
-            spec("mon-sun", "0-22", "Europe/Berlin"),
-            minutes(60),
-        ),
+        ("always open", spec("mon-sun", "0-23", "Europe/Berlin"), minutes(30)),
+        ("nights bridged by lead time", spec("mon-sun", "0-22", "Europe/Berlin"), minutes(60)),
         ("64 windows and 400 exceptions", nasty(), minutes(30)),
     ]
 }
@@ -94,15 +72,11 @@ fn benchmarks(criterion: &mut Criterion) {
         let schedule = Schedule::parse(&spec, "spec.schedule").unwrap();
         let plan = Plan::new(schedule.clone(), lead_time, true, None);
         let mut group = criterion.benchmark_group(name);
-        measure(&mut group, "parse", || {
-            Schedule::parse(black_box(&spec), "spec.schedule")
-        });
+        measure(&mut group, "parse", || Schedule::parse(black_box(&spec), "spec.schedule"));
         measure(&mut group, "is_open", || schedule.is_open(black_box(now)));
         measure(&mut group, "next_change", || schedule.next_change(black_box(now)));
         measure(&mut group, "next_boundary", || plan.next_boundary(black_box(now)));
-        measure(&mut group, "next_activation", || {
-            plan.next_activation(black_box(now))
-        });
+        measure(&mut group, "next_activation", || plan.next_activation(black_box(now)));
         measure(&mut group, "next_cleanup", || plan.next_cleanup(black_box(now)));
         measure(&mut group, "wanted_since", || plan.wanted_since(black_box(now)));
         group.finish();

@@ -42,24 +42,16 @@ impl Progress {
 
     fn block(&mut self, pod: &PodView, reason: &str) {
         let pod = format!("{}/{}", pod.id.namespace, pod.id.name);
-        self.blocked.push(BlockedPod {
-            pod,
-            reason: reason.to_owned(),
-        });
+        self.blocked.push(BlockedPod { pod, reason: reason.to_owned() });
     }
 }
 
 /// Plans a graceful drain. From `deadline` on attempts follow the error back-off.
 pub fn evict(pods: &[PodView], readiness: Readiness, deadline: Timestamp, now: Timestamp) -> Progress {
-    let leaving: Vec<&PodView> = pods
-        .iter()
-        .filter(|pod| must_leave(pod) && !given_up(pod, readiness, now))
-        .collect();
+    let leaving: Vec<&PodView> =
+        pods.iter().filter(|pod| must_leave(pod) && !given_up(pod, readiness, now)).collect();
     let turn = leaving.iter().filter_map(|pod| eviction_order(pod)).min();
-    let mut progress = Progress {
-        remaining: leaving.len(),
-        ..Progress::default()
-    };
+    let mut progress = Progress { remaining: leaving.len(), ..Progress::default() };
     for pod in leaving {
         if let Some(termination) = pod.terminating {
             if termination.until <= now {
@@ -80,11 +72,7 @@ pub fn evict(pods: &[PodView], readiness: Readiness, deadline: Timestamp, now: T
 
 /// Evicts a pod whose turn it is, or waits until the next attempt is due.
 fn attempt(pod: &PodView, deadline: Timestamp, now: Timestamp, progress: &mut Progress) {
-    if let Some(refusal) = pod
-        .eviction
-        .as_ref()
-        .and_then(|attempt| attempt.refusal.as_deref())
-    {
+    if let Some(refusal) = pod.eviction.as_ref().and_then(|attempt| attempt.refusal.as_deref()) {
         progress.block(pod, refusal);
     }
     match due(pod, deadline).filter(|time| *time > now) {
@@ -99,20 +87,10 @@ pub fn delete(pods: &[PodView], grace: SignedDuration) -> Progress {
     let leaving: Vec<&PodView> = pods.iter().filter(|pod| !pod.mirror && !pod.daemon_set).collect();
     let actions = leaving
         .iter()
-        .filter(|pod| {
-            pod.terminating
-                .is_none_or(|termination| termination.grace > grace)
-        })
-        .map(|pod| Action::DeletePod {
-            pod: pod.id.clone(),
-            grace,
-        })
+        .filter(|pod| pod.terminating.is_none_or(|termination| termination.grace > grace))
+        .map(|pod| Action::DeletePod { pod: pod.id.clone(), grace })
         .collect();
-    Progress {
-        actions,
-        remaining: leaving.len(),
-        ..Progress::default()
-    }
+    Progress { actions, remaining: leaving.len(), ..Progress::default() }
 }
 
 /// The status of a drain, given the one before and how far it is now.
@@ -141,10 +119,7 @@ fn must_leave(pod: &PodView) -> bool {
 /// On a node whose kubelet is silent nobody confirms that a pod has ended: one that should be gone by
 /// now is not waited for.
 fn given_up(pod: &PodView, readiness: Readiness, now: Timestamp) -> bool {
-    readiness == Readiness::Unreachable
-        && pod
-            .terminating
-            .is_some_and(|termination| termination.until <= now)
+    readiness == Readiness::Unreachable && pod.terminating.is_some_and(|termination| termination.until <= now)
 }
 
 /// The place in the order of evictions; `None` for a pod that has to end by itself first.
@@ -160,11 +135,7 @@ fn eviction_order(pod: &PodView) -> Option<i32> {
 fn due(pod: &PodView, deadline: Timestamp) -> Option<Timestamp> {
     let last = pod.eviction.as_ref()?.at;
     let soon = last.saturating_add(EVICTION_RETRY).unwrap_or(Timestamp::MAX);
-    Some(if soon < deadline {
-        soon
-    } else {
-        backoff::next_after(deadline, last)
-    })
+    Some(if soon < deadline { soon } else { backoff::next_after(deadline, last) })
 }
 
 #[cfg(test)]
@@ -180,11 +151,7 @@ mod tests {
 
     fn pod(name: &str) -> PodView {
         PodView {
-            id: PodId {
-                namespace: "shop".into(),
-                name: name.into(),
-                uid: name.into(),
-            },
+            id: PodId { namespace: "shop".into(), name: name.into(), uid: name.into() },
             mirror: false,
             daemon_set: false,
             finished: false,
@@ -195,31 +162,16 @@ mod tests {
     }
 
     fn terminating(name: &str, until: i64) -> PodView {
-        PodView {
-            terminating: Some(PodTermination {
-                until: at(until),
-                grace: GRACE,
-            }),
-            ..pod(name)
-        }
+        PodView { terminating: Some(PodTermination { until: at(until), grace: GRACE }), ..pod(name) }
     }
 
     fn tried(name: &str, last: i64, refusal: Option<&str>) -> PodView {
-        let attempt = EvictionAttempt {
-            at: at(last),
-            refusal: refusal.map(str::to_owned),
-        };
-        PodView {
-            eviction: Some(attempt),
-            ..pod(name)
-        }
+        let attempt = EvictionAttempt { at: at(last), refusal: refusal.map(str::to_owned) };
+        PodView { eviction: Some(attempt), ..pod(name) }
     }
 
     fn ordered(name: &str, order: i32) -> PodView {
-        PodView {
-            drain: PodDrain::Evict { order },
-            ..pod(name)
-        }
+        PodView { drain: PodDrain::Evict { order }, ..pod(name) }
     }
 
     /// A drain of these pods at second 100 with its deadline at 400: who is evicted, how many remain,
@@ -249,20 +201,15 @@ mod tests {
             .actions
             .iter()
             .map(|action| {
-                let Action::Evict { pod } = action else {
-                    panic!("a drain only evicts, not {action}")
-                };
+                let Action::Evict { pod } = action else { panic!("a drain only evicts, not {action}") };
                 pod.name.as_str()
             })
             .collect();
         assert_eq!(names, evicted);
         assert_eq!(progress.remaining, remaining);
         assert_eq!(progress.done(), remaining == 0);
-        let blockers: Vec<(&str, &str)> = progress
-            .blocked
-            .iter()
-            .map(|blocker| (blocker.pod.as_str(), blocker.reason.as_str()))
-            .collect();
+        let blockers: Vec<(&str, &str)> =
+            progress.blocked.iter().map(|blocker| (blocker.pod.as_str(), blocker.reason.as_str())).collect();
         assert_eq!(blockers, blocked);
         assert_eq!(progress.next_look, look.map(at));
     }
@@ -275,18 +222,9 @@ mod tests {
     #[test]
     fn mirror_daemon_and_skipped_pods_stay() {
         let stay = [
-            PodView {
-                mirror: true,
-                ..pod("static")
-            },
-            PodView {
-                daemon_set: true,
-                ..pod("agent")
-            },
-            PodView {
-                drain: PodDrain::Skip,
-                ..pod("skip")
-            },
+            PodView { mirror: true, ..pod("static") },
+            PodView { daemon_set: true, ..pod("agent") },
+            PodView { drain: PodDrain::Skip, ..pod("skip") },
         ];
         check(&stay, &[], 0, &[], None);
     }
@@ -294,14 +232,7 @@ mod tests {
     #[test]
     fn all_others_are_evicted_at_once_finished_ones_too() {
         check(
-            &[
-                pod("a"),
-                PodView {
-                    finished: true,
-                    ..pod("done")
-                },
-                pod("b"),
-            ],
+            &[pod("a"), PodView { finished: true, ..pod("done") }, pod("b")],
             &["a", "done", "b"],
             3,
             &[],
@@ -331,32 +262,13 @@ mod tests {
             &[],
             Some(101),
         );
-        check_on(
-            Readiness::NotReady,
-            &[terminating("a", 130)],
-            &[],
-            1,
-            &[],
-            Some(130),
-        );
+        check_on(Readiness::NotReady, &[terminating("a", 130)], &[], 1, &[], Some(130));
     }
 
     #[test]
     fn a_refused_pod_is_named_and_tried_again_after_five_seconds() {
-        check(
-            &[tried("a", 96, Some("budget web"))],
-            &[],
-            1,
-            &[("shop/a", "budget web")],
-            Some(101),
-        );
-        check(
-            &[tried("a", 95, Some("budget web"))],
-            &["a"],
-            1,
-            &[("shop/a", "budget web")],
-            None,
-        );
+        check(&[tried("a", 96, Some("budget web"))], &[], 1, &[("shop/a", "budget web")], Some(101));
+        check(&[tried("a", 95, Some("budget web"))], &["a"], 1, &[("shop/a", "budget web")], None);
     }
 
     #[test]
@@ -366,14 +278,7 @@ mod tests {
 
     #[test]
     fn after_the_deadline_attempts_follow_the_back_off() {
-        let overdue = |last, now| {
-            evict(
-                &[tried("a", last, Some("no"))],
-                Readiness::Ready,
-                at(400),
-                at(now),
-            )
-        };
+        let overdue = |last, now| evict(&[tried("a", last, Some("no"))], Readiness::Ready, at(400), at(now));
         assert_eq!(overdue(396, 402).next_look, Some(at(430)));
         assert_eq!(overdue(396, 430).actions.len(), 1);
         assert_eq!(overdue(430, 431).next_look, Some(at(490)));
@@ -390,45 +295,21 @@ mod tests {
             &[],
             None,
         );
-        let waiting = PodView {
-            drain: PodDrain::Evict { order: -1 },
-            ..terminating("first", 130)
-        };
+        let waiting = PodView { drain: PodDrain::Evict { order: -1 }, ..terminating("first", 130) };
         check(&[ordered("late", 10), waiting], &[], 2, &[], Some(130));
         check(&[ordered("late", 10)], &["late"], 1, &[], None);
     }
 
     #[test]
     fn a_job_that_must_complete_holds_the_node_until_it_has() {
-        let job = PodView {
-            drain: PodDrain::WaitCompleted,
-            ..pod("job")
-        };
-        check(
-            &[job.clone(), pod("a")],
-            &["a"],
-            2,
-            &[("shop/job", "waiting for it to complete")],
-            None,
-        );
-        check(
-            &[PodView {
-                finished: true,
-                ..job
-            }],
-            &["job"],
-            1,
-            &[],
-            None,
-        );
+        let job = PodView { drain: PodDrain::WaitCompleted, ..pod("job") };
+        check(&[job.clone(), pod("a")], &["a"], 2, &[("shop/job", "waiting for it to complete")], None);
+        check(&[PodView { finished: true, ..job }], &["job"], 1, &[], None);
     }
 
     #[test]
     fn blockers_are_sorted_and_at_most_twenty() {
-        let pods: Vec<PodView> = (0..30)
-            .rev()
-            .map(|n| tried(&format!("p{n:02}"), 99, Some("no")))
-            .collect();
+        let pods: Vec<PodView> = (0..30).rev().map(|n| tried(&format!("p{n:02}"), 99, Some("no"))).collect();
         let blocked = evict(&pods, Readiness::Ready, at(400), at(100)).blocked;
         assert_eq!(blocked.len(), 20);
         assert!(blocked.is_sorted());
@@ -439,60 +320,30 @@ mod tests {
     fn an_emergency_deletes_all_that_can_be_removed_and_shortens_long_graces() {
         let zero = SignedDuration::ZERO;
         let pods = [
-            PodView {
-                mirror: true,
-                ..pod("static")
-            },
-            PodView {
-                daemon_set: true,
-                ..pod("agent")
-            },
-            PodView {
-                drain: PodDrain::Skip,
-                ..pod("skip")
-            },
+            PodView { mirror: true, ..pod("static") },
+            PodView { daemon_set: true, ..pod("agent") },
+            PodView { drain: PodDrain::Skip, ..pod("skip") },
             pod("plain"),
             terminating("slow", 500),
-            PodView {
-                terminating: Some(PodTermination {
-                    until: at(100),
-                    grace: zero,
-                }),
-                ..pod("going")
-            },
+            PodView { terminating: Some(PodTermination { until: at(100), grace: zero }), ..pod("going") },
         ];
         let progress = delete(&pods, zero);
-        let expected: Vec<Action> = ["skip", "plain", "slow"]
-            .map(|name| Action::DeletePod {
-                pod: pod(name).id,
-                grace: zero,
-            })
-            .into();
+        let expected: Vec<Action> =
+            ["skip", "plain", "slow"].map(|name| Action::DeletePod { pod: pod(name).id, grace: zero }).into();
         assert_eq!(progress.actions, expected);
         assert_eq!(progress.remaining, 4);
-        assert_eq!(
-            delete(&pods[4..5], GRACE).actions,
-            [],
-            "a grace of the same length is left alone"
-        );
+        assert_eq!(delete(&pods[4..5], GRACE).actions, [], "a grace of the same length is left alone");
     }
 
     #[test]
     fn the_total_is_remembered_when_pods_vanish() {
-        let left = |remaining| Progress {
-            remaining,
-            ..Progress::default()
-        };
+        let left = |remaining| Progress { remaining, ..Progress::default() };
         let counts = |status: &DrainStatus| (status.total, status.evicted);
         let first = status(None, at(100), &left(5));
         assert_eq!(counts(&first), (5, 0));
         let second = status(Some(&first), at(100), &left(3));
         assert_eq!(counts(&second), (5, 2));
-        assert_eq!(
-            status(Some(&second), at(100), &left(3)),
-            second,
-            "nothing new, nothing changed"
-        );
+        assert_eq!(status(Some(&second), at(100), &left(3)), second, "nothing new, nothing changed");
         let newcomer = status(Some(&second), at(100), &left(4));
         assert_eq!(counts(&newcomer), (6, 2));
         assert_eq!(counts(&status(Some(&newcomer), at(100), &left(0))), (6, 6));

@@ -18,10 +18,7 @@ pub struct FieldError {
 impl FieldError {
     /// Something is wrong at `field`.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            message: message.into(),
-        }
+        Self { field: field.into(), message: message.into() }
     }
 
     /// What was found at `field` is not what a rule of the CRD allows.

@@ -91,10 +91,8 @@ impl ValidSpec {
         let mut checks = Checks::default();
         let schedule = checks.all(Schedule::parse(&spec.schedule, "spec.schedule"));
         let lead_time = checks.one(checks::lead_time(&spec.schedule.lead_time));
-        let forced = spec
-            .r#override
-            .as_ref()
-            .map(|forced| checks.one(Override::parse(forced, "spec.override")));
+        let forced =
+            spec.r#override.as_ref().map(|forced| checks.one(Override::parse(forced, "spec.override")));
         let cordon_before = checks.one(checks::cordon_before(&spec.drain.cordon_before));
         let join_timeout = checks.one(checks::join_timeout(&spec.join_timeout));
         let handling = checks.all(handling(spec));
@@ -111,14 +109,9 @@ impl ValidSpec {
         checks.reasons(&spec.schedule, spec.r#override.as_ref());
         let errors = checks.finish();
         // Whatever could not be read has left an error, so the two cases exclude each other.
-        let (Some(schedule), Some(lead_time), Some(handling), Some(cordon_before), Some(join_timeout), true) = (
-            schedule,
-            lead_time,
-            handling,
-            cordon_before,
-            join_timeout,
-            errors.is_empty(),
-        ) else {
+        let (Some(schedule), Some(lead_time), Some(handling), Some(cordon_before), Some(join_timeout), true) =
+            (schedule, lead_time, handling, cordon_before, join_timeout, errors.is_empty())
+        else {
             return Err(errors);
         };
         Ok(Self {
@@ -157,10 +150,7 @@ impl InvalidSpec {
             on_timeout: spec.drain.on_timeout,
             pod_grace_period: SignedDuration::ZERO,
         };
-        Self {
-            errors,
-            handling: handling(spec).unwrap_or(defaults),
-        }
+        Self { errors, handling: handling(spec).unwrap_or(defaults) }
     }
 }
 
@@ -171,10 +161,8 @@ pub fn check_name(name: &str) -> Result<(), FieldError> {
 
 fn handling(spec: &ScheduledMachineSpec) -> Result<Handling, Vec<FieldError>> {
     let mut checks = Checks::default();
-    let graceful = checks.one(checks::timeout(
-        &spec.graceful_shutdown_timeout,
-        "spec.gracefulShutdownTimeout",
-    ));
+    let graceful =
+        checks.one(checks::timeout(&spec.graceful_shutdown_timeout, "spec.gracefulShutdownTimeout"));
     let drain = checks.one(checks::timeout(&spec.node_drain_timeout, "spec.nodeDrainTimeout"));
     let grace = checks.one(checks::pod_grace_period(&spec.reclaim.pod_grace_period));
     match (graceful, drain, grace) {
@@ -192,9 +180,7 @@ fn handling(spec: &ScheduledMachineSpec) -> Result<Handling, Vec<FieldError>> {
 }
 
 fn overridden_up(spec: &ScheduledMachineSpec) -> bool {
-    spec.r#override
-        .as_ref()
-        .is_some_and(|forced| forced.state == OverrideState::Up)
+    spec.r#override.as_ref().is_some_and(|forced| forced.state == OverrideState::Up)
 }
 
 /// A change of any of these means another machine.

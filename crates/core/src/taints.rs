@@ -49,11 +49,7 @@ pub fn reconcile(wanted: &[NodeTaint], owned: &[TaintId], live: &[NodeTaint]) ->
             now_owned.insert(id);
         }
     }
-    Taints {
-        taints,
-        owned: now_owned.into_iter().collect(),
-        conflicts,
-    }
+    Taints { taints, owned: now_owned.into_iter().collect(), conflicts }
 }
 
 #[cfg(test)]
@@ -64,18 +60,10 @@ mod tests {
 
     fn taint(text: &str) -> NodeTaint {
         let (rest, effect) = text.split_once(':').unwrap();
-        let (key, value) = rest
-            .split_once('=')
-            .map_or((rest, None), |(key, value)| (key, Some(value.to_owned())));
-        let effect = TaintEffect::ALL
-            .into_iter()
-            .find(|candidate| candidate.as_str() == effect)
-            .unwrap();
-        NodeTaint {
-            key: key.to_owned(),
-            value,
-            effect,
-        }
+        let (key, value) =
+            rest.split_once('=').map_or((rest, None), |(key, value)| (key, Some(value.to_owned())));
+        let effect = TaintEffect::ALL.into_iter().find(|candidate| candidate.as_str() == effect).unwrap();
+        NodeTaint { key: key.to_owned(), value, effect }
     }
 
     fn taints(list: &[&str]) -> Vec<NodeTaint> {
@@ -103,23 +91,13 @@ mod tests {
         assert_eq!(result.conflicts, ids(case.conflicts));
     }
 
-    const NONE: Case<'_> = Case {
-        wanted: &[],
-        owned: &[],
-        live: &[],
-        becomes: &[],
-        ours: &[],
-        conflicts: &[],
-    };
+    const NONE: Case<'_> =
+        Case { wanted: &[], owned: &[], live: &[], becomes: &[], ours: &[], conflicts: &[] };
 
     #[test]
     fn nothing_wanted_nothing_done() {
         check(&NONE);
-        check(&Case {
-            live: &["theirs:NoExecute"],
-            becomes: &["theirs:NoExecute"],
-            ..NONE
-        });
+        check(&Case { live: &["theirs:NoExecute"], becomes: &["theirs:NoExecute"], ..NONE });
     }
 
     #[test]
@@ -159,11 +137,7 @@ mod tests {
 
     #[test]
     fn unwanted_ones_of_ours_go_and_removed_ones_come_back() {
-        check(&Case {
-            owned: &["a:NoSchedule"],
-            live: &["a=1:NoSchedule"],
-            ..NONE
-        });
+        check(&Case { owned: &["a:NoSchedule"], live: &["a=1:NoSchedule"], ..NONE });
         check(&Case {
             wanted: &["a=1:NoSchedule"],
             owned: &["a:NoSchedule"],
@@ -197,12 +171,8 @@ mod tests {
     }
 
     fn some_taints() -> impl Strategy<Value = Vec<NodeTaint>> {
-        let taint =
-            ("[ab]", proptest::option::of("[12]"), 0..2_usize).prop_map(|(key, value, effect)| NodeTaint {
-                key,
-                value,
-                effect: TaintEffect::ALL[effect],
-            });
+        let taint = ("[ab]", proptest::option::of("[12]"), 0..2_usize)
+            .prop_map(|(key, value, effect)| NodeTaint { key, value, effect: TaintEffect::ALL[effect] });
         proptest::collection::vec(taint, 0..4).prop_map(|mut taints| {
             taints.sort_by_key(|taint| TaintId::from(taint));
             taints.dedup_by_key(|taint| TaintId::from(&*taint));

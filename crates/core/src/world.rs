@@ -93,10 +93,7 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self {
-            finalizer_cleanup_timeout: SignedDuration::from_secs(600),
-            force_finalizer_on_timeout: true,
-        }
+        Self { finalizer_cleanup_timeout: SignedDuration::from_secs(600), force_finalizer_on_timeout: true }
     }
 }
 
@@ -338,10 +335,7 @@ pub struct TaintId {
 
 impl From<&NodeTaint> for TaintId {
     fn from(taint: &NodeTaint) -> Self {
-        Self {
-            key: taint.key.clone(),
-            effect: taint.effect,
-        }
+        Self { key: taint.key.clone(), effect: taint.effect }
     }
 }
 

@@ -39,10 +39,7 @@ fn as_stored(value: &Value) -> Value {
 /// A rule may sit on a field or on what contains it. Where it is a rule of ours, its sentence is the same.
 fn is_this(refusal: &Refusal, error: &FieldError) -> bool {
     // The API server writes `labels[rack]` for a rule and `labels.rack` for a bound.
-    let (ours, theirs) = (
-        error.field.replace(['[', ']'], "."),
-        refusal.field.replace(['[', ']'], "."),
-    );
+    let (ours, theirs) = (error.field.replace(['[', ']'], "."), refusal.field.replace(['[', ']'], "."));
     let same_place = ours.starts_with(&theirs) || theirs.starts_with(&ours);
     let by_rule = refusal.reason == "FieldValueInvalid" && refusal.message.starts_with("must ");
     same_place && (!by_rule || error.field.is_empty() || error.message.contains(&refusal.message))
@@ -58,21 +55,14 @@ fn check_defaults(case: &Case) {
     };
     let object = serde_json::json!({ "spec": spec });
     for (pointer, value) in becomes.iter().filter(|(pointer, _)| pointer.starts_with("/spec")) {
-        assert_eq!(
-            object.pointer(pointer).unwrap_or(&Value::Null),
-            value,
-            "{}: {pointer}",
-            case.name
-        );
+        assert_eq!(object.pointer(pointer).unwrap_or(&Value::Null), value, "{}: {pointer}", case.name);
     }
 }
 
 #[test]
 fn whatever_the_crd_accepts_is_understood() {
-    let accepted: Vec<Case> = cases()
-        .into_iter()
-        .filter(|case| matches!(case.expected, Expected::Accepted { .. }))
-        .collect();
+    let accepted: Vec<Case> =
+        cases().into_iter().filter(|case| matches!(case.expected, Expected::Accepted { .. })).collect();
     assert!(accepted.len() > 50, "only {} cases", accepted.len());
     for case in &accepted {
         check_defaults(case);
@@ -102,10 +92,7 @@ fn whatever_the_crd_refuses_is_refused_at_the_same_field() {
         refused += 1;
         let errors = errors(&case);
         if !errors.iter().any(|error| is_this(refusal, error)) {
-            wrong.push(format!(
-                "{}: {} expected, found {errors:?}",
-                case.name, refusal.field
-            ));
+            wrong.push(format!("{}: {} expected, found {errors:?}", case.name, refusal.field));
         }
     }
     assert!(refused > 100, "only {refused} cases");

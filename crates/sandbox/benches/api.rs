@@ -31,10 +31,7 @@ fn filled() -> Api {
     let crd = serde_json::to_value(five_spot_api::crd()).expect("a CRD is JSON");
     api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
     for number in 0..OBJECTS {
-        api.create(
-            "/api/v1/namespaces/default/pods",
-            &pod(&format!("pod-{number:05}")),
-        );
+        api.create("/api/v1/namespaces/default/pods", &pod(&format!("pod-{number:05}")));
     }
     api
 }
@@ -48,19 +45,11 @@ async fn send(api: &Api, method: Method, path: &str, content_type: &str, body: S
         .expect("a request");
     let response = api.service().call(request).await.expect("an answer");
     assert!(response.status().is_success(), "{}", response.status());
-    response
-        .into_body()
-        .collect()
-        .await
-        .expect("a body")
-        .to_bytes()
-        .len()
+    response.into_body().collect().await.expect("a body").to_bytes().len()
 }
 
 fn benchmarks(criterion: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let api = filled();
     criterion.bench_function("list 10,000 pods", |bencher| {
         bencher.iter(|| {
@@ -96,34 +85,25 @@ fn benchmarks(criterion: &mut Criterion) {
             },
             |body| {
                 let path = "/api/v1/namespaces/default/pods/pod-00042/status";
-                runtime.block_on(send(
-                    &api,
-                    Method::PATCH,
-                    path,
-                    "application/merge-patch+json",
-                    body,
-                ))
+                runtime.block_on(send(&api, Method::PATCH, path, "application/merge-patch+json", body))
             },
             BatchSize::SmallInput,
         );
     });
     let mut number = 0;
-    criterion.bench_function(
-        "create a ScheduledMachine, with its schema and rules",
-        |bencher| {
-            bencher.iter_batched(
-                || {
-                    number += 1;
-                    scheduled_machine(&format!("new-{number}")).to_string()
-                },
-                |body| {
-                    let path = "/apis/5spot.finos.org/v1alpha1/namespaces/default/scheduledmachines";
-                    runtime.block_on(send(&api, Method::POST, path, "application/json", body))
-                },
-                BatchSize::SmallInput,
-            );
-        },
-    );
+    criterion.bench_function("create a ScheduledMachine, with its schema and rules", |bencher| {
+        bencher.iter_batched(
+            || {
+                number += 1;
+                scheduled_machine(&format!("new-{number}")).to_string()
+            },
+            |body| {
+                let path = "/apis/5spot.finos.org/v1alpha1/namespaces/default/scheduledmachines";
+                runtime.block_on(send(&api, Method::POST, path, "application/json", body))
+            },
+            BatchSize::SmallInput,
+        );
+    });
 }
 
 criterion_group!(benches, benchmarks);

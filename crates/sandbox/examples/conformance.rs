@@ -29,12 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return walk_on_both(&runner, &suite, wanted.parse().unwrap_or(25)).await;
     }
     let mut failures = 0;
-    let cases: Vec<_> = suite
-        .cases
-        .iter()
-        .filter(|case| case.id().starts_with(&wanted))
-        .cloned()
-        .collect();
+    let cases: Vec<_> = suite.cases.iter().filter(|case| case.id().starts_with(&wanted)).cloned().collect();
     for (case, answers) in runner.run_all(&cases, 12).await {
         match answers {
             Ok(answers) if mode == "record" => recording.record(&case.id(), &answers),
@@ -62,11 +57,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("{} cases, {failures} failed", cases.len());
     runner.tear_down(cases.len()).await?;
-    if failures == 0 {
-        Ok(())
-    } else {
-        Err("some cases failed".into())
-    }
+    if failures == 0 { Ok(()) } else { Err("some cases failed".into()) }
 }
 
 /// Asks the real server and the embedded one for the same random walks.
@@ -85,9 +76,5 @@ async fn walk_on_both(real: &Runner, suite: &Suite, walks: u64) -> Result<(), Bo
     }
     println!("{} operations, {differences} differences", walks.len() * 100);
     real.tear_down(walks.len()).await?;
-    if differences == 0 {
-        Ok(())
-    } else {
-        Err("the servers differ".into())
-    }
+    if differences == 0 { Ok(()) } else { Err("the servers differ".into()) }
 }

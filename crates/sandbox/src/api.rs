@@ -27,11 +27,7 @@ pub struct ApiConfig {
 impl ApiConfig {
     /// The wall clock, a fixed seed, and the history of a real server.
     pub fn new(clock: Clock) -> Self {
-        Self {
-            clock,
-            seed: 0,
-            history_limit: HISTORY_LIMIT,
-        }
+        Self { clock, seed: 0, history_limit: HISTORY_LIMIT }
     }
 }
 
@@ -45,9 +41,7 @@ impl Api {
     /// An API with the namespaces that every cluster has, and nothing else in it.
     pub fn new(config: ApiConfig) -> Self {
         let state = State::new(config.clock, config.seed, config.history_limit);
-        let api = Self {
-            shared: Arc::new(Shared::new(state)),
-        };
+        let api = Self { shared: Arc::new(Shared::new(state)) };
         for namespace in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             api.create("/api/v1/namespaces", &json!({"metadata": {"name": namespace}}));
         }
@@ -67,9 +61,7 @@ impl Api {
             .body(Bytes::from(object.to_string()))
             .expect("a path and a body make a request");
         let reply = self.shared.change(|state| verbs::handle(state, &request));
-        let crate::door::Answer::Json(value) = reply.answer else {
-            panic!("a created object is JSON")
-        };
+        let crate::door::Answer::Json(value) = reply.answer else { panic!("a created object is JSON") };
         assert!(reply.code.is_success(), "{path} refused {object}: {value}");
         value
     }

@@ -23,21 +23,14 @@ enum Source {
 impl Clock {
     /// The wall clock.
     pub fn system() -> Self {
-        Self {
-            source: Source::System,
-        }
+        Self { source: Source::System }
     }
 
     /// Starts at `start` and moves with `tokio`'s clock, paused or not.
     ///
     /// Under a paused clock this is virtual time: the same run shows the same times.
     pub fn starting_at(start: Timestamp) -> Self {
-        Self {
-            source: Source::Tokio {
-                start,
-                origin: Instant::now(),
-            },
-        }
+        Self { source: Source::Tokio { start, origin: Instant::now() } }
     }
 
     /// The present instant.
@@ -59,9 +52,7 @@ impl Clock {
 
 /// An instant in the form of `metav1.Time`.
 pub(crate) fn whole_seconds(instant: Timestamp) -> String {
-    Timestamp::from_second(instant.as_second())
-        .unwrap_or(instant)
-        .to_string()
+    Timestamp::from_second(instant.as_second()).unwrap_or(instant).to_string()
 }
 
 /// Lets virtual time pass `speed` times as fast as real time, for as long as the future is polled.
@@ -76,10 +67,7 @@ pub async fn pace(speed: f64) {
         tokio::time::sleep(QUANTUM.mul_f64(speed)).await;
         deadline += QUANTUM;
         let wait = deadline.saturating_duration_since(std::time::Instant::now());
-        if tokio::task::spawn_blocking(move || std::thread::sleep(wait))
-            .await
-            .is_err()
-        {
+        if tokio::task::spawn_blocking(move || std::thread::sleep(wait)).await.is_err() {
             // The runtime is shutting down.
             return;
         }

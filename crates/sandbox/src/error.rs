@@ -37,11 +37,7 @@ impl Subject<'_> {
     }
 
     fn qualified(self) -> String {
-        if self.group.is_empty() {
-            self.kind.to_owned()
-        } else {
-            format!("{}.{}", self.kind, self.group)
-        }
+        if self.group.is_empty() { self.kind.to_owned() } else { format!("{}.{}", self.kind, self.group) }
     }
 }
 
@@ -55,36 +51,21 @@ pub(crate) struct Fault {
 
 impl From<crate::schema::Cause> for Fault {
     fn from(cause: crate::schema::Cause) -> Self {
-        Self {
-            field: cause.field,
-            reason: cause.reason.as_str(),
-            message: cause.message,
-        }
+        Self { field: cause.field, reason: cause.reason.as_str(), message: cause.message }
     }
 }
 
 impl Fault {
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: impl AsRef<str>) -> Self {
         let message = format!("Invalid value: {value}: {}", why.as_ref());
-        Self {
-            field: field.into(),
-            reason: "FieldValueInvalid",
-            message,
-        }
+        Self { field: field.into(), reason: "FieldValueInvalid", message }
     }
 
     pub(crate) fn required(field: impl Into<String>, why: impl AsRef<str>) -> Self {
         let why = why.as_ref();
-        let message = if why.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {why}")
-        };
-        Self {
-            field: field.into(),
-            reason: "FieldValueRequired",
-            message,
-        }
+        let message =
+            if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self { field: field.into(), reason: "FieldValueRequired", message }
     }
 
     pub(crate) fn forbidden(field: impl Into<String>, why: impl AsRef<str>) -> Self {
@@ -104,37 +85,20 @@ impl Fault {
     }
 
     pub(crate) fn unsupported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
-        let list = supported
-            .iter()
-            .map(|one| format!("{one:?}"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let list = supported.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ");
         let message = format!("Unsupported value: {value}: supported values: {list}");
-        Self {
-            field: field.into(),
-            reason: "FieldValueNotSupported",
-            message,
-        }
+        Self { field: field.into(), reason: "FieldValueNotSupported", message }
     }
 
     pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Self {
         let message = format!("Too long: may not be more than {most} bytes");
-        Self {
-            field: field.into(),
-            reason: "FieldValueTooLong",
-            message,
-        }
+        Self { field: field.into(), reason: "FieldValueTooLong", message }
     }
 }
 
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            details: Value::Null,
-        }
+        Self { code, reason, message: message.into(), details: Value::Null }
     }
 
     pub(crate) fn not_found(subject: Subject<'_>) -> Self {
@@ -151,10 +115,7 @@ impl ApiError {
     /// The answer to a path that leads nowhere.
     pub(crate) fn no_such_resource() -> Self {
         let message = "the server could not find the requested resource";
-        Self {
-            details: json!({}),
-            ..Self::new(StatusCode::NOT_FOUND, "NotFound", message)
-        }
+        Self { details: json!({}), ..Self::new(StatusCode::NOT_FOUND, "NotFound", message) }
     }
 
     pub(crate) fn already_exists(subject: Subject<'_>) -> Self {
@@ -175,10 +136,7 @@ impl ApiError {
             subject.name,
             why.as_ref()
         );
-        Self {
-            details: subject.details(),
-            ..Self::new(StatusCode::CONFLICT, "Conflict", message)
-        }
+        Self { details: subject.details(), ..Self::new(StatusCode::CONFLICT, "Conflict", message) }
     }
 
     /// The conflict of an update that was made from an older object.
@@ -190,39 +148,23 @@ impl ApiError {
     }
 
     pub(crate) fn forbidden(subject: Subject<'_>, why: impl AsRef<str>) -> Self {
-        let message = format!(
-            "{} {:?} is forbidden: {}",
-            subject.qualified(),
-            subject.name,
-            why.as_ref()
-        );
-        Self {
-            details: subject.details(),
-            ..Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
-        }
+        let message = format!("{} {:?} is forbidden: {}", subject.qualified(), subject.name, why.as_ref());
+        Self { details: subject.details(), ..Self::new(StatusCode::FORBIDDEN, "Forbidden", message) }
     }
 
     /// A refused object. `subject.kind` is the kind here, not the resource.
     pub(crate) fn invalid(subject: Subject<'_>, faults: &[Fault]) -> Self {
-        let texts: Vec<String> = faults
-            .iter()
-            .map(|fault| format!("{}: {}", fault.field, fault.message))
-            .collect();
-        let list = if let [only] = texts.as_slice() {
-            only.clone()
-        } else {
-            format!("[{}]", texts.join(", "))
-        };
+        let texts: Vec<String> =
+            faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message)).collect();
+        let list =
+            if let [only] = texts.as_slice() { only.clone() } else { format!("[{}]", texts.join(", ")) };
         let mut details = subject.details();
         details["causes"] = faults
             .iter()
             .map(|fault| json!({"reason": fault.reason, "message": fault.message, "field": fault.field}))
             .collect();
         let message = format!("{} {:?} is invalid: {list}", subject.qualified(), subject.name);
-        Self {
-            details,
-            ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
-        }
+        Self { details, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message) }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -231,10 +173,7 @@ impl ApiError {
 
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
-        Self {
-            details: json!({}),
-            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
-        }
+        Self { details: json!({}), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message) }
     }
 
     pub(crate) fn unsupported_media_type(supported: &[&str]) -> Self {
@@ -242,19 +181,12 @@ impl ApiError {
             "the body of the request was in an unknown format - accepted media types include: {}",
             supported.join(", ")
         );
-        Self::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "UnsupportedMediaType",
-            message,
-        )
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
     pub(crate) fn not_acceptable() -> Self {
         let message = "only the following media types are accepted: application/json";
-        Self {
-            details: json!({}),
-            ..Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
-        }
+        Self { details: json!({}), ..Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message) }
     }
 
     pub(crate) fn expired(message: impl Into<String>) -> Self {

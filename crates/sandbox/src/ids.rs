@@ -39,9 +39,8 @@ impl Ids {
         let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
         let hex = format!("{bits:032x}");
         let mut uid = String::with_capacity(36);
-        for (index, part) in [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]]
-            .iter()
-            .enumerate()
+        for (index, part) in
+            [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].iter().enumerate()
         {
             let separator = if index == 0 { "" } else { "-" };
             // Writing into a String cannot fail.

@@ -60,11 +60,7 @@ pub(crate) fn is_terminating(object: &Value) -> bool {
 
 /// `metadata.finalizers`.
 pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
-    object["metadata"]["finalizers"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Replaces `metadata.finalizers`; an empty list leaves no field.
@@ -78,9 +74,7 @@ pub(crate) fn set_finalizers(object: &mut Value, finalizers: &[String]) {
 
 /// `metadata.ownerReferences`.
 pub(crate) fn owner_references(object: &Value) -> &[Value] {
-    object["metadata"]["ownerReferences"]
-        .as_array()
-        .map_or(&[], Vec::as_slice)
+    object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// A field of the object itself, put in place of its counterpart in another; absent there means removed here.
@@ -98,9 +92,5 @@ pub(crate) fn take_field_from(object: &mut Value, source: &Value, field: &str) {
 
 /// The elements of a list field for changing; none if it is absent.
 pub(crate) fn list_mut<'a>(object: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
-    object
-        .get_mut(field)
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
+    object.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
 }

@@ -14,10 +14,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(state: State) -> Self {
         let revision = watch::Sender::new(state.store.revision());
-        Self {
-            state: Mutex::new(state),
-            revision,
-        }
+        Self { state: Mutex::new(state), revision }
     }
 
     /// The state, for reading. A panic elsewhere does not make it unusable: every change is a single step.

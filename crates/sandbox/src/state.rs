@@ -18,12 +18,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(clock: Clock, seed: u64, history_limit: usize) -> Self {
-        Self {
-            store: Store::new(history_limit),
-            kinds: Registry::builtin(),
-            ids: Ids::new(seed),
-            clock,
-        }
+        Self { store: Store::new(history_limit), kinds: Registry::builtin(), ids: Ids::new(seed), clock }
     }
 
     /// The object that is stored under this name, in the stored version.

@@ -19,10 +19,7 @@ async fn answers_like_the_real_server() {
     let start = "2026-03-02T08:00:00Z".parse().expect("a timestamp");
     let api = Api::new(ApiConfig::new(Clock::starting_at(start)));
     let runner = Runner::new(api.client("default"), "case", Duration::from_millis(100));
-    runner
-        .set_up(&suite)
-        .await
-        .expect("the kinds of the suite are accepted");
+    runner.set_up(&suite).await.expect("the kinds of the suite are accepted");
     let mut report = Vec::new();
     let mut used = Vec::new();
     for (number, case) in suite.cases.iter().enumerate() {
@@ -47,10 +44,7 @@ async fn answers_like_the_real_server() {
     }
     for difference in &differences.0 {
         if !used.contains(&difference.name) {
-            report.push(format!(
-                "the difference {:?} explains nothing any more",
-                difference.name
-            ));
+            report.push(format!("the difference {:?} explains nothing any more", difference.name));
         }
     }
     assert!(

@@ -59,13 +59,7 @@ fn every_case_is_answered_as_the_table_says() {
         .iter()
         .filter_map(|case| Some(format!("{}: {}", case.name, complaint(&validator, case)?)))
         .collect();
-    assert!(
-        complaints.is_empty(),
-        "{} of {}:\n{}",
-        complaints.len(),
-        cases.len(),
-        complaints.join("\n")
-    );
+    assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), cases.len(), complaints.join("\n"));
 }
 
 #[test]

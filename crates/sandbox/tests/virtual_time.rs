@@ -26,34 +26,18 @@ async fn a_reflector_follows_a_month_of_changes() {
     let api = Api::new(ApiConfig::new(clock.clone()));
     let config_maps: kube::Api<ConfigMap> = kube::Api::namespaced(api.client("default"), "default");
     let (reader, writer) = reflector::store();
-    let follow = watcher(config_maps.clone(), watcher::Config::default())
-        .default_backoff()
-        .reflect(writer);
+    let follow = watcher(config_maps.clone(), watcher::Config::default()).default_backoff().reflect(writer);
     let following = tokio::spawn(follow.for_each(|_| async {}));
-    config_maps
-        .create(&PostParams::default(), &config_map("ticker", "0"))
-        .await
-        .expect("created");
+    config_maps.create(&PostParams::default(), &config_map("ticker", "0")).await.expect("created");
     for hour in 1..=720 {
         tokio::time::sleep(Duration::from_hours(1)).await;
         let patch = json!({"data": {"value": hour.to_string()}});
-        config_maps
-            .patch("ticker", &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .expect("patched");
+        config_maps.patch("ticker", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
     }
     tokio::time::sleep(Duration::from_mins(2)).await;
-    let ticker = reader
-        .find(|one| one.metadata.name.as_deref() == Some("ticker"))
-        .expect("the reflector has it");
-    assert_eq!(
-        ticker
-            .data
-            .as_ref()
-            .and_then(|data| data.get("value"))
-            .map(String::as_str),
-        Some("720")
-    );
+    let ticker =
+        reader.find(|one| one.metadata.name.as_deref() == Some("ticker")).expect("the reflector has it");
+    assert_eq!(ticker.data.as_ref().and_then(|data| data.get("value")).map(String::as_str), Some("720"));
     assert_eq!(clock.now().duration_since(start()).as_hours(), 720);
     following.abort();
 }
@@ -73,27 +57,14 @@ async fn every_fault_shows_as_it_should() {
     };
     plan.add(on_write(0, Fault::DropBefore));
     plan.add(on_write(1, Fault::DropAfter));
-    plan.add(on_write(
-        2,
-        Fault::Refuse(http::StatusCode::TOO_MANY_REQUESTS, Some(3)),
-    ));
+    plan.add(on_write(2, Fault::Refuse(http::StatusCode::TOO_MANY_REQUESTS, Some(3))));
     plan.add(on_write(3, Fault::Delay(Duration::from_secs(30))));
-    let create = async |name: &str| {
-        config_maps
-            .create(&PostParams::default(), &config_map(name, "1"))
-            .await
-    };
+    let create = async |name: &str| config_maps.create(&PostParams::default(), &config_map(name, "1")).await;
 
     assert!(create("lost").await.is_err());
-    assert!(
-        config_maps.get_opt("lost").await.expect("an answer").is_none(),
-        "it was never sent"
-    );
+    assert!(config_maps.get_opt("lost").await.expect("an answer").is_none(), "it was never sent");
     assert!(create("applied").await.is_err());
-    assert!(
-        config_maps.get_opt("applied").await.expect("an answer").is_some(),
-        "only the answer was lost"
-    );
+    assert!(config_maps.get_opt("applied").await.expect("an answer").is_some(), "only the answer was lost");
     let refused = create("refused").await.expect_err("refused");
     assert!(matches!(refused, kube::Error::Api(status) if status.code == 429));
     let before = clock.now();
@@ -101,11 +72,7 @@ async fn every_fault_shows_as_it_should() {
     assert_eq!(clock.now().duration_since(before).as_secs(), 30);
 
     config_maps
-        .patch(
-            "late",
-            &PatchParams::default(),
-            &Patch::Merge(json!({"data": {"value": "2"}})),
-        )
+        .patch("late", &PatchParams::default(), &Patch::Merge(json!({"data": {"value": "2"}})))
         .await
         .expect("patched");
     plan.clear();
@@ -118,12 +85,8 @@ async fn every_fault_shows_as_it_should() {
     let value = async || config_maps.get("late").await.expect("there").data.expect("data")["value"].clone();
     assert_eq!((value().await, value().await), ("1".to_owned(), "2".to_owned()));
 
-    let outcomes: Vec<Outcome> = plan
-        .seen()
-        .into_iter()
-        .filter(Seen::is_write)
-        .map(|one| one.outcome)
-        .collect();
+    let outcomes: Vec<Outcome> =
+        plan.seen().into_iter().filter(Seen::is_write).map(|one| one.outcome).collect();
     assert_eq!(outcomes[0], Outcome::Faulted(Fault::DropBefore));
     assert_eq!(outcomes.last(), Some(&Outcome::Answered(http::StatusCode::OK)));
 }

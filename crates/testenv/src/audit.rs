@@ -135,26 +135,14 @@ impl AuditQuery {
 
     /// Whether a record is wanted.
     pub fn matches(&self, record: &AuditRecord) -> bool {
-        let Self {
-            user,
-            user_agent_prefix,
-            verbs,
-            resource,
-            namespace,
-            name,
-            since,
-        } = self;
+        let Self { user, user_agent_prefix, verbs, resource, namespace, name, since } = self;
         user.as_ref().is_none_or(|user| record.user == *user)
-            && user_agent_prefix
-                .as_ref()
-                .is_none_or(|prefix| record.user_agent.starts_with(prefix))
+            && user_agent_prefix.as_ref().is_none_or(|prefix| record.user_agent.starts_with(prefix))
             && (verbs.is_empty() || verbs.contains(&record.verb))
             && resource.as_ref().is_none_or(|(resource, subresource)| {
                 record.object.resource == *resource && record.object.subresource == *subresource
             })
-            && namespace
-                .as_ref()
-                .is_none_or(|namespace| record.object.namespace == *namespace)
+            && namespace.as_ref().is_none_or(|namespace| record.object.namespace == *namespace)
             && name.as_ref().is_none_or(|name| record.object.name == *name)
             && since.is_none_or(|since| record.received >= since)
     }
@@ -184,12 +172,7 @@ impl AuditLog {
 
 impl std::fmt::Display for AuditRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let AuditObject {
-            resource,
-            subresource,
-            name,
-            ..
-        } = &self.object;
+        let AuditObject { resource, subresource, name, .. } = &self.object;
         let code = self.code.map_or_else(|| "-".into(), |code| code.to_string());
         write!(f, "{} {resource}", self.verb)?;
         if !subresource.is_empty() {
@@ -286,25 +269,10 @@ mod tests {
         let count = |query: AuditQuery| log.read(&query).expect("readable").len();
         assert_eq!(count(AuditQuery::all()), 2);
         assert_eq!(count(AuditQuery::all().writes()), 1);
-        assert_eq!(
-            count(
-                AuditQuery::all()
-                    .resource("pods/eviction")
-                    .namespace("shop")
-                    .name("web-0")
-            ),
-            1
-        );
-        assert_eq!(
-            count(AuditQuery::all().resource("pods")),
-            0,
-            "the subresource is another permission"
-        );
+        assert_eq!(count(AuditQuery::all().resource("pods/eviction").namespace("shop").name("web-0")), 1);
+        assert_eq!(count(AuditQuery::all().resource("pods")), 0, "the subresource is another permission");
         assert_eq!(count(AuditQuery::all().user_agent("5spot-controller")), 1);
         assert_eq!(count(AuditQuery::all().user("system:anonymous")), 1);
-        assert_eq!(
-            count(AuditQuery::all().since("2026-11-15T08:00:00.5Z".parse().expect("a time"))),
-            1
-        );
+        assert_eq!(count(AuditQuery::all().since("2026-11-15T08:00:00.5Z".parse().expect("a time"))), 1);
     }
 }

@@ -75,16 +75,11 @@ impl Binaries {
             &self.kwok_stages,
             &self.cluster_api,
         ];
-        all.into_iter()
-            .map(PathBuf::as_path)
-            .filter(|path| !path.exists())
-            .collect()
+        all.into_iter().map(PathBuf::as_path).filter(|path| !path.exists()).collect()
     }
 }
 
 /// The directory that `KUBEBUILDER_ASSETS` names, if it is set.
 pub fn envtest_directory() -> Option<PathBuf> {
-    std::env::var_os(ENVTEST_VARIABLE)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
+    std::env::var_os(ENVTEST_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

@@ -49,11 +49,7 @@ pub struct CacheEnvironment {
 impl CacheEnvironment {
     /// Reads the variables of this process. An empty variable counts as unset.
     pub fn from_process() -> Self {
-        let path = |name| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Self {
             override_dir: path(CACHE_DIR_VARIABLE),
             xdg_cache_home: path("XDG_CACHE_HOME"),
@@ -72,27 +68,14 @@ impl Cache {
     /// The cache that `environment` chooses. Creates nothing yet.
     pub fn locate(environment: &CacheEnvironment) -> Result<Self, CacheError> {
         let base = match environment {
-            CacheEnvironment {
-                override_dir: Some(dir),
-                ..
-            } => dir.clone(),
+            CacheEnvironment { override_dir: Some(dir), .. } => dir.clone(),
             // The XDG specification says that a relative path here is to be ignored.
-            CacheEnvironment {
-                xdg_cache_home: Some(dir),
-                ..
-            } if dir.is_absolute() => dir.join("5spot"),
+            CacheEnvironment { xdg_cache_home: Some(dir), .. } if dir.is_absolute() => dir.join("5spot"),
             CacheEnvironment { home: Some(home), .. } => home.join(".cache").join("5spot"),
             CacheEnvironment { .. } => return Err(CacheError::NoPlace),
         };
-        let platform = format!(
-            "{}-{}-r{}",
-            std::env::consts::OS,
-            std::env::consts::ARCH,
-            versions::RECIPE
-        );
-        Ok(Self {
-            root: base.join("control-plane").join(platform),
-        })
+        let platform = format!("{}-{}-r{}", std::env::consts::OS, std::env::consts::ARCH, versions::RECIPE);
+        Ok(Self { root: base.join("control-plane").join(platform) })
     }
 
     /// The directory that holds everything of this platform.
@@ -114,27 +97,15 @@ impl Cache {
             .truncate(false)
             .write(true)
             .open(&path)
-            .map_err(|source| CacheError::Io {
-                action: "open",
-                path: path.clone(),
-                source,
-            })?;
+            .map_err(|source| CacheError::Io { action: "open", path: path.clone(), source })?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 on_wait();
-                file.lock().map_err(|source| CacheError::Io {
-                    action: "lock",
-                    path,
-                    source,
-                })?;
+                file.lock().map_err(|source| CacheError::Io { action: "lock", path, source })?;
             }
             Err(TryLockError::Error(source)) => {
-                return Err(CacheError::Io {
-                    action: "lock",
-                    path,
-                    source,
-                });
+                return Err(CacheError::Io { action: "lock", path, source });
             }
         }
         Ok(CacheLock { _file: file })
@@ -163,18 +134,11 @@ pub fn partial(path: &Path) -> PathBuf {
 /// Removes what an interrupted build left of `path`, so that a new one starts from nothing.
 pub fn clear(path: &Path) -> Result<(), CacheError> {
     for leftover in [receipt_of(path), partial(path), path.to_path_buf()] {
-        let removed = if leftover.is_dir() {
-            fs::remove_dir_all(&leftover)
-        } else {
-            fs::remove_file(&leftover)
-        };
+        let removed =
+            if leftover.is_dir() { fs::remove_dir_all(&leftover) } else { fs::remove_file(&leftover) };
         match removed {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(CacheError::Io {
-                    action: "remove",
-                    path: leftover,
-                    source,
-                });
+                return Err(CacheError::Io { action: "remove", path: leftover, source });
             }
             Ok(()) | Err(_) => {}
         }
@@ -191,9 +155,7 @@ pub fn install(path: &Path) -> Result<(), CacheError> {
         move |source| CacheError::Io { action, path, source }
     };
     if partial.is_file() {
-        File::open(&partial)
-            .and_then(|file| file.sync_all())
-            .map_err(io("write to disk", &partial))?;
+        File::open(&partial).and_then(|file| file.sync_all()).map_err(io("write to disk", &partial))?;
     }
     fs::rename(&partial, path).map_err(io("move into place", path))?;
     let size = size_of(path).map_err(io("measure", path))?;
@@ -240,56 +202,28 @@ mod tests {
 
     fn environment(override_dir: Option<&str>, xdg: Option<&str>, home: Option<&str>) -> CacheEnvironment {
         let path = |text: Option<&str>| text.map(PathBuf::from);
-        CacheEnvironment {
-            override_dir: path(override_dir),
-            xdg_cache_home: path(xdg),
-            home: path(home),
-        }
+        CacheEnvironment { override_dir: path(override_dir), xdg_cache_home: path(xdg), home: path(home) }
     }
 
     #[test]
     fn the_override_wins_over_xdg_and_xdg_over_home() {
         for (environment, expected) in [
-            (
-                environment(Some("/o"), Some("/x"), Some("/h")),
-                "/o/control-plane",
-            ),
-            (
-                environment(None, Some("/x"), Some("/h")),
-                "/x/5spot/control-plane",
-            ),
-            (
-                environment(None, Some("relative"), Some("/h")),
-                "/h/.cache/5spot/control-plane",
-            ),
-            (
-                environment(None, None, Some("/h")),
-                "/h/.cache/5spot/control-plane",
-            ),
+            (environment(Some("/o"), Some("/x"), Some("/h")), "/o/control-plane"),
+            (environment(None, Some("/x"), Some("/h")), "/x/5spot/control-plane"),
+            (environment(None, Some("relative"), Some("/h")), "/h/.cache/5spot/control-plane"),
+            (environment(None, None, Some("/h")), "/h/.cache/5spot/control-plane"),
         ] {
             let cache = Cache::locate(&environment).expect("a place");
-            assert_eq!(
-                cache.root().parent(),
-                Some(Path::new(expected)),
-                "{environment:?}"
-            );
+            assert_eq!(cache.root().parent(), Some(Path::new(expected)), "{environment:?}");
         }
-        let message = Cache::locate(&environment(None, None, None))
-            .expect_err("no place")
-            .to_string();
-        assert!(
-            message.contains("set FIVE_SPOT_CACHE_DIR to a directory"),
-            "{message}"
-        );
+        let message = Cache::locate(&environment(None, None, None)).expect_err("no place").to_string();
+        assert!(message.contains("set FIVE_SPOT_CACHE_DIR to a directory"), "{message}");
     }
 
     #[test]
     fn versions_have_directories_of_their_own() {
         let cache = Cache::locate(&environment(Some("/o"), None, None)).expect("a place");
-        assert_ne!(
-            cache.component("etcd", "v3.6.13"),
-            cache.component("etcd", "v3.6.14")
-        );
+        assert_ne!(cache.component("etcd", "v3.6.13"), cache.component("etcd", "v3.6.14"));
     }
 
     #[test]

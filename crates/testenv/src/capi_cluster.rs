@@ -64,10 +64,7 @@ impl Scene {
         secrets
             .patch(&format!("{name}-kubeconfig"), &params, &Patch::Apply(secret))
             .await
-            .map_err(|source| CapiClusterError::Refused {
-                kind: "Secret",
-                source: Box::new(source),
-            })?;
+            .map_err(|source| CapiClusterError::Refused { kind: "Secret", source: Box::new(source) })?;
 
         let externally_managed = (owner == ControlPlaneOwner::Somebody).to_string();
         self.apply(
@@ -78,12 +75,8 @@ impl Scene {
         )
         .await?;
         self.apply(REMOTE_CLUSTER, name, json!({}), json!({})).await?;
-        let port: u16 = workload
-            .server()
-            .rsplit(':')
-            .next()
-            .and_then(|port| port.parse().ok())
-            .unwrap_or_default();
+        let port: u16 =
+            workload.server().rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_default();
         let reference = |kind: Kind| json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name });
         let spec = json!({
             "controlPlaneEndpoint": { "host": "127.0.0.1", "port": port },
@@ -95,9 +88,7 @@ impl Scene {
         let connected = |cluster: &DynamicObject| {
             let conditions = cluster.data["status"]["conditions"].as_array();
             conditions.is_some_and(|conditions| {
-                conditions
-                    .iter()
-                    .any(|it| it["type"] == "RemoteConnectionProbe" && it["status"] == "True")
+                conditions.iter().any(|it| it["type"] == "RemoteConnectionProbe" && it["status"] == "True")
             }) && cluster.data["status"]["initialization"]["infrastructureProvisioned"] == true
                 && cluster.data["status"]["initialization"]["controlPlaneInitialized"] == true
         };
@@ -114,15 +105,8 @@ impl Scene {
         let mut object = json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec });
         object["metadata"]["name"] = json!(name);
         let api = kind.in_namespace(&self.management().admin(), self.namespace());
-        api.patch(
-            name,
-            &PatchParams::apply(FIELD_MANAGER).force(),
-            &Patch::Apply(object),
-        )
-        .await
-        .map_err(|source| CapiClusterError::Refused {
-            kind: kind.kind,
-            source: Box::new(source),
-        })
+        api.patch(name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(object))
+            .await
+            .map_err(|source| CapiClusterError::Refused { kind: kind.kind, source: Box::new(source) })
     }
 }

@@ -66,9 +66,7 @@ impl Cluster {
             audit_log: audit_log_path(directory, side),
             client,
         };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Which one this is.
@@ -99,11 +97,7 @@ impl Cluster {
     /// The text of a kubeconfig for someone else, by way of `server` if it is not the API server itself (a proxy that
     /// can be cut, for one).
     pub fn kubeconfig_for(&self, credentials: &Credentials, server: Option<&str>) -> String {
-        kubeconfig::render(
-            server.unwrap_or(&self.shared.server),
-            &self.shared.authority,
-            credentials,
-        )
+        kubeconfig::render(server.unwrap_or(&self.shared.server), &self.shared.authority, credentials)
     }
 }
 

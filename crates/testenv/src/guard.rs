@@ -56,9 +56,7 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     if u32::try_from(actual) == Ok(parent) {
         Ok(())
     } else {
-        Err(io::Error::other(format!(
-            "the parent, process {parent}, has already ended"
-        )))
+        Err(io::Error::other(format!("the parent, process {parent}, has already ended")))
     }
 }
 
@@ -120,10 +118,7 @@ fn become_guarded(mut arguments: impl Iterator<Item = OsString>) -> io::Error {
     match die_with_parent(parent) {
         Ok(()) => {
             let error = Command::new(&program).args(arguments).exec();
-            io::Error::new(
-                error.kind(),
-                format!("failed to start {}: {error}", program.display()),
-            )
+            io::Error::new(error.kind(), format!("failed to start {}: {error}", program.display()))
         }
         Err(error) => error,
     }
@@ -140,11 +135,7 @@ impl Janitor {
     /// Starts the janitor of a run directory.
     pub fn start(directory: &Path) -> io::Result<Self> {
         let mut command = Command::new(THIS_PROGRAM);
-        command
-            .arg(JANITOR)
-            .arg(directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null());
+        command.arg(JANITOR).arg(directory).stdin(Stdio::piped()).stdout(Stdio::null());
         let mut child = spawn(command)?;
         let lifeline = child.stdin.take();
         Ok(Self { child, lifeline })
@@ -158,11 +149,7 @@ impl Janitor {
     fn release(&mut self) -> io::Result<()> {
         drop(self.lifeline.take());
         let status = self.child.wait()?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(io::Error::other(format!("the janitor failed: {status}")))
-        }
+        if status.success() { Ok(()) } else { Err(io::Error::other(format!("the janitor failed: {status}"))) }
     }
 }
 
@@ -271,23 +258,14 @@ mod tests {
     fn a_process_is_known_by_number_and_start() {
         let this = ProcessIdentity::of(std::process::id()).expect("this process lives");
         assert!(this.is_alive());
-        assert!(
-            !ProcessIdentity {
-                start_time: this.start_time + 1,
-                ..this
-            }
-            .is_alive()
-        );
+        assert!(!ProcessIdentity { start_time: this.start_time + 1, ..this }.is_alive());
     }
 
     #[test]
     fn killing_waits_for_the_end() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat");
         let identity = ProcessIdentity::of(child.id()).expect("alive");
-        assert!(
-            !identity.wait(Some(std::time::Duration::from_millis(1))),
-            "cat waits for input"
-        );
+        assert!(!identity.wait(Some(std::time::Duration::from_millis(1))), "cat waits for input");
         identity.kill_and_wait();
         assert!(!identity.is_alive());
         child.wait().expect("reap");
@@ -297,36 +275,21 @@ mod tests {
     #[test]
     fn a_frozen_process_stands_still_and_goes_on() {
         use std::io::Write as _;
-        let mut child = Command::new("cat")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("cat");
+        let mut child =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat");
         let identity = ProcessIdentity::of(child.id()).expect("alive");
         for _ in 0..2 {
             identity.freeze_and_wait();
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("alive");
             assert_eq!(
-                stat.rsplit(')')
-                    .next()
-                    .and_then(|rest| rest.trim().chars().next()),
+                stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next()),
                 Some('T'),
                 "{stat}"
             );
             identity.signal(Signal::CONT);
-            child
-                .stdin
-                .as_mut()
-                .expect("piped")
-                .write_all(b"x")
-                .expect("write");
+            child.stdin.as_mut().expect("piped").write_all(b"x").expect("write");
             let mut echoed = [0];
-            child
-                .stdout
-                .as_mut()
-                .expect("piped")
-                .read_exact(&mut echoed)
-                .expect("it goes on");
+            child.stdout.as_mut().expect("piped").read_exact(&mut echoed).expect("it goes on");
         }
         identity.kill_and_wait();
         child.wait().expect("reap");

@@ -49,11 +49,7 @@ impl Test {
     {
         // Paths of functions begin with the crate and end with what matters.
         let name = name.split_once("::").map_or(name, |(_, rest)| rest).to_owned();
-        Self {
-            name,
-            alone: false,
-            body: Box::new(move |scene| body(scene).boxed()),
-        }
+        Self { name, alone: false, body: Box::new(move |scene| body(scene).boxed()) }
     }
 
     /// The same test with nobody else in the world, for those that disturb it.
@@ -84,9 +80,7 @@ struct Stage {
 /// Runs the tests that the command line asks for. To be returned from `main`.
 pub fn run(tests: Vec<Test>) -> ExitCode {
     guard::enter();
-    if let Some(parent) = std::env::var(PARENT_VARIABLE)
-        .ok()
-        .and_then(|pid| pid.parse().ok())
+    if let Some(parent) = std::env::var(PARENT_VARIABLE).ok().and_then(|pid| pid.parse().ok())
         && let Err(error) = guard::die_with_parent(parent)
     {
         eprintln!("{error}");
@@ -105,11 +99,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     let begun = Instant::now();
     // Those that want to be alone come last, so that the others need not wait for them.
     let (alone, together): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(|test| test.alone);
-    let trials = together
-        .into_iter()
-        .chain(alone)
-        .map(|test| trial(test, &runtime, &stage))
-        .collect();
+    let trials = together.into_iter().chain(alone).map(|test| trial(test, &runtime, &stage)).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = runtime.block_on(end(&stage, begun, &conclusion));
     match (conclusion.has_failed(), ended) {
@@ -124,9 +114,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
 
 fn trial(test: Test, runtime: &Arc<Runtime>, stage: &Arc<Stage>) -> Trial {
     let (runtime, stage) = (Arc::clone(runtime), Arc::clone(stage));
-    Trial::test(test.name.clone(), move || {
-        runtime.block_on(perform(&test, &stage))
-    })
+    Trial::test(test.name.clone(), move || runtime.block_on(perform(&test, &stage)))
 }
 
 async fn perform(test: &Test, stage: &Stage) -> Result<(), Failed> {
@@ -134,9 +122,7 @@ async fn perform(test: &Test, stage: &Stage) -> Result<(), Failed> {
     let world = match stage.world.get_or_init(start).await {
         Ok(world) => world,
         Err(error) => {
-            return Err(Failed::from(format!(
-                "there is no control plane to test on: {error}"
-            )));
+            return Err(Failed::from(format!("there is no control plane to test on: {error}")));
         }
     };
     let (_alone, _together);
@@ -153,18 +139,12 @@ async fn perform(test: &Test, stage: &Stage) -> Result<(), Failed> {
         Ok(Err(panic)) => panic_message(panic.as_ref()),
         Err(_) => format!("the test did not end within {TEST_WITHIN:?}"),
     };
-    Err(Failed::from(format!(
-        "{cause}\n\n---- timeline of {}\n{}",
-        scene.namespace(),
-        scene.timeline()
-    )))
+    Err(Failed::from(format!("{cause}\n\n---- timeline of {}\n{}", scene.namespace(), scene.timeline())))
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied());
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("the test panicked").to_owned()
 }
 
@@ -189,10 +169,7 @@ async fn end(
     if let Some(path) = std::env::var_os(REPORT_VARIABLE)
         && let Err(error) = std::fs::write(&path, report.to_string())
     {
-        eprintln!(
-            "failed to write the report to {}: {error}",
-            Path::new(&path).display()
-        );
+        eprintln!("failed to write the report to {}: {error}", Path::new(&path).display());
     }
     Ok(world.stop().await?)
 }
@@ -211,22 +188,14 @@ impl Cost {
                 memory += peak_memory(process.pid);
             }
         }
-        Self {
-            memory,
-            disk: cache::size_of(world.control_plane().directory()).unwrap_or_default(),
-        }
+        Self { memory, disk: cache::size_of(world.control_plane().directory()).unwrap_or_default() }
     }
 }
 
 /// The most memory that a process has held at any moment, as the kernel counted it.
 fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let kilobytes = status.lines().find_map(|line| {
-        line.strip_prefix("VmHWM:")?
-            .trim()
-            .strip_suffix(" kB")?
-            .parse()
-            .ok()
-    });
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
     kilobytes.unwrap_or(0_u64) * 1024
 }

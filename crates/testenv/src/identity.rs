@@ -49,16 +49,9 @@ impl ServiceAccountIdentity {
         namespace: &str,
         name: &str,
     ) -> Result<Self, IdentityError> {
-        Applier::new(cluster.admin())
-            .apply_all(documents, namespace)
-            .await?;
+        Applier::new(cluster.admin()).apply_all(documents, namespace).await?;
         let token = request_token(&cluster.admin(), namespace, name).await?;
-        Ok(Self {
-            cluster: cluster.clone(),
-            namespace: namespace.into(),
-            name: name.into(),
-            token,
-        })
+        Ok(Self { cluster: cluster.clone(), namespace: namespace.into(), name: name.into(), token })
     }
 
     /// The user as RBAC and the audit log know it.
@@ -68,8 +61,7 @@ impl ServiceAccountIdentity {
 
     /// A kubeconfig of this identity, by way of `server` if given.
     pub fn kubeconfig(&self, server: Option<&str>) -> String {
-        self.cluster
-            .kubeconfig_for(&Credentials::Token(self.token.clone()), server)
+        self.cluster.kubeconfig_for(&Credentials::Token(self.token.clone()), server)
     }
 
     /// A client of this identity.

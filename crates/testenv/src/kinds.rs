@@ -18,12 +18,7 @@ pub struct Kind {
 }
 
 const fn kind(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
-    Kind {
-        group,
-        version,
-        kind,
-        plural,
-    }
+    Kind { group, version, kind, plural }
 }
 
 const CORE: &str = "cluster.x-k8s.io";
@@ -43,12 +38,8 @@ pub const REMOTE_MACHINE: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteMachine"
 /// k0smotron's cluster of such machines.
 pub const REMOTE_CLUSTER: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteCluster", "remoteclusters");
 /// Our stub of a control plane that somebody else manages.
-pub const STUB_CONTROL_PLANE: Kind = kind(
-    "controlplane.cluster.x-k8s.io",
-    "v1beta2",
-    "StubControlPlane",
-    "stubcontrolplanes",
-);
+pub const STUB_CONTROL_PLANE: Kind =
+    kind("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
 
 impl Kind {
     /// The same kind at another version.
@@ -59,11 +50,7 @@ impl Kind {
 
     /// `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.into()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// For kube's dynamic API.

@@ -58,9 +58,7 @@ pub async fn client(kubeconfig: &str, user_agent: &str) -> Result<kube::Client, 
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     // kube's own retry would hide the very answers that tests ask about, and hold a blocked eviction for minutes.
     config.default_retry = false;
-    let agent = user_agent
-        .parse()
-        .map_err(|_| ClientError::UserAgent(user_agent.into()))?;
+    let agent = user_agent.parse().map_err(|_| ClientError::UserAgent(user_agent.into()))?;
     config.headers.push((http::header::USER_AGENT, agent));
     Ok(kube::Client::try_from(config)?)
 }
@@ -80,18 +78,11 @@ mod tests {
 
     #[test]
     fn a_kubeconfig_can_be_read_back() {
-        let text = render(
-            "https://127.0.0.1:6443",
-            "authority",
-            &Credentials::Token("secret".into()),
-        );
+        let text = render("https://127.0.0.1:6443", "authority", &Credentials::Token("secret".into()));
         let kubeconfig = Kubeconfig::from_yaml(&text).expect("readable");
         assert_eq!(kubeconfig.current_context.as_deref(), Some("5spot"));
         let cluster = kubeconfig.clusters[0].cluster.as_ref().expect("a cluster");
         assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:6443"));
-        assert_eq!(
-            cluster.certificate_authority_data.as_deref(),
-            Some("YXV0aG9yaXR5")
-        );
+        assert_eq!(cluster.certificate_authority_data.as_deref(), Some("YXV0aG9yaXR5"));
     }
 }

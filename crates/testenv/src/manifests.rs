@@ -65,23 +65,14 @@ pub enum ManifestError {
 
 /// Every document of every YAML file of a directory, files sorted by name; or those of one file.
 pub fn read(path: &Path) -> Result<Vec<Value>, ManifestError> {
-    let error = |source| ManifestError::Read {
-        path: path.to_path_buf(),
-        source,
-    };
+    let error = |source| ManifestError::Read { path: path.to_path_buf(), source };
     if path.is_file() {
-        return parse(
-            &std::fs::read_to_string(path).map_err(error)?,
-            &path.display().to_string(),
-        );
+        return parse(&std::fs::read_to_string(path).map_err(error)?, &path.display().to_string());
     }
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(error)? {
         let file = entry.map_err(error)?.path();
-        if file
-            .extension()
-            .is_some_and(|extension| extension == "yaml" || extension == "yml")
-        {
+        if file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
             files.push(file);
         }
     }
@@ -95,14 +86,9 @@ pub fn read(path: &Path) -> Result<Vec<Value>, ManifestError> {
 
 /// The documents of a YAML text; empty ones are left out.
 pub fn parse(text: &str, origin: &str) -> Result<Vec<Value>, ManifestError> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|source| ManifestError::Parse {
-        origin: origin.into(),
-        source: Box::new(source),
-    })?;
-    Ok(documents
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .collect())
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text)
+        .map_err(|source| ManifestError::Parse { origin: origin.into(), source: Box::new(source) })?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
 /// Applies documents to one cluster and remembers the kinds it has looked up.
@@ -114,10 +100,7 @@ pub struct Applier {
 impl Applier {
     /// Applies as whoever `client` is.
     pub fn new(client: Client) -> Self {
-        Self {
-            client,
-            kinds: BTreeMap::new(),
-        }
+        Self { client, kinds: BTreeMap::new() }
     }
 
     /// Applies every document in order. Namespaced objects without a namespace go to `namespace`.
@@ -130,15 +113,11 @@ impl Applier {
 
     /// Applies one document and returns the object as the server has it.
     pub async fn apply(&mut self, document: &Value, namespace: &str) -> Result<DynamicObject, ManifestError> {
-        let shape = |reason| ManifestError::Shape {
-            reason,
-            text: document.to_string().chars().take(120).collect(),
-        };
+        let shape =
+            |reason| ManifestError::Shape { reason, text: document.to_string().chars().take(120).collect() };
         let types: TypeMeta =
             serde_json::from_value(document.clone()).map_err(|_| shape("apiVersion and kind are needed"))?;
-        let name = document["metadata"]["name"]
-            .as_str()
-            .ok_or_else(|| shape("metadata.name is needed"))?;
+        let name = document["metadata"]["name"].as_str().ok_or_else(|| shape("metadata.name is needed"))?;
         let apply_error = |source| ManifestError::Apply {
             kind: types.kind.clone(),
             name: name.into(),
@@ -159,9 +138,7 @@ impl Applier {
             }
         };
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        api.patch(name, &params, &Patch::Apply(document))
-            .await
-            .map_err(apply_error)
+        api.patch(name, &params, &Patch::Apply(document)).await.map_err(apply_error)
     }
 }
 
@@ -172,18 +149,15 @@ pub async fn apply_crds(client: &Client, documents: &[Value], within: Duration) 
         let crds = crds.clone();
         let document = document.clone();
         async move {
-            let name = document["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
+            let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let params = PatchParams::apply(FIELD_MANAGER).force();
-            crds.patch(&name, &params, &Patch::Apply(&document))
-                .await
-                .map_err(|source| ManifestError::Apply {
+            crds.patch(&name, &params, &Patch::Apply(&document)).await.map_err(|source| {
+                ManifestError::Apply {
                     kind: "CustomResourceDefinition".into(),
                     name: name.clone(),
                     source: Box::new(source),
-                })?;
+                }
+            })?;
             let established = await_condition(crds, &name, is_crd_established());
             match tokio::time::timeout(within, established).await {
                 Ok(Ok(_)) => Ok(()),
@@ -191,7 +165,5 @@ pub async fn apply_crds(client: &Client, documents: &[Value], within: Duration) 
             }
         }
     };
-    futures::future::try_join_all(documents.iter().map(one))
-        .await
-        .map(drop)
+    futures::future::try_join_all(documents.iter().map(one)).await.map(drop)
 }

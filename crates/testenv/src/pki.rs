@@ -41,19 +41,13 @@ impl Authority {
             ];
             CertifiedIssuer::self_signed(params, KeyPair::generate()?)
         };
-        let issuer = make().map_err(|source| PkiError {
-            subject: "the authority".into(),
-            source,
-        })?;
+        let issuer = make().map_err(|source| PkiError { subject: "the authority".into(), source })?;
         Ok(Self { issuer })
     }
 
     /// The authority's own certificate and key, which the controller-manager signs with.
     pub fn identity(&self) -> Identity {
-        Identity {
-            certificate: self.issuer.pem(),
-            key: self.issuer.key().serialize_pem(),
-        }
+        Identity { certificate: self.issuer.pem(), key: self.issuer.key().serialize_pem() }
     }
 
     /// A serving certificate for the given names and addresses.
@@ -81,15 +75,9 @@ impl Authority {
             params.extended_key_usages = vec![purpose];
             let key = KeyPair::generate()?;
             let certificate = params.signed_by(&key, &self.issuer)?;
-            Ok(Identity {
-                certificate: certificate.pem(),
-                key: key.serialize_pem(),
-            })
+            Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
         };
-        make().map_err(|source| PkiError {
-            subject: name.into(),
-            source,
-        })
+        make().map_err(|source| PkiError { subject: name.into(), source })
     }
 }
 
@@ -104,14 +92,8 @@ pub struct SigningKey {
 /// Makes the key pair that signs `ServiceAccount` tokens.
 pub fn service_account_key() -> Result<SigningKey, PkiError> {
     KeyPair::generate()
-        .map(|key| SigningKey {
-            private: key.serialize_pem(),
-            public: key.public_key_pem(),
-        })
-        .map_err(|source| PkiError {
-            subject: "the service account issuer".into(),
-            source,
-        })
+        .map(|key| SigningKey { private: key.serialize_pem(), public: key.public_key_pem() })
+        .map_err(|source| PkiError { subject: "the service account issuer".into(), source })
 }
 
 fn parameters(
@@ -122,9 +104,7 @@ fn parameters(
     let mut params = CertificateParams::new(alternative_names)?;
     params.distinguished_name.push(DnType::CommonName, name);
     for organisation in organisations {
-        params
-            .distinguished_name
-            .push(DnType::OrganizationName, *organisation);
+        params.distinguished_name.push(DnType::OrganizationName, *organisation);
     }
     // A day back, so that a clock that is set back during a test does not invalidate them.
     let now = OffsetDateTime::now_utc();

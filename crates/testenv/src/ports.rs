@@ -11,13 +11,9 @@ const RANGE: std::ops::Range<u16> = 20_000..32_000;
 pub fn free<const N: usize>() -> io::Result<[u16; N]> {
     // Each search begins elsewhere, so that control planes starting at the same moment do not run into each other.
     let width = u128::from(RANGE.end - RANGE.start);
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    let seed = now
-        .as_nanos()
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(u128::from(std::process::id()));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let seed =
+        now.as_nanos().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(u128::from(std::process::id()));
     let first = RANGE.start + u16::try_from((seed >> 16) % width).unwrap_or_default();
     let mut held = Vec::with_capacity(N);
     let mut ports = [0; N];
@@ -40,10 +36,8 @@ mod tests {
     #[test]
     fn ports_differ_and_can_be_listened_on() {
         let ports = free::<12>().expect("free ports");
-        let listeners: Vec<_> = ports
-            .iter()
-            .map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).expect("free"))
-            .collect();
+        let listeners: Vec<_> =
+            ports.iter().map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).expect("free")).collect();
         assert_eq!(listeners.len(), 12);
         assert!(ports.iter().all(|port| RANGE.contains(port)));
     }

@@ -38,10 +38,7 @@ impl Probe {
     pub async fn is_well(&self) -> bool {
         match self {
             Self::Http { port, path } => {
-                matches!(
-                    tokio::time::timeout(ANSWER_WITHIN, http_is_ok(*port, path)).await,
-                    Ok(Ok(true))
-                )
+                matches!(tokio::time::timeout(ANSWER_WITHIN, http_is_ok(*port, path)).await, Ok(Ok(true)))
             }
             Self::Https { port, path } => match https_client(*port) {
                 Some(client) => https_is_ok(&client, path).await,
@@ -77,9 +74,7 @@ impl Probe {
 
 async fn http_is_ok(port: u16, path: &str) -> io::Result<bool> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-    stream
-        .write_all(format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").as_bytes())
-        .await?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
     let status_line = answer.split(|byte| *byte == b'\r').next().unwrap_or_default();
@@ -97,10 +92,7 @@ async fn https_is_ok(client: &kube::Client, path: &str) -> bool {
     let Ok(request) = Request::get(path).body(Vec::new()) else {
         return false;
     };
-    matches!(
-        tokio::time::timeout(ANSWER_WITHIN, client.request_text(request)).await,
-        Ok(Ok(_))
-    )
+    matches!(tokio::time::timeout(ANSWER_WITHIN, client.request_text(request)).await, Ok(Ok(_)))
 }
 
 /// Waits until the server's `OpenAPI` document knows a kind, which it does a moment after the kind can be used. What

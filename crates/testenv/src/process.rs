@@ -46,10 +46,7 @@ pub fn log_tail(directory: &Path, component: &str, lines: usize) -> Vec<String> 
     };
     let text = String::from_utf8_lossy(&bytes);
     let all: Vec<&str> = text.lines().collect();
-    all[all.len().saturating_sub(lines)..]
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    all[all.len().saturating_sub(lines)..].iter().map(ToString::to_string).collect()
 }
 
 /// A running component. Dropping it kills it.
@@ -83,13 +80,11 @@ impl Process {
             .ok_or_else(|| io::Error::other(format!("{} ended as soon as it was started", spec.name)))?;
         run_directory::record_process(&spec.directory, spec.name, identity)?;
         let (ended, exit) = watch::channel(None);
-        std::thread::Builder::new()
-            .name(format!("wait-{}", spec.name))
-            .spawn(move || {
-                if let Ok(status) = child.wait() {
-                    ended.send_replace(Some(status));
-                }
-            })?;
+        std::thread::Builder::new().name(format!("wait-{}", spec.name)).spawn(move || {
+            if let Ok(status) = child.wait() {
+                ended.send_replace(Some(status));
+            }
+        })?;
         Ok(Self { identity, exit })
     }
 
@@ -125,10 +120,7 @@ impl Process {
     /// Returns when the process has ended by itself or by force.
     pub async fn ended(&mut self) -> Option<ExitStatus> {
         // An error means that the waiting thread is gone, and it goes only when the process has.
-        self.exit
-            .wait_for(Option::is_some)
-            .await
-            .map_or(None, |status| *status)
+        self.exit.wait_for(Option::is_some).await.map_or(None, |status| *status)
     }
 }
 

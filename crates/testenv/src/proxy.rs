@@ -96,10 +96,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut line: watch::
                 };
                 let Ok(count @ 1..) = read else { return };
                 // A change of the line between reading and writing holds what was read back, or drops it.
-                if line
-                    .wait_for(|line| *line != Line::Hung)
-                    .await
-                    .map_or(Line::Cut, |line| *line)
+                if line.wait_for(|line| *line != Line::Hung).await.map_or(Line::Cut, |line| *line)
                     == Line::Cut
                 {
                     return;
@@ -143,36 +140,22 @@ mod tests {
     #[tokio::test]
     async fn an_open_line_passes_and_a_cut_one_closes() {
         let proxy = Proxy::start(echo().await).await.expect("a proxy");
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port))
-            .await
-            .expect("connect");
-        assert_eq!(
-            &said_and_heard(&mut stream, b"ping").await.expect("echo"),
-            b"ping"
-        );
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
+        assert_eq!(&said_and_heard(&mut stream, b"ping").await.expect("echo"), b"ping");
         proxy.set(Line::Cut);
         assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0, "closed");
-        let mut refused = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port))
-            .await
-            .expect("connect");
+        let mut refused = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
         assert!(said_and_heard(&mut refused, b"ping").await.is_err());
         proxy.set(Line::Open);
-        let mut again = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port))
-            .await
-            .expect("connect");
+        let mut again = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
         assert_eq!(&said_and_heard(&mut again, b"ping").await.expect("echo"), b"ping");
     }
 
     #[tokio::test]
     async fn a_hung_line_keeps_what_is_sent_until_it_opens() {
         let proxy = Proxy::start(echo().await).await.expect("a proxy");
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port))
-            .await
-            .expect("connect");
-        assert_eq!(
-            &said_and_heard(&mut stream, b"ping").await.expect("echo"),
-            b"ping"
-        );
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
+        assert_eq!(&said_and_heard(&mut stream, b"ping").await.expect("echo"), b"ping");
         proxy.set(Line::Hung);
         let silence =
             tokio::time::timeout(Duration::from_millis(100), said_and_heard(&mut stream, b"pong")).await;

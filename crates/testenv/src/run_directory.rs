@@ -56,41 +56,22 @@ impl RunDirectory {
     /// Makes the directory of a control plane. What a dead one of the same name left behind is removed first.
     pub fn create(base: &Path, name: &str) -> Result<Self, RunDirectoryError> {
         let path = base.join(name);
-        let io_error = |source| RunDirectoryError::Io {
-            path: path.clone(),
-            source,
-        };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(base)
-            .map_err(io_error)?;
+        let io_error = |source| RunDirectoryError::Io { path: path.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(base).map_err(io_error)?;
         if fs::metadata(base).map_err(io_error)?.uid() != rustix::process::getuid().as_raw() {
-            return Err(RunDirectoryError::Foreign {
-                path: base.to_path_buf(),
-            });
+            return Err(RunDirectoryError::Foreign { path: base.to_path_buf() });
         }
         // Held until the new directory is locked: until then it looks like one whose owner is dead.
         let _quiet = lock_base(base).map_err(io_error)?;
         if is_alive(&path) {
-            return Err(RunDirectoryError::Taken {
-                name: name.into(),
-                path,
-            });
+            return Err(RunDirectoryError::Taken { name: name.into(), path });
         }
         clean_up(&path).map_err(io_error)?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path.join(PROCESSES))
-            .map_err(io_error)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(path.join(PROCESSES)).map_err(io_error)?;
         let lock = File::create(path.join(LOCK)).map_err(io_error)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, _lock: lock }),
-            Err(_) => Err(RunDirectoryError::Taken {
-                name: name.into(),
-                path,
-            }),
+            Err(_) => Err(RunDirectoryError::Taken { name: name.into(), path }),
         }
     }
 
@@ -122,18 +103,12 @@ pub fn sweep(base: &Path) -> Vec<PathBuf> {
 
 /// Records a started process, so that the janitor and `status` know it.
 pub fn record_process(directory: &Path, component: &str, process: ProcessIdentity) -> io::Result<()> {
-    fs::write(
-        directory.join(PROCESSES).join(component),
-        serde_json::to_vec(&process)?,
-    )
+    fs::write(directory.join(PROCESSES).join(component), serde_json::to_vec(&process)?)
 }
 
 /// Every process recorded in a run directory.
 pub fn recorded_processes(directory: &Path) -> Vec<ProcessIdentity> {
-    recorded(directory)
-        .into_iter()
-        .map(|(_, process)| process)
-        .collect()
+    recorded(directory).into_iter().map(|(_, process)| process).collect()
 }
 
 /// Every process recorded in a run directory, with the component's name, sorted by it.
@@ -204,10 +179,8 @@ mod tests {
         let base = tempfile::tempdir().expect("a directory");
         let living = RunDirectory::create(base.path(), "living").expect("create");
         let dead = RunDirectory::create(base.path(), "dead").expect("create");
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .expect("cat");
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("cat");
         let process = ProcessIdentity::of(child.id()).expect("alive");
         record_process(dead.path(), "cat", process).expect("record");
         let path = dead.path().to_path_buf();

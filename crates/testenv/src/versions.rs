@@ -13,11 +13,7 @@ pub const KWOK: &str = "v0.8.0";
 pub const CLUSTER_API: &str = "v1.14.0";
 
 /// The oldest Go release that compiles all of the above: the `go` line of their modules.
-pub const GO: GoVersion = GoVersion {
-    major: 1,
-    minor: 26,
-    patch: 0,
-};
+pub const GO: GoVersion = GoVersion { major: 1, minor: 26, patch: 0 };
 
 /// Raise it when the way something is built changes though its version does not, so that caches filled the old way
 /// are not taken for new.
@@ -39,11 +35,7 @@ impl GoVersion {
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().strip_prefix("go")?.splitn(3, '.').map(leading_number);
         let (major, minor) = (parts.next()??, parts.next()??);
-        Some(Self {
-            major,
-            minor,
-            patch: parts.next().flatten().unwrap_or(0),
-        })
+        Some(Self { major, minor, patch: parts.next().flatten().unwrap_or(0) })
     }
 }
 
@@ -54,9 +46,7 @@ impl std::fmt::Display for GoVersion {
 }
 
 fn leading_number(text: &str) -> Option<u32> {
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .map_or(text, |end| &text[..end]);
+    let digits = text.find(|c: char| !c.is_ascii_digit()).map_or(text, |end| &text[..end]);
     digits.parse().ok()
 }
 
@@ -81,9 +71,6 @@ mod tests {
 
     #[test]
     fn staging_modules_follow_kubernetes() {
-        assert_eq!(
-            KUBERNETES.strip_prefix("v1."),
-            KUBERNETES_STAGING.strip_prefix("v0.")
-        );
+        assert_eq!(KUBERNETES.strip_prefix("v1."), KUBERNETES_STAGING.strip_prefix("v0."));
     }
 }

@@ -77,16 +77,10 @@ pub async fn until<K: Watched>(
     // Boxed, or every test that waits would carry the whole watch on its stack.
     let found = tokio::time::timeout(within, Box::pin(search)).await;
     match found {
-        Ok(result) => result.map_err(|source| WaitError::Watch {
-            name: name.into(),
-            source: Box::new(source),
-        }),
-        Err(_) => Err(WaitError::Deadline {
-            name: name.into(),
-            what: what.into(),
-            within,
-            last,
-        }),
+        Ok(result) => {
+            result.map_err(|source| WaitError::Watch { name: name.into(), source: Box::new(source) })
+        }
+        Err(_) => Err(WaitError::Deadline { name: name.into(), what: what.into(), within, last }),
     }
 }
 
@@ -99,10 +93,8 @@ pub async fn until_present<K: Watched>(
     mut condition: impl FnMut(&K) -> bool,
 ) -> Result<K, WaitError> {
     loop {
-        if let Some(found) = until(api, name, what, within, |object| {
-            object.is_some_and(&mut condition)
-        })
-        .await?
+        if let Some(found) =
+            until(api, name, what, within, |object| object.is_some_and(&mut condition)).await?
         {
             return Ok(found);
         }
@@ -111,9 +103,7 @@ pub async fn until_present<K: Watched>(
 
 /// Waits until the object does not exist.
 pub async fn until_gone<K: Watched>(api: &Api<K>, name: &str, within: Duration) -> Result<(), WaitError> {
-    until(api, name, "to be gone", within, |object| object.is_none())
-        .await
-        .map(drop)
+    until(api, name, "to be gone", within, |object| object.is_none()).await.map(drop)
 }
 
 /// Watches the object for `lasting` and fails as soon as `condition` does not hold.
@@ -160,18 +150,10 @@ pub async fn until_quiet<K: Watched>(
     let (name, last) = (name.to_owned(), last.flatten());
     match settled {
         Ok(Ok(())) => Ok(last),
-        Ok(Err(source)) => Err(WaitError::Watch {
-            name,
-            source: Box::new(source),
-        }),
+        Ok(Err(source)) => Err(WaitError::Watch { name, source: Box::new(source) }),
         Err(_) => {
             let what = format!("to be left alone for {quiet:?}");
-            Err(WaitError::Deadline {
-                name,
-                what,
-                within,
-                last: describe(last.as_ref()),
-            })
+            Err(WaitError::Deadline { name, what, within, last: describe(last.as_ref()) })
         }
     }
 }
@@ -182,14 +164,12 @@ fn states<K: Watched>(
     api: &Api<K>,
     name: &str,
 ) -> impl Stream<Item = Result<Option<K>, watcher::Error>> + use<K> {
-    watch_object(api.clone(), name)
-        .default_backoff()
-        .filter_map(|state| async move {
-            match state {
-                Ok(state) => Some(Ok(state)),
-                Err(_) => None,
-            }
-        })
+    watch_object(api.clone(), name).default_backoff().filter_map(|state| async move {
+        match state {
+            Ok(state) => Some(Ok(state)),
+            Err(_) => None,
+        }
+    })
 }
 
 /// The object without the parts that nobody reads in a failure.
@@ -198,10 +178,7 @@ fn describe<K: Serialize>(object: Option<&K>) -> String {
         return "absent".into();
     };
     let mut value = serde_json::to_value(object).unwrap_or_default();
-    if let Some(metadata) = value
-        .get_mut("metadata")
-        .and_then(serde_json::Value::as_object_mut)
-    {
+    if let Some(metadata) = value.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {
         metadata.remove("managedFields");
     }
     format!("as {value}")

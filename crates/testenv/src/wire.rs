@@ -82,16 +82,9 @@ pub async fn ask(
     let answer = client.send(request).await?;
     let code = answer.status().as_u16();
     let warnings = answer.headers().get_all(http::header::WARNING).iter();
-    let warnings = warnings
-        .filter_map(|value| value.to_str().ok())
-        .map(warning_text)
-        .collect();
+    let warnings = warnings.filter_map(|value| value.to_str().ok()).map(warning_text).collect();
     let bytes = answer.into_body().collect_bytes().await?;
-    Ok(Answer {
-        code,
-        warnings,
-        body: serde_json::from_slice(&bytes)?,
-    })
+    Ok(Answer { code, warnings, body: serde_json::from_slice(&bytes)? })
 }
 
 /// The text out of `299 - "text"`.
@@ -106,9 +99,6 @@ mod tests {
 
     #[test]
     fn warnings_are_told_without_their_wrapping() {
-        assert_eq!(
-            warning_text(r#"299 - "unknown field \"spec.x\"""#),
-            "unknown field \"spec.x\""
-        );
+        assert_eq!(warning_text(r#"299 - "unknown field \"spec.x\"""#), "unknown field \"spec.x\"");
     }
 }

@@ -74,13 +74,7 @@ impl World {
         let provider = Provider::start(management, workload).await?;
         let recorder = Recorder::start(management, workload);
         let (scenes, addresses) = (AtomicU32::new(0), AtomicU32::new(0));
-        Ok(Arc::new(Self {
-            control_plane,
-            provider,
-            recorder,
-            scenes,
-            addresses,
-        }))
+        Ok(Arc::new(Self { control_plane, provider, recorder, scenes, addresses }))
     }
 
     /// The processes, to be disturbed.
@@ -100,11 +94,7 @@ impl World {
         for side in [Side::Management, Side::Workload] {
             create_namespace(&self.control_plane.cluster(side).admin(), &namespace).await?;
         }
-        Ok(Scene {
-            world: Arc::clone(self),
-            namespace,
-            begun: Timestamp::now(),
-        })
+        Ok(Scene { world: Arc::clone(self), namespace, begun: Timestamp::now() })
     }
 
     /// Ends every process and removes every file. Whoever still holds the world holds a dead one.
@@ -226,11 +216,7 @@ impl Scene {
         };
         let entries = records.into_iter().filter(telling).map(|record| {
             let object = &record.object;
-            let scope = if object.namespace.is_empty() {
-                &object.name
-            } else {
-                &object.namespace
-            };
+            let scope = if object.namespace.is_empty() { &object.name } else { &object.namespace };
             Entry {
                 at: record.received,
                 side: Some(record.side),
@@ -239,9 +225,7 @@ impl Scene {
                 scope: scope.clone(),
             }
         });
-        Ok(entries
-            .filter(|entry| entry.belongs_to(&self.namespace))
-            .collect())
+        Ok(entries.filter(|entry| entry.belongs_to(&self.namespace)).collect())
     }
 }
 
@@ -252,13 +236,7 @@ fn namespace_for(test: &str, number: u32) -> String {
         .next()
         .unwrap_or_default()
         .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_lowercase()
-            } else {
-                '-'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
         .take(24)
         .collect();
     format!("t{number:02}-{}", readable.trim_matches('-'))
@@ -266,21 +244,12 @@ fn namespace_for(test: &str, number: u32) -> String {
 
 async fn create_namespace(client: &Client, name: &str) -> Result<(), WorldError> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let metadata = ObjectMeta {
-        name: Some(name.into()),
-        ..ObjectMeta::default()
-    };
-    let namespace = Namespace {
-        metadata,
-        ..Namespace::default()
-    };
+    let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+    let namespace = Namespace { metadata, ..Namespace::default() };
     namespaces
         .create(&PostParams::default(), &namespace)
         .await
-        .map_err(|source| WorldError::Namespace {
-            name: name.into(),
-            source: Box::new(source),
-        })?;
+        .map_err(|source| WorldError::Namespace { name: name.into(), source: Box::new(source) })?;
     // Without it the API server refuses every pod.
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
     wait::until_present(&accounts, "default", "to exist", NAMESPACE_READY_WITHIN, |_| true).await?;

@@ -50,12 +50,7 @@ async fn provider_crd_without_contract_label_is_an_internal_error(scene: Arc<Sce
     manifests::apply_crds(&client, &[crd], Duration::from_secs(30)).await?;
     cluster(&scene).await?;
     let object = |kind: Kind, name: &str, spec| json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": { "name": name }, "spec": spec });
-    create(
-        &scene,
-        K0S_WORKER_CONFIG,
-        object(K0S_WORKER_CONFIG, "m-bootstrap", json!({})),
-    )
-    .await?;
+    create(&scene, K0S_WORKER_CONFIG, object(K0S_WORKER_CONFIG, "m-bootstrap", json!({}))).await?;
     create(&scene, UNLABELLED, object(UNLABELLED, "m-infra", json!({}))).await?;
     let reference =
         |kind: Kind, name: &str| json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name });
@@ -69,37 +64,19 @@ async fn provider_crd_without_contract_label_is_an_internal_error(scene: Arc<Sce
         condition(machine, "InfrastructureReady") == ("Unknown".into(), "InternalError".into())
     };
     let machines = MACHINE.in_namespace(&client, scene.namespace());
-    wait::until_present(
-        &machines,
-        "m",
-        "to be told of an internal error",
-        RUNNING_WITHIN,
-        internal_error,
-    )
-    .await?;
+    wait::until_present(&machines, "m", "to be told of an internal error", RUNNING_WITHIN, internal_error)
+        .await?;
     Ok(())
 }
 
 /// Cluster API announces the end of v1beta1 in every answer about it; v1beta2 is silent.
 async fn older_version_of_a_machine_is_served_with_a_warning(scene: Arc<Scene>) -> TestResult {
     for (version, warned) in [("v1beta1", true), ("v1beta2", false)] {
-        let path = format!(
-            "/apis/cluster.x-k8s.io/{version}/namespaces/{}/machines",
-            scene.namespace()
-        );
-        let answer = wire::ask(
-            &scene.management().admin(),
-            Method::GET,
-            &path,
-            "application/json",
-            None,
-        )
-        .await?;
+        let path = format!("/apis/cluster.x-k8s.io/{version}/namespaces/{}/machines", scene.namespace());
+        let answer =
+            wire::ask(&scene.management().admin(), Method::GET, &path, "application/json", None).await?;
         assert_eq!(answer.code, 200, "{version}: {}", answer.message());
-        let deprecated = answer
-            .warnings
-            .iter()
-            .any(|text| text.contains("v1beta1 Machine is deprecated"));
+        let deprecated = answer.warnings.iter().any(|text| text.contains("v1beta1 Machine is deprecated"));
         assert_eq!(deprecated, warned, "{version}: {:?}", answer.warnings);
     }
     Ok(())
@@ -113,14 +90,8 @@ async fn renamed_fields_of_an_older_version_vanish(scene: Arc<Scene>) -> TestRes
         "spec": { "version": "v1.36.4+k0s.0", "preStartCommands": ["echo one"], "args": ["--debug"] },
     });
     create(&scene, old, object).await?;
-    let new = K0S_WORKER_CONFIG
-        .in_namespace(&scene.management().admin(), scene.namespace())
-        .get("c")
-        .await?;
-    assert_eq!(
-        new.data["spec"],
-        json!({ "version": "v1.36.4+k0s.0", "args": ["--debug"] })
-    );
+    let new = K0S_WORKER_CONFIG.in_namespace(&scene.management().admin(), scene.namespace()).get("c").await?;
+    assert_eq!(new.data["spec"], json!({ "version": "v1.36.4+k0s.0", "args": ["--debug"] }));
     Ok(())
 }
 
@@ -135,27 +106,11 @@ async fn idle_machine_costs_no_request(scene: Arc<Scene>) -> TestResult {
     let unchanged = |machine: Option<&DynamicObject>| {
         machine.is_some_and(|machine| machine.resource_version() == version)
     };
-    wait::while_lasting(
-        &made.machines(),
-        "m",
-        "being left alone",
-        Duration::from_secs(15),
-        unchanged,
-    )
-    .await?;
-    let query = AuditQuery::all()
-        .user("system:serviceaccount:capi-system:manager")
-        .since(since);
-    let requests = scene
-        .management()
-        .audit_log()
-        .read(&query.namespace(scene.namespace()))?;
-    let about_machine = requests
-        .iter()
-        .filter(|record| record.object.resource != "clusters");
-    assert_eq!(
-        about_machine.map(ToString::to_string).collect::<Vec<_>>(),
-        Vec::<String>::new()
-    );
+    wait::while_lasting(&made.machines(), "m", "being left alone", Duration::from_secs(15), unchanged)
+        .await?;
+    let query = AuditQuery::all().user("system:serviceaccount:capi-system:manager").since(since);
+    let requests = scene.management().audit_log().read(&query.namespace(scene.namespace()))?;
+    let about_machine = requests.iter().filter(|record| record.object.resource != "clusters");
+    assert_eq!(about_machine.map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
     Ok(())
 }

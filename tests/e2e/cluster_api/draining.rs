@@ -48,29 +48,15 @@ async fn deletion_drains_and_cascades(scene: Arc<Scene>) -> TestResult {
     made.delete().await?;
     made.until_gone(GONE_WITHIN).await?;
     let evicted = evictions(&scene, "web")?;
-    assert_eq!(
-        evicted.first().and_then(|record| record.code),
-        Some(201),
-        "{evicted:?}"
-    );
+    assert_eq!(evicted.first().and_then(|record| record.code), Some(201), "{evicted:?}");
     assert!(pods(&scene).get_opt("web").await?.is_none());
-    assert!(
-        made.nodes().get_opt(&made.node()).await?.is_none(),
-        "Cluster API deletes the Node itself"
-    );
-    assert!(
-        made.infrastructures()
-            .get_opt(&made.infrastructure())
-            .await?
-            .is_none()
-    );
+    assert!(made.nodes().get_opt(&made.node()).await?.is_none(), "Cluster API deletes the Node itself");
+    assert!(made.infrastructures().get_opt(&made.infrastructure()).await?.is_none());
     assert!(made.bootstraps().get_opt(&made.bootstrap()).await?.is_none());
     let deleted = |cluster: &Cluster, query: AuditQuery| -> anyhow::Result<jiff::Timestamp> {
         let query = query.verbs(&["delete"]);
         let records = cluster.audit_log().read(&query)?;
-        let first = records
-            .first()
-            .with_context(|| format!("no record of {query:?}"))?;
+        let first = records.first().with_context(|| format!("no record of {query:?}"))?;
         Ok(first.received)
     };
     let own = |resource: &str| AuditQuery::all().namespace(scene.namespace()).resource(resource);
@@ -78,15 +64,9 @@ async fn deletion_drains_and_cascades(scene: Arc<Scene>) -> TestResult {
         evicted[0].received,
         deleted(scene.management(), own("remotemachines"))?,
         deleted(scene.management(), own("k0sworkerconfigs"))?,
-        deleted(
-            scene.workload(),
-            AuditQuery::all().resource("nodes").name(&made.node()),
-        )?,
+        deleted(scene.workload(), AuditQuery::all().resource("nodes").name(&made.node()))?,
     ];
-    assert!(
-        order.is_sorted(),
-        "pods, infrastructure, bootstrap, Node: {order:?}"
-    );
+    assert!(order.is_sorted(), "pods, infrastructure, bootstrap, Node: {order:?}");
     let secrets: Api<Secret> = Api::namespaced(scene.management().admin(), scene.namespace());
     wait::until_gone(&secrets, &format!("{}-data", made.bootstrap()), GONE_WITHIN).await?;
     Ok(())
@@ -103,26 +83,14 @@ async fn drain_passes_are_twenty_seconds_apart(scene: Arc<Scene>) -> TestResult 
         condition(machine, "Deleting") == ("True".into(), "DrainingNode".into())
             && condition_message(machine, "Deleting").contains("web")
     };
-    wait::until_present(
-        &made.machines(),
-        "m",
-        "to name the blocked pod",
-        GONE_WITHIN,
-        blocked,
-    )
-    .await?;
+    wait::until_present(&made.machines(), "m", "to name the blocked pod", GONE_WITHIN, blocked).await?;
     // Three passes: one at once, then two more.
     let lasting = Duration::from_secs(48);
-    wait::while_lasting(&made.machines(), "m", "draining", lasting, |machine| {
-        machine.is_some_and(blocked)
-    })
-    .await?;
+    wait::while_lasting(&made.machines(), "m", "draining", lasting, |machine| machine.is_some_and(blocked))
+        .await?;
     let attempts = evictions(&scene, "web")?;
     assert!(attempts.len() >= 3, "{attempts:?}");
-    assert!(
-        attempts.iter().all(|record| record.code == Some(429)),
-        "a budget answers 429: {attempts:?}"
-    );
+    assert!(attempts.iter().all(|record| record.code == Some(429)), "a budget answers 429: {attempts:?}");
     for pair in attempts.windows(2) {
         let apart = pair[1].received.duration_since(pair[0].received).as_secs_f64();
         assert!((15.0..30.0).contains(&apart), "passes are {apart} s apart");
@@ -134,28 +102,19 @@ async fn drain_passes_are_twenty_seconds_apart(scene: Arc<Scene>) -> TestResult 
 
 async fn drain_timeout_takes_effect_at_the_next_pass_and_deletes_no_pod(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
-    let plan = MachinePlan {
-        drain_timeout_seconds: Some(1),
-        ..MachinePlan::new("m")
-    };
+    let plan = MachinePlan { drain_timeout_seconds: Some(1), ..MachinePlan::new("m") };
     let made = running(&scene, &cluster, plan).await?;
     let pod = pod_on(&scene, &made.node(), "web", &[]).await?;
     block_evictions(&scene, "web").await?;
     made.delete().await?;
     // The first pass comes before any timeout is looked at, the second 20 s later.
     let lasting = Duration::from_secs(12);
-    wait::while_lasting(&made.nodes(), &made.node(), "existing", lasting, |node| {
-        node.is_some()
-    })
-    .await?;
+    wait::while_lasting(&made.nodes(), &made.node(), "existing", lasting, |node| node.is_some()).await?;
     made.until_gone(GONE_WITHIN).await?;
     let left = pods(&scene).get_opt("web").await?;
     let left = left
         .filter(|left| left.metadata.uid == pod.metadata.uid && left.metadata.deletion_timestamp.is_none());
-    assert!(
-        left.is_some(),
-        "at the timeout Cluster API goes on; it does not delete pods"
-    );
+    assert!(left.is_some(), "at the timeout Cluster API goes on; it does not delete pods");
     Ok(())
 }
 
@@ -163,24 +122,13 @@ async fn drain_timeout_takes_effect_at_the_next_pass_and_deletes_no_pod(scene: A
 async fn excluding_the_drain_defeats_a_budget_and_leaves_the_pod(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let annotations = json!({ "machine.cluster.x-k8s.io/exclude-node-draining": "" });
-    let made = running(
-        &scene,
-        &cluster,
-        MachinePlan {
-            annotations,
-            ..MachinePlan::new("m")
-        },
-    )
-    .await?;
+    let made = running(&scene, &cluster, MachinePlan { annotations, ..MachinePlan::new("m") }).await?;
     pod_on(&scene, &made.node(), "web", &[]).await?;
     block_evictions(&scene, "web").await?;
     made.delete().await?;
     made.until_gone(Duration::from_secs(20)).await?;
     assert_eq!(evictions(&scene, "web")?, []);
-    assert!(
-        pods(&scene).get_opt("web").await?.is_some(),
-        "the pod stays on a Node that is gone"
-    );
+    assert!(pods(&scene).get_opt("web").await?.is_some(), "the pod stays on a Node that is gone");
     // Until the pod garbage collector notices, within a minute or so.
     wait::until_gone(&pods(&scene), "web", Duration::from_secs(150)).await?;
     Ok(())
@@ -189,13 +137,7 @@ async fn excluding_the_drain_defeats_a_budget_and_leaves_the_pod(scene: Arc<Scen
 async fn pods_labelled_skip_are_not_evicted(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
-    pod_on(
-        &scene,
-        &made.node(),
-        "skipped",
-        &[("cluster.x-k8s.io/drain", "skip")],
-    )
-    .await?;
+    pod_on(&scene, &made.node(), "skipped", &[("cluster.x-k8s.io/drain", "skip")]).await?;
     pod_on(&scene, &made.node(), "web", &[]).await?;
     made.delete().await?;
     made.until_gone(GONE_WITHIN).await?;
@@ -241,9 +183,7 @@ async fn deleting_the_infrastructure_in_mid_drain_abandons_it(scene: Arc<Scene>)
     made.delete().await?;
     let draining = |machine: &DynamicObject| condition(machine, "Deleting").1 == "DrainingNode";
     wait::until_present(&made.machines(), "m", "to drain", GONE_WITHIN, draining).await?;
-    made.infrastructures()
-        .delete(&made.infrastructure(), &DeleteParams::default())
-        .await?;
+    made.infrastructures().delete(&made.infrastructure(), &DeleteParams::default()).await?;
     made.until_gone(GONE_WITHIN).await?;
     assert!(
         made.nodes().get_opt(&made.node()).await?.is_none(),
@@ -273,10 +213,7 @@ async fn pre_terminate_hook_holds_the_infrastructure(scene: Arc<Scene>) -> TestR
 /// A Machine with a pod on its node, deleted, and waiting for a hook as `reason` says.
 async fn held_by_hook<'a>(scene: &'a Scene, hook: &str, reason: &str) -> anyhow::Result<MadeMachine<'a>> {
     let cluster = cluster(scene).await?;
-    let plan = MachinePlan {
-        annotations: json!({ hook: "us" }),
-        ..MachinePlan::new("m")
-    };
+    let plan = MachinePlan { annotations: json!({ hook: "us" }), ..MachinePlan::new("m") };
     let made = running(scene, &cluster, plan).await?;
     pod_on(scene, &made.node(), "web", &[]).await?;
     made.delete().await?;
@@ -287,25 +224,18 @@ async fn held_by_hook<'a>(scene: &'a Scene, hook: &str, reason: &str) -> anyhow:
 
 async fn release_hook(made: &MadeMachine<'_>, hook: &str) -> anyhow::Result<()> {
     let release = Patch::Merge(json!({ "metadata": { "annotations": { hook: null } } }));
-    made.machines()
-        .patch("m", &PatchParams::default(), &release)
-        .await?;
+    made.machines().patch("m", &PatchParams::default(), &release).await?;
     Ok(())
 }
 
 /// Why the stub control plane of these tests says that somebody else manages it.
 async fn control_plane_of_cluster_api_itself_skips_drain_and_node(scene: Arc<Scene>) -> TestResult {
-    let cluster = scene
-        .capi_cluster(CLUSTER_NAME, ControlPlaneOwner::ClusterApi)
-        .await?;
+    let cluster = scene.capi_cluster(CLUSTER_NAME, ControlPlaneOwner::ClusterApi).await?;
     let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
     pod_on(&scene, &made.node(), "web", &[]).await?;
     made.delete().await?;
     made.until_gone(GONE_WITHIN).await?;
     assert_eq!(evictions(&scene, "web")?, []);
-    assert!(
-        made.nodes().get_opt(&made.node()).await?.is_some(),
-        "the Node is left behind"
-    );
+    assert!(made.nodes().get_opt(&made.node()).await?.is_some(), "the Node is left behind");
     Ok(())
 }

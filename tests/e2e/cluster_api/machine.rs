@@ -59,11 +59,7 @@ impl MachinePlan {
     }
 
     pub(crate) fn kubeadm(name: &str) -> Self {
-        Self {
-            bootstrap: KUBEADM_CONFIG,
-            bootstrap_spec: kubeadm_spec(),
-            ..Self::new(name)
-        }
+        Self { bootstrap: KUBEADM_CONFIG, bootstrap_spec: kubeadm_spec(), ..Self::new(name) }
     }
 }
 
@@ -77,9 +73,7 @@ pub(crate) struct MadeMachine<'a> {
 
 /// The Cluster that most tests need.
 pub(crate) async fn cluster(scene: &Scene) -> anyhow::Result<DynamicObject> {
-    Ok(scene
-        .capi_cluster(CLUSTER_NAME, ControlPlaneOwner::Somebody)
-        .await?)
+    Ok(scene.capi_cluster(CLUSTER_NAME, ControlPlaneOwner::Somebody).await?)
 }
 
 /// Makes everything that a plan asks for, in the order that costs no retries.
@@ -90,18 +84,9 @@ pub(crate) async fn make<'a>(
 ) -> anyhow::Result<MadeMachine<'a>> {
     let client = scene.management().admin();
     let owners: Api<ConfigMap> = Api::namespaced(client.clone(), scene.namespace());
-    let metadata = ObjectMeta {
-        name: Some(format!("{}-owner", plan.name)),
-        ..ObjectMeta::default()
-    };
-    let owner = ConfigMap {
-        metadata,
-        ..ConfigMap::default()
-    };
-    let owner = owners
-        .create(&PostParams::default(), &owner)
-        .await
-        .context("owner")?;
+    let metadata = ObjectMeta { name: Some(format!("{}-owner", plan.name)), ..ObjectMeta::default() };
+    let owner = ConfigMap { metadata, ..ConfigMap::default() };
+    let owner = owners.create(&PostParams::default(), &owner).await.context("owner")?;
 
     let mut plain_owners = vec![reference(&owner, "v1", "ConfigMap", false)];
     if plan.owned_by_cluster {
@@ -115,11 +100,7 @@ pub(crate) async fn make<'a>(
     });
     create(scene, plan.bootstrap, bootstrap).await?;
     let controller = reference(&owner, "v1", "ConfigMap", true);
-    let owners = if plan.infrastructure_has_controller {
-        vec![controller.clone()]
-    } else {
-        plain_owners
-    };
+    let owners = if plan.infrastructure_has_controller { vec![controller.clone()] } else { plain_owners };
     let infrastructure = json!({
         "apiVersion": REMOTE_MACHINE.api_version(), "kind": REMOTE_MACHINE.kind,
         "metadata": { "name": format!("{}-infra", plan.name), "labels": labels, "ownerReferences": owners },
@@ -130,11 +111,7 @@ pub(crate) async fn make<'a>(
         Contract::V1Beta1 => "v1beta1",
         Contract::V1Beta2 => "v1beta2",
     });
-    let owners = if plan.machine_has_controller {
-        vec![controller]
-    } else {
-        vec![]
-    };
+    let owners = if plan.machine_has_controller { vec![controller] } else { vec![] };
     let machine = json!({
         "apiVersion": kind.api_version(), "kind": kind.kind,
         "metadata": {
@@ -187,9 +164,7 @@ impl MadeMachine<'_> {
     }
 
     pub(crate) fn bootstraps(&self) -> Api<DynamicObject> {
-        self.plan
-            .bootstrap
-            .in_namespace(&self.scene.management().admin(), self.scene.namespace())
+        self.plan.bootstrap.in_namespace(&self.scene.management().admin(), self.scene.namespace())
     }
 
     pub(crate) fn infrastructures(&self) -> Api<DynamicObject> {
@@ -221,14 +196,8 @@ impl MadeMachine<'_> {
         let is_running = |machine: &DynamicObject| {
             machine.data["status"]["phase"] == "Running" && condition(machine, "NodeReady").0 == "True"
         };
-        Ok(wait::until_present(
-            &self.machines(),
-            self.name(),
-            "to be Running",
-            RUNNING_WITHIN,
-            is_running,
-        )
-        .await?)
+        Ok(wait::until_present(&self.machines(), self.name(), "to be Running", RUNNING_WITHIN, is_running)
+            .await?)
     }
 
     pub(crate) async fn until_gone(&self, within: Duration) -> anyhow::Result<()> {
@@ -236,9 +205,7 @@ impl MadeMachine<'_> {
     }
 
     pub(crate) async fn delete(&self) -> anyhow::Result<()> {
-        self.machines()
-            .delete(self.name(), &kube::api::DeleteParams::default())
-            .await?;
+        self.machines().delete(self.name(), &kube::api::DeleteParams::default()).await?;
         Ok(())
     }
 }
@@ -246,30 +213,16 @@ impl MadeMachine<'_> {
 /// Status and reason of a `metav1.Condition`; empty if there is none.
 pub(crate) fn condition(object: &DynamicObject, kind: &str) -> (String, String) {
     let conditions = object.data["status"]["conditions"].as_array();
-    let found = conditions
-        .into_iter()
-        .flatten()
-        .find(|condition| condition["type"] == kind);
-    let text = |name: &str| {
-        found
-            .and_then(|it| it[name].as_str())
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    let text = |name: &str| found.and_then(|it| it[name].as_str()).unwrap_or_default().to_owned();
     (text("status"), text("reason"))
 }
 
 /// The message of a condition.
 pub(crate) fn condition_message(object: &DynamicObject, kind: &str) -> String {
     let conditions = object.data["status"]["conditions"].as_array();
-    let found = conditions
-        .into_iter()
-        .flatten()
-        .find(|condition| condition["type"] == kind);
-    found
-        .and_then(|it| it["message"].as_str())
-        .unwrap_or_default()
-        .to_owned()
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    found.and_then(|it| it["message"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// Creates an object, kind and all.

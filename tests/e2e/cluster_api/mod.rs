@@ -10,13 +10,8 @@ pub(crate) mod workload;
 use five_spot_testenv::harness::Test;
 
 pub(crate) fn tests() -> Vec<Test> {
-    [
-        running::tests(),
-        draining::tests(),
-        ownership::tests(),
-        contract::tests(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [running::tests(), draining::tests(), ownership::tests(), contract::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

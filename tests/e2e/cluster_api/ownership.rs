@@ -34,32 +34,18 @@ async fn machine_with_a_controller_is_not_adopted(scene: Arc<Scene>) -> TestResu
     let cluster = cluster(&scene).await?;
     let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
     let machine = made.machines().get("m").await?;
-    let owners: Vec<&str> = machine
-        .owner_references()
-        .iter()
-        .map(|owner| owner.kind.as_str())
-        .collect();
+    let owners: Vec<&str> = machine.owner_references().iter().map(|owner| owner.kind.as_str()).collect();
     assert_eq!(owners, ["ConfigMap"]);
     Ok(())
 }
 
 async fn machine_without_a_controller_is_adopted_by_its_cluster(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
-    let made = running(
-        &scene,
-        &cluster,
-        MachinePlan {
-            machine_has_controller: false,
-            ..MachinePlan::new("m")
-        },
-    )
-    .await?;
-    let adopted = |machine: &DynamicObject| {
-        machine
-            .owner_references()
-            .iter()
-            .any(|owner| owner.kind == "Cluster")
-    };
+    let made =
+        running(&scene, &cluster, MachinePlan { machine_has_controller: false, ..MachinePlan::new("m") })
+            .await?;
+    let adopted =
+        |machine: &DynamicObject| machine.owner_references().iter().any(|owner| owner.kind == "Cluster");
     wait::until_present(&made.machines(), "m", "to be adopted", GONE_WITHIN, adopted).await?;
     Ok(())
 }
@@ -69,51 +55,31 @@ async fn foreign_controller_of_the_infrastructure_sticks_until_it_is_removed(
     scene: Arc<Scene>,
 ) -> TestResult {
     let cluster = cluster(&scene).await?;
-    let plan = MachinePlan {
-        infrastructure_has_controller: true,
-        ..MachinePlan::new("m")
-    };
+    let plan = MachinePlan { infrastructure_has_controller: true, ..MachinePlan::new("m") };
     let made = make(&scene, &cluster, plan).await?;
     let finalized = |machine: &DynamicObject| !machine.finalizers().is_empty();
     wait::until_present(&made.machines(), "m", "to be taken on", GONE_WITHIN, finalized).await?;
     made.delete().await?;
     let lasting = Duration::from_secs(30);
-    wait::while_lasting(&made.machines(), "m", "sticking", lasting, |machine| {
-        machine.is_some()
-    })
-    .await?;
+    wait::while_lasting(&made.machines(), "m", "sticking", lasting, |machine| machine.is_some()).await?;
     let cut = Patch::Merge(json!({ "metadata": { "ownerReferences": null } }));
-    made.infrastructures()
-        .patch(&made.infrastructure(), &PatchParams::default(), &cut)
-        .await?;
+    made.infrastructures().patch(&made.infrastructure(), &PatchParams::default(), &cut).await?;
     // Cluster API has been backing off meanwhile; a touch of the Machine brings it back.
     let touch = Patch::Merge(json!({ "metadata": { "annotations": { "touched": "true" } } }));
-    made.machines()
-        .patch("m", &PatchParams::default(), &touch)
-        .await?;
+    made.machines().patch("m", &PatchParams::default(), &touch).await?;
     made.until_gone(GONE_WITHIN).await
 }
 
 /// The garbage collector deletes the infrastructure at once, and the drain is abandoned.
 async fn foreground_deletion_defeats_a_budget_without_the_cluster_reference(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
-    let made = running(
-        &scene,
-        &cluster,
-        MachinePlan {
-            owned_by_cluster: false,
-            ..MachinePlan::new("m")
-        },
-    )
-    .await?;
+    let made =
+        running(&scene, &cluster, MachinePlan { owned_by_cluster: false, ..MachinePlan::new("m") }).await?;
     pod_on(&scene, &made.node(), "web", &[]).await?;
     block_evictions(&scene, "web").await?;
     delete_owner(&made, DeleteParams::foreground()).await?;
     made.until_gone(GONE_WITHIN).await?;
-    assert!(
-        made.nodes().get_opt(&made.node()).await?.is_none(),
-        "the Node is gone under a blocking budget"
-    );
+    assert!(made.nodes().get_opt(&made.node()).await?.is_none(), "the Node is gone under a blocking budget");
     Ok(())
 }
 
@@ -128,21 +94,12 @@ async fn foreground_deletion_drains_with_the_cluster_reference(scene: Arc<Scene>
     wait::until_present(&made.machines(), "m", "to drain", GONE_WITHIN, draining).await?;
     // Longer than one pass, so that the second one has decided too.
     let lasting = Duration::from_secs(25);
-    wait::while_lasting(&made.nodes(), &made.node(), "existing", lasting, |node| {
-        node.is_some()
-    })
-    .await?;
+    wait::while_lasting(&made.nodes(), &made.node(), "existing", lasting, |node| node.is_some()).await?;
     let infrastructure = made.infrastructures().get(&made.infrastructure()).await?;
-    assert!(
-        infrastructure.metadata.deletion_timestamp.is_none(),
-        "the infrastructure waits for the drain"
-    );
+    assert!(infrastructure.metadata.deletion_timestamp.is_none(), "the infrastructure waits for the drain");
     budgets(&scene).delete("web", &DeleteParams::default()).await?;
     made.until_gone(GONE_WITHIN).await?;
-    assert_eq!(
-        evictions(&scene, "web")?.last().and_then(|record| record.code),
-        Some(201)
-    );
+    assert_eq!(evictions(&scene, "web")?.last().and_then(|record| record.code), Some(201));
     wait::until_gone(&owners(&made), &made.owner.name_any(), GONE_WITHIN).await?;
     wait::until_gone(
         &REMOTE_MACHINE.in_namespace(&scene.management().admin(), scene.namespace()),
@@ -159,29 +116,21 @@ async fn background_deletion_drains(scene: Arc<Scene>) -> TestResult {
     pod_on(&scene, &made.node(), "web", &[]).await?;
     delete_owner(&made, DeleteParams::background()).await?;
     made.until_gone(GONE_WITHIN).await?;
-    assert_eq!(
-        evictions(&scene, "web")?.first().and_then(|record| record.code),
-        Some(201)
-    );
+    assert_eq!(evictions(&scene, "web")?.first().and_then(|record| record.code), Some(201));
     Ok(())
 }
 
 async fn orphaning_deletion_leaves_the_machine(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
-    let orphan = DeleteParams {
-        propagation_policy: Some(PropagationPolicy::Orphan),
-        ..DeleteParams::default()
-    };
+    let orphan =
+        DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
     delete_owner(&made, orphan).await?;
     wait::until_gone(&owners(&made), &made.owner.name_any(), GONE_WITHIN).await?;
     // Without a controller it now belongs to its Cluster, and lives.
     let adopted = |machine: &DynamicObject| {
         machine.metadata.deletion_timestamp.is_none()
-            && machine
-                .owner_references()
-                .iter()
-                .any(|owner| owner.kind == "Cluster")
+            && machine.owner_references().iter().any(|owner| owner.kind == "Cluster")
     };
     wait::until_present(&made.machines(), "m", "to be adopted", GONE_WITHIN, adopted).await?;
     Ok(())

@@ -26,14 +26,7 @@ async fn v1beta2_machine_of_k0smotron_runs(scene: Arc<Scene>) -> TestResult {
 }
 
 async fn v1beta1_machine_of_k0smotron_runs(scene: Arc<Scene>) -> TestResult {
-    runs(
-        &scene,
-        MachinePlan {
-            contract: Contract::V1Beta1,
-            ..MachinePlan::new("m")
-        },
-    )
-    .await
+    runs(&scene, MachinePlan { contract: Contract::V1Beta1, ..MachinePlan::new("m") }).await
 }
 
 async fn v1beta2_machine_of_kubeadm_runs(scene: Arc<Scene>) -> TestResult {
@@ -41,14 +34,7 @@ async fn v1beta2_machine_of_kubeadm_runs(scene: Arc<Scene>) -> TestResult {
 }
 
 async fn v1beta1_machine_of_kubeadm_runs(scene: Arc<Scene>) -> TestResult {
-    runs(
-        &scene,
-        MachinePlan {
-            contract: Contract::V1Beta1,
-            ..MachinePlan::kubeadm("m")
-        },
-    )
-    .await
+    runs(&scene, MachinePlan { contract: Contract::V1Beta1, ..MachinePlan::kubeadm("m") }).await
 }
 
 /// Running, with the Node that its provider id means, and as the controller of its parts.
@@ -57,46 +43,22 @@ async fn runs(scene: &Scene, plan: MachinePlan) -> TestResult {
     let made = running(scene, &cluster, plan).await?;
     let machine = made.until_running().await?;
     assert_eq!(machine.data["status"]["nodeRef"]["name"], made.node());
-    assert_eq!(
-        machine.data["status"]["initialization"]["bootstrapDataSecretCreated"],
-        true
-    );
-    assert_eq!(
-        machine.data["status"]["initialization"]["infrastructureProvisioned"],
-        true
-    );
-    for kind in [
-        "BootstrapConfigReady",
-        "InfrastructureReady",
-        "NodeReady",
-        "NodeHealthy",
-    ] {
+    assert_eq!(machine.data["status"]["initialization"]["bootstrapDataSecretCreated"], true);
+    assert_eq!(machine.data["status"]["initialization"]["infrastructureProvisioned"], true);
+    for kind in ["BootstrapConfigReady", "InfrastructureReady", "NodeReady", "NodeHealthy"] {
         assert_eq!(condition(&machine, kind).0, "True", "{kind}");
     }
     let node = made.nodes().get(&made.node()).await?;
     let provider_id = node.spec.and_then(|spec| spec.provider_id);
-    assert_eq!(
-        machine.data["spec"]["providerID"].as_str(),
-        provider_id.as_deref()
-    );
+    assert_eq!(machine.data["spec"]["providerID"].as_str(), provider_id.as_deref());
     for part in [
         made.bootstraps().get(&made.bootstrap()).await?,
         made.infrastructures().get(&made.infrastructure()).await?,
     ] {
-        let controller = part
-            .owner_references()
-            .iter()
-            .find(|owner| owner.controller == Some(true));
-        assert_eq!(
-            controller.map(|owner| owner.kind.as_str()),
-            Some("Machine"),
-            "{}",
-            part.name_any()
-        );
+        let controller = part.owner_references().iter().find(|owner| owner.controller == Some(true));
+        assert_eq!(controller.map(|owner| owner.kind.as_str()), Some("Machine"), "{}", part.name_any());
         assert!(
-            part.owner_references()
-                .iter()
-                .any(|owner| owner.kind == "ConfigMap"),
+            part.owner_references().iter().any(|owner| owner.kind == "ConfigMap"),
             "our plain reference stays"
         );
     }
@@ -106,10 +68,7 @@ async fn runs(scene: &Scene, plan: MachinePlan) -> TestResult {
 /// The table of what each version calls things, read off one Machine.
 async fn both_versions_tell_of_the_same_machine(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
-    let plan = MachinePlan {
-        drain_timeout_seconds: Some(10),
-        ..MachinePlan::new("m")
-    };
+    let plan = MachinePlan { drain_timeout_seconds: Some(10), ..MachinePlan::new("m") };
     let made = running(&scene, &cluster, plan).await?;
     let new = made.machines().get("m").await?.data;
     let old = MACHINE
@@ -124,10 +83,7 @@ async fn both_versions_tell_of_the_same_machine(scene: Arc<Scene>) -> TestResult
     let reference =
         json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "RemoteMachine", "name": "m-infra" });
     assert_eq!(new["spec"]["infrastructureRef"], reference);
-    assert_eq!(
-        old["spec"]["infrastructureRef"]["apiVersion"],
-        "infrastructure.cluster.x-k8s.io/v1beta2"
-    );
+    assert_eq!(old["spec"]["infrastructureRef"]["apiVersion"], "infrastructure.cluster.x-k8s.io/v1beta2");
     assert_eq!(old["spec"]["infrastructureRef"]["namespace"], scene.namespace());
     assert_eq!(new["status"]["nodeRef"], json!({ "name": made.node() }));
     assert_eq!(old["status"]["nodeRef"]["kind"], "Node");

@@ -35,9 +35,7 @@ pub(crate) async fn pod_on(
         pod["metadata"]["labels"][label] = json!(value);
     }
     let pods = pods(scene);
-    pods.create(&PostParams::default(), &serde_json::from_value(pod)?)
-        .await
-        .context("pod")?;
+    pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await.context("pod")?;
     Ok(wait::until_present(&pods, name, "to run", POD_READY_WITHIN, is_ready).await?)
 }
 
@@ -57,10 +55,7 @@ pub(crate) async fn block_evictions(scene: &Scene, app: &str) -> anyhow::Result<
         "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": app } } },
     });
     let budgets = budgets(scene);
-    budgets
-        .create(&PostParams::default(), &serde_json::from_value(budget)?)
-        .await
-        .context("budget")?;
+    budgets.create(&PostParams::default(), &serde_json::from_value(budget)?).await.context("budget")?;
     let counted = |budget: &PodDisruptionBudget| {
         budget.status.as_ref().is_some_and(|status| {
             status.observed_generation == budget.metadata.generation && status.current_healthy == Some(1)
@@ -72,18 +67,12 @@ pub(crate) async fn block_evictions(scene: &Scene, app: &str) -> anyhow::Result<
 
 /// Every attempt to evict a pod so far.
 pub(crate) fn evictions(scene: &Scene, pod: &str) -> std::io::Result<Vec<AuditRecord>> {
-    let query = AuditQuery::all()
-        .resource("pods/eviction")
-        .namespace(scene.namespace())
-        .name(pod);
+    let query = AuditQuery::all().resource("pods/eviction").namespace(scene.namespace()).name(pod);
     scene.workload().audit_log().read(&query)
 }
 
 fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.is_some_and(|conditions| {
-        conditions
-            .iter()
-            .any(|it| it.type_ == "Ready" && it.status == "True")
-    })
+    conditions
+        .is_some_and(|conditions| conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"))
 }

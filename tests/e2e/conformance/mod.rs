@@ -20,10 +20,7 @@ const OPERATIONS: usize = 100;
 const AT_ONCE: usize = 12;
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![
-        the_recording_is_what_a_real_server_answers,
-        both_servers_answer_random_walks_alike
-    ]
+    tests![the_recording_is_what_a_real_server_answers, both_servers_answer_random_walks_alike]
 }
 
 fn directory() -> PathBuf {
@@ -33,31 +30,18 @@ fn directory() -> PathBuf {
 async fn the_recording_is_what_a_real_server_answers(scene: Arc<Scene>) -> TestResult {
     let suite = Suite::load(&directory())?;
     let recording = Recording::load(&directory().join("recorded"))?;
-    let runner = Runner::new(
-        scene.management().admin(),
-        "conformance",
-        Duration::from_millis(100),
-    );
+    let runner = Runner::new(scene.management().admin(), "conformance", Duration::from_millis(100));
     runner.set_up(&suite).await?;
     let mut problems = Vec::new();
     for (case, answers) in runner.run_all(&suite.cases, AT_ONCE).await {
         let id = case.id();
         let expected = recording.answers.get(&id).cloned().unwrap_or_default();
         let mismatches = compare(&expected, &answers?.to_value());
-        problems.extend(
-            mismatches
-                .into_iter()
-                .map(|mismatch| format!("{id}\n    {mismatch}")),
-        );
+        problems.extend(mismatches.into_iter().map(|mismatch| format!("{id}\n    {mismatch}")));
     }
     runner.tear_down(suite.cases.len()).await?;
     scene.note(format!("{} cases asked", suite.cases.len()));
-    ensure!(
-        problems.is_empty(),
-        "{} differences:\n{}",
-        problems.len(),
-        problems.join("\n")
-    );
+    ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
     Ok(())
 }
 
@@ -70,26 +54,17 @@ async fn both_servers_answer_random_walks_alike(scene: Arc<Scene>) -> TestResult
     let embedded = Runner::new(api.client("default"), "walk", Duration::from_millis(1));
     real.set_up(&suite).await?;
     embedded.set_up(&suite).await?;
-    let (expected, found) = (
-        real.run_all(&walks, AT_ONCE).await,
-        embedded.run_all(&walks, AT_ONCE).await,
-    );
+    let (expected, found) = (real.run_all(&walks, AT_ONCE).await, embedded.run_all(&walks, AT_ONCE).await);
     let mut problems = Vec::new();
     for ((case, expected), (_, found)) in expected.into_iter().zip(found) {
         let id = case.id();
         let mismatches = compare(&expected?.to_value(), &found?.to_value());
-        let unexplained = mismatches
-            .into_iter()
-            .filter(|mismatch| differences.explain(&id, mismatch).is_none());
+        let unexplained =
+            mismatches.into_iter().filter(|mismatch| differences.explain(&id, mismatch).is_none());
         problems.extend(unexplained.map(|mismatch| format!("{id}\n    {mismatch}")));
     }
     real.tear_down(walks.len()).await?;
     scene.note(format!("{} operations asked of both", walks.len() * OPERATIONS));
-    ensure!(
-        problems.is_empty(),
-        "{} differences:\n{}",
-        problems.len(),
-        problems.join("\n")
-    );
+    ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
     Ok(())
 }

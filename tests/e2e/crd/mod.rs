@@ -48,13 +48,7 @@ async fn every_case_of_the_table_is_answered_as_it_says(scene: Arc<Scene>) -> Te
         }
     }
     scene.note(format!("{} cases asked", cases.len()));
-    ensure!(
-        wrong.is_empty(),
-        "{} of {} cases differ:\n{}",
-        wrong.len(),
-        cases.len(),
-        wrong.join("\n")
-    );
+    ensure!(wrong.is_empty(), "{} of {} cases differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
     Ok(())
 }
 
@@ -62,12 +56,7 @@ async fn check(scene: &Scene, case: &Case) -> anyhow::Result<()> {
     let answer = post(scene, &case.object, "?fieldValidation=Strict").await?;
     match &case.expected {
         Expected::Accepted { becomes } => {
-            ensure!(
-                answer.code == 201,
-                "answered {} {}",
-                answer.code,
-                answer.message()
-            );
+            ensure!(answer.code == 201, "answered {} {}", answer.code, answer.message());
             for (pointer, expected) in becomes {
                 let found = answer.body.pointer(pointer).unwrap_or(&Value::Null);
                 ensure!(found == expected, "{pointer} became {found} and not {expected}");
@@ -79,25 +68,11 @@ async fn check(scene: &Scene, case: &Case) -> anyhow::Result<()> {
 }
 
 fn check_refusal(refusal: &Refusal, answer: &Answer) -> anyhow::Result<()> {
-    let Refusal {
-        field,
-        code,
-        reason,
-        message,
-    } = refusal;
-    ensure!(
-        answer.code == *code,
-        "answered {} and not {code}: {}",
-        answer.code,
-        answer.message()
-    );
+    let Refusal { field, code, reason, message } = refusal;
+    ensure!(answer.code == *code, "answered {} and not {code}: {}", answer.code, answer.message());
     if *code == 400 {
         let named = format!("unknown field \"{field}\"");
-        ensure!(
-            answer.message().contains(&named),
-            "{named} is not in: {}",
-            answer.message()
-        );
+        ensure!(answer.message().contains(&named), "{named} is not in: {}", answer.message());
         return Ok(());
     }
     let causes = answer.causes();
@@ -130,13 +105,7 @@ async fn unknown_fields_are_pruned_with_a_warning_unless_strict(scene: Arc<Scene
             answer.warnings
         );
         // What is left after pruning may still be invalid, where the field stood inside of something that has none.
-        assert!(
-            [201, 422].contains(&answer.code),
-            "{}: {} {}",
-            case.name,
-            answer.code,
-            answer.message()
-        );
+        assert!([201, 422].contains(&answer.code), "{}: {} {}", case.name, answer.code, answer.message());
         if answer.code == 201 {
             let pointer = format!("/{}", refusal.field.replace(['.', '['], "/").replace(']', ""));
             assert_eq!(answer.body.pointer(&pointer), None, "{}: pruned", case.name);
@@ -153,38 +122,24 @@ async fn kubectl_explains_the_schedule(scene: Arc<Scene>) -> TestResult {
     let within = Duration::from_secs(30);
     ensure!(probe::until_documented(&client, "5spot.finos.org/v1alpha1", "ScheduledMachine", within).await);
     let text = kubectl(&scene, &["explain", "scheduledmachine.spec.schedule"]).await?;
-    for expected in [
-        "daysOfWeek",
-        "hoursOfDay",
-        "timezone",
-        "enabled",
-        "windows",
-        "exceptions",
-        "leadTime",
-    ] {
+    for expected in ["daysOfWeek", "hoursOfDay", "timezone", "enabled", "windows", "exceptions", "leadTime"] {
         assert!(text.contains(expected), "{expected} in:\n{text}");
     }
-    assert!(
-        !text.contains("<no description>"),
-        "every field is described:\n{text}"
-    );
+    assert!(!text.contains("<no description>"), "every field is described:\n{text}");
     Ok(())
 }
 
 async fn kubectl_lists_the_columns(scene: Arc<Scene>) -> TestResult {
     install(&scene).await?;
-    let object = table::cases()
-        .into_iter()
-        .find(|case| matches!(case.expected, Expected::Accepted { .. }));
+    let object = table::cases().into_iter().find(|case| matches!(case.expected, Expected::Accepted { .. }));
     let object = object.map(|case| case.object).unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     assert_eq!(post(&scene, &object, "").await?.code, 201);
     let short = kubectl(&scene, &["get", "sm"]).await?;
     let wide = kubectl(&scene, &["get", "sm", "-o", "wide"]).await?;
-    for (text, columns) in [
-        (&short, &["NAME", "PHASE", "AGE"][..]),
-        (&wide, &["CLUSTER", "TIMEZONE", "ENABLED"][..]),
-    ] {
+    for (text, columns) in
+        [(&short, &["NAME", "PHASE", "AGE"][..]), (&wide, &["CLUSTER", "TIMEZONE", "ENABLED"][..])]
+    {
         let header = text.lines().next().unwrap_or_default();
         for column in columns {
             assert!(header.contains(column), "{column} in {header}");
@@ -199,49 +154,25 @@ async fn kubectl_lists_the_columns(scene: Arc<Scene>) -> TestResult {
 
 async fn kubectl(scene: &Scene, arguments: &[&str]) -> anyhow::Result<String> {
     let output = scene.kubectl(Side::Management, arguments).await?;
-    ensure!(
-        output.status.success(),
-        "kubectl {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    ensure!(output.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?)
 }
 
 fn path(scene: &Scene) -> String {
-    format!(
-        "/apis/5spot.finos.org/v1alpha1/namespaces/{}/scheduledmachines",
-        scene.namespace()
-    )
+    format!("/apis/5spot.finos.org/v1alpha1/namespaces/{}/scheduledmachines", scene.namespace())
 }
 
 async fn post(scene: &Scene, object: &Value, query: &str) -> anyhow::Result<Answer> {
     let path = format!("{}{query}", path(scene));
-    Ok(wire::ask(
-        &scene.management().admin(),
-        Method::POST,
-        &path,
-        "application/json",
-        Some(object),
-    )
-    .await?)
+    Ok(wire::ask(&scene.management().admin(), Method::POST, &path, "application/json", Some(object)).await?)
 }
 
 async fn delete(scene: &Scene, name: &Value) -> anyhow::Result<()> {
     let path = format!("{}/{}", path(scene), name.as_str().unwrap_or_default());
     let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
-    let answer = wire::ask(
-        &scene.management().admin(),
-        Method::DELETE,
-        &path,
-        "application/json",
-        Some(&options),
-    )
-    .await?;
-    ensure!(
-        answer.code == 200,
-        "deleting {path}: {} {}",
-        answer.code,
-        answer.message()
-    );
+    let answer =
+        wire::ask(&scene.management().admin(), Method::DELETE, &path, "application/json", Some(&options))
+            .await?;
+    ensure!(answer.code == 200, "deleting {path}: {} {}", answer.code, answer.message());
     Ok(())
 }

@@ -54,10 +54,7 @@ async fn hung_line_is_silent_until_it_opens(scene: Arc<Scene>) -> TestResult {
     read(&scene, &client).await?;
     proxy.set(Line::Hung);
     let mut asked = Box::pin(read(&scene, &client));
-    ensure!(
-        timeout(SILENCE, &mut asked).await.is_err(),
-        "nothing passes a hung line"
-    );
+    ensure!(timeout(SILENCE, &mut asked).await.is_err(), "nothing passes a hung line");
     proxy.set(Line::Open);
     timeout(BACK_WITHIN, asked).await??;
     Ok(())
@@ -86,35 +83,19 @@ async fn killed_api_server_comes_back_and_watches_go_on(scene: Arc<Scene>) -> Te
         })
     };
     let control_plane = scene.world().control_plane();
-    let before = control_plane
-        .process(Component::ApiServer(Side::Management))
-        .await;
+    let before = control_plane.process(Component::ApiServer(Side::Management)).await;
     control_plane.kill(Component::ApiServer(Side::Management)).await;
-    ensure!(
-        read(&scene, &scene.management().admin()).await.is_err(),
-        "a dead server does not answer"
-    );
-    control_plane
-        .restart(Component::ApiServer(Side::Management))
-        .await?;
-    ensure!(
-        control_plane
-            .process(Component::ApiServer(Side::Management))
-            .await
-            != before
-    );
-    objects
-        .create(&PostParams::default(), &config_map("late"))
-        .await?;
+    ensure!(read(&scene, &scene.management().admin()).await.is_err(), "a dead server does not answer");
+    control_plane.restart(Component::ApiServer(Side::Management)).await?;
+    ensure!(control_plane.process(Component::ApiServer(Side::Management)).await != before);
+    objects.create(&PostParams::default(), &config_map("late")).await?;
     waiting.await??;
     Ok(())
 }
 
 async fn restarted_etcd_has_forgotten_nothing(scene: Arc<Scene>) -> TestResult {
     let objects = config_maps(&scene, &scene.management().admin());
-    let created = objects
-        .create(&PostParams::default(), &config_map("kept"))
-        .await?;
+    let created = objects.create(&PostParams::default(), &config_map("kept")).await?;
     scene.world().control_plane().restart(Component::Etcd).await?;
     let same = |found: &ConfigMap| found.metadata.uid == created.metadata.uid;
     wait::until_present(&objects, "kept", "to be there still", BACK_WITHIN, same).await?;
@@ -123,11 +104,7 @@ async fn restarted_etcd_has_forgotten_nothing(scene: Arc<Scene>) -> TestResult {
 }
 
 async fn restarted_cluster_api_serves_its_webhooks_again(scene: Arc<Scene>) -> TestResult {
-    scene
-        .world()
-        .control_plane()
-        .restart(Component::ClusterApi)
-        .await?;
+    scene.world().control_plane().restart(Component::ClusterApi).await?;
     // Its mutating webhook fails closed: were it away, the Cluster would be refused.
     crate::cluster_api::machine::cluster(&scene).await?;
     Ok(())
@@ -144,10 +121,7 @@ fn config_maps(scene: &Scene, client: &Client) -> Api<ConfigMap> {
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name.into()),
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() },
         ..ConfigMap::default()
     }
 }

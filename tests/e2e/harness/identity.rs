@@ -40,14 +40,10 @@ async fn identity_may_do_what_it_was_granted_and_no_more(scene: Arc<Scene>) -> T
     let not_granted: Api<Secret> = Api::namespaced(client, namespace);
     assert_eq!(refusal(not_granted.list(&ListParams::default()).await), Some(403));
 
-    let query = AuditQuery::all()
-        .user(&identity.user())
-        .user_agent("5spot-e2e-reader");
+    let query = AuditQuery::all().user(&identity.user()).user_agent("5spot-e2e-reader");
     let records = scene.management().audit_log().read(&query)?;
-    let seen: Vec<_> = records
-        .iter()
-        .map(|it| (it.object.resource.as_str(), it.verb.as_str(), it.code))
-        .collect();
+    let seen: Vec<_> =
+        records.iter().map(|it| (it.object.resource.as_str(), it.verb.as_str(), it.code)).collect();
     assert_eq!(
         seen,
         [

@@ -10,14 +10,8 @@ mod timeline;
 use five_spot_testenv::harness::Test;
 
 pub(crate) fn tests() -> Vec<Test> {
-    [
-        identity::tests(),
-        provider::tests(),
-        timeline::tests(),
-        orphans::tests(),
-        faults::tests(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [identity::tests(), provider::tests(), timeline::tests(), orphans::tests(), faults::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

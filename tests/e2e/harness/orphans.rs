@@ -41,11 +41,7 @@ async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<Scene>) -> Tes
     let processes = started.context("the second control plane did not start in time")??;
     tokio::task::spawn_blocking(move || {
         for (name, process) in processes {
-            ensure!(
-                process.wait(Some(GONE_WITHIN)),
-                "{name}, process {}, lives on",
-                process.pid
-            );
+            ensure!(process.wait(Some(GONE_WITHIN)), "{name}, process {}, lives on", process.pid);
         }
         Ok(())
     })

@@ -50,14 +50,7 @@ async fn failing_machine_is_told_and_recovers(scene: Arc<Scene>) -> TestResult {
     let told = |machine: &DynamicObject| {
         condition_message(machine, "InfrastructureReady").contains("no route to host")
     };
-    wait::until_present(
-        &made.machines(),
-        "m",
-        "to tell the provider's reason",
-        WITHIN,
-        told,
-    )
-    .await?;
+    wait::until_present(&made.machines(), "m", "to tell the provider's reason", WITHIN, told).await?;
     scene.provider(|behaviour| behaviour.provision = Conduct::Works);
     made.until_running().await?;
     Ok(())
@@ -82,14 +75,7 @@ async fn hanging_release_holds_the_deletion(scene: Arc<Scene>) -> TestResult {
     made.delete().await?;
     let waiting =
         |machine: &DynamicObject| condition(machine, "Deleting").1 == "WaitingForInfrastructureDeletion";
-    wait::until_present(
-        &made.machines(),
-        "m",
-        "to wait for the infrastructure",
-        WITHIN,
-        waiting,
-    )
-    .await?;
+    wait::until_present(&made.machines(), "m", "to wait for the infrastructure", WITHIN, waiting).await?;
     let infrastructure = made.infrastructures().get(&made.infrastructure()).await?;
     assert!(infrastructure.metadata.deletion_timestamp.is_some() && !infrastructure.finalizers().is_empty());
     scene.provider(|behaviour| behaviour.release = Conduct::Works);
@@ -101,38 +87,20 @@ async fn node_can_be_made_not_ready(scene: Arc<Scene>) -> TestResult {
     let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
     let label = "node-not-ready.stage.kwok.x-k8s.io";
     let set = |value: serde_json::Value| Patch::Merge(json!({ "metadata": { "labels": { label: value } } }));
-    made.nodes()
-        .patch(&made.node(), &PatchParams::default(), &set(json!("true")))
-        .await?;
-    wait::until_present(
-        &made.nodes(),
-        &made.node(),
-        "to be NotReady",
-        RUNNING_WITHIN,
-        |node| !is_ready(node),
-    )
+    made.nodes().patch(&made.node(), &PatchParams::default(), &set(json!("true"))).await?;
+    wait::until_present(&made.nodes(), &made.node(), "to be NotReady", RUNNING_WITHIN, |node| {
+        !is_ready(node)
+    })
     .await?;
     let not_ready = |machine: &DynamicObject| condition(machine, "NodeReady").0 == "False";
     wait::until_present(&made.machines(), "m", "to notice", WITHIN, not_ready).await?;
-    made.nodes()
-        .patch(&made.node(), &PatchParams::default(), &set(json!(null)))
-        .await?;
-    wait::until_present(
-        &made.nodes(),
-        &made.node(),
-        "to be Ready again",
-        RUNNING_WITHIN,
-        is_ready,
-    )
-    .await?;
+    made.nodes().patch(&made.node(), &PatchParams::default(), &set(json!(null))).await?;
+    wait::until_present(&made.nodes(), &made.node(), "to be Ready again", RUNNING_WITHIN, is_ready).await?;
     Ok(())
 }
 
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.is_some_and(|conditions| {
-        conditions
-            .iter()
-            .any(|it| it.type_ == "Ready" && it.status == "True")
-    })
+    conditions
+        .is_some_and(|conditions| conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"))
 }

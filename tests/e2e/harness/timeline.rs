@@ -16,10 +16,7 @@ use crate::cluster_api::machine::{MachinePlan, cluster, running};
 use crate::cluster_api::workload::{evictions, pod_on};
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![
-        timeline_tells_transitions_events_requests_and_logs,
-        waiting_in_vain_tells_what_was_there_instead
-    ]
+    tests![timeline_tells_transitions_events_requests_and_logs, waiting_in_vain_tells_what_was_there_instead]
 }
 
 async fn timeline_tells_transitions_events_requests_and_logs(scene: Arc<Scene>) -> TestResult {
@@ -45,10 +42,7 @@ async fn timeline_tells_transitions_events_requests_and_logs(scene: Arc<Scene>) 
         ensure!(timeline.contains(&part), "{part:?} is not in\n{timeline}");
     }
     for component in Component::ALL {
-        ensure!(
-            timeline.contains(&format!("---- last 50 lines of {}\n", component.name())),
-            "{component:?}"
-        );
+        ensure!(timeline.contains(&format!("---- last 50 lines of {}\n", component.name())), "{component:?}");
     }
     ensure!(timeline.lines().count() > 150, "there are logs in it");
     Ok(())

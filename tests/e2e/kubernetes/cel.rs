@@ -23,22 +23,10 @@ async fn time_zones_are_known_but_not_only_iana_names_pass(scene: Arc<Scene>) ->
         "rule": "timestamp('2000-01-01T00:00:00Z').getHours(self) >= 0", "message": "must be a time zone",
     });
     let zone = json!({ "type": "string", "maxLength": 64, "x-kubernetes-validations": [rule] });
-    let crd = crd(
-        "zones",
-        "Zone",
-        &json!({ "type": "object", "properties": { "zone": zone } }),
-    );
+    let crd = crd("zones", "Zone", &json!({ "type": "object", "properties": { "zone": zone } }));
     manifests::apply_crds(&scene.management().admin(), &[crd], Duration::from_secs(30)).await?;
-    for (number, zone) in [
-        "Europe/Berlin",
-        "UTC",
-        "America/Argentina/Ushuaia",
-        "+02:00",
-        "Local",
-        "",
-    ]
-    .iter()
-    .enumerate()
+    for (number, zone) in
+        ["Europe/Berlin", "UTC", "America/Argentina/Ushuaia", "+02:00", "Local", ""].iter().enumerate()
     {
         let answer = post_zone(&scene, &format!("good-{number}"), zone).await?;
         assert_eq!(answer.code, 201, "{zone:?}: {}", answer.message());
@@ -46,11 +34,7 @@ async fn time_zones_are_known_but_not_only_iana_names_pass(scene: Arc<Scene>) ->
     for zone in ["Mars/Base", "europe/berlin"] {
         let answer = post_zone(&scene, "bad", zone).await?;
         assert_eq!(answer.code, 422, "{zone:?}");
-        assert!(
-            answer.message().contains("unknown time zone"),
-            "{}",
-            answer.message()
-        );
+        assert!(answer.message().contains("unknown time zone"), "{}", answer.message());
         assert!(
             answer.message().contains("must be a time zone"),
             "our message is there too: {}",
@@ -63,26 +47,14 @@ async fn time_zones_are_known_but_not_only_iana_names_pass(scene: Arc<Scene>) ->
 async fn the_name_is_seen_and_the_namespace_is_not(scene: Arc<Scene>) -> TestResult {
     let with_rule = |plural: &str, kind: &str, rule: &str| {
         let rules = json!([{ "rule": rule, "message": "no" }]);
-        crd(
-            plural,
-            kind,
-            &json!({ "type": "object", "x-kubernetes-validations": rules }),
-        )
+        crd(plural, kind, &json!({ "type": "object", "x-kubernetes-validations": rules }))
     };
     let name = with_rule("namewatchers", "NameWatcher", "self.metadata.name.size() <= 53");
     assert_eq!(post_crd(&scene, &name).await?.code, 201);
-    let namespace = with_rule(
-        "spacewatchers",
-        "SpaceWatcher",
-        "self.metadata.namespace != 'kube-system'",
-    );
+    let namespace = with_rule("spacewatchers", "SpaceWatcher", "self.metadata.namespace != 'kube-system'");
     let refused = post_crd(&scene, &namespace).await?;
     assert_eq!(refused.code, 422);
-    assert!(
-        refused.message().contains("undefined field 'namespace'"),
-        "{}",
-        refused.message()
-    );
+    assert!(refused.message().contains("undefined field 'namespace'"), "{}", refused.message());
     Ok(())
 }
 
@@ -99,11 +71,7 @@ async fn unbounded_lists_exceed_the_cost_budget(scene: Arc<Scene>) -> TestResult
     };
     let refused = post_crd(&scene, &crd("unboundeds", "Unbounded", &list(&Value::Null))).await?;
     assert_eq!(refused.code, 422);
-    assert!(
-        refused.message().contains("estimated rule cost exceeds budget"),
-        "{}",
-        refused.message()
-    );
+    assert!(refused.message().contains("estimated rule cost exceeds budget"), "{}", refused.message());
     let bounded = list(&json!({ "maxItems": 16, "maxLength": 64 }));
     let accepted = post_crd(&scene, &crd("boundeds", "Bounded", &bounded)).await?;
     assert_eq!(accepted.code, 201, "{}", accepted.message());
@@ -127,25 +95,11 @@ fn crd(plural: &str, kind: &str, schema: &Value) -> Value {
 
 async fn post_crd(scene: &Scene, crd: &Value) -> anyhow::Result<Answer> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    Ok(wire::ask(
-        &scene.management().admin(),
-        Method::POST,
-        path,
-        "application/json",
-        Some(crd),
-    )
-    .await?)
+    Ok(wire::ask(&scene.management().admin(), Method::POST, path, "application/json", Some(crd)).await?)
 }
 
 async fn post_zone(scene: &Scene, name: &str, zone: &str) -> anyhow::Result<Answer> {
     let path = format!("/apis/{GROUP}/v1/namespaces/{}/zones", scene.namespace());
     let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Zone", "metadata": { "name": name }, "zone": zone });
-    Ok(wire::ask(
-        &scene.management().admin(),
-        Method::POST,
-        &path,
-        "application/json",
-        Some(&object),
-    )
-    .await?)
+    Ok(wire::ask(&scene.management().admin(), Method::POST, &path, "application/json", Some(&object)).await?)
 }

@@ -31,11 +31,7 @@ async fn deprecated_timestamps_are_refused(scene: Arc<Scene>) -> TestResult {
         event[field] = json!("2026-11-15T08:00:00Z");
         let refused = post(&scene, &event).await?;
         assert_eq!(refused.code, 422, "{field}: {}", refused.message());
-        assert!(
-            refused.message().contains("needs to be unset"),
-            "{}",
-            refused.message()
-        );
+        assert!(refused.message().contains("needs to be unset"), "{}", refused.message());
     }
     assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
     Ok(())
@@ -43,27 +39,14 @@ async fn deprecated_timestamps_are_refused(scene: Arc<Scene>) -> TestResult {
 
 async fn only_the_series_may_be_patched(scene: Arc<Scene>) -> TestResult {
     assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
-    for (field, value) in [
-        ("note", "another"),
-        ("reason", "Another"),
-        ("reportingInstance", "another"),
-    ] {
+    for (field, value) in [("note", "another"), ("reason", "Another"), ("reportingInstance", "another")] {
         let refused = patch(&scene, "e", &json!({ field: value })).await?;
         assert_eq!(refused.code, 422, "{field}: {}", refused.message());
-        assert!(
-            refused.message().contains("immutable"),
-            "{field}: {}",
-            refused.message()
-        );
+        assert!(refused.message().contains("immutable"), "{field}: {}", refused.message());
     }
     let series = json!({ "series": { "count": 2, "lastObservedTime": WHEN } });
     let patched = patch(&scene, "e", &series).await?;
-    assert_eq!(
-        (patched.code, &patched.body["series"]["count"]),
-        (200, &json!(2)),
-        "{}",
-        patched.message()
-    );
+    assert_eq!((patched.code, &patched.body["series"]["count"]), (200, &json!(2)), "{}", patched.message());
     Ok(())
 }
 
@@ -73,17 +56,9 @@ async fn sorting_by_last_timestamp_sorts_nothing(scene: Arc<Scene>) -> TestResul
         assert_eq!(post(&scene, &event(&scene, name)).await?.code, 201);
     }
     let jsonpath = "-o=jsonpath={range .items[*]}[{.lastTimestamp}]{end}";
-    let output = scene
-        .kubectl(
-            Side::Management,
-            &["get", "events", "--sort-by=.lastTimestamp", jsonpath],
-        )
-        .await?;
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output =
+        scene.kubectl(Side::Management, &["get", "events", "--sort-by=.lastTimestamp", jsonpath]).await?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "[null][null]");
     Ok(())
 }
@@ -92,10 +67,7 @@ async fn sorting_by_last_timestamp_sorts_nothing(scene: Arc<Scene>) -> TestResul
 async fn same_name_again_is_a_conflict(scene: Arc<Scene>) -> TestResult {
     assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
     let again = post(&scene, &event(&scene, "e")).await?;
-    assert_eq!(
-        (again.code, again.body["reason"].as_str()),
-        (409, Some("AlreadyExists"))
-    );
+    assert_eq!((again.code, again.body["reason"].as_str()), (409, Some("AlreadyExists")));
     Ok(())
 }
 
@@ -107,13 +79,9 @@ async fn terminating_namespace_refuses_events(scene: Arc<Scene>) -> TestResult {
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "holder", "finalizers": ["testenv.5spot.finos.org/holds-the-namespace"] },
     });
-    objects
-        .create(&PostParams::default(), &serde_json::from_value(holder)?)
-        .await?;
+    objects.create(&PostParams::default(), &serde_json::from_value(holder)?).await?;
     let namespaces: Api<Namespace> = Api::all(client);
-    namespaces
-        .delete(scene.namespace(), &DeleteParams::default())
-        .await?;
+    namespaces.delete(scene.namespace(), &DeleteParams::default()).await?;
     let refused = post(&scene, &event(&scene, "e")).await?;
     assert_eq!(refused.code, 403, "{}", refused.message());
     assert_eq!(refused.causes()[0].reason, "NamespaceTerminating");
@@ -136,25 +104,11 @@ fn path(scene: &Scene) -> String {
 
 async fn post(scene: &Scene, event: &Value) -> anyhow::Result<Answer> {
     let client = scene.management().admin();
-    Ok(wire::ask(
-        &client,
-        Method::POST,
-        &path(scene),
-        "application/json",
-        Some(event),
-    )
-    .await?)
+    Ok(wire::ask(&client, Method::POST, &path(scene), "application/json", Some(event)).await?)
 }
 
 async fn patch(scene: &Scene, name: &str, body: &Value) -> anyhow::Result<Answer> {
     let client = scene.management().admin();
     let path = format!("{}/{name}", path(scene));
-    Ok(wire::ask(
-        &client,
-        Method::PATCH,
-        &path,
-        "application/merge-patch+json",
-        Some(body),
-    )
-    .await?)
+    Ok(wire::ask(&client, Method::PATCH, &path, "application/merge-patch+json", Some(body)).await?)
 }

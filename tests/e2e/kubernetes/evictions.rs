@@ -29,16 +29,10 @@ async fn budget_answers_429_and_the_pod_stays(scene: Arc<Scene>) -> TestResult {
     let pod = pod_on(&scene, &ready_node(&scene).await?.name_any(), "web", &[]).await?;
     block_evictions(&scene, "web").await?;
     let refused = evict(&scene, "web", &json!({})).await?;
-    assert_eq!(
-        (refused.code, refused.body["reason"].as_str()),
-        (429, Some("TooManyRequests"))
-    );
+    assert_eq!((refused.code, refused.body["reason"].as_str()), (429, Some("TooManyRequests")));
     assert_eq!(refused.causes()[0].reason, "DisruptionBudget");
     let after = pods(&scene).get("web").await?;
-    assert_eq!(
-        (after.uid(), after.metadata.deletion_timestamp),
-        (pod.uid(), None)
-    );
+    assert_eq!((after.uid(), after.metadata.deletion_timestamp), (pod.uid(), None));
     Ok(())
 }
 
@@ -61,19 +55,14 @@ async fn evicted_pod_keeps_its_uid_until_it_is_gone(scene: Arc<Scene>) -> TestRe
             "containers": [{ "name": "main", "image": "registry.invalid/sleeper" }],
         },
     });
-    let created: Pod = pods(&scene)
-        .create(&PostParams::default(), &serde_json::from_value(pod)?)
-        .await?;
+    let created: Pod = pods(&scene).create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
     let within = Duration::from_secs(30);
     let runs = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
     wait::until_present(&pods(&scene), "slow", "to run", within, runs).await?;
     let own = json!({ "preconditions": { "uid": created.uid() } });
     assert_eq!(evict(&scene, "slow", &own).await?.code, 201);
     let going = pods(&scene).get("slow").await?;
-    assert_eq!(
-        (going.uid(), going.metadata.deletion_grace_period_seconds),
-        (created.uid(), Some(30))
-    );
+    assert_eq!((going.uid(), going.metadata.deletion_grace_period_seconds), (created.uid(), Some(30)));
     wait::until_gone(&pods(&scene), "slow", within).await?;
     Ok(())
 }

@@ -24,26 +24,14 @@ pub(super) async fn ready_node(scene: &Scene) -> anyhow::Result<Node> {
             "name": scene.cluster_scoped("node"), "annotations": { "kwok.x-k8s.io/node": "fake" },
         },
     });
-    let created = nodes(scene)
-        .create(&PostParams::default(), &serde_json::from_value(node)?)
-        .await?;
+    let created = nodes(scene).create(&PostParams::default(), &serde_json::from_value(node)?).await?;
     let settled =
         |node: &Node| is_ready(node) && node.spec.as_ref().is_some_and(|spec| spec.taints.is_none());
-    Ok(wait::until_present(
-        &nodes(scene),
-        &created.name_any(),
-        "to be Ready",
-        READY_WITHIN,
-        settled,
-    )
-    .await?)
+    Ok(wait::until_present(&nodes(scene), &created.name_any(), "to be Ready", READY_WITHIN, settled).await?)
 }
 
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.is_some_and(|conditions| {
-        conditions
-            .iter()
-            .any(|it| it.type_ == "Ready" && it.status == "True")
-    })
+    conditions
+        .is_some_and(|conditions| conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"))
 }

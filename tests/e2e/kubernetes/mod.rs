@@ -9,8 +9,5 @@ mod nodes;
 use five_spot_testenv::harness::Test;
 
 pub(crate) fn tests() -> Vec<Test> {
-    [nodes::tests(), events::tests(), evictions::tests(), cel::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [nodes::tests(), events::tests(), evictions::tests(), cel::tests()].into_iter().flatten().collect()
 }

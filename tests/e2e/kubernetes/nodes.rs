@@ -35,20 +35,8 @@ async fn applying_a_taint_conflicts_and_by_force_wipes_foreign_ones(scene: Arc<S
     let foreign = patch(&scene, &name, "?fieldManager=foreign", APPLY, &taints("foreign")).await?;
     assert_eq!(foreign.code, 200, "{}", foreign.message());
     let ours = patch(&scene, &name, "?fieldManager=5spot", APPLY, &taints("ours")).await?;
-    assert_eq!(
-        (ours.code, ours.body["reason"].as_str()),
-        (409, Some("Conflict")),
-        "{}",
-        ours.message()
-    );
-    let forced = patch(
-        &scene,
-        &name,
-        "?fieldManager=5spot&force=true",
-        APPLY,
-        &taints("ours"),
-    )
-    .await?;
+    assert_eq!((ours.code, ours.body["reason"].as_str()), (409, Some("Conflict")), "{}", ours.message());
+    let forced = patch(&scene, &name, "?fieldManager=5spot&force=true", APPLY, &taints("ours")).await?;
     assert_eq!(forced.code, 200, "{}", forced.message());
     assert_eq!(taint_keys(&forced.body), ["ours"], "the foreign taint is gone");
     Ok(())
@@ -70,10 +58,7 @@ async fn stale_resource_version_in_a_patch_is_a_conflict(scene: Arc<Scene>) -> T
         "{}",
         refused.message()
     );
-    assert_eq!(
-        taint_keys(&serde_json::to_value(nodes(&scene).get(&name).await?)?),
-        Vec::<String>::new()
-    );
+    assert_eq!(taint_keys(&serde_json::to_value(nodes(&scene).get(&name).await?)?), Vec::<String>::new());
     Ok(())
 }
 
@@ -108,12 +93,7 @@ async fn json_patch_can_test_the_machine_id(scene: Arc<Scene>) -> TestResult {
     let path = format!("/api/v1/nodes/{name}/status");
     let status = json!({ "status": { "nodeInfo": info } });
     let client = scene.workload().admin();
-    assert_eq!(
-        wire::ask(&client, Method::PATCH, &path, MERGE, Some(&status))
-            .await?
-            .code,
-        200
-    );
+    assert_eq!(wire::ask(&client, Method::PATCH, &path, MERGE, Some(&status)).await?.code, 200);
     let reclaim = |machine_id: &str| {
         json!([
             { "op": "test", "path": "/status/nodeInfo/machineID", "value": machine_id },
@@ -122,19 +102,9 @@ async fn json_patch_can_test_the_machine_id(scene: Arc<Scene>) -> TestResult {
     };
     let another = patch(&scene, &name, "", JSON_PATCH, &reclaim("another")).await?;
     assert_eq!(another.code, 422, "{}", another.message());
-    let own = patch(
-        &scene,
-        &name,
-        "",
-        JSON_PATCH,
-        &reclaim("0123456789abcdef0123456789abcdef"),
-    )
-    .await?;
+    let own = patch(&scene, &name, "", JSON_PATCH, &reclaim("0123456789abcdef0123456789abcdef")).await?;
     assert_eq!(own.code, 200, "{}", own.message());
-    assert_eq!(
-        own.body["metadata"]["annotations"]["5spot.finos.org/reclaim-requested"],
-        "true"
-    );
+    assert_eq!(own.body["metadata"]["annotations"]["5spot.finos.org/reclaim-requested"], "true");
     Ok(())
 }
 
@@ -145,9 +115,5 @@ async fn patch(scene: &Scene, name: &str, query: &str, kind: &str, body: &Value)
 
 fn taint_keys(node: &Value) -> Vec<String> {
     let taints = node["spec"]["taints"].as_array();
-    taints
-        .into_iter()
-        .flatten()
-        .filter_map(|taint| taint["key"].as_str().map(String::from))
-        .collect()
+    taints.into_iter().flatten().filter_map(|taint| taint["key"].as_str().map(String::from)).collect()
 }

@@ -14,10 +14,7 @@ pub(super) fn page(crd: &CustomResourceDefinition) -> String {
         names.kind
     );
     for version in &crd.spec.versions {
-        let schema = version
-            .schema
-            .as_ref()
-            .and_then(|schema| schema.open_api_v3_schema.as_ref());
+        let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
         let Some(schema) = schema else { continue };
         let _ = writeln!(page, "{}\n", schema.description.as_deref().unwrap_or_default());
         let _ = writeln!(
@@ -39,18 +36,11 @@ pub(super) fn page(crd: &CustomResourceDefinition) -> String {
         }
         page.push_str(COMMON);
         for part in ["spec", "status"] {
-            if let Some(object) = schema
-                .properties
-                .as_ref()
-                .and_then(|properties| properties.get(part))
-            {
+            if let Some(object) = schema.properties.as_ref().and_then(|properties| properties.get(part)) {
                 section(&mut page, part, object);
             }
         }
-        columns(
-            &mut page,
-            version.additional_printer_columns.as_deref().unwrap_or_default(),
-        );
+        columns(&mut page, version.additional_printer_columns.as_deref().unwrap_or_default());
     }
     page
 }
@@ -67,11 +57,7 @@ fn words(words: Option<&[String]>) -> String {
 
 /// A table of an object's fields, and after it the sections of the objects among them.
 fn section(page: &mut String, path: &str, object: &JSONSchemaProps) {
-    let _ = write!(
-        page,
-        "\n## `{path}`\n\n{}\n",
-        object.description.as_deref().unwrap_or_default()
-    );
+    let _ = write!(page, "\n## `{path}`\n\n{}\n", object.description.as_deref().unwrap_or_default());
     for message in messages(object) {
         let _ = write!(page, "\n- {message}\n");
     }
@@ -99,11 +85,7 @@ fn row(page: &mut String, path: &str, name: &str, field: &JSONSchemaProps, requi
         (None, true) => "required".to_owned(),
         (None, false) => String::new(),
     };
-    let description = field
-        .description
-        .as_deref()
-        .unwrap_or_default()
-        .replace('\n', " ");
+    let description = field.description.as_deref().unwrap_or_default().replace('\n', " ");
     let _ = writeln!(
         page,
         "| `{name}` | {} | {default} | {} | {} |",
@@ -161,55 +143,33 @@ fn entry(field: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
 
 /// The sentences of a schema's rules.
 fn messages(schema: &JSONSchemaProps) -> impl Iterator<Item = String> {
-    schema
-        .x_kubernetes_validations
-        .iter()
-        .flatten()
-        .filter_map(|rule| {
-            let message = rule.message.as_ref()?;
-            let field = rule
-                .field_path
-                .as_deref()
-                .unwrap_or_default()
-                .trim_start_matches('.');
-            Some(match field {
-                "" | "metadata.name" => message.clone(),
-                field => format!("`{field}` {message}"),
-            })
+    schema.x_kubernetes_validations.iter().flatten().filter_map(|rule| {
+        let message = rule.message.as_ref()?;
+        let field = rule.field_path.as_deref().unwrap_or_default().trim_start_matches('.');
+        Some(match field {
+            "" | "metadata.name" => message.clone(),
+            field => format!("`{field}` {message}"),
         })
+    })
 }
 
 /// Bounds, allowed words and rules, of the field itself and of what it consists of.
 fn allowed(field: &JSONSchemaProps) -> Vec<String> {
     let mut allowed = bounds(field);
     allowed.extend(messages(field).filter(|_| field.properties.is_none()));
-    let part = item(field)
-        .map(|item| ("each", item))
-        .or_else(|| entry(field).map(|entry| ("each value", entry)));
+    let part =
+        item(field).map(|item| ("each", item)).or_else(|| entry(field).map(|entry| ("each value", entry)));
     if let Some((each, part)) = part.filter(|(_, part)| part.properties.is_none()) {
-        allowed.extend(
-            bounds(part)
-                .into_iter()
-                .chain(messages(part))
-                .map(|text| format!("{each}: {text}")),
-        );
+        allowed.extend(bounds(part).into_iter().chain(messages(part)).map(|text| format!("{each}: {text}")));
     }
     allowed
 }
 
 fn bounds(field: &JSONSchemaProps) -> Vec<String> {
-    let words: Vec<String> = field
-        .enum_
-        .iter()
-        .flatten()
-        .map(|value| format!("`{}`", value.0).replace('"', ""))
-        .collect();
+    let words: Vec<String> =
+        field.enum_.iter().flatten().map(|value| format!("`{}`", value.0).replace('"', "")).collect();
     let limits = [
-        range(
-            field.minimum.map(|n| n.to_string()),
-            field.maximum.map(|n| n.to_string()),
-            "",
-        ),
+        range(field.minimum.map(|n| n.to_string()), field.maximum.map(|n| n.to_string()), ""),
         range(text(field.min_length), text(field.max_length), " characters"),
         range(text(field.min_items), text(field.max_items), " items"),
         range(text(field.min_properties), text(field.max_properties), " entries"),
@@ -234,11 +194,7 @@ fn range(min: Option<String>, max: Option<String>, unit: &str) -> Option<String>
 fn columns(page: &mut String, columns: &[CustomResourceColumnDefinition]) {
     page.push_str("\n## Columns of `kubectl get`\n\n| Column | From | Shown |\n|---|---|---|\n");
     for column in columns {
-        let shown = if column.priority.unwrap_or_default() == 0 {
-            "always"
-        } else {
-            "with `-o wide`"
-        };
+        let shown = if column.priority.unwrap_or_default() == 0 { "always" } else { "with `-o wide`" };
         let _ = writeln!(page, "| {} | `{}` | {shown} |", column.name, column.json_path);
     }
 }

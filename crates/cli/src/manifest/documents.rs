@@ -47,19 +47,13 @@ fn split(text: &str) -> Vec<Chunk<'_>> {
         if is_marker(line, "---") {
             // Comments and directives before a marker belong to the document that it starts.
             if has_content {
-                chunks.push(Chunk {
-                    first_line: start_line,
-                    text: &text[start..offset],
-                });
+                chunks.push(Chunk { first_line: start_line, text: &text[start..offset] });
                 (start, start_line) = (offset, number);
             }
             has_content = true;
         } else if is_marker(line, "...") {
             if has_content {
-                chunks.push(Chunk {
-                    first_line: start_line,
-                    text: &text[start..end],
-                });
+                chunks.push(Chunk { first_line: start_line, text: &text[start..end] });
             }
             (start, start_line, has_content) = (end, number + 1, false);
         } else {
@@ -68,17 +62,13 @@ fn split(text: &str) -> Vec<Chunk<'_>> {
         offset = end;
     }
     if has_content {
-        chunks.push(Chunk {
-            first_line: start_line,
-            text: &text[start..],
-        });
+        chunks.push(Chunk { first_line: start_line, text: &text[start..] });
     }
     chunks
 }
 
 fn is_marker(line: &str, marker: &str) -> bool {
-    line.strip_prefix(marker)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+    line.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
 /// Nothing, a comment, or a directive such as `%YAML 1.2`.
@@ -108,11 +98,7 @@ const MAX_DEPTH: usize = 64;
 fn explain(error: &Error, first_line: u64) -> String {
     let what = reason(error);
     match error.location() {
-        Some(place) => format!(
-            "{what} (line {}, column {})",
-            first_line + place.line(),
-            place.column()
-        ),
+        Some(place) => format!("{what} (line {}, column {})", first_line + place.line(), place.column()),
         None => what,
     }
 }
@@ -125,10 +111,7 @@ fn reason(error: &Error) -> String {
             format!("the key {key:?} stands twice in one object")
         }
         Error::DuplicateMappingKey { key: None, .. } => "a key stands twice in one object".to_owned(),
-        Error::Budget {
-            breach: BudgetBreach::Depth { .. },
-            ..
-        } => too_deep(),
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
@@ -163,10 +146,7 @@ mod tests {
     use serde_json::json;
 
     fn values(text: &str) -> Vec<(usize, Value)> {
-        parse(text)
-            .into_iter()
-            .map(|d| (d.number, d.value.expect("valid")))
-            .collect()
+        parse(text).into_iter().map(|d| (d.number, d.value.expect("valid"))).collect()
     }
 
     fn only_error(text: &str) -> String {
@@ -186,35 +166,14 @@ mod tests {
             ("---\na: 1\n", vec![(1, json!({"a": 1}))]),
             ("# comment\n---\na: 1\n", vec![(1, json!({"a": 1}))]),
             ("%YAML 1.2\n---\na: 1\n", vec![(1, json!({"a": 1}))]),
-            (
-                "a: 1\n---\nb: 2\n",
-                vec![(1, json!({"a": 1})), (2, json!({"b": 2}))],
-            ),
-            (
-                "a: 1\r\n---\r\nb: 2\r\n",
-                vec![(1, json!({"a": 1})), (2, json!({"b": 2}))],
-            ),
-            (
-                "a: 1\n---\n---\nb: 2\n",
-                vec![(1, json!({"a": 1})), (3, json!({"b": 2}))],
-            ),
-            (
-                "a: 1\n...\nb: 2\n",
-                vec![(1, json!({"a": 1})), (2, json!({"b": 2}))],
-            ),
-            (
-                "a: 1\n...\n---\nb: 2\n",
-                vec![(1, json!({"a": 1})), (2, json!({"b": 2}))],
-            ),
-            (
-                "--- {a: 1}\n--- {b: 2}\n",
-                vec![(1, json!({"a": 1})), (2, json!({"b": 2}))],
-            ),
+            ("a: 1\n---\nb: 2\n", vec![(1, json!({"a": 1})), (2, json!({"b": 2}))]),
+            ("a: 1\r\n---\r\nb: 2\r\n", vec![(1, json!({"a": 1})), (2, json!({"b": 2}))]),
+            ("a: 1\n---\n---\nb: 2\n", vec![(1, json!({"a": 1})), (3, json!({"b": 2}))]),
+            ("a: 1\n...\nb: 2\n", vec![(1, json!({"a": 1})), (2, json!({"b": 2}))]),
+            ("a: 1\n...\n---\nb: 2\n", vec![(1, json!({"a": 1})), (2, json!({"b": 2}))]),
+            ("--- {a: 1}\n--- {b: 2}\n", vec![(1, json!({"a": 1})), (2, json!({"b": 2}))]),
             ("a: ---x\n", vec![(1, json!({"a": "---x"}))]),
-            (
-                "a: |\n  text\n  --- more\n",
-                vec![(1, json!({"a": "text\n--- more\n"}))],
-            ),
+            ("a: |\n  text\n  --- more\n", vec![(1, json!({"a": "text\n--- more\n"}))]),
         ] {
             assert_eq!(values(text), expected, "{text:?}");
         }
@@ -222,10 +181,7 @@ mod tests {
 
     #[test]
     fn json_is_read_however_it_is_indented() {
-        for text in [
-            "{\"a\": [1, \"\\u00e9\"]}",
-            "{\n\t\"a\": [\n\t\t1,\n\t\t\"\\u00e9\"\n\t]\n}\n",
-        ] {
+        for text in ["{\"a\": [1, \"\\u00e9\"]}", "{\n\t\"a\": [\n\t\t1,\n\t\t\"\\u00e9\"\n\t]\n}\n"] {
             assert_eq!(values(text), vec![(1, json!({"a": [1, "é"]}))], "{text:?}");
         }
     }
@@ -241,10 +197,7 @@ mod tests {
     fn mistakes_are_placed_in_the_file_not_in_the_document() {
         let documents = parse("a: 1\n---\nb: 2\nb: 3\n");
         let message = documents[1].value.as_ref().expect_err("duplicate key");
-        assert_eq!(
-            message,
-            "the key \"b\" stands twice in one object (line 4, column 1)"
-        );
+        assert_eq!(message, "the key \"b\" stands twice in one object (line 4, column 1)");
     }
 
     #[test]
@@ -270,10 +223,7 @@ mod tests {
     fn tabs_and_stray_brackets_say_where() {
         for text in ["a:\n\tb: 1\n", "a: ]\n", "a: 'open\n", "a: b: c\n", "@\n"] {
             let message = only_error(text);
-            assert!(
-                message.starts_with("it is not valid YAML: ") && message.contains("(line "),
-                "{message}"
-            );
+            assert!(message.starts_with("it is not valid YAML: ") && message.contains("(line "), "{message}");
         }
     }
 }

@@ -51,12 +51,7 @@ fn findings(source: &Source, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for document in documents {
         let name = document.value.as_ref().ok().and_then(name_of);
-        let place = Place {
-            source: source.clone(),
-            document: document.number,
-            path: String::new(),
-            name,
-        };
+        let place = Place { source: source.clone(), document: document.number, path: String::new(), name };
         match document.value {
             Ok(value) => sort(place, value, &mut findings),
             Err(message) => findings.push(Finding::Problem(Problem::BadDocument(place, message))),
@@ -98,15 +93,7 @@ fn open_list(place: &Place, mut list: Value, findings: &mut Vec<Finding>) {
     };
     for (index, item) in items.into_iter().enumerate() {
         let path = format!("{}.items[{index}]", place.path);
-        sort(
-            Place {
-                path,
-                name: name_of(&item),
-                ..place.clone()
-            },
-            item,
-            findings,
-        );
+        sort(Place { path, name: name_of(&item), ..place.clone() }, item, findings);
     }
 }
 
@@ -138,19 +125,14 @@ impl Identity {
         };
         let word = |field: &str, allowed: &str| match value.get(field) {
             Some(Value::String(word)) if !word.is_empty() => Ok(word.clone()),
-            None | Some(Value::Null | Value::String(_)) => Err(format!(
-                "{field}: required; a {} has {field}: {allowed}",
-                names::KIND
-            )),
-            Some(other) => Err(format!(
-                "{field}: must be a string such as {allowed}, not {}",
-                describe(other)
-            )),
+            None | Some(Value::Null | Value::String(_)) => {
+                Err(format!("{field}: required; a {} has {field}: {allowed}", names::KIND))
+            }
+            Some(other) => {
+                Err(format!("{field}: must be a string such as {allowed}, not {}", describe(other)))
+            }
         };
-        Ok(Self {
-            api_version: word("apiVersion", API_VERSION)?,
-            kind: word("kind", names::KIND)?,
-        })
+        Ok(Self { api_version: word("apiVersion", API_VERSION)?, kind: word("kind", names::KIND)? })
     }
 
     fn role(&self) -> Role {
@@ -224,16 +206,10 @@ mod tests {
 
     #[test]
     fn what_is_no_object_of_kubernetes_is_told_what_is_expected() {
-        check(
-            "",
-            &["f.yaml: it holds no document; expected 5spot.finos.org/v1alpha1 ScheduledMachine"],
-        );
-        for (text, found) in [
-            ("hello", "a string"),
-            ("[]", "a list"),
-            ("42", "a number"),
-            ("true", "a boolean"),
-        ] {
+        check("", &["f.yaml: it holds no document; expected 5spot.finos.org/v1alpha1 ScheduledMachine"]);
+        for (text, found) in
+            [("hello", "a string"), ("[]", "a list"), ("42", "a number"), ("true", "a boolean")]
+        {
             let message = format!(
                 "f.yaml: document 1: it is {found}; expected an object with apiVersion: \
                  5spot.finos.org/v1alpha1 and kind: ScheduledMachine"
@@ -255,10 +231,8 @@ mod tests {
     fn a_scheduled_machine_of_an_unknown_version_is_a_mistake_and_not_another_kind() {
         check(
             "{apiVersion: 5spot.finos.org/v1, kind: ScheduledMachine, metadata: {name: m}}",
-            &[
-                "f.yaml: document 1 (m): apiVersion: \"5spot.finos.org/v1\" has no ScheduledMachine; \
-               only \"5spot.finos.org/v1alpha1\" has",
-            ],
+            &["f.yaml: document 1 (m): apiVersion: \"5spot.finos.org/v1\" has no ScheduledMachine; \
+               only \"5spot.finos.org/v1alpha1\" has"],
         );
     }
 }

@@ -21,11 +21,7 @@ pub enum Source {
 
 impl From<&OsStr> for Source {
     fn from(word: &OsStr) -> Self {
-        if word == "-" {
-            Self::StandardInput
-        } else {
-            Self::File(PathBuf::from(word))
-        }
+        if word == "-" { Self::StandardInput } else { Self::File(PathBuf::from(word)) }
     }
 }
 
@@ -82,10 +78,7 @@ fn decode(mut bytes: Vec<u8>) -> Result<String, String> {
     const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!(
-            "it is larger than {} MiB, the most that is read",
-            MAX_BYTES / 1024 / 1024
-        ));
+        return Err(format!("it is larger than {} MiB, the most that is read", MAX_BYTES / 1024 / 1024));
     }
     if UTF16_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
         return Err("it is UTF-16; save it as UTF-8".to_owned());

@@ -20,13 +20,7 @@ pub struct Args {
     /// A file of YAML or JSON, `-` for standard input; may be repeated
     ///
     /// A file may hold several documents and lists; objects of other kinds are skipped with a note.
-    #[arg(
-        short,
-        long = "filename",
-        visible_alias = "file",
-        value_name = "FILE",
-        required = true
-    )]
+    #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE", required = true)]
     filenames: Vec<OsString>,
 
     /// The first instant, such as 2026-11-01T00:00:00-04:00 [default: now]
@@ -104,17 +98,8 @@ pub struct Request {
 impl Args {
     /// Fills in the defaults, or says which flags do not go together.
     pub fn resolve(&self, surroundings: &Surroundings) -> Result<Request, String> {
-        let sources: Vec<Source> = self
-            .filenames
-            .iter()
-            .map(|word| Source::from(word.as_os_str()))
-            .collect();
-        if sources
-            .iter()
-            .filter(|source| **source == Source::StandardInput)
-            .count()
-            > 1
-        {
+        let sources: Vec<Source> = self.filenames.iter().map(|word| Source::from(word.as_os_str())).collect();
+        if sources.iter().filter(|source| **source == Source::StandardInput).count() > 1 {
             return Err("-f - stands more than once; standard input can be read only once".to_owned());
         }
         if self.filenames.iter().any(|word| word.is_empty()) {
@@ -125,27 +110,14 @@ impl Args {
             Some(to) => Range::between(from, to),
             None => Range::of_days(from, self.days),
         }?;
-        Ok(Request {
-            sources,
-            range,
-            format: self.output,
-            style: self.style(surroundings),
-        })
+        Ok(Request { sources, range, format: self.output, style: self.style(surroundings) })
     }
 
     fn style(&self, surroundings: &Surroundings) -> Style {
-        let width = self
-            .width
-            .map(usize::from)
-            .or(surroundings.columns)
-            .unwrap_or(text::DEFAULT_WIDTH);
+        let width = self.width.map(usize::from).or(surroundings.columns).unwrap_or(text::DEFAULT_WIDTH);
         Style {
             width: width.clamp(text::MIN_WIDTH, text::MAX_WIDTH),
-            charset: if self.ascii || surroundings.ascii_only {
-                Charset::Ascii
-            } else {
-                Charset::Unicode
-            },
+            charset: if self.ascii || surroundings.ascii_only { Charset::Ascii } else { Charset::Unicode },
             colored: match self.color {
                 Color::Always => true,
                 Color::Never => false,
@@ -184,59 +156,20 @@ mod tests {
         assert_eq!(request.range.from.to_string(), "2026-11-15T09:00:00Z");
         assert_eq!(request.range.to.to_string(), "2026-11-29T09:00:00Z");
         assert_eq!(request.format, Format::Text);
-        assert_eq!(
-            request.style,
-            Style {
-                width: 80,
-                charset: Charset::Unicode,
-                colored: false
-            }
-        );
+        assert_eq!(request.style, Style { width: 80, charset: Charset::Unicode, colored: false });
     }
 
     #[test]
     fn a_terminal_gives_width_and_colour_and_flags_win_over_it() {
-        let terminal = Surroundings {
-            stdout_is_terminal: true,
-            columns: Some(132),
-            ..quiet()
-        };
+        let terminal = Surroundings { stdout_is_terminal: true, columns: Some(132), ..quiet() };
         let style = |line: &str, around: &Surroundings| resolve(line, around).expect("valid").style;
-        assert_eq!(
-            style("-f a", &terminal),
-            Style {
-                width: 132,
-                charset: Charset::Unicode,
-                colored: true
-            }
-        );
+        assert_eq!(style("-f a", &terminal), Style { width: 132, charset: Charset::Unicode, colored: true });
         assert!(!style("-f a --color never", &terminal).colored);
-        assert!(
-            !style(
-                "-f a",
-                &Surroundings {
-                    no_color: true,
-                    ..terminal.clone()
-                }
-            )
-            .colored
-        );
-        assert!(
-            style(
-                "-f a --color always",
-                &Surroundings {
-                    no_color: true,
-                    ..quiet()
-                }
-            )
-            .colored
-        );
+        assert!(!style("-f a", &Surroundings { no_color: true, ..terminal.clone() }).colored);
+        assert!(style("-f a --color always", &Surroundings { no_color: true, ..quiet() }).colored);
         assert_eq!(style("-f a --width 60", &terminal).width, 60);
         assert_eq!(style("-f a --ascii", &terminal).charset, Charset::Ascii);
-        let tiny = Surroundings {
-            columns: Some(3),
-            ..terminal
-        };
+        let tiny = Surroundings { columns: Some(3), ..terminal };
         assert_eq!(style("-f a", &tiny).width, text::MIN_WIDTH);
     }
 

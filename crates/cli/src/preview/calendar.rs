@@ -107,12 +107,7 @@ pub fn days(zone: &TimeZone, range: &Range, windows: &[Window]) -> Vec<Day> {
             let (start, end) = (piece.start.max(steady.start), piece.end.min(steady.end));
             if start < end {
                 for (date, stretch) in steady.local(start, end) {
-                    let up = Up {
-                        stretch,
-                        pass: Pass::Only,
-                        window,
-                        causes: piece.causes,
-                    };
+                    let up = Up { stretch, pass: Pass::Only, window, causes: piece.causes };
                     days.at(date).add_up(up, steady.index);
                 }
             }
@@ -141,13 +136,7 @@ struct Entry {
 impl Days {
     fn at(&mut self, date: Date) -> &mut Entry {
         let empty = || Entry {
-            day: Day {
-                date,
-                covered: vec![],
-                skipped: vec![],
-                repeated: vec![],
-                up: vec![],
-            },
+            day: Day { date, covered: vec![], skipped: vec![], repeated: vec![], up: vec![] },
             repeated_by: vec![],
         };
         self.0.entry(date).or_insert_with(empty)
@@ -163,28 +152,13 @@ impl Entry {
             let Some(twice) = rest.overlap(*repeated) else {
                 continue;
             };
-            parts.push((
-                Stretch {
-                    from: rest.from,
-                    to: twice.from,
-                },
-                Pass::Only,
-            ));
-            parts.push((
-                twice,
-                if steady <= *change {
-                    Pass::First
-                } else {
-                    Pass::Second
-                },
-            ));
+            parts.push((Stretch { from: rest.from, to: twice.from }, Pass::Only));
+            parts.push((twice, if steady <= *change { Pass::First } else { Pass::Second }));
             rest.from = twice.to;
         }
         parts.push((rest, Pass::Only));
         let parts = parts.into_iter().filter(|(part, _)| part.from < part.to);
-        self.day
-            .up
-            .extend(parts.map(|(stretch, pass)| Up { stretch, pass, ..up }));
+        self.day.up.extend(parts.map(|(stretch, pass)| Up { stretch, pass, ..up }));
     }
 }
 
@@ -206,19 +180,11 @@ impl Steady {
 
 fn steady_stretches(zone: &TimeZone, range: &Range, changes: &[ClockChange]) -> Vec<Steady> {
     let starts = std::iter::once(range.from).chain(changes.iter().map(|change| change.at));
-    let ends = changes
-        .iter()
-        .map(|change| change.at)
-        .chain(std::iter::once(range.to));
+    let ends = changes.iter().map(|change| change.at).chain(std::iter::once(range.to));
     starts
         .zip(ends)
         .enumerate()
-        .map(|(index, (start, end))| Steady {
-            index,
-            start,
-            end,
-            offset: zone.to_offset(start),
-        })
+        .map(|(index, (start, end))| Steady { index, start, end, offset: zone.to_offset(start) })
         .collect()
 }
 
@@ -227,13 +193,7 @@ fn by_day((start, end): LocalSpan) -> Vec<(Date, Stretch)> {
     let mut parts = Vec::new();
     let mut at = start;
     while at.date() < end.date() {
-        parts.push((
-            at.date(),
-            Stretch {
-                from: second_of_day(at),
-                to: SECONDS_OF_DAY,
-            },
-        ));
+        parts.push((at.date(), Stretch { from: second_of_day(at), to: SECONDS_OF_DAY }));
         // The last day of the calendar has no tomorrow; no range comes near it.
         let Ok(tomorrow) = at.date().tomorrow() else {
             return parts;
@@ -241,22 +201,14 @@ fn by_day((start, end): LocalSpan) -> Vec<(Date, Stretch)> {
         at = tomorrow.to_datetime(jiff::civil::Time::midnight());
     }
     if at < end {
-        parts.push((
-            at.date(),
-            Stretch {
-                from: second_of_day(at),
-                to: second_of_day(end),
-            },
-        ));
+        parts.push((at.date(), Stretch { from: second_of_day(at), to: second_of_day(end) }));
     }
     parts
 }
 
 fn second_of_day(local: DateTime) -> u32 {
     let (hour, minute, second) = (local.hour(), local.minute(), local.second());
-    [hour, minute, second]
-        .into_iter()
-        .fold(0, |sum, part| sum * 60 + u32::from(part.unsigned_abs()))
+    [hour, minute, second].into_iter().fold(0, |sum, part| sum * 60 + u32::from(part.unsigned_abs()))
 }
 
 #[cfg(test)]

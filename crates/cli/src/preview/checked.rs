@@ -98,11 +98,7 @@ impl Faults {
         };
         // To the API server, an empty namespace is none.
         metadata.namespace = metadata.namespace.filter(|namespace| !namespace.is_empty());
-        if let Some(namespace) = metadata
-            .namespace
-            .as_deref()
-            .filter(|namespace| !is_dns_label(namespace))
-        {
+        if let Some(namespace) = metadata.namespace.as_deref().filter(|namespace| !is_dns_label(namespace)) {
             let message = format!(
                 "Invalid value: {namespace:?}: must be 1 to 63 lower-case letters, digits and '-', \
                  with no '-' at either end"
@@ -150,16 +146,13 @@ impl Faults {
     /// A field is not told off twice.
     fn add_new(&mut self, errors: Vec<FieldError>) {
         let known: Vec<String> = self.0.iter().map(|fault| fault.field.clone()).collect();
-        self.0
-            .extend(errors.into_iter().filter(|error| !known.contains(&error.field)));
+        self.0.extend(errors.into_iter().filter(|error| !known.contains(&error.field)));
     }
 }
 
 fn is_dns_label(name: &str) -> bool {
     (1..=63).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && !name.starts_with('-')
         && !name.ends_with('-')
 }

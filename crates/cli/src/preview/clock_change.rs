@@ -21,17 +21,10 @@ impl ClockChange {
     pub fn all(zone: &TimeZone, range: &Range) -> Vec<Self> {
         let mut before = zone.to_offset(range.from);
         let mut changes = Vec::new();
-        for transition in zone
-            .following(range.from)
-            .take_while(|next| next.timestamp() < range.to)
-        {
+        for transition in zone.following(range.from).take_while(|next| next.timestamp() < range.to) {
             let after = transition.offset();
             if after != before {
-                changes.push(Self {
-                    at: transition.timestamp(),
-                    before,
-                    after,
-                });
+                changes.push(Self { at: transition.timestamp(), before, after });
             }
             before = after;
         }
@@ -55,16 +48,12 @@ impl ClockChange {
 
     /// Local times that never come.
     pub fn skipped(&self) -> Option<LocalSpan> {
-        self.shift()
-            .is_positive()
-            .then(|| (self.local_before(), self.local_after()))
+        self.shift().is_positive().then(|| (self.local_before(), self.local_after()))
     }
 
     /// Local times that come twice.
     pub fn repeated(&self) -> Option<LocalSpan> {
-        self.shift()
-            .is_negative()
-            .then(|| (self.local_after(), self.local_before()))
+        self.shift().is_negative().then(|| (self.local_after(), self.local_before()))
     }
 }
 
@@ -75,10 +64,7 @@ mod tests {
 
     fn changes(zone: &str, from: &str, to: &str) -> Vec<(String, Option<LocalSpan>, Option<LocalSpan>)> {
         let zone = TimeZoneDatabase::bundled().get(zone).expect("a zone");
-        let range = Range {
-            from: from.parse().expect("from"),
-            to: to.parse().expect("to"),
-        };
+        let range = Range { from: from.parse().expect("from"), to: to.parse().expect("to") };
         ClockChange::all(&zone, &range)
             .into_iter()
             .map(|change| (change.at.to_string(), change.skipped(), change.repeated()))
@@ -94,35 +80,15 @@ mod tests {
         assert_eq!(
             changes("America/New_York", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
             [
-                (
-                    "2026-03-08T07:00:00Z".into(),
-                    Some(span("2026-03-08T02:00", "2026-03-08T03:00")),
-                    None
-                ),
-                (
-                    "2026-11-01T06:00:00Z".into(),
-                    None,
-                    Some(span("2026-11-01T01:00", "2026-11-01T02:00"))
-                ),
+                ("2026-03-08T07:00:00Z".into(), Some(span("2026-03-08T02:00", "2026-03-08T03:00")), None),
+                ("2026-11-01T06:00:00Z".into(), None, Some(span("2026-11-01T01:00", "2026-11-01T02:00"))),
             ]
         );
         assert_eq!(
-            changes(
-                "Australia/Lord_Howe",
-                "2026-01-01T00:00:00Z",
-                "2027-01-01T00:00:00Z"
-            ),
+            changes("Australia/Lord_Howe", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
             [
-                (
-                    "2026-04-04T15:00:00Z".into(),
-                    None,
-                    Some(span("2026-04-05T01:30", "2026-04-05T02:00"))
-                ),
-                (
-                    "2026-10-03T15:30:00Z".into(),
-                    Some(span("2026-10-04T02:00", "2026-10-04T02:30")),
-                    None
-                ),
+                ("2026-04-04T15:00:00Z".into(), None, Some(span("2026-04-05T01:30", "2026-04-05T02:00"))),
+                ("2026-10-03T15:30:00Z".into(), Some(span("2026-10-04T02:00", "2026-10-04T02:30")), None),
             ]
         );
         assert_eq!(changes("UTC", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"), []);
@@ -130,13 +96,7 @@ mod tests {
 
     #[test]
     fn a_change_at_the_edge_of_the_range_is_outside() {
-        assert_eq!(
-            changes("Europe/Berlin", "2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z"),
-            []
-        );
-        assert_eq!(
-            changes("Europe/Berlin", "2026-03-29T00:59:59Z", "2026-10-25T01:00:01Z").len(),
-            2
-        );
+        assert_eq!(changes("Europe/Berlin", "2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z"), []);
+        assert_eq!(changes("Europe/Berlin", "2026-03-29T00:59:59Z", "2026-10-25T01:00:01Z").len(), 2);
     }
 }

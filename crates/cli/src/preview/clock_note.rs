@@ -30,11 +30,7 @@ pub struct Windows<'a> {
 
 impl ClockNote {
     pub fn new(zone: &TimeZone, change: &ClockChange, windows: Windows<'_>) -> Self {
-        let direction = if change.shift().is_positive() {
-            "forward"
-        } else {
-            "back"
-        };
+        let direction = if change.shift().is_positive() { "forward" } else { "back" };
         // The instant before the change still goes by the old name.
         let just_before = change.at - SignedDuration::from_secs(1);
         Self {
@@ -56,20 +52,8 @@ impl ClockNote {
 /// The change in one sentence, without its effects.
 impl fmt::Display for ClockNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            date,
-            change,
-            effects,
-        } = self;
-        write!(
-            f,
-            "{date}: {change}{}",
-            if effects.is_empty() {
-                "; no window is affected"
-            } else {
-                ""
-            }
-        )
+        let Self { date, change, effects } = self;
+        write!(f, "{date}: {change}{}", if effects.is_empty() { "; no window is affected" } else { "" })
     }
 }
 
@@ -80,14 +64,8 @@ fn stretched_windows<'a>(
     wanted: &'a [Window],
 ) -> impl Iterator<Item = String> + 'a {
     let by = wording::duration(change.shift());
-    let how = if change.shift().is_positive() {
-        "less"
-    } else {
-        "longer"
-    };
-    let across = wanted
-        .iter()
-        .filter(|window| window.start < change.at && change.at < window.end);
+    let how = if change.shift().is_positive() { "less" } else { "longer" };
+    let across = wanted.iter().filter(|window| window.start < change.at && change.at < window.end);
     across.map(move |window| {
         if window.began_before || window.goes_on {
             return format!("the window around it lasts {by} {how}");
@@ -109,16 +87,7 @@ fn moved_boundaries<'a>(
     windows: Windows<'a>,
 ) -> impl Iterator<Item = String> + 'a {
     let boundaries = windows.written.iter().flat_map(|(start, end)| {
-        [
-            Boundary {
-                edge: Edge::Opens,
-                local: *start,
-            },
-            Boundary {
-                edge: Edge::Closes,
-                local: *end,
-            },
-        ]
+        [Boundary { edge: Edge::Opens, local: *start }, Boundary { edge: Edge::Closes, local: *end }]
     });
     boundaries.filter_map(move |boundary| {
         let (instant, why) = boundary.moved_by(change)?;

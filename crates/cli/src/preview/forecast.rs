@@ -54,16 +54,9 @@ impl Forecast {
     pub fn new(object: &Checked, range: Range) -> Self {
         let plan = object.spec.plan();
         let zone = plan.schedule().timezone().clone();
-        let windows = if object.spec.handling.kill_switch {
-            Vec::new()
-        } else {
-            windows(plan, range)
-        };
+        let windows = if object.spec.handling.kill_switch { Vec::new() } else { windows(plan, range) };
         let written = written_times(&object.schedule, &zone, range);
-        let for_notes = Windows {
-            wanted: &windows,
-            written: &written,
-        };
+        let for_notes = Windows { wanted: &windows, written: &written };
         let clock_notes = ClockChange::all(&zone, &range)
             .iter()
             .map(|change| ClockNote::new(&zone, change, for_notes))
@@ -82,31 +75,18 @@ impl Forecast {
 
     /// How long, and in how many pieces.
     pub fn summary(&self) -> String {
-        let up = self
-            .windows
-            .iter()
-            .map(|window| window.end.duration_since(window.start))
-            .sum();
+        let up = self.windows.iter().map(|window| window.end.duration_since(window.start)).sum();
         match self.windows.len() {
             0 => "never up".to_owned(),
-            windows => format!(
-                "up {} in {}",
-                wording::duration(up),
-                wording::count(windows, "window")
-            ),
+            windows => format!("up {} in {}", wording::duration(up), wording::count(windows, "window")),
         }
     }
 }
 
 /// The causes of a window, that by which a person would call it first.
 pub fn by_prominence(causes: Causes) -> impl Iterator<Item = Cause> {
-    const ORDER: [Cause; 5] = [
-        Cause::Override,
-        Cause::Exception,
-        Cause::Window,
-        Cause::Schedule,
-        Cause::LeadTime,
-    ];
+    const ORDER: [Cause; 5] =
+        [Cause::Override, Cause::Exception, Cause::Window, Cause::Schedule, Cause::LeadTime];
     ORDER.into_iter().filter(move |cause| causes.contains(*cause))
 }
 
@@ -162,30 +142,18 @@ impl Pieces {
 
 /// The local times of the windows as if clocks were never moved: those of the same schedule in UTC.
 fn written_times(schedule: &ScheduleSpec, zone: &TimeZone, range: Range) -> Vec<LocalSpan> {
-    let in_utc = ScheduleSpec {
-        timezone: "UTC".to_owned(),
-        ..schedule.clone()
-    };
+    let in_utc = ScheduleSpec { timezone: "UTC".to_owned(), ..schedule.clone() };
     let Ok(in_utc) = Schedule::parse(&in_utc, "spec.schedule") else {
         // It was valid in another zone, and no other field of it depends on the zone.
         return Vec::new();
     };
-    let local = |instant: Timestamp| {
-        Offset::UTC
-            .to_timestamp(zone.to_datetime(instant))
-            .unwrap_or(instant)
-    };
+    let local = |instant: Timestamp| Offset::UTC.to_timestamp(zone.to_datetime(instant)).unwrap_or(instant);
     // A day more on either side: a clock change at the edge of the range may move what lies beyond it.
     let day = SignedDuration::from_hours(24);
     Plan::new(in_utc, SignedDuration::ZERO, true, None)
         .periods(local(range.from) - day, local(range.to) + day)
         .into_iter()
-        .map(|period| {
-            (
-                Offset::UTC.to_datetime(period.start),
-                Offset::UTC.to_datetime(period.end),
-            )
-        })
+        .map(|period| (Offset::UTC.to_datetime(period.start), Offset::UTC.to_datetime(period.end)))
         .collect()
 }
 
@@ -196,12 +164,6 @@ fn note(object: &Checked, windows: &[Window]) -> Option<String> {
     if object.spec.handling.enabled {
         return None;
     }
-    let but = if windows.is_empty() {
-        ""
-    } else {
-        " but for the override"
-    };
-    Some(format!(
-        "disabled (spec.schedule.enabled: false): no machine is wanted{but}"
-    ))
+    let but = if windows.is_empty() { "" } else { " but for the override" };
+    Some(format!("disabled (spec.schedule.enabled: false): no machine is wanted{but}"))
 }

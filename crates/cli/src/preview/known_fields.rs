@@ -22,28 +22,21 @@ static ROOT: LazyLock<Option<JSONSchemaProps>> = LazyLock::new(|| {
 
 /// The schema at a path such as `spec.schedule.windows[0]`.
 fn descend<'a>(root: &'a JSONSchemaProps, path: &str) -> Option<&'a JSONSchemaProps> {
-    path.split('.')
-        .filter(|step| !step.is_empty())
-        .try_fold(root, |schema, step| {
-            let name = step.split('[').next()?;
-            let child = schema.properties.as_ref()?.get(name)?;
-            if !step.contains('[') {
-                return Some(child);
-            }
-            match child.items.as_ref()? {
-                JSONSchemaPropsOrArray::Schema(item) => Some(&**item),
-                JSONSchemaPropsOrArray::Schemas(_) => None,
-            }
-        })
+    path.split('.').filter(|step| !step.is_empty()).try_fold(root, |schema, step| {
+        let name = step.split('[').next()?;
+        let child = schema.properties.as_ref()?.get(name)?;
+        if !step.contains('[') {
+            return Some(child);
+        }
+        match child.items.as_ref()? {
+            JSONSchemaPropsOrArray::Schema(item) => Some(&**item),
+            JSONSchemaPropsOrArray::Schemas(_) => None,
+        }
+    })
 }
 
 fn names(schema: &JSONSchemaProps) -> Vec<&str> {
-    schema
-        .properties
-        .iter()
-        .flatten()
-        .map(|(name, _)| name.as_str())
-        .collect()
+    schema.properties.iter().flatten().map(|(name, _)| name.as_str()).collect()
 }
 
 #[cfg(test)]
@@ -57,10 +50,7 @@ mod tests {
             message.starts_with("unknown field; known here: daysOfWeek, enabled, exceptions"),
             "{message}"
         );
-        assert_eq!(
-            beside("spec.schedule.windows[3].form"),
-            "unknown field; known here: from, to"
-        );
+        assert_eq!(beside("spec.schedule.windows[3].form"), "unknown field; known here: from, to");
         assert_eq!(beside("nowhere.at.all"), "unknown field");
         assert!(beside("sepc").contains("spec"), "{}", beside("sepc"));
     }

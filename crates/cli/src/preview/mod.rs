@@ -60,11 +60,7 @@ fn foresee(sources: &[Source], range: Range) -> (Vec<Forecast>, Vec<Problem>) {
             Finding::Object(Object { place, value }) => match Checked::new(value) {
                 Ok(checked) => forecasts.push(Forecast::new(&checked, range)),
                 Err(faults) => {
-                    problems.extend(
-                        faults
-                            .into_iter()
-                            .map(|fault| Problem::BadField(place.clone(), fault)),
-                    );
+                    problems.extend(faults.into_iter().map(|fault| Problem::BadField(place.clone(), fault)));
                 }
             },
             Finding::Skipped(note) => complain(&format!("note: {note}")),
@@ -87,11 +83,7 @@ fn report(problems: &[Problem]) -> Outcome {
     for problem in problems {
         complain(&format!("error: {problem}"));
     }
-    if problems.iter().any(Problem::is_in_the_input) {
-        Outcome::Invalid
-    } else {
-        Outcome::Failed
-    }
+    if problems.iter().any(Problem::is_in_the_input) { Outcome::Invalid } else { Outcome::Failed }
 }
 
 /// A reader that has seen enough, such as `head`, is no failure.

@@ -26,15 +26,9 @@ impl Range {
 
     /// Both ends given. Fractions of a second are dropped.
     pub fn between(from: Timestamp, to: Timestamp) -> Result<Self, String> {
-        let range = Self {
-            from: whole_seconds(from),
-            to: whole_seconds(to),
-        };
+        let range = Self { from: whole_seconds(from), to: whole_seconds(to) };
         if range.to <= range.from {
-            return Err(format!(
-                "the range is empty: --to {} is not after --from {}",
-                range.to, range.from
-            ));
+            return Err(format!("the range is empty: --to {} is not after --from {}", range.to, range.from));
         }
         if range.from < FIRST_INSTANT || range.to > LAST_INSTANT {
             return Err(format!(
@@ -76,8 +70,7 @@ pub fn parse_instant(text: &str) -> Result<Timestamp, String> {
     if !has_rfc3339_shape(text) {
         return Err(EXPECTED.to_owned());
     }
-    text.parse()
-        .map_err(|_| format!("there is no such instant; {EXPECTED}"))
+    text.parse().map_err(|_| format!("there is no such instant; {EXPECTED}"))
 }
 
 /// Stricter than the parser behind it, which knows more formats than RFC 3339.
@@ -103,13 +96,10 @@ fn has_rfc3339_shape(text: &str) -> bool {
 /// `0` stands for a digit, everything else for itself.
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
-        && text
-            .bytes()
-            .zip(shape.bytes())
-            .all(|(found, wanted)| match wanted {
-                b'0' => found.is_ascii_digit(),
-                literal => found == literal,
-            })
+        && text.bytes().zip(shape.bytes()).all(|(found, wanted)| match wanted {
+            b'0' => found.is_ascii_digit(),
+            literal => found == literal,
+        })
 }
 
 #[cfg(test)]
@@ -158,19 +148,12 @@ mod tests {
     #[test]
     fn a_range_is_neither_empty_nor_absurd() {
         let at = instant("2026-11-15T09:00:00Z");
-        assert_eq!(
-            Range::of_days(at, 1).expect("valid").duration(),
-            SignedDuration::from_hours(24)
-        );
+        assert_eq!(Range::of_days(at, 1).expect("valid").duration(), SignedDuration::from_hours(24));
         for (from, to, message) in [
             ("2026-11-15T09:00:00Z", "2026-11-15T09:00:00Z", "not after"),
             ("2026-11-15T09:00:00Z", "2026-11-15T09:00:00.9Z", "not after"),
             ("2026-11-15T09:00:00Z", "2026-11-15T09:00:00+01:00", "not after"),
-            (
-                "2026-11-15T09:00:00Z",
-                "2036-12-01T09:00:00Z",
-                "at most 3660 days",
-            ),
+            ("2026-11-15T09:00:00Z", "2036-12-01T09:00:00Z", "at most 3660 days"),
             ("1969-12-31T23:59:59Z", "1970-01-02T00:00:00Z", "1970 and 9998"),
             ("9998-12-31T00:00:00Z", "9999-01-01T00:00:01Z", "1970 and 9998"),
         ] {
@@ -183,11 +166,8 @@ mod tests {
 
     #[test]
     fn fractions_are_dropped() {
-        let range = Range::between(
-            instant("2026-11-15T09:00:00.9Z"),
-            instant("2026-11-15T09:00:01.1Z"),
-        )
-        .expect("valid");
+        let range = Range::between(instant("2026-11-15T09:00:00.9Z"), instant("2026-11-15T09:00:01.1Z"))
+            .expect("valid");
         assert_eq!(
             (range.from.to_string(), range.to.to_string()),
             ("2026-11-15T09:00:00Z".into(), "2026-11-15T09:00:01Z".into())

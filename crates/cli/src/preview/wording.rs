@@ -18,20 +18,12 @@ pub fn time(time: Time) -> String {
 
 /// `09:00 EST`, an instant by the clocks of a zone.
 pub fn time_in(zone: &TimeZone, instant: Timestamp) -> String {
-    format!(
-        "{} {}",
-        time(zone.to_datetime(instant).time()),
-        zone_at(zone, instant)
-    )
+    format!("{} {}", time(zone.to_datetime(instant).time()), zone_at(zone, instant))
 }
 
 /// `Sun 01 Nov 09:00 EST`, an instant by the calendar and clocks of a zone.
 pub fn moment_in(zone: &TimeZone, instant: Timestamp) -> String {
-    format!(
-        "{} {}",
-        day(zone.to_datetime(instant).date()),
-        time_in(zone, instant)
-    )
+    format!("{} {}", day(zone.to_datetime(instant).date()), time_in(zone, instant))
 }
 
 /// `Thu 29 Oct 2026 00:00 EDT to Thu 05 Nov 2026 00:00 EST`.
@@ -66,30 +58,18 @@ pub fn duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().unsigned_abs();
     let (minutes, seconds) = (seconds / 60, seconds % 60);
     let (hours, minutes) = (minutes / 60, minutes % 60);
-    let (days, hours) = if hours >= 48 {
-        (hours / 24, hours % 24)
-    } else {
-        (0, hours)
-    };
+    let (days, hours) = if hours >= 48 { (hours / 24, hours % 24) } else { (0, hours) };
     let parts: Vec<String> = [(days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, unit)| format!("{count}{unit}"))
         .collect();
-    if parts.is_empty() {
-        "0s".to_owned()
-    } else {
-        parts.join(" ")
-    }
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }
 
 /// `3 windows`, `1 window`.
 pub fn count(number: usize, noun: &str) -> String {
-    if number == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{number} {noun}s")
-    }
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 #[cfg(test)]

@@ -38,10 +38,7 @@ mod tests {
     fn words_stay_whole_unless_they_fit_nowhere() {
         assert_eq!(wrap("one two three", 9, 0, 2), ["one two", "  three"]);
         assert_eq!(wrap("one two", 80, 4, 0), ["    one two"]);
-        assert_eq!(
-            wrap("abcdefghij kl", 6, 2, 2),
-            ["  abcd", "  efgh", "  ij", "  kl"]
-        );
+        assert_eq!(wrap("abcdefghij kl", 6, 2, 2), ["  abcd", "  efgh", "  ij", "  kl"]);
         assert_eq!(wrap("", 6, 0, 0), [""]);
     }
 }

@@ -62,20 +62,10 @@ fn the_whole_of_it_is_as_promised_to_the_last_character() {
 fn it_is_an_array_whatever_the_number_of_objects() {
     let config_map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}";
     let answer = preview_of(config_map, "-o json");
-    assert!(
-        answer
-            .stderr
-            .contains("note: standard input: document 1 (c): skipped"),
-        "{answer:?}"
-    );
+    assert!(answer.stderr.contains("note: standard input: document 1 (c): skipped"), "{answer:?}");
     assert_eq!(answer.json(), json!([]));
-    let three = ["a", "b", "c"]
-        .map(|name| machine(name, "hoursOfDay: ['9']"))
-        .concat();
-    assert_eq!(
-        preview_of(three, "-o json").json().as_array().map(Vec::len),
-        Some(3)
-    );
+    let three = ["a", "b", "c"].map(|name| machine(name, "hoursOfDay: ['9']")).concat();
+    assert_eq!(preview_of(three, "-o json").json().as_array().map(Vec::len), Some(3));
 }
 
 #[test]
@@ -100,28 +90,13 @@ fn objects_keep_the_order_of_files_documents_and_items() {
         object.to_string()
     };
     let files = directory(&[
-        (
-            "one.yaml",
-            &["z", "a"].map(|name| machine(name, "hoursOfDay: ['9']")).concat(),
-        ),
-        (
-            "two.json",
-            &list.replace("ONE", &in_json("x")).replace("TWO", &in_json("b")),
-        ),
+        ("one.yaml", &["z", "a"].map(|name| machine(name, "hoursOfDay: ['9']")).concat()),
+        ("two.json", &list.replace("ONE", &in_json("x")).replace("TWO", &in_json("b"))),
     ]);
     let path = |name: &str| files.path().join(name).display().to_string();
-    let objects = preview(&format!(
-        "-f {} -f {} -o json",
-        path("two.json"),
-        path("one.yaml")
-    ))
-    .json();
-    let names: Vec<&str> = objects
-        .as_array()
-        .expect("array")
-        .iter()
-        .filter_map(|o| o["name"].as_str())
-        .collect();
+    let objects = preview(&format!("-f {} -f {} -o json", path("two.json"), path("one.yaml"))).json();
+    let names: Vec<&str> =
+        objects.as_array().expect("array").iter().filter_map(|o| o["name"].as_str()).collect();
     assert_eq!(names, ["x", "b", "z", "a"]);
 }
 
@@ -137,10 +112,7 @@ fn what_kubectl_prints_can_be_read_back() {
     stored["status"] = json!({"phase": "Active", "somethingNew": 1});
     let list =
         json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": [stored]});
-    assert_eq!(
-        preview_of(list.to_string(), "-o json").json()[0]["namespace"],
-        "lab"
-    );
+    assert_eq!(preview_of(list.to_string(), "-o json").json()[0]["namespace"], "lab");
 }
 
 #[test]
@@ -154,13 +126,8 @@ fn an_object_that_names_no_namespace_is_in_default() {
 #[test]
 fn without_flags_the_range_is_two_weeks_from_now() {
     let object = only("hoursOfDay: ['9']", "");
-    let instant = |key: &str| {
-        object[key]
-            .as_str()
-            .expect("a string")
-            .parse::<jiff::Timestamp>()
-            .expect("RFC 3339")
-    };
+    let instant =
+        |key: &str| object[key].as_str().expect("a string").parse::<jiff::Timestamp>().expect("RFC 3339");
     let (from, to) = (instant("from"), instant("to"));
     assert_eq!(to.duration_since(from), jiff::SignedDuration::from_hours(14 * 24));
     assert!(jiff::Timestamp::now().duration_since(from).abs() < jiff::SignedDuration::from_mins(5));
@@ -177,11 +144,7 @@ fn windows_are_clipped_to_the_range() {
             "2026-11-03T09:00:00Z 2026-11-03T10:30:15Z schedule",
         ],
     );
-    check(
-        "hoursOfDay: [9-17]",
-        "--from 2026-11-02T18:00:00Z --to 2026-11-03T09:00:00Z",
-        &[],
-    );
+    check("hoursOfDay: [9-17]", "--from 2026-11-02T18:00:00Z --to 2026-11-03T09:00:00Z", &[]);
 }
 
 #[test]
@@ -234,22 +197,11 @@ fn a_note_says_why_there_is_nothing() {
     let up = "spec.override: {state: up, until: 2026-11-02T03:00:00Z}";
     let night = "2026-11-02T00:00:00Z 2026-11-02T03:00:00Z override".to_owned();
 
+    assert_eq!(note("hoursOfDay: ['9']\nexceptions: [{date: 2026-11-02, state: closed}]"), (vec![], None));
+    assert_eq!(note("hoursOfDay: ['9']\nenabled: false"), (vec![], Some(disabled.into())));
+    assert_eq!(note("hoursOfDay: ['9']\nspec.killSwitch: true"), (vec![], Some(killed.into())));
     assert_eq!(
-        note("hoursOfDay: ['9']\nexceptions: [{date: 2026-11-02, state: closed}]"),
-        (vec![], None)
-    );
-    assert_eq!(
-        note("hoursOfDay: ['9']\nenabled: false"),
-        (vec![], Some(disabled.into()))
-    );
-    assert_eq!(
-        note("hoursOfDay: ['9']\nspec.killSwitch: true"),
-        (vec![], Some(killed.into()))
-    );
-    assert_eq!(
-        note(&format!(
-            "hoursOfDay: ['9']\nenabled: false\nspec.killSwitch: true\n{up}"
-        )),
+        note(&format!("hoursOfDay: ['9']\nenabled: false\nspec.killSwitch: true\n{up}")),
         (vec![], Some(killed.into()))
     );
     assert_eq!(
@@ -296,10 +248,8 @@ fn daylight_saving_moves_what_it_must_and_nothing_else() {
 
 #[test]
 fn a_range_of_ten_years_is_answered() {
-    let object = only(
-        "hoursOfDay: ['9']\ntimezone: Europe/Berlin",
-        "--from 2026-01-01T00:00:00Z --days 3660",
-    );
+    let object =
+        only("hoursOfDay: ['9']\ntimezone: Europe/Berlin", "--from 2026-01-01T00:00:00Z --days 3660");
     assert_eq!(windows(&object).len(), 3660);
 }
 
@@ -308,17 +258,9 @@ fn every_example_is_valid_and_up_at_some_time() {
     let mut examples = 0;
     for entry in std::fs::read_dir(crate::program::root().join("examples")).expect("examples") {
         let path = entry.expect("an entry").path();
-        let line = format!(
-            "-f {} -o json --from 2026-12-01T00:00:00Z --days 40",
-            path.display()
-        );
+        let line = format!("-f {} -o json --from 2026-12-01T00:00:00Z --days 40", path.display());
         for object in preview(&line).json().as_array().expect("an array") {
-            assert!(
-                !windows(object).is_empty(),
-                "{} of {}",
-                object["name"],
-                path.display()
-            );
+            assert!(!windows(object).is_empty(), "{} of {}", object["name"], path.display());
             examples += 1;
         }
     }

@@ -13,9 +13,7 @@ fn page() -> String {
 
 /// The words of a command line after `5spot`.
 fn words(line: &str) -> Vec<&str> {
-    line.split_whitespace()
-        .map(|word| if word == "broken.yaml" { BROKEN } else { word })
-        .collect()
+    line.split_whitespace().map(|word| if word == "broken.yaml" { BROKEN } else { word }).collect()
 }
 
 #[test]
@@ -25,9 +23,7 @@ fn every_output_in_the_documentation_is_real() {
         let (block, _) = block.split_once("```").expect("a block ends");
         let (line, shown) = block.split_once('\n').expect("a command and its output");
         let answer = five_spot(&words(line.strip_prefix("$ 5spot ").expect("a command")));
-        let given = [answer.stderr, answer.stdout]
-            .concat()
-            .replace(BROKEN, "broken.yaml");
+        let given = [answer.stderr, answer.stdout].concat().replace(BROKEN, "broken.yaml");
         assert_eq!(given, shown, "{line}");
         commands += 1;
     }
@@ -37,10 +33,7 @@ fn every_output_in_the_documentation_is_real() {
 #[test]
 fn the_picture_in_the_documentation_is_current() {
     let page = page();
-    let line = page
-        .lines()
-        .find(|line| line.ends_with("> docs/images/preview.svg"))
-        .expect("the command");
+    let line = page.lines().find(|line| line.ends_with("> docs/images/preview.svg")).expect("the command");
     let (command, path) = line.split_once(" > ").expect("a command and a file");
     let drawn = five_spot(&words(command.strip_prefix("5spot ").expect("a command"))).text();
     let shown = fs::read_to_string(root().join(path)).expect("the picture");

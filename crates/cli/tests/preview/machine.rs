@@ -9,10 +9,7 @@ pub fn machine(name: &str, fields: &str) -> String {
         .filter(|line| !line.is_empty())
         .partition(|line| line.starts_with("spec."));
     let indented = |lines: Vec<&str>, indent: &str| -> String {
-        lines
-            .iter()
-            .map(|line| [indent, line.trim_start_matches("spec."), "\n"].concat())
-            .collect()
+        lines.iter().map(|line| [indent, line.trim_start_matches("spec."), "\n"].concat()).collect()
     };
     [
         "---\napiVersion: 5spot.finos.org/v1alpha1\nkind: ScheduledMachine\nmetadata:\n  name: ",

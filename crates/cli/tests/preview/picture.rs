@@ -9,12 +9,7 @@ fn elements(svg: &str) -> Vec<String> {
     for tag in svg.split('<').skip(1) {
         let (tag, text) = tag.split_once('>').expect("a tag ends");
         assert!(!text.contains('>'), "{text:?}");
-        let name = tag
-            .trim_matches('/')
-            .split([' ', '\n'])
-            .next()
-            .expect("a name")
-            .to_owned();
+        let name = tag.trim_matches('/').split([' ', '\n']).next().expect("a name").to_owned();
         if tag.starts_with('/') {
             assert_eq!(open.pop(), Some(name));
         } else {
@@ -45,10 +40,7 @@ fn it_is_well_formed_whatever_it_shows() {
         preview_of("{apiVersion: v1, kind: Secret}", "-o svg").text(),
     ] {
         assert_eq!(elements(&svg).first().map(String::as_str), Some("svg"));
-        assert!(
-            svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""),
-            "{svg}"
-        );
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
     }
 }
 

@@ -52,18 +52,13 @@ pub fn five_spot(words: &[&str]) -> Answer {
 
 /// `5spot preview` with the words of a line.
 pub fn preview(line: &str) -> Answer {
-    let words: Vec<&str> = std::iter::once("preview")
-        .chain(line.split_whitespace())
-        .collect();
+    let words: Vec<&str> = std::iter::once("preview").chain(line.split_whitespace()).collect();
     five_spot(&words)
 }
 
 /// `5spot preview -f -` with an input and the further words of a line.
 pub fn preview_of(input: impl AsRef<[u8]>, line: &str) -> Answer {
-    let words: Vec<&str> = ["preview", "-f", "-"]
-        .into_iter()
-        .chain(line.split_whitespace())
-        .collect();
+    let words: Vec<&str> = ["preview", "-f", "-"].into_iter().chain(line.split_whitespace()).collect();
     let mut child = command(&words)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

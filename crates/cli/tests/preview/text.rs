@@ -5,45 +5,18 @@ use crate::program::{answer, command, preview, preview_of};
 
 /// Weeks with a clock change, and an example in the zone where it happens.
 const CLOCK_CHANGES: [(&str, &str, &str); 6] = [
-    (
-        "new_york_spring",
-        "office-hours",
-        "--from 2026-03-06T00:00:00-05:00 --days 5",
-    ),
-    (
-        "new_york_autumn",
-        "office-hours",
-        "--from 2026-10-30T00:00:00-04:00 --days 5",
-    ),
-    (
-        "berlin_spring",
-        "night-batch",
-        "--from 2026-03-27T00:00:00+01:00 --days 5",
-    ),
-    (
-        "berlin_autumn",
-        "night-batch",
-        "--from 2026-10-23T00:00:00+02:00 --days 5",
-    ),
-    (
-        "lord_howe_autumn",
-        "lord-howe",
-        "--from 2026-04-03T00:00:00+11:00 --days 4",
-    ),
-    (
-        "lord_howe_spring",
-        "lord-howe",
-        "--from 2026-10-02T00:00:00+10:30 --days 4",
-    ),
+    ("new_york_spring", "office-hours", "--from 2026-03-06T00:00:00-05:00 --days 5"),
+    ("new_york_autumn", "office-hours", "--from 2026-10-30T00:00:00-04:00 --days 5"),
+    ("berlin_spring", "night-batch", "--from 2026-03-27T00:00:00+01:00 --days 5"),
+    ("berlin_autumn", "night-batch", "--from 2026-10-23T00:00:00+02:00 --days 5"),
+    ("lord_howe_autumn", "lord-howe", "--from 2026-04-03T00:00:00+11:00 --days 4"),
+    ("lord_howe_spring", "lord-howe", "--from 2026-10-02T00:00:00+10:30 --days 4"),
 ];
 
 #[test]
 fn weeks_in_which_clocks_are_moved() {
     for (name, example, range) in CLOCK_CHANGES {
-        insta::assert_snapshot!(
-            name,
-            preview(&format!("-f examples/{example}.yaml {range}")).text()
-        );
+        insta::assert_snapshot!(name, preview(&format!("-f examples/{example}.yaml {range}")).text());
     }
 }
 
@@ -55,17 +28,12 @@ fn what_a_clock_change_does_is_told_in_words() {
             assert!(text.contains(sentence), "{sentence:?} is missing in:\n{text}");
         }
     };
-    let (spring, autumn) = (
-        "--from 2026-03-08T00:00:00-05:00 --days 1",
-        "--from 2026-11-01T00:00:00-04:00 --days 1",
-    );
+    let (spring, autumn) =
+        ("--from 2026-03-08T00:00:00-05:00 --days 1", "--from 2026-11-01T00:00:00-04:00 --days 1");
     check(
         "hoursOfDay: [9-17]\ntimezone: America/New_York",
         autumn,
-        &[
-            "2026-11-01: clocks go back 1h at 02:00 EDT, to 01:00 EST; no window is affected",
-            "25h day",
-        ],
+        &["2026-11-01: clocks go back 1h at 02:00 EDT, to 01:00 EST; no window is affected", "25h day"],
     );
     check(
         "windows: [{from: 'sun 00:15', to: 'sun 01:30'}]\ntimezone: America/New_York",
@@ -93,10 +61,7 @@ fn what_a_clock_change_does_is_told_in_words() {
     check(
         "windows: [{from: 'sun 01:00', to: 'sun 02:15'}]\ntimezone: Australia/Lord_Howe",
         "--from 2026-10-03T12:00:00Z --days 1",
-        &[
-            "Sun 02:15 does not come that day: the window closes at 02:30 UTC+11",
-            "23h30m day",
-        ],
+        &["Sun 02:15 does not come that day: the window closes at 02:30 UTC+11", "23h30m day"],
     );
 }
 
@@ -116,15 +81,9 @@ fn lead_time_hides_no_boundary() {
     let text = preview_of(machine("m", fields), "--from 2026-03-08T00:00:00-05:00 --days 1").text();
     assert!(text.contains("up 4h in 1 window"), "{text}");
     let spread = fields.replace("02:45", "03:30");
-    let text = preview_of(
-        machine("m", &spread),
-        "--from 2026-03-08T00:00:00-05:00 --days 1 --width 120",
-    )
-    .text();
-    assert!(
-        text.contains("Sun 02:15 does not come that day: the window closes at 03:00 EDT"),
-        "{text}"
-    );
+    let text =
+        preview_of(machine("m", &spread), "--from 2026-03-08T00:00:00-05:00 --days 1 --width 120").text();
+    assert!(text.contains("Sun 02:15 does not come that day: the window closes at 03:00 EDT"), "{text}");
 }
 
 #[test]
@@ -179,13 +138,7 @@ fn every_kind_of_reason_in_one_week() {
         );
     }
     let colored = preview_of(machine("mixed", fields), &format!("{range} --color always")).text();
-    for code in [
-        "\u{1b}[35m",
-        "\u{1b}[32m",
-        "\u{1b}[33m",
-        "\u{1b}[36m",
-        "\u{1b}[34m",
-    ] {
+    for code in ["\u{1b}[35m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[36m", "\u{1b}[34m"] {
         assert!(colored.contains(code), "{code:?}");
     }
 }
@@ -210,15 +163,8 @@ fn nothing_is_wider_than_the_terminal() {
 
 #[test]
 fn colour_and_characters_follow_the_surroundings() {
-    let words = [
-        "preview",
-        "-f",
-        "examples/office-hours.yaml",
-        "--from",
-        "2026-11-02T00:00:00Z",
-        "--days",
-        "1",
-    ];
+    let words =
+        ["preview", "-f", "examples/office-hours.yaml", "--from", "2026-11-02T00:00:00Z", "--days", "1"];
     let with = |name: &str, value: &str| answer(command(&words).env(name, value)).text();
     assert!(with("LANG", "en_US.UTF-8").contains('█'));
     assert!(with("LC_ALL", "C").is_ascii());

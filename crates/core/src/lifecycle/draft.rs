@@ -98,10 +98,7 @@ impl Draft {
 
     /// Records a fault, unless one is known already.
     pub(super) fn fail(&mut self, kind: FaultKind, message: impl Into<String>) {
-        self.fault.get_or_insert_with(|| Fault {
-            kind,
-            message: message.into(),
-        });
+        self.fault.get_or_insert_with(|| Fault { kind, message: message.into() });
     }
 
     /// Records how far the drain is that belongs to the shutdown which began at `shutdown`.
@@ -112,9 +109,7 @@ impl Draft {
         progress: &Progress,
     ) {
         let prior = self.facts.drain.take();
-        let began = prior
-            .as_ref()
-            .and_then(|drain| situation.past(Some(&drain.started_at)));
+        let began = prior.as_ref().and_then(|drain| situation.past(Some(&drain.started_at)));
         let status = match (began, &prior) {
             (Some(began), Some(prior)) if began >= shutdown => drain::status(Some(prior), began, progress),
             (_, _) => drain::status(None, situation.second, progress),
@@ -131,18 +126,8 @@ impl Draft {
 
     /// The earliest moment at which anything of this changes by itself.
     pub(super) fn wake_at(&self, situation: &Situation<'_>) -> Option<Timestamp> {
-        let boundary = situation
-            .plan()
-            .and_then(|plan| plan.next_boundary(situation.now));
-        let retry = situation
-            .world
-            .failures
-            .last
-            .as_ref()
-            .map(|failure| failure.retry_at);
-        [self.wake, boundary, retry.filter(|time| *time > situation.now)]
-            .into_iter()
-            .flatten()
-            .min()
+        let boundary = situation.plan().and_then(|plan| plan.next_boundary(situation.now));
+        let retry = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
+        [self.wake, boundary, retry.filter(|time| *time > situation.now)].into_iter().flatten().min()
     }
 }

@@ -23,12 +23,7 @@ pub(super) fn announce(
     if !draft.held_back.is_empty() {
         return Vec::new();
     }
-    let change = Change {
-        situation,
-        demand,
-        draft,
-        status,
-    };
+    let change = Change { situation, demand, draft, status };
     let mut events = reclaim::announce(situation, &status.reclaims);
     let others = [
         change.kill_switch(),
@@ -74,9 +69,7 @@ impl Change<'_> {
     }
 
     fn pause_is_over(&self) -> bool {
-        let was = self
-            .situation
-            .prior_reason_is(ConditionType::Ready, Reason::Paused);
+        let was = self.situation.prior_reason_is(ConditionType::Ready, Reason::Paused);
         was && self.draft.held_back.is_empty()
     }
 
@@ -99,49 +92,29 @@ impl Change<'_> {
     }
 
     fn shutdown_cause(&self) -> EventCause {
-        let started = self
-            .status
-            .shutdown_started_at
-            .as_ref()
-            .map_or(self.situation.second, instant);
+        let started = self.status.shutdown_started_at.as_ref().map_or(self.situation.second, instant);
         EventCause::Instant(started)
     }
 
     fn event(reason: EventReason, note: impl Into<String>, cause: EventCause) -> Event {
-        Event {
-            reason,
-            note: note.into(),
-            cause,
-        }
+        Event { reason, note: note.into(), cause }
     }
 
     fn kill_switch(&self) -> Option<Event> {
         let begins = self.demand == Demand::Unwanted(UnwantedBy::KillSwitch)
-            && !self
-                .situation
-                .prior_reason_is(ConditionType::Scheduled, Reason::KillSwitch);
+            && !self.situation.prior_reason_is(ConditionType::Scheduled, Reason::KillSwitch);
         let cause = EventCause::Generation(self.situation.world.object.generation);
         begins.then(|| {
-            Self::event(
-                EventReason::KillSwitchActivated,
-                "Kill switch on: removed without draining",
-                cause,
-            )
+            Self::event(EventReason::KillSwitchActivated, "Kill switch on: removed without draining", cause)
         })
     }
 
     fn schedule_inactive(&self) -> Option<Event> {
-        let by_clock = matches!(
-            self.demand,
-            Demand::Unwanted(UnwantedBy::OutsideWindow | UnwantedBy::OverrideDown)
-        );
+        let by_clock =
+            matches!(self.demand, Demand::Unwanted(UnwantedBy::OutsideWindow | UnwantedBy::OverrideDown));
         let turned = was_wanted(self.situation) || (self.pause_is_over() && self.situation.anything_left());
         (by_clock && turned).then(|| {
-            Self::event(
-                EventReason::ScheduleInactive,
-                "No machine is wanted any more",
-                self.removal_cause(),
-            )
+            Self::event(EventReason::ScheduleInactive, "No machine is wanted any more", self.removal_cause())
         })
     }
 
@@ -170,11 +143,7 @@ impl Change<'_> {
 
     fn machine_created(&self) -> Option<Event> {
         let machine = self.situation.living_machine()?;
-        let known = self
-            .prior()
-            .machine_ref
-            .as_ref()
-            .and_then(|reference| reference.uid.as_deref());
+        let known = self.prior().machine_ref.as_ref().and_then(|reference| reference.uid.as_deref());
         let is_new = self.demand.wanted() && known != Some(machine.uid.as_str());
         is_new.then(|| {
             let name = five_spot_api::names::machine(&self.situation.world.object.name);
@@ -200,10 +169,7 @@ impl Change<'_> {
 
     fn drain_begins(&self) -> bool {
         let before = self.prior().drain.as_ref().map(|drain| &drain.started_at);
-        self.status
-            .drain
-            .as_ref()
-            .is_some_and(|drain| before != Some(&drain.started_at))
+        self.status.drain.as_ref().is_some_and(|drain| before != Some(&drain.started_at))
     }
 
     fn node_draining(&self) -> Option<Event> {
@@ -219,63 +185,32 @@ impl Change<'_> {
 
     fn node_drained(&self) -> Option<Event> {
         let complete = |status: &ScheduledMachineStatus| {
-            status
-                .drain
-                .as_ref()
-                .is_some_and(|drain| drain.evicted >= drain.total)
+            status.drain.as_ref().is_some_and(|drain| drain.evicted >= drain.total)
         };
         let just_now = complete(self.status) && (self.drain_begins() || !complete(self.prior()));
-        just_now.then(|| {
-            Self::event(
-                EventReason::NodeDrained,
-                "The node is empty",
-                self.shutdown_cause(),
-            )
-        })
+        just_now.then(|| Self::event(EventReason::NodeDrained, "The node is empty", self.shutdown_cause()))
     }
 
     fn machine_deleted(&self) -> Option<Event> {
         let was = self.prior().machine_ref.as_ref()?;
         let gone = !self.demand.wanted() && self.situation.world.machine.ours().is_none();
         let cause = EventCause::Object(Uid::from(was.uid.clone().unwrap_or_default()));
-        gone.then(|| {
-            Self::event(
-                EventReason::MachineDeleted,
-                format!("Machine {} is gone", was.name),
-                cause,
-            )
-        })
+        gone.then(|| Self::event(EventReason::MachineDeleted, format!("Machine {} is gone", was.name), cause))
     }
 
     fn schedule_disabled(&self) -> Option<Event> {
         let by_hand = self.demand == Demand::Unwanted(UnwantedBy::Disabled);
         let cause = EventCause::Generation(self.situation.world.object.generation);
         (by_hand && self.enters(Phase::Disabled)).then(|| {
-            Self::event(
-                EventReason::ScheduleDisabled,
-                "The schedule is disabled, no machine",
-                cause,
-            )
+            Self::event(EventReason::ScheduleDisabled, "The schedule is disabled, no machine", cause)
         })
     }
 
     fn cleanup_timed_out(&self) -> Option<Event> {
-        let fault = self
-            .draft
-            .fault
-            .as_ref()
-            .filter(|fault| fault.kind == FaultKind::CleanupTimedOut)?;
-        let said = self
-            .situation
-            .prior_reason_is(ConditionType::Ready, Reason::FinalizerCleanupTimedOut);
+        let fault = self.draft.fault.as_ref().filter(|fault| fault.kind == FaultKind::CleanupTimedOut)?;
+        let said = self.situation.prior_reason_is(ConditionType::Ready, Reason::FinalizerCleanupTimedOut);
         let cause = EventCause::Instant(self.situation.world.object.deletion?.since);
-        (!said).then(|| {
-            Self::event(
-                EventReason::FinalizerCleanupTimedOut,
-                fault.message.clone(),
-                cause,
-            )
-        })
+        (!said).then(|| Self::event(EventReason::FinalizerCleanupTimedOut, fault.message.clone(), cause))
     }
 
     fn reconcile_failed(&self) -> Option<Event> {

@@ -35,21 +35,12 @@ fn name_is_free(situation: &Situation<'_>, draft: &mut Draft) -> bool {
     let name = &world.object.name;
     let owners = [
         (five_spot_api::names::machine(name), foreign_owner(&world.machine)),
-        (
-            five_spot_api::names::bootstrap(name),
-            foreign_owner(&world.bootstrap),
-        ),
-        (
-            five_spot_api::names::infrastructure(name),
-            foreign_owner(&world.infrastructure),
-        ),
+        (five_spot_api::names::bootstrap(name), foreign_owner(&world.bootstrap)),
+        (five_spot_api::names::infrastructure(name), foreign_owner(&world.infrastructure)),
     ];
     for (object, owner) in owners {
         if let Some(owner) = owner {
-            draft.fail(
-                FaultKind::NameTaken,
-                format!("{object} exists and belongs to {owner}"),
-            );
+            draft.fail(FaultKind::NameTaken, format!("{object} exists and belongs to {owner}"));
         }
     }
     draft.fault.is_none()
@@ -100,8 +91,7 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
 
 /// Terminating, or made from another spec: it has to go before the new one can come.
 fn is_old(slot: &Slot<ProviderView>, spec: &ValidSpec) -> bool {
-    slot.ours()
-        .is_some_and(|object| object.terminating || differs(object.machine_hash.as_ref(), spec))
+    slot.ours().is_some_and(|object| object.terminating || differs(object.machine_hash.as_ref(), spec))
 }
 
 fn differs(hash: Option<&crate::Fingerprint>, spec: &ValidSpec) -> bool {
@@ -111,10 +101,7 @@ fn differs(hash: Option<&crate::Fingerprint>, spec: &ValidSpec) -> bool {
 /// The Cluster that everything belongs to, if all that the spec refers to is in order.
 fn referenced_cluster<'a>(situation: &Situation<'a>, spec: &ValidSpec, draft: &mut Draft) -> Option<&'a Uid> {
     if let Some(problem) = situation.world.references.first() {
-        draft.fail(
-            FaultKind::References(problem.kind),
-            format!("{}: {}", problem.field, problem.message),
-        );
+        draft.fail(FaultKind::References(problem.kind), format!("{}: {}", problem.field, problem.message));
         return None;
     }
     let Some(cluster) = &situation.world.cluster else {
@@ -131,14 +118,10 @@ pub(super) fn missing_cluster(name: &str, namespace: &str) -> String {
 
 fn apply_provider_objects(situation: &Situation<'_>, cluster: &Uid, draft: &mut Draft) {
     if needs_apply(&situation.world.bootstrap) {
-        draft.act(Action::ApplyBootstrap {
-            cluster: cluster.clone(),
-        });
+        draft.act(Action::ApplyBootstrap { cluster: cluster.clone() });
     }
     if needs_apply(&situation.world.infrastructure) {
-        draft.act(Action::ApplyInfrastructure {
-            cluster: cluster.clone(),
-        });
+        draft.act(Action::ApplyInfrastructure { cluster: cluster.clone() });
     }
 }
 
@@ -160,10 +143,7 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
     draft.stage = Stage::Running;
     draft.facts.shutdown_started_at = None;
     draft.facts.drain = None;
-    draft
-        .facts
-        .workload_cluster
-        .get_or_insert_with(|| world.workload.cluster().clone());
+    draft.facts.workload_cluster.get_or_insert_with(|| world.workload.cluster().clone());
     if !joins_in_time(situation, spec, machine, draft) {
         draft.stage = Stage::WaitingToJoinAgain;
         return removal::delete_without_drain(machine, false, draft);
@@ -185,26 +165,12 @@ fn joins_in_time(
     draft: &mut Draft,
 ) -> bool {
     let uid = machine.uid.as_str();
-    if draft
-        .facts
-        .join
-        .as_ref()
-        .is_some_and(|join| join.machine_uid.as_deref() == Some(uid))
-    {
+    if draft.facts.join.as_ref().is_some_and(|join| join.machine_uid.as_deref() == Some(uid)) {
         return true;
     }
-    if situation
-        .world
-        .node
-        .found()
-        .is_some_and(|node| node.readiness == Readiness::Ready)
-    {
+    if situation.world.node.found().is_some_and(|node| node.readiness == Readiness::Ready) {
         let join = draft.facts.join.get_or_insert_default();
-        let seconds = situation
-            .second
-            .duration_since(machine.created_at)
-            .as_secs()
-            .max(0);
+        let seconds = situation.second.duration_since(machine.created_at).as_secs().max(0);
         join.last_seconds = Some(seconds);
         join.recent_seconds.insert(0, seconds);
         join.recent_seconds.truncate(MAX_JOINS);
@@ -212,28 +178,20 @@ fn joins_in_time(
         join.failed_at = None;
         return true;
     }
-    let deadline = machine
-        .created_at
-        .saturating_add(spec.join_timeout)
-        .unwrap_or(Timestamp::MAX);
+    let deadline = machine.created_at.saturating_add(spec.join_timeout).unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
     if situation.now < deadline {
         return true;
     }
     let join = draft.facts.join.get_or_insert_default();
-    let failed_at = situation
-        .past(join.failed_at.as_ref())
-        .filter(|failed| *failed >= deadline);
+    let failed_at = situation.past(join.failed_at.as_ref()).filter(|failed| *failed >= deadline);
     join.failed_at = Some(Time(failed_at.unwrap_or(situation.second)));
     draft.fail(FaultKind::JoinFailed, join_failure(spec));
     false
 }
 
 fn join_failure(spec: &ValidSpec) -> String {
-    format!(
-        "the Machine had no Ready node within joinTimeout ({}s)",
-        spec.join_timeout.as_secs()
-    )
+    format!("the Machine had no Ready node within joinTimeout ({}s)", spec.join_timeout.as_secs())
 }
 
 /// After a Machine has been given up the next one waits. True once it may come.

@@ -47,14 +47,8 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
     if let Some(place) = records.iter().position(|record| record.finished_at.is_none()) {
         let record = records.remove(place);
         records.insert(0, record);
-        let started_at = situation
-            .past(prior.shutdown_started_at.as_ref())
-            .unwrap_or(situation.second);
-        let mut reclaim = Reclaim {
-            records,
-            started_at,
-            is_new: false,
-        };
+        let started_at = situation.past(prior.shutdown_started_at.as_ref()).unwrap_or(situation.second);
+        let mut reclaim = Reclaim { records, started_at, is_new: false };
         if is_done(situation) {
             for record in &mut reclaim.records {
                 record.finished_at.get_or_insert(Time(situation.second));
@@ -65,11 +59,7 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
     let record = new_record(situation)?;
     records.insert(0, record);
     records.truncate(MAX_RECLAIMS);
-    Some(Reclaim {
-        records,
-        started_at: situation.second,
-        is_new: true,
-    })
+    Some(Reclaim { records, started_at: situation.second, is_new: true })
 }
 
 /// A request that is not on record yet. One that is, finished, under the same Node and time, is an echo
@@ -95,11 +85,7 @@ fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
 
 /// Everything is gone, the schedule is off, and the Node, if it is still there, asks no more.
 fn is_done(situation: &Situation<'_>) -> bool {
-    let asks = situation
-        .world
-        .node
-        .found()
-        .is_some_and(|node| node.reclaim.is_some());
+    let asks = situation.world.node.found().is_some_and(|node| node.reclaim.is_some());
     !situation.anything_left() && !asks && (situation.being_deleted() || !wants_to_come_back(situation))
 }
 
@@ -133,16 +119,9 @@ pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mu
 
 /// Empties the node and deletes the Machine. False while the pods still have time to go.
 fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, draft: &mut Draft) -> bool {
-    let emptied = situation
-        .world
-        .node
-        .found()
-        .is_none_or(|node| empty(situation, reclaim, node, draft));
+    let emptied = situation.world.node.found().is_none_or(|node| empty(situation, reclaim, node, draft));
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
-    let deadline = reclaim
-        .started_at
-        .saturating_add(timeout)
-        .unwrap_or(Timestamp::MAX);
+    let deadline = reclaim.started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
     if !emptied && situation.now < deadline && !machine.terminating {
         return false;
@@ -155,9 +134,7 @@ fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, dr
 fn empty(situation: &Situation<'_>, reclaim: &Reclaim, node: &NodeView, draft: &mut Draft) -> bool {
     draft.watch_pods = true;
     if !node.unschedulable {
-        draft.act(Action::Cordon {
-            node: removal::node_ref(node),
-        });
+        draft.act(Action::Cordon { node: removal::node_ref(node) });
     }
     let Some(pods) = &node.pods else { return false };
     let progress = drain::delete(pods, situation.handling().pod_grace_period);
@@ -180,19 +157,14 @@ fn switch_off(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
         }
     }
     if let Some(node) = asking {
-        draft.act(Action::ClearReclaimRequest {
-            node: removal::node_ref(node),
-        });
+        draft.act(Action::ClearReclaimRequest { node: removal::node_ref(node) });
     }
 }
 
 fn disabled_schedule(record: &ReclaimRecord) -> Event {
     Event {
         reason: EventReason::EmergencyReclaimDisabledSchedule,
-        note: format!(
-            "Schedule disabled after node {} was reclaimed; enable it again by hand",
-            record.node
-        ),
+        note: format!("Schedule disabled after node {} was reclaimed; enable it again by hand", record.node),
         cause: EventCause::Instant(instant(&record.requested_at)),
     }
 }
@@ -209,10 +181,7 @@ pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> 
     if !known {
         events.push(Event {
             reason: EventReason::EmergencyReclaim,
-            note: format!(
-                "Node {} is reclaimed by its owner: {}",
-                newest.node, newest.reason
-            ),
+            note: format!("Node {} is reclaimed by its owner: {}", newest.node, newest.reason),
             cause: EventCause::Instant(requested_at),
         });
         let recent = recent_reclaims(records, requested_at);
@@ -227,9 +196,7 @@ pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> 
             });
         }
     }
-    let was_open = before
-        .iter()
-        .any(|record| same_request(record, newest) && record.finished_at.is_none());
+    let was_open = before.iter().any(|record| same_request(record, newest) && record.finished_at.is_none());
     if was_open && newest.finished_at.is_some() && !situation.being_deleted() {
         // Usually published already; the same cause makes it the same event.
         events.push(disabled_schedule(newest));

@@ -13,12 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// Takes down what there is, for this cause.
 pub(super) fn take_down(situation: &Situation<'_>, cause: UnwantedBy, draft: &mut Draft) {
-    if situation
-        .world
-        .object
-        .deletion
-        .is_some_and(|deletion| deletion.orphan)
-    {
+    if situation.world.object.deletion.is_some_and(|deletion| deletion.orphan) {
         return;
     }
     let at_once = match cause {
@@ -70,9 +65,7 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     if machine.terminating {
         return;
     }
-    let started_at = situation
-        .past(draft.facts.shutdown_started_at.as_ref())
-        .unwrap_or(situation.second);
+    let started_at = situation.past(draft.facts.shutdown_started_at.as_ref()).unwrap_or(situation.second);
     draft.facts.shutdown_started_at = Some(Time(started_at));
     let deadline = deadline(situation, started_at);
     draft.wake(situation, deadline);
@@ -89,9 +82,7 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
 /// The moment at which draining ends, one way or the other.
 fn deadline(situation: &Situation<'_>, started_at: Timestamp) -> Timestamp {
     let handling = situation.handling();
-    let timeout = handling
-        .graceful_shutdown_timeout
-        .min(handling.node_drain_timeout);
+    let timeout = handling.graceful_shutdown_timeout.min(handling.node_drain_timeout);
     let deadline = started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
     cleanup_deadline(situation).map_or(deadline, |bound| bound.min(deadline))
 }
@@ -99,11 +90,7 @@ fn deadline(situation: &Situation<'_>, started_at: Timestamp) -> Timestamp {
 /// The moment at which the cleanup of a deleted object has taken too long.
 pub(super) fn cleanup_deadline(situation: &Situation<'_>) -> Option<Timestamp> {
     let since = situation.world.object.deletion?.since;
-    Some(
-        since
-            .saturating_add(situation.world.policy.finalizer_cleanup_timeout)
-            .unwrap_or(Timestamp::MAX),
-    )
+    Some(since.saturating_add(situation.world.policy.finalizer_cleanup_timeout).unwrap_or(Timestamp::MAX))
 }
 
 fn empty(
@@ -130,11 +117,8 @@ fn empty(
         draft.wake(situation, look);
     }
     draft.actions.extend(progress.actions);
-    let blockers: Vec<String> = progress
-        .blocked
-        .iter()
-        .map(|blocked| format!("{} ({})", blocked.pod, blocked.reason))
-        .collect();
+    let blockers: Vec<String> =
+        progress.blocked.iter().map(|blocked| format!("{} ({})", blocked.pod, blocked.reason)).collect();
     let stuck = match blockers.as_slice() {
         [] => format!("{} pods have not left the node", progress.remaining),
         named => format!("pods hold the node: {}", named.join(", ")),
@@ -158,29 +142,21 @@ fn overdue(
             draft.actions.clear();
             delete_without_drain(machine, true, draft);
         }
-        OnTimeout::Error => draft.fail(
-            FaultKind::DrainTimedOut,
-            format!("drain deadline passed: {stuck}"),
-        ),
+        OnTimeout::Error => draft.fail(FaultKind::DrainTimedOut, format!("drain deadline passed: {stuck}")),
     }
 }
 
 /// Tells CAPI not to drain, because the node is empty or need not be emptied, and deletes the Machine.
 pub(super) fn delete_without_drain(machine: &MachineView, volumes: bool, draft: &mut Draft) {
     if !machine.drain_excluded || (volumes && !machine.volume_wait_excluded) {
-        draft.act(Action::ExcludeDrain {
-            machine: machine.uid.clone(),
-            volumes,
-        });
+        draft.act(Action::ExcludeDrain { machine: machine.uid.clone(), volumes });
     }
     delete_machine(machine, draft);
 }
 
 pub(super) fn delete_machine(machine: &MachineView, draft: &mut Draft) {
     if !machine.terminating {
-        draft.act(Action::DeleteMachine {
-            machine: machine.uid.clone(),
-        });
+        draft.act(Action::DeleteMachine { machine: machine.uid.clone() });
     }
 }
 
@@ -196,14 +172,9 @@ pub(super) fn clear_leftovers(situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 fn leftover(slot: &Slot<ProviderView>) -> Option<Uid> {
-    slot.ours()
-        .filter(|object| !object.terminating)
-        .map(|object| object.uid.clone())
+    slot.ours().filter(|object| !object.terminating).map(|object| object.uid.clone())
 }
 
 pub(super) fn node_ref(node: &NodeView) -> NodeRef {
-    NodeRef {
-        name: node.name.clone(),
-        uid: node.uid.clone(),
-    }
+    NodeRef { name: node.name.clone(), uid: node.uid.clone() }
 }

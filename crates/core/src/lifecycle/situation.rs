@@ -27,12 +27,7 @@ pub(super) struct Situation<'a> {
 
 impl<'a> Situation<'a> {
     pub(super) fn new(spec: Spec<'a>, world: &'a World, now: Timestamp) -> Self {
-        Self {
-            spec,
-            world,
-            now,
-            second: floor(now),
-        }
+        Self { spec, world, now, second: floor(now) }
     }
 
     pub(super) const fn handling(&self) -> Handling {
@@ -58,15 +53,11 @@ impl<'a> Situation<'a> {
     }
 
     pub(super) fn prior_condition(&self, kind: ConditionType) -> Option<&'a Condition> {
-        self.prior()
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == kind.as_str())
+        self.prior().conditions.iter().find(|condition| condition.type_ == kind.as_str())
     }
 
     pub(super) fn prior_reason_is(&self, kind: ConditionType, reason: Reason) -> bool {
-        self.prior_condition(kind)
-            .is_some_and(|condition| condition.reason == reason.as_str())
+        self.prior_condition(kind).is_some_and(|condition| condition.reason == reason.as_str())
     }
 
     /// A remembered time, unless it lies in the future: then the clock has been put back since, and to

@@ -27,16 +27,10 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
         phase: Some(phase),
         message: Some(words::message(situation, phase, demand, draft)),
         observed_generation: Some(world.object.generation),
-        in_schedule: situation
-            .plan()
-            .map(|plan| plan.schedule().is_open(situation.now)),
+        in_schedule: situation.plan().map(|plan| plan.schedule().is_open(situation.now)),
         next_activation: next_activation.map(Time),
         next_cleanup: next_cleanup.map(Time),
-        next_change: [next_activation, next_cleanup]
-            .into_iter()
-            .flatten()
-            .min()
-            .map(|time| time.to_string()),
+        next_change: [next_activation, next_cleanup].into_iter().flatten().min().map(|time| time.to_string()),
         last_scheduled_time: last_scheduled_time(situation, demand),
         machine_ref: machine.map(|machine| ObjectRef {
             api_version: machine.api_version.clone(),
@@ -60,22 +54,14 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
         shutdown_started_at: draft.facts.shutdown_started_at.clone(),
         drain: draft.facts.drain.clone(),
         reclaims: draft.facts.reclaims.clone(),
-        join: draft
-            .facts
-            .join
-            .clone()
-            .filter(|join| *join != JoinStatus::default()),
+        join: draft.facts.join.clone().filter(|join| *join != JoinStatus::default()),
         conditions: conditions::all(situation, phase, demand, draft),
     }
 }
 
 /// The phase is what is true, whatever was true before.
 fn phase(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> Phase {
-    let reclaiming = draft
-        .facts
-        .reclaims
-        .iter()
-        .any(|record| record.finished_at.is_none());
+    let reclaiming = draft.facts.reclaims.iter().any(|record| record.finished_at.is_none());
     if reclaiming || demand == Demand::Unwanted(UnwantedBy::Reclaim) {
         return Phase::EmergencyRemove;
     }

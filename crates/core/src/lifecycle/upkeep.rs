@@ -29,10 +29,7 @@ pub(super) fn of_node(situation: &Situation<'_>, demand: Demand, draft: &mut Dra
 
 /// Cordons before the window closes, and uncordons what we cordoned when there is no more reason.
 fn cordon_ahead(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, draft: &mut Draft) {
-    let closing = spec
-        .plan
-        .next_cleanup(situation.now)
-        .filter(|_| spec.cordon_before.is_positive());
+    let closing = spec.plan.next_cleanup(situation.now).filter(|_| spec.cordon_before.is_positive());
     let cordon_at = closing.and_then(|closing| closing.checked_sub(spec.cordon_before).ok());
     if let Some(time) = cordon_at {
         draft.wake(situation, time);
@@ -49,11 +46,8 @@ fn cordon_ahead(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, dr
 /// The taints on this Node that are ours, by its own record or, if that was removed, by ours.
 pub(super) fn owned_taints(situation: &Situation<'_>, node: &NodeView) -> Vec<TaintId> {
     let prior = situation.prior();
-    let same_node = prior
-        .node_ref
-        .as_ref()
-        .and_then(|reference| reference.uid.as_deref())
-        == Some(node.uid.as_str());
+    let same_node =
+        prior.node_ref.as_ref().and_then(|reference| reference.uid.as_deref()) == Some(node.uid.as_str());
     let mut owned = node.owned_taints.clone();
     if same_node {
         owned.extend(prior.applied_node_taints.iter().map(TaintId::from));
@@ -91,11 +85,7 @@ fn taint(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, draft: &m
 
 fn taint_stage(situation: &Situation<'_>, spec: &ValidSpec) -> TaintStage {
     let Some(node) = situation.world.node.found() else {
-        return if spec.node_taints.is_empty() {
-            TaintStage::NotNeeded
-        } else {
-            TaintStage::NoNode
-        };
+        return if spec.node_taints.is_empty() { TaintStage::NotNeeded } else { TaintStage::NoNode };
     };
     let none_of_ours = node.owned_taints.is_empty() && applied_taints(situation).is_empty();
     if spec.node_taints.is_empty() && none_of_ours {
@@ -110,18 +100,11 @@ fn taint_stage(situation: &Situation<'_>, spec: &ValidSpec) -> TaintStage {
     }
     let target = target_taints(situation, spec, node);
     if !target.conflicts.is_empty() {
-        let names: Vec<String> = target
-            .conflicts
-            .iter()
-            .map(|id| format!("{}:{}", id.key, id.effect.as_str()))
-            .collect();
+        let names: Vec<String> =
+            target.conflicts.iter().map(|id| format!("{}:{}", id.key, id.effect.as_str())).collect();
         return TaintStage::Conflict(format!("not set by 5-Spot and left alone: {}", names.join(", ")));
     }
-    if differ(node, &target) {
-        TaintStage::Writing
-    } else {
-        TaintStage::Applied
-    }
+    if differ(node, &target) { TaintStage::Writing } else { TaintStage::Applied }
 }
 
 /// The taints of ours that are on the Node now.
@@ -130,11 +113,7 @@ pub(super) fn applied_taints(situation: &Situation<'_>) -> Vec<NodeTaint> {
         return Vec::new();
     };
     let owned = owned_taints(situation, node);
-    node.taints
-        .iter()
-        .filter(|taint| owned.contains(&TaintId::from(*taint)))
-        .cloned()
-        .collect()
+    node.taints.iter().filter(|taint| owned.contains(&TaintId::from(*taint))).cloned().collect()
 }
 
 fn place_agent(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, draft: &mut Draft) {
@@ -147,15 +126,10 @@ fn place_agent(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, dra
         .iter()
         .any(|config| config.node == node.name && config.rendered.as_ref() == Some(&spec.agent_hash));
     if !configured {
-        draft.act(Action::ApplyAgentConfig {
-            node: node.name.clone(),
-        });
+        draft.act(Action::ApplyAgentConfig { node: node.name.clone() });
     }
     if !node.agent_label {
-        draft.act(Action::LabelForAgent {
-            node: node_ref(node),
-            wanted: true,
-        });
+        draft.act(Action::LabelForAgent { node: node_ref(node), wanted: true });
     }
 }
 
@@ -164,22 +138,15 @@ fn place_agent(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, dra
 fn remove_agents(situation: &Situation<'_>, demand: Demand, draft: &mut Draft) {
     let world = situation.world;
     let gone_for_good = demand == Demand::Unwanted(UnwantedBy::Deletion);
-    let cleared = situation
-        .valid()
-        .is_some_and(|spec| spec.kill_if_commands.is_empty());
+    let cleared = situation.valid().is_some_and(|spec| spec.kill_if_commands.is_empty());
     let node = world.node.found();
     for config in &world.agent_configs {
         let elsewhere = node.is_some_and(|node| node.name != config.node);
         if gone_for_good || cleared || elsewhere {
-            draft.act(Action::DeleteAgentConfig {
-                node: config.node.clone(),
-            });
+            draft.act(Action::DeleteAgentConfig { node: config.node.clone() });
         }
     }
     if let Some(node) = node.filter(|node| node.agent_label && (gone_for_good || cleared)) {
-        draft.act(Action::LabelForAgent {
-            node: node_ref(node),
-            wanted: false,
-        });
+        draft.act(Action::LabelForAgent { node: node_ref(node), wanted: false });
     }
 }

@@ -59,11 +59,8 @@ pub(super) fn period_start(
     lead_time: SignedDuration,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let mut open = if schedule.is_open(now) {
-        schedule.open_since(now)?
-    } else {
-        schedule.next_change(now)?
-    };
+    let mut open =
+        if schedule.is_open(now) { schedule.open_since(now)? } else { schedule.next_change(now)? };
     loop {
         let start = minus(open, lead_time);
         let Some(close) = schedule.last_change(minus(open, SignedDuration::from_nanos(1))) else {
@@ -82,11 +79,7 @@ pub(super) fn period_start(
 /// The end of the window that an instant is in, or else of the next.
 fn close_after(schedule: &Schedule, t: Timestamp) -> Option<Timestamp> {
     let change = schedule.next_change(t)?;
-    if schedule.is_open(t) {
-        Some(change)
-    } else {
-        schedule.next_change(change)
-    }
+    if schedule.is_open(t) { Some(change) } else { schedule.next_change(change) }
 }
 
 /// The end of the same window as many weeks later as every week is like the one that has been seen. None
@@ -100,17 +93,8 @@ fn same_weeks_later(schedule: &Schedule, seen_from: Timestamp, close: Timestamp)
     if regular.since.checked_add(REACH_OF_A_STEP).ok()? > week_before {
         return None;
     }
-    let weeks = minus(regular.until, REACH_OF_A_STEP)
-        .duration_since(close)
-        .as_secs()
-        / WEEK.as_secs();
-    (weeks > 0)
-        .then(|| {
-            close
-                .checked_add(SignedDuration::from_secs(weeks * WEEK.as_secs()))
-                .ok()
-        })
-        .flatten()
+    let weeks = minus(regular.until, REACH_OF_A_STEP).duration_since(close).as_secs() / WEEK.as_secs();
+    (weeks > 0).then(|| close.checked_add(SignedDuration::from_secs(weeks * WEEK.as_secs())).ok()).flatten()
 }
 
 /// An instant earlier by a duration, or the first of all.

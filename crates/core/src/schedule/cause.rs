@@ -19,13 +19,8 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause there is, in order.
-    pub const ALL: [Self; 5] = [
-        Self::Exception,
-        Self::LeadTime,
-        Self::Override,
-        Self::Schedule,
-        Self::Window,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Exception, Self::LeadTime, Self::Override, Self::Schedule, Self::Window];
 
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
@@ -109,9 +104,7 @@ mod tests {
 
     #[test]
     fn a_set_is_shown_in_the_order_of_its_words() {
-        let set: Causes = [Cause::Window, Cause::Schedule, Cause::LeadTime]
-            .into_iter()
-            .collect();
+        let set: Causes = [Cause::Window, Cause::Schedule, Cause::LeadTime].into_iter().collect();
         assert_eq!(set.to_string(), "leadTime+schedule+window");
         assert_eq!(
             Cause::ALL.into_iter().collect::<Causes>().to_string(),

@@ -117,10 +117,6 @@ fn civil(local: i64) -> DateTime {
 /// The instant of a local second under an offset; beyond the ends of time, the nearest of the two.
 fn instant(local: i64, offset: Offset) -> Timestamp {
     let second = local - i64::from(offset.seconds());
-    let nearest = if second.is_negative() {
-        Timestamp::MIN
-    } else {
-        Timestamp::MAX
-    };
+    let nearest = if second.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
     Timestamp::from_second(second).unwrap_or(nearest)
 }

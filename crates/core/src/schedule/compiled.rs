@@ -58,15 +58,7 @@ impl Schedule {
         let whole_hours = WholeHours::of_week([schedule.as_slice(), windows.as_slice()].concat());
         let quiet = quiet_stretches(&whole_hours, &layers, &clock);
         let week = Week::new(schedule, windows);
-        Self {
-            compiled: Arc::new(Compiled {
-                zone_name,
-                clock,
-                week,
-                layers,
-                quiet,
-            }),
-        }
+        Self { compiled: Arc::new(Compiled { zone_name, clock, week, layers, quiet }) }
     }
 
     /// The zone of its local times.
@@ -86,10 +78,7 @@ impl Schedule {
 
     /// The earliest instant after `after` at which it opens or closes; none if it never does.
     pub fn next_change(&self, after: Timestamp) -> Option<Timestamp> {
-        let Steady {
-            answer: open,
-            mut stretch,
-        } = self.compiled.openness(after);
+        let Steady { answer: open, mut stretch } = self.compiled.openness(after);
         let mut t = after;
         loop {
             // No answer holds beyond the end of time.
@@ -112,10 +101,7 @@ impl Schedule {
 
     /// The latest instant up to `before` at which it opened or closed; none if it never did.
     pub(super) fn last_change(&self, before: Timestamp) -> Option<Timestamp> {
-        let Steady {
-            answer: open,
-            mut stretch,
-        } = self.compiled.openness(before);
+        let Steady { answer: open, mut stretch } = self.compiled.openness(before);
         loop {
             let since = stretch.since;
             let earlier = self.compiled.openness(since.checked_sub(TICK).ok()?);
@@ -134,18 +120,11 @@ impl Schedule {
         let mut spans: Vec<Span> = Vec::new();
         let mut t = from;
         while t < to {
-            let Steady {
-                answer: causes,
-                stretch,
-            } = self.compiled.causes(t);
+            let Steady { answer: causes, stretch } = self.compiled.causes(t);
             let end = stretch.until.min(to);
             match spans.last_mut() {
                 Some(last) if last.end == t && last.causes == causes => last.end = end,
-                Some(_) | None if !causes.is_empty() => spans.push(Span {
-                    start: t,
-                    end,
-                    causes,
-                }),
+                Some(_) | None if !causes.is_empty() => spans.push(Span { start: t, end, causes }),
                 Some(_) | None => {}
             }
             if end <= t {
@@ -176,22 +155,13 @@ impl Schedule {
 
     /// The stretch around an instant in which no exception begins or ends.
     pub(super) fn without_exception_edge_around(&self, t: Timestamp) -> Stretch {
-        let edges = self
-            .compiled
-            .layers
-            .iter()
-            .flat_map(|layer| [layer.extent().since, layer.extent().until]);
+        let edges =
+            self.compiled.layers.iter().flat_map(|layer| [layer.extent().since, layer.extent().until]);
         edges.fold(Stretch::EVER, |stretch, edge| {
             let side = if edge <= t {
-                Stretch {
-                    since: edge,
-                    until: Timestamp::MAX,
-                }
+                Stretch { since: edge, until: Timestamp::MAX }
             } else {
-                Stretch {
-                    since: Timestamp::MIN,
-                    until: edge,
-                }
+                Stretch { since: Timestamp::MIN, until: edge }
             };
             stretch.within(side)
         })
@@ -201,19 +171,10 @@ impl Schedule {
 impl Compiled {
     fn openness(&self, t: Timestamp) -> Steady<bool> {
         if let Some(Quiet { open, stretch }) = quiet_at(&self.quiet, t) {
-            return Steady {
-                answer: open,
-                stretch,
-            };
+            return Steady { answer: open, stretch };
         }
-        let Steady {
-            answer: causes,
-            stretch,
-        } = self.causes(t);
-        Steady {
-            answer: !causes.is_empty(),
-            stretch,
-        }
+        let Steady { answer: causes, stretch } = self.causes(t);
+        Steady { answer: !causes.is_empty(), stretch }
     }
 
     /// What makes it open at an instant. The last `closed` that rules the instant takes out whatever was
@@ -226,18 +187,12 @@ impl Compiled {
             match (membership.inside, layer.state) {
                 (true, ScheduleState::Open) => causes = causes.with(Cause::Exception),
                 (true, ScheduleState::Closed) => {
-                    return Steady {
-                        answer: causes,
-                        stretch,
-                    };
+                    return Steady { answer: causes, stretch };
                 }
                 (false, ScheduleState::Open | ScheduleState::Closed) => {}
             }
         }
         let (weekly, around) = self.week.around(&self.clock, t);
-        Steady {
-            answer: causes.union(weekly),
-            stretch: stretch.within(around),
-        }
+        Steady { answer: causes.union(weekly), stretch: stretch.within(around) }
     }
 }

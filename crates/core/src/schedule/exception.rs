@@ -46,13 +46,7 @@ impl Layer {
     fn new(state: ScheduleState, days: RangeInclusive<LocalDay>, hours: HourMask, clock: &WallClock) -> Self {
         let pattern = Pattern::daily(days.clone(), hours);
         let extent = pattern.extent(clock);
-        Self {
-            state,
-            days,
-            hours,
-            pattern,
-            extent,
-        }
+        Self { state, days, hours, pattern, extent }
     }
 
     /// Whether an instant is ruled by this layer, and a stretch around it over which that holds.

@@ -26,13 +26,7 @@ impl Schedule {
         let mut problems = Problems::default();
         let timezone = problems.keep(zone::parse(&spec.timezone, &format!("{path}.timezone")));
         let schedule = weekly_hours(spec, path, &mut problems);
-        let windows = list(
-            &spec.windows,
-            &format!("{path}.windows"),
-            0..=MAX_WINDOWS,
-            &mut problems,
-            window,
-        );
+        let windows = list(&spec.windows, &format!("{path}.windows"), 0..=MAX_WINDOWS, &mut problems, window);
         let exceptions = list(
             &spec.exceptions,
             &format!("{path}.exceptions"),
@@ -46,17 +40,8 @@ impl Schedule {
         match timezone {
             Some(timezone) if problems.0.is_empty() => {
                 let clock = WallClock::new(timezone);
-                let layers = exceptions
-                    .iter()
-                    .flat_map(|exception| exception.layers(&clock))
-                    .collect();
-                Ok(Self::compile(
-                    spec.timezone.clone(),
-                    clock,
-                    schedule,
-                    windows,
-                    layers,
-                ))
+                let layers = exceptions.iter().flat_map(|exception| exception.layers(&clock)).collect();
+                Ok(Self::compile(spec.timezone.clone(), clock, schedule, windows, layers))
             }
             Some(_) | None => Err(problems.0),
         }
@@ -89,17 +74,12 @@ fn list<Entry, T>(
     let (least, most) = allowed.clone().into_inner();
     if !allowed.contains(&entries.len()) {
         let found = entries.len();
-        problems.push(
-            path,
-            format!("found {found} entries; must have {least} to {most}"),
-        );
+        problems.push(path, format!("found {found} entries; must have {least} to {most}"));
         // A list of a million entries should not become a million messages.
         return Vec::new();
     }
     let entries = entries.iter().enumerate();
-    entries
-        .filter_map(|(index, entry)| read(entry, &format!("{path}[{index}]"), problems))
-        .collect()
+    entries.filter_map(|(index, entry)| read(entry, &format!("{path}[{index}]"), problems)).collect()
 }
 
 /// The union of a list of days or hours; what an absent list means is the caller's to say.
@@ -118,21 +98,9 @@ fn union<T: BitOr<Output = T> + Default>(
 /// `daysOfWeek` by `hoursOfDay`. One alone means all of the other; without both there are no such windows.
 fn weekly_hours(spec: &ScheduleSpec, path: &str, problems: &mut Problems) -> Vec<Window> {
     let days = spec.days_of_week.as_ref();
-    let days = union(
-        days,
-        &format!("{path}.daysOfWeek"),
-        MAX_DAYS,
-        problems,
-        Weekdays::parse,
-    );
+    let days = union(days, &format!("{path}.daysOfWeek"), MAX_DAYS, problems, Weekdays::parse);
     let hours = spec.hours_of_day.as_ref();
-    let hours = union(
-        hours,
-        &format!("{path}.hoursOfDay"),
-        MAX_HOURS,
-        problems,
-        Hours::parse,
-    );
+    let hours = union(hours, &format!("{path}.hoursOfDay"), MAX_HOURS, problems, Hours::parse);
     if days.is_none() && hours.is_none() {
         return Vec::new();
     }
@@ -145,16 +113,9 @@ fn window(window: &WeeklyWindow, path: &str, problems: &mut Problems) -> Option<
     let (from, to) = (from?, to?);
     match to.cmp(&from) {
         Ordering::Greater => Some(Window { from, to }),
-        Ordering::Less => Some(Window {
-            from,
-            to: to + MINUTES_PER_WEEK,
-        }),
+        Ordering::Less => Some(Window { from, to: to + MINUTES_PER_WEEK }),
         Ordering::Equal => {
-            let message = format!(
-                "found {:?} in both; {}",
-                window.to,
-                rules::WINDOW_NOT_EMPTY.message
-            );
+            let message = format!("found {:?} in both; {}", window.to, rules::WINDOW_NOT_EMPTY.message);
             problems.push(format!("{path}.to"), message);
             None
         }
@@ -171,19 +132,9 @@ struct Exception {
 impl Exception {
     fn parse(exception: &ScheduleException, path: &str, problems: &mut Problems) -> Option<Self> {
         let hours_path = format!("{path}.hours");
-        let hours = union(
-            exception.hours.as_ref(),
-            &hours_path,
-            MAX_EXCEPTION_HOURS,
-            problems,
-            Hours::parse,
-        );
+        let hours = union(exception.hours.as_ref(), &hours_path, MAX_EXCEPTION_HOURS, problems, Hours::parse);
         let days = days(exception, path, problems)?;
-        Some(Self {
-            state: exception.state,
-            days,
-            hours: hours.unwrap_or(Hours::ALL_DAY),
-        })
+        Some(Self { state: exception.state, days, hours: hours.unwrap_or(Hours::ALL_DAY) })
     }
 
     fn layers(&self, clock: &WallClock) -> Vec<Layer> {
@@ -200,11 +151,8 @@ fn days(
         let text = text.as_ref()?;
         Some(problems.keep(parse_date(text, &format!("{path}.{name}"))))
     };
-    let (date, from, to) = (
-        read(&exception.date, "date"),
-        read(&exception.from, "from"),
-        read(&exception.to, "to"),
-    );
+    let (date, from, to) =
+        (read(&exception.date, "date"), read(&exception.from, "from"), read(&exception.to, "to"));
     match (date, from, to) {
         (Some(date), None, None) => date.map(|date| date..=date),
         (None, Some(from), Some(to)) => in_order(from?, to?, path, problems),

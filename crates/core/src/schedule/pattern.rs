@@ -33,18 +33,12 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    pub(super) const EVER: Self = Self {
-        since: Timestamp::MIN,
-        until: Timestamp::MAX,
-    };
+    pub(super) const EVER: Self = Self { since: Timestamp::MIN, until: Timestamp::MAX };
 
     /// What two stretches around the same instant have in common.
     #[must_use]
     pub(super) fn within(self, other: Self) -> Self {
-        Self {
-            since: self.since.max(other.since),
-            until: self.until.min(other.until),
-        }
+        Self { since: self.since.max(other.since), until: self.until.min(other.until) }
     }
 }
 
@@ -57,17 +51,11 @@ pub(super) struct Membership {
 
 impl Membership {
     pub(super) const fn outside(since: Timestamp, until: Timestamp) -> Self {
-        Self {
-            inside: false,
-            stretch: Stretch { since, until },
-        }
+        Self { inside: false, stretch: Stretch { since, until } }
     }
 
     const fn inside(since: Timestamp, until: Timestamp) -> Self {
-        Self {
-            inside: true,
-            stretch: Stretch { since, until },
-        }
+        Self { inside: true, stretch: Stretch { since, until } }
     }
 }
 
@@ -88,17 +76,8 @@ pub(super) struct Pattern {
 impl Pattern {
     /// Windows of [`united_in_the_week`] that come again every week for ever.
     pub(super) fn weekly(windows: Vec<Window>) -> Self {
-        let numbers = if windows.is_empty() {
-            0..0
-        } else {
-            i64::MIN..i64::MAX
-        };
-        Self {
-            origin: LocalDay::SOME_MONDAY.midnight(),
-            cycle: MINUTES_PER_WEEK,
-            windows,
-            numbers,
-        }
+        let numbers = if windows.is_empty() { 0..0 } else { i64::MIN..i64::MAX };
+        Self { origin: LocalDay::SOME_MONDAY.midnight(), cycle: MINUTES_PER_WEEK, windows, numbers }
     }
 
     /// The same hours on each of some days.
@@ -107,12 +86,7 @@ impl Pattern {
         let windows = hours.windows();
         let count = i64::try_from(windows.len()).unwrap_or_default();
         let numbers = 0..count * (last.0 - first.0 + 1);
-        Self {
-            origin: first.midnight(),
-            cycle: MINUTES_PER_DAY,
-            windows,
-            numbers,
-        }
+        Self { origin: first.midnight(), cycle: MINUTES_PER_DAY, windows, numbers }
     }
 
     /// What holds at an instant. The stretch need not be the longest: the next one may say the same.
@@ -131,19 +105,13 @@ impl Pattern {
 
     /// From the first instant of the first window to the last of the last.
     pub(super) fn extent(&self, clock: &WallClock) -> Stretch {
-        let (first, last) = (
-            self.window(self.numbers.start),
-            self.window(self.numbers.end.saturating_sub(1)),
-        );
+        let (first, last) =
+            (self.window(self.numbers.start), self.window(self.numbers.end.saturating_sub(1)));
         match (first, last) {
-            (Some(first), Some(last)) => Stretch {
-                since: clock.first_at(first.from),
-                until: clock.last_before(last.to),
-            },
-            (None, _) | (_, None) => Stretch {
-                since: Timestamp::MAX,
-                until: Timestamp::MAX,
-            },
+            (Some(first), Some(last)) => {
+                Stretch { since: clock.first_at(first.from), until: clock.last_before(last.to) }
+            }
+            (None, _) | (_, None) => Stretch { since: Timestamp::MAX, until: Timestamp::MAX },
         }
     }
 
@@ -151,9 +119,8 @@ impl Pattern {
     fn first_ending_after(&self, clock: &WallClock, t: Timestamp) -> (i64, Timestamp) {
         // A window whose end the clock does not show yet is not over. While the clock repeats itself, windows
         // that it seems to have passed may come back, so the search goes on backwards from there.
-        let mut number = self
-            .first_ending_after_minute(clock.reads(t))
-            .clamp(self.numbers.start, self.numbers.end);
+        let mut number =
+            self.first_ending_after_minute(clock.reads(t)).clamp(self.numbers.start, self.numbers.end);
         loop {
             let Some(previous) = self.window(number - 1) else {
                 return (number, Timestamp::MIN);
@@ -168,10 +135,7 @@ impl Pattern {
 
     fn first_ending_after_minute(&self, minute: LocalMinute) -> i64 {
         let since_origin = minute.0 - self.origin.0;
-        let (cycle, minute) = (
-            since_origin.div_euclid(self.cycle),
-            since_origin.rem_euclid(self.cycle),
-        );
+        let (cycle, minute) = (since_origin.div_euclid(self.cycle), since_origin.rem_euclid(self.cycle));
         let ended = self.windows.partition_point(|window| window.to <= minute);
         cycle * self.count() + i64::try_from(ended).unwrap_or_default()
     }
@@ -183,10 +147,7 @@ impl Pattern {
         let (cycle, index) = (number.div_euclid(self.count()), number.rem_euclid(self.count()));
         let window = self.windows.get(usize::try_from(index).ok()?)?;
         let start = self.origin.0 + cycle * self.cycle;
-        Some(LocalWindow {
-            from: LocalMinute(start + window.from),
-            to: LocalMinute(start + window.to),
-        })
+        Some(LocalWindow { from: LocalMinute(start + window.from), to: LocalMinute(start + window.to) })
     }
 
     fn count(&self) -> i64 {
@@ -203,25 +164,14 @@ struct LocalWindow {
 /// The union of windows in minutes since Monday 00:00, in order. Windows over the end of the week are cut there,
 /// which makes no difference: where two windows touch there is no hole between them.
 pub(super) fn united_in_the_week(windows: Vec<Window>) -> Vec<Window> {
-    united(
-        windows
-            .into_iter()
-            .flat_map(split_at_the_end_of_the_week)
-            .collect(),
-    )
+    united(windows.into_iter().flat_map(split_at_the_end_of_the_week).collect())
 }
 
 fn split_at_the_end_of_the_week(window: Window) -> impl Iterator<Item = Window> {
     let over = (window.to - MINUTES_PER_WEEK).max(0);
-    [
-        Window { from: 0, to: over },
-        Window {
-            from: window.from,
-            to: window.to - over,
-        },
-    ]
-    .into_iter()
-    .filter(|part| part.from < part.to)
+    [Window { from: 0, to: over }, Window { from: window.from, to: window.to - over }]
+        .into_iter()
+        .filter(|part| part.from < part.to)
 }
 
 fn united(mut windows: Vec<Window>) -> Vec<Window> {

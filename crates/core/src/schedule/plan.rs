@@ -72,12 +72,7 @@ impl Plan {
         enabled: bool,
         overriding: Option<Override>,
     ) -> Self {
-        Self {
-            schedule,
-            lead_time,
-            enabled,
-            overriding,
-        }
+        Self { schedule, lead_time, enabled, overriding }
     }
 
     /// The schedule underneath.
@@ -88,14 +83,8 @@ impl Plan {
     /// How an instant stands: override before `enabled` before the schedule.
     pub fn at(&self, now: Timestamp) -> Standing {
         match self.override_at(now) {
-            Some(Override {
-                state: OverrideState::Up,
-                ..
-            }) => Standing::OverrideUp,
-            Some(Override {
-                state: OverrideState::Down,
-                ..
-            }) => Standing::OverrideDown,
+            Some(Override { state: OverrideState::Up, .. }) => Standing::OverrideUp,
+            Some(Override { state: OverrideState::Down, .. }) => Standing::OverrideDown,
             None if !self.enabled => Standing::Disabled,
             None if self.schedule.is_open(now) => Standing::InWindow,
             None if self.is_lead_time(now) => Standing::LeadTime,
@@ -107,22 +96,14 @@ impl Plan {
     pub fn next_activation(&self, now: Timestamp) -> Option<Timestamp> {
         let standing = self.at(now);
         let turn = self.next_turn(now, standing)?;
-        if standing.wanted() {
-            self.next_turn(turn, self.at(turn))
-        } else {
-            Some(turn)
-        }
+        if standing.wanted() { self.next_turn(turn, self.at(turn)) } else { Some(turn) }
     }
 
     /// The earliest instant after `now` at which a machine is no longer wanted.
     pub fn next_cleanup(&self, now: Timestamp) -> Option<Timestamp> {
         let standing = self.at(now);
         let turn = self.next_turn(now, standing)?;
-        if standing.wanted() {
-            Some(turn)
-        } else {
-            self.next_turn(turn, self.at(turn))
-        }
+        if standing.wanted() { Some(turn) } else { self.next_turn(turn, self.at(turn)) }
     }
 
     /// The earliest instant after `now` at which anything changes: how it stands, or whether the schedule
@@ -132,9 +113,7 @@ impl Plan {
         let sooner = match self.override_at(now) {
             Some(Override { until, .. }) => Some(until),
             None if !self.enabled || self.schedule.is_open(now) => None,
-            None => change
-                .map(|opens| self.lead_start(opens))
-                .filter(|&start| now < start),
+            None => change.map(|opens| self.lead_start(opens)).filter(|&start| now < start),
         };
         [sooner, change].into_iter().flatten().min()
     }
@@ -177,23 +156,11 @@ impl Plan {
 
     /// The wanted part of a stretch over which the standing does not change.
     fn pieces(&self, start: Timestamp, end: Timestamp) -> Vec<Period> {
-        let whole = |cause: Cause| {
-            vec![Period {
-                start,
-                end,
-                causes: cause.into(),
-            }]
-        };
+        let whole = |cause: Cause| vec![Period { start, end, causes: cause.into() }];
         match self.at(start) {
             Standing::InWindow => {
                 let spans = self.schedule.spans(start, end).into_iter();
-                spans
-                    .map(|span| Period {
-                        start: span.start,
-                        end: span.end,
-                        causes: span.causes,
-                    })
-                    .collect()
+                spans.map(|span| Period { start: span.start, end: span.end, causes: span.causes }).collect()
             }
             Standing::LeadTime => whole(Cause::LeadTime),
             Standing::OverrideUp => whole(Cause::Override),
@@ -223,11 +190,7 @@ impl Plan {
             return self.next_turn_of_schedule(now, standing);
         };
         let then = self.at(until);
-        if then.wanted() == standing.wanted() {
-            self.next_turn_of_schedule(until, then)
-        } else {
-            Some(until)
-        }
+        if then.wanted() == standing.wanted() { self.next_turn_of_schedule(until, then) } else { Some(until) }
     }
 
     /// The same, of an instant at which no override counts.

@@ -30,10 +30,7 @@ pub(super) struct Quiet {
 pub(super) fn quiet_stretches(week: &[WholeHours; 7], layers: &[Layer], clock: &WallClock) -> Vec<Quiet> {
     let quiet = |era: Era| {
         let open = era.constant(week, layers)?;
-        Some(Quiet {
-            open,
-            stretch: era.stretch(clock),
-        })
+        Some(Quiet { open, stretch: era.stretch(clock) })
     };
     eras(layers).into_iter().filter_map(quiet).collect()
 }
@@ -57,14 +54,8 @@ struct Era {
 }
 
 fn eras(layers: &[Layer]) -> Vec<Era> {
-    let begins = layers
-        .iter()
-        .enumerate()
-        .map(|(index, layer)| (*layer.days.start(), true, index));
-    let ends = layers
-        .iter()
-        .enumerate()
-        .map(|(index, layer)| (layer.days.end().plus(1), false, index));
+    let begins = layers.iter().enumerate().map(|(index, layer)| (*layer.days.start(), true, index));
+    let ends = layers.iter().enumerate().map(|(index, layer)| (layer.days.end().plus(1), false, index));
     let mut turns: Vec<_> = begins.chain(ends).collect();
     turns.sort_unstable();
 
@@ -72,11 +63,7 @@ fn eras(layers: &[Layer]) -> Vec<Era> {
     let (mut first, mut active) = (None, BTreeSet::new());
     for same_day in turns.chunk_by(|one, other| one.0 == other.0) {
         let end = same_day.first().map(|turn| turn.0);
-        eras.push(Era {
-            first,
-            end,
-            layers: active.clone(),
-        });
+        eras.push(Era { first, end, layers: active.clone() });
         first = end;
         for &(_, begins, index) in same_day {
             if begins {
@@ -86,11 +73,7 @@ fn eras(layers: &[Layer]) -> Vec<Era> {
             }
         }
     }
-    eras.push(Era {
-        first,
-        end: None,
-        layers: active,
-    });
+    eras.push(Era { first, end: None, layers: active });
     eras
 }
 
@@ -115,31 +98,18 @@ impl Era {
 
     fn hours(&self, day: WholeHours, layers: &[Layer]) -> WholeHours {
         let applied = self.layers.iter().filter_map(|&index| layers.get(index));
-        applied.fold(
-            day,
-            |WholeHours { open, closed }, Layer { state, hours, .. }| match state {
-                ScheduleState::Open => WholeHours {
-                    open: open | *hours,
-                    closed: closed.without(*hours),
-                },
-                ScheduleState::Closed => WholeHours {
-                    open: open.without(*hours),
-                    closed: closed | *hours,
-                },
-            },
-        )
+        applied.fold(day, |WholeHours { open, closed }, Layer { state, hours, .. }| match state {
+            ScheduleState::Open => WholeHours { open: open | *hours, closed: closed.without(*hours) },
+            ScheduleState::Closed => WholeHours { open: open.without(*hours), closed: closed | *hours },
+        })
     }
 
     /// The instants that belong to its days for certain. Where the clock goes back over midnight, those
     /// in between belong to neither of two eras.
     fn stretch(&self, clock: &WallClock) -> Stretch {
         Stretch {
-            since: self
-                .first
-                .map_or(Timestamp::MIN, |day| clock.last_before(day.midnight())),
-            until: self
-                .end
-                .map_or(Timestamp::MAX, |day| clock.first_at(day.midnight())),
+            since: self.first.map_or(Timestamp::MIN, |day| clock.last_before(day.midnight())),
+            until: self.end.map_or(Timestamp::MAX, |day| clock.first_at(day.midnight())),
         }
     }
 }

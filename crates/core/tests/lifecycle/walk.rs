@@ -99,10 +99,7 @@ fn taint_by_hand(simulation: &mut Simulation) -> bool {
         return false;
     };
     let missing = |key: &str| !node.taints.iter().any(|taint| taint.key == key);
-    let keys: Vec<&str> = ["ours", "theirs"]
-        .into_iter()
-        .filter(|key| missing(key))
-        .collect();
+    let keys: Vec<&str> = ["ours", "theirs"].into_iter().filter(|key| missing(key)).collect();
     for key in &keys {
         simulation.taint_by_hand(key);
     }
@@ -111,15 +108,8 @@ fn taint_by_hand(simulation: &mut Simulation) -> bool {
 
 /// Moves the clock to the next wake-up or the next pod that leaves.
 fn later(simulation: &mut Simulation) -> bool {
-    let pods = simulation
-        .pods
-        .iter()
-        .filter_map(|pod| pod.terminating)
-        .map(|termination| termination.until);
-    let next = pods
-        .chain(simulation.decide().wake_at)
-        .filter(|next| *next > simulation.now)
-        .min();
+    let pods = simulation.pods.iter().filter_map(|pod| pod.terminating).map(|termination| termination.until);
+    let next = pods.chain(simulation.decide().wake_at).filter(|next| *next > simulation.now).min();
     let moved = next.is_some();
     simulation.now = next.unwrap_or(simulation.now);
     moved
@@ -229,19 +219,9 @@ fn check_rest(start: &Simulation, good: &mut HashSet<u64>, path: &[String]) {
             good.extend(passed);
             return;
         }
-        assert!(
-            later(&mut simulation),
-            "stuck after:\n{}\nwith {:#?}",
-            path.join("\n"),
-            simulation.world
-        );
+        assert!(later(&mut simulation), "stuck after:\n{}\nwith {:#?}", path.join("\n"), simulation.world);
     }
-    panic!(
-        "never at rest after:\n{}\nwith {:#?}\n{}",
-        path.join("\n"),
-        simulation.world,
-        simulation.tail()
-    );
+    panic!("never at rest after:\n{}\nwith {:#?}\n{}", path.join("\n"), simulation.world, simulation.tail());
 }
 
 fn at_rest(simulation: &Simulation) -> bool {
@@ -274,11 +254,7 @@ fn whatever_happens_nothing_is_orphaned_nothing_is_doubled_and_it_always_ends() 
     let mut good = HashSet::new();
     let mut phases: BTreeMap<Phase, u32> = BTreeMap::new();
     let mut queue = VecDeque::new();
-    for start in [
-        "2026-11-16T08:00:00Z",
-        "2026-11-16T10:00:00Z",
-        "2026-11-16T17:59:00Z",
-    ] {
+    for start in ["2026-11-16T08:00:00Z", "2026-11-16T10:00:00Z", "2026-11-16T17:59:00Z"] {
         let mut simulation = Simulation::new(spec.clone());
         simulation.now = time(start);
         queue.push_back((simulation, DISTURBANCES, vec![start.to_owned()]));
@@ -314,17 +290,11 @@ fn whatever_happens_nothing_is_orphaned_nothing_is_doubled_and_it_always_ends() 
                 });
             }
             for disturbance in ALL {
-                go_on(format!("{disturbance:?}"), left - 1, &|next| {
-                    disturb(next, disturbance)
-                });
+                go_on(format!("{disturbance:?}"), left - 1, &|next| disturb(next, disturbance));
             }
         }
     }
-    println!(
-        "{} states, {} of them with phases {phases:?}",
-        seen.len(),
-        phases.values().sum::<u32>()
-    );
+    println!("{} states, {} of them with phases {phases:?}", seen.len(), phases.values().sum::<u32>());
     for phase in Phase::ALL {
         assert!(phases.contains_key(&phase), "the walk never comes to {phase}");
     }

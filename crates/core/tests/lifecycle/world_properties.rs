@@ -122,10 +122,8 @@ prop_compose! {
 }
 
 fn termination() -> impl Strategy<Value = PodTermination> {
-    (second(), prop_oneof![Just(0), Just(30)]).prop_map(|(until, grace)| PodTermination {
-        until,
-        grace: SignedDuration::from_secs(grace),
-    })
+    (second(), prop_oneof![Just(0), Just(30)])
+        .prop_map(|(until, grace)| PodTermination { until, grace: SignedDuration::from_secs(grace) })
 }
 
 fn pod_drain() -> impl Strategy<Value = PodDrain> {
@@ -285,10 +283,7 @@ fn workload() -> impl Strategy<Value = Workload> {
         secret_name: Some("prod-kubeconfig".to_owned()),
         secret_key: Some("value".to_owned()),
     };
-    let unusable = Workload::Unusable {
-        cluster: cluster.clone(),
-        message: "broken".to_owned(),
-    };
+    let unusable = Workload::Unusable { cluster: cluster.clone(), message: "broken".to_owned() };
     prop_oneof![5 => Just(Workload::Reachable(cluster)), 1 => Just(unusable)]
 }
 

@@ -19,9 +19,7 @@ fn days_of_month(year: i64, month: i64) -> i64 {
 pub fn day(date: &str) -> i64 {
     let numbers: Vec<i64> = date.split('-').map(|number| number.parse().unwrap()).collect();
     let (year, month, day) = (numbers[0], numbers[1], numbers[2]);
-    let years: i64 = (EPOCH_YEAR..year)
-        .map(|year| if is_leap(year) { 366 } else { 365 })
-        .sum();
+    let years: i64 = (EPOCH_YEAR..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum();
     let months: i64 = (1..month).map(|month| days_of_month(year, month)).sum();
     years + months + day - 1
 }

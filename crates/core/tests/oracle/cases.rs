@@ -19,18 +19,12 @@ pub struct Case {
 
 impl Case {
     fn days(mut self, entry: &str) -> Self {
-        self.schedule
-            .days_of_week
-            .get_or_insert_default()
-            .push(entry.to_owned());
+        self.schedule.days_of_week.get_or_insert_default().push(entry.to_owned());
         self
     }
 
     fn hours(mut self, entry: &str) -> Self {
-        self.schedule
-            .hours_of_day
-            .get_or_insert_default()
-            .push(entry.to_owned());
+        self.schedule.hours_of_day.get_or_insert_default().push(entry.to_owned());
         self
     }
 
@@ -40,29 +34,16 @@ impl Case {
             let (day, minute) = (minute.div_euclid(DAY), minute.rem_euclid(DAY));
             format!("{} {:02}:{:02}", weekday(day), minute / 60, minute % 60)
         };
-        self.schedule.windows.push(WeeklyWindow {
-            from: text(from),
-            to: text(to),
-        });
+        self.schedule.windows.push(WeeklyWindow { from: text(from), to: text(to) });
         self
     }
 
     fn exception(mut self, state: ScheduleState, first: i64, last: i64, hours: Option<&str>) -> Self {
         let hours = hours.map(|entry| vec![entry.to_owned()]);
         let (first, last) = (date(first), date(last));
-        let (date, from, to) = if first == last {
-            (Some(first), None, None)
-        } else {
-            (None, Some(first), Some(last))
-        };
-        self.schedule.exceptions.push(ScheduleException {
-            date,
-            from,
-            to,
-            state,
-            hours,
-            reason: None,
-        });
+        let (date, from, to) =
+            if first == last { (Some(first), None, None) } else { (None, Some(first), Some(last)) };
+        self.schedule.exceptions.push(ScheduleException { date, from, to, state, hours, reason: None });
         self
     }
 
@@ -80,10 +61,7 @@ impl Case {
     }
 
     fn overridden(mut self, state: OverrideState, until_minute: i64) -> Self {
-        self.overriding = Some(Override {
-            state,
-            until: Timestamp::from_second(until_minute * 60).unwrap(),
-        });
+        self.overriding = Some(Override { state, until: Timestamp::from_second(until_minute * 60).unwrap() });
         self
     }
 }
@@ -91,16 +69,8 @@ impl Case {
 /// The cases for a transition of a zone, or for any minute of one that has none.
 pub fn around(zone: &str, samples: &Samples, transition: i64) -> Vec<Case> {
     let new = || {
-        let schedule = ScheduleSpec {
-            timezone: zone.to_owned(),
-            enabled: true,
-            ..ScheduleSpec::default()
-        };
-        Case {
-            schedule,
-            lead_time: SignedDuration::ZERO,
-            overriding: None,
-        }
+        let schedule = ScheduleSpec { timezone: zone.to_owned(), enabled: true, ..ScheduleSpec::default() };
+        Case { schedule, lead_time: SignedDuration::ZERO, overriding: None }
     };
     let middle = usize::try_from(crate::AROUND).unwrap();
     // What the clock shows when it is put forward or back, and what it shows then.
@@ -118,10 +88,7 @@ pub fn around(zone: &str, samples: &Samples, transition: i64) -> Vec<Case> {
             .window(earlier - 90, earlier - 20)
             .window(earlier - 10, earlier + 5)
             .window(later - 5, later + 20),
-        new()
-            .window(earlier + 7, earlier + 11)
-            .window(later - 9, later - 4)
-            .window(later + 1, later + 2),
+        new().window(earlier + 7, earlier + 11).window(later - 9, later - 4).window(later + 1, later + 2),
         // Windows whose ends are exactly those of what is skipped or repeated.
         new().window(earlier - 60, earlier).window(later, later + 60),
         new().window(earlier, later.max(earlier + 1)).lead(45),
@@ -140,14 +107,7 @@ pub fn around(zone: &str, samples: &Samples, transition: i64) -> Vec<Case> {
             .exception(ScheduleState::Closed, today - 1, today + 1, Some("23-0,2-3"))
             .open(today, None)
             .closed(today, Some("3-5")),
-        new()
-            .hours("9-17")
-            .lead(15 * 60)
-            .overridden(OverrideState::Up, transition + 10),
-        new()
-            .days("sat-sun")
-            .hours("1-3")
-            .lead(90)
-            .overridden(OverrideState::Down, transition - 30),
+        new().hours("9-17").lead(15 * 60).overridden(OverrideState::Up, transition + 10),
+        new().days("sat-sun").hours("1-3").lead(90).overridden(OverrideState::Down, transition - 30),
     ]
 }

@@ -60,9 +60,7 @@ fn the_engine_agrees_with_the_oracle_in_every_zone() {
     thread::scope(|scope| {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         for handle in (0..threads).map(|_| scope.spawn(work)).collect::<Vec<_>>() {
-            handle
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
     });
     report(&total.into_inner().unwrap());
@@ -85,10 +83,7 @@ fn report(numbers: &Numbers) {
          {minutes} minutes compared, {questions} of them one by one\n"
     );
     std::io::stderr().write_all(text.as_bytes()).unwrap();
-    assert!(
-        *zones > 400 && *transitions > 1_000,
-        "the time-zone database is incomplete"
-    );
+    assert!(*zones > 400 && *transitions > 1_000, "the time-zone database is incomplete");
 }
 
 /// The names of the database, those together that are names of the same zone.
@@ -103,11 +98,7 @@ fn distinct_zones() -> Vec<Vec<&'static str>> {
 
 fn compare_zone(names: &[&str]) -> Numbers {
     let zone = TimeZoneDatabase::bundled().get(names[0]).unwrap();
-    let mut numbers = Numbers {
-        zones: names.len(),
-        different_zones: 1,
-        ..Numbers::default()
-    };
+    let mut numbers = Numbers { zones: names.len(), different_zones: 1, ..Numbers::default() };
     let transitions = transitions(&zone);
     for &transition in &transitions {
         numbers.transitions += 1;
@@ -168,35 +159,12 @@ fn compare(case: &Case, samples: &Samples, compared: Range<usize>, close: Range<
     let open = naive::open(&case.schedule, samples);
     let wanted = naive::wanted(&open, case, samples);
     let schedule = Schedule::parse(&case.schedule, "spec.schedule").unwrap();
-    let plan = Plan::new(
-        schedule.clone(),
-        case.lead_time,
-        case.schedule.enabled,
-        case.overriding,
-    );
+    let plan = Plan::new(schedule.clone(), case.lead_time, case.schedule.enabled, case.overriding);
     let (from, to) = (samples.instant(compared.start), samples.instant(compared.end));
-    let spans = schedule
-        .spans(from, to)
-        .into_iter()
-        .map(|span| (span.start, span.end));
-    same(
-        "open",
-        case,
-        samples,
-        &open[compared.clone()],
-        &minutes(spans, from, compared.len()),
-    );
-    let periods = plan
-        .periods(from, to)
-        .into_iter()
-        .map(|period| (period.start, period.end));
-    same(
-        "wanted",
-        case,
-        samples,
-        &wanted[compared.clone()],
-        &minutes(periods, from, compared.len()),
-    );
+    let spans = schedule.spans(from, to).into_iter().map(|span| (span.start, span.end));
+    same("open", case, samples, &open[compared.clone()], &minutes(spans, from, compared.len()));
+    let periods = plan.periods(from, to).into_iter().map(|period| (period.start, period.end));
+    same("wanted", case, samples, &wanted[compared.clone()], &minutes(periods, from, compared.len()));
     let changes = naive::next_change(&open);
     for minute in close {
         let t = samples.instant(minute);
@@ -221,11 +189,7 @@ fn minutes(
 ) -> Vec<bool> {
     let index = |t: Timestamp| {
         let seconds = t.as_second() - from.as_second();
-        assert_eq!(
-            (seconds % 60, t.subsec_nanosecond()),
-            (0, 0),
-            "{t} is not on a whole minute"
-        );
+        assert_eq!((seconds % 60, t.subsec_nanosecond()), (0, 0), "{t} is not on a whole minute");
         usize::try_from(seconds / 60).unwrap()
     };
     let mut minutes = vec![false; count];

@@ -36,12 +36,7 @@ impl Samples {
         for index in (1..count).rev() {
             earliest_from_here[index - 1] = earliest_from_here[index - 1].min(earliest_from_here[index]);
         }
-        Self {
-            first,
-            local,
-            latest_so_far,
-            earliest_from_here,
-        }
+        Self { first, local, latest_so_far, earliest_from_here }
     }
 
     pub fn instant(&self, index: usize) -> Timestamp {
@@ -59,10 +54,7 @@ impl Samples {
 
     /// Every local day of which a window might show, from a week before the first minute.
     fn days(&self) -> impl Iterator<Item = i64> + use<> {
-        let (first, last) = (
-            self.earliest_from_here[0],
-            self.latest_so_far[self.local.len() - 1],
-        );
+        let (first, last) = (self.earliest_from_here[0], self.latest_so_far[self.local.len() - 1]);
         first.div_euclid(DAY) - 8..=last.div_euclid(DAY) + 1
     }
 }
@@ -90,10 +82,7 @@ pub fn open(schedule: &ScheduleSpec, samples: &Samples) -> Vec<bool> {
     for exception in &schedule.exceptions {
         let (first, last) = match &exception.date {
             Some(date) => (day(date), day(date)),
-            None => (
-                day(exception.from.as_ref().unwrap()),
-                day(exception.to.as_ref().unwrap()),
-            ),
+            None => (day(exception.from.as_ref().unwrap()), day(exception.to.as_ref().unwrap())),
         };
         for day in first..=last {
             for (from, to) in hours(exception.hours.as_ref()) {
@@ -121,9 +110,7 @@ pub fn wanted(open: &[bool], case: &Case, samples: &Samples) -> Vec<bool> {
 /// For each minute the first one from it on at which it is open where it is closed, or the other way round.
 pub fn next_change(open: &[bool]) -> Vec<Option<usize>> {
     let (opens, closes) = (next(open, |&open| open), next(open, |&open| !open));
-    (0..open.len())
-        .map(|index| if open[index] { closes[index] } else { opens[index] })
-        .collect()
+    (0..open.len()).map(|index| if open[index] { closes[index] } else { opens[index] }).collect()
 }
 
 /// For each minute the first one from it on of which something is true.
@@ -131,11 +118,7 @@ fn next(minutes: &[bool], is_true: impl Fn(&bool) -> bool) -> Vec<Option<usize>>
     let mut found = vec![None; minutes.len()];
     let mut next = None;
     for index in (0..minutes.len()).rev() {
-        next = if is_true(&minutes[index]) {
-            Some(index)
-        } else {
-            next
-        };
+        next = if is_true(&minutes[index]) { Some(index) } else { next };
         found[index] = next;
     }
     found
@@ -163,18 +146,12 @@ fn hours(entries: Option<&Vec<String>>) -> Vec<(i64, i64)> {
 
 /// The ranges and single values of a list of comma combinations, all as ranges.
 fn parts(entries: &[String]) -> impl Iterator<Item = (&str, &str)> {
-    entries
-        .iter()
-        .flat_map(|entry| entry.split(','))
-        .map(|part| part.split_once('-').unwrap_or((part, part)))
+    entries.iter().flat_map(|entry| entry.split(',')).map(|part| part.split_once('-').unwrap_or((part, part)))
 }
 
 /// A weekday and a minute of the day.
 fn split(text: &str) -> (&str, i64) {
     let (day, time) = text.split_once(' ').unwrap();
     let (hour, minute) = time.split_once(':').unwrap();
-    (
-        day,
-        hour.parse::<i64>().unwrap() * 60 + minute.parse::<i64>().unwrap(),
-    )
+    (day, hour.parse::<i64>().unwrap() * 60 + minute.parse::<i64>().unwrap())
 }

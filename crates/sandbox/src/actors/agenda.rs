@@ -48,11 +48,7 @@ impl Agenda {
 
     /// Takes what has been due longest; of equals the first by name.
     fn take(&mut self, now: Instant) -> Option<Place> {
-        let (place, _) = self
-            .due
-            .iter()
-            .filter(|(_, due)| **due <= now)
-            .min_by_key(|(_, due)| **due)?;
+        let (place, _) = self.due.iter().filter(|(_, due)| **due <= now).min_by_key(|(_, due)| **due)?;
         let place = place.clone();
         self.due.remove(&place);
         Some(place)
@@ -67,9 +63,7 @@ impl Agenda {
 
     fn failed(&mut self, place: Place, now: Instant) {
         let failures = self.failures.entry(place.clone()).or_default();
-        let pause = FIRST_RETRY
-            .saturating_mul(2_u32.saturating_pow(*failures))
-            .min(LAST_RETRY);
+        let pause = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(*failures)).min(LAST_RETRY);
         *failures = failures.saturating_add(1);
         self.no_later_than(place, now + pause);
     }

@@ -37,9 +37,7 @@ impl Clusters {
             "type": "cluster.x-k8s.io/secret",
             "stringData": {"value": kubeconfig},
         });
-        stage
-            .create(&Kind::secret().place(&place.namespace, &name), secret)
-            .await
+        stage.create(&Kind::secret().place(&place.namespace, &name), secret).await
     }
 }
 
@@ -49,30 +47,18 @@ impl Actor for Clusters {
             return Vec::new();
         };
         let named = |namespace: &str, object: &kube::api::DynamicObject| {
-            object.data["spec"]["clusterName"]
-                .as_str()
-                .map(|name| clusters.place(namespace, name))
+            object.data["spec"]["clusterName"].as_str().map(|name| clusters.place(namespace, name))
         };
         if change.place.kind == Kind::definition() {
             // Clusters may only just have become possible.
-            let namers = [
-                stage.kind(names::GROUP, "ScheduledMachine"),
-                stage.kind(CORE_GROUP, "Machine"),
-            ];
+            let namers = [stage.kind(names::GROUP, "ScheduledMachine"), stage.kind(CORE_GROUP, "Machine")];
             let known = namers.iter().flatten().flat_map(|kind| stage.list(kind, ""));
-            return known
-                .filter_map(|(place, object)| named(&place.namespace, object))
-                .collect();
+            return known.filter_map(|(place, object)| named(&place.namespace, object)).collect();
         }
         if change.place.kind == clusters {
             return Vec::new();
         }
-        change
-            .after
-            .as_ref()
-            .and_then(|object| named(&change.place.namespace, object))
-            .into_iter()
-            .collect()
+        change.after.as_ref().and_then(|object| named(&change.place.namespace, object)).into_iter().collect()
     }
 
     async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {

@@ -37,12 +37,7 @@ pub(super) struct Place {
 impl Kind {
     pub(super) fn new(group: &str, version: &str, kind: &str, plural: &str) -> Self {
         let [group, version, kind, plural] = [group, version, kind, plural].map(str::to_owned);
-        Self(Arc::new(Parts {
-            group,
-            kind,
-            version,
-            plural,
-        }))
+        Self(Arc::new(Parts { group, kind, version, plural }))
     }
 
     pub(super) fn node() -> Self {
@@ -70,12 +65,7 @@ impl Kind {
     }
 
     pub(super) fn definition() -> Self {
-        Self::new(
-            "apiextensions.k8s.io",
-            "v1",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-        )
+        Self::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
     }
 
     /// The kind that an established CRD serves, at the version in which it stores.
@@ -83,18 +73,10 @@ impl Kind {
         let mut conditions = crd.data["status"]["conditions"].as_array()?.iter();
         conditions.find(|one| one["type"] == "Established" && one["status"] == "True")?;
         let spec = &crd.data["spec"];
-        let stored = spec["versions"]
-            .as_array()?
-            .iter()
-            .find(|version| version["storage"] == true)?;
+        let stored = spec["versions"].as_array()?.iter().find(|version| version["storage"] == true)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (group, names) = (text(&spec["group"]), &spec["names"]);
-        Some(Self::new(
-            &group,
-            &text(&stored["name"]),
-            &text(&names["kind"]),
-            &text(&names["plural"]),
-        ))
+        Some(Self::new(&group, &text(&stored["name"]), &text(&names["kind"]), &text(&names["plural"])))
     }
 
     pub(super) fn group(&self) -> &str {
@@ -117,11 +99,7 @@ impl Kind {
     /// `group/version`, or the version alone for the core group.
     pub(super) fn api_version(&self) -> String {
         let Parts { group, version, .. } = &*self.0;
-        if group.is_empty() {
-            version.clone()
-        } else {
-            format!("{group}/{version}")
-        }
+        if group.is_empty() { version.clone() } else { format!("{group}/{version}") }
     }
 
     fn resource(&self) -> ApiResource {
@@ -140,19 +118,12 @@ impl Kind {
     }
 
     pub(super) fn place(&self, namespace: &str, name: &str) -> Place {
-        Place {
-            kind: self.clone(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Place { kind: self.clone(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     /// Where an object of this kind is.
     pub(super) fn place_of(&self, object: &DynamicObject) -> Place {
-        self.place(
-            object.metadata.namespace.as_deref().unwrap_or_default(),
-            &object.name_any(),
-        )
+        self.place(object.metadata.namespace.as_deref().unwrap_or_default(), &object.name_any())
     }
 }
 

@@ -115,16 +115,8 @@ impl Default for Scenario {
 impl Scenario {
     /// One in which everything works.
     pub fn new(timing: Timing) -> Self {
-        let facts = Mutex::new(Facts {
-            timing,
-            ..Facts::default()
-        });
-        Self {
-            shared: Arc::new(Shared {
-                facts,
-                version: watch::Sender::new(0),
-            }),
-        }
+        let facts = Mutex::new(Facts { timing, ..Facts::default() });
+        Self { shared: Arc::new(Shared { facts, version: watch::Sender::new(0) }) }
     }
 
     /// How long things take now.
@@ -144,11 +136,7 @@ impl Scenario {
 
     /// How the provider behaves in a namespace.
     pub fn behaviour(&self, namespace: &str) -> Behaviour {
-        self.facts()
-            .namespaces
-            .get(namespace)
-            .cloned()
-            .unwrap_or_default()
+        self.facts().namespaces.get(namespace).cloned().unwrap_or_default()
     }
 
     /// Silences the kubelet of a Node: no heartbeats, no pod started or stopped. Or lets it speak again.

@@ -12,9 +12,7 @@ pub(super) struct Stopwatch<K> {
 
 impl<K> Default for Stopwatch<K> {
     fn default() -> Self {
-        Self {
-            began: BTreeMap::new(),
-        }
+        Self { began: BTreeMap::new() }
     }
 }
 

@@ -26,22 +26,13 @@ pub struct Troupe {
 impl Troupe {
     /// A troupe that plays a scenario.
     pub fn new(management: Client, workload: Client, clock: Clock, scenario: Scenario) -> Self {
-        Self {
-            management,
-            workload,
-            clock,
-            scenario,
-            kubeconfig: None,
-        }
+        Self { management, workload, clock, scenario, kubeconfig: None }
     }
 
     /// Writes this beside every Cluster that it makes, as the way into the workload cluster.
     #[must_use]
     pub fn with_kubeconfig(self, kubeconfig: impl Into<String>) -> Self {
-        Self {
-            kubeconfig: Some(kubeconfig.into()),
-            ..self
-        }
+        Self { kubeconfig: Some(kubeconfig.into()), ..self }
     }
 
     /// Plays for as long as the future is polled.
@@ -49,20 +40,10 @@ impl Troupe {
     /// All play in one task and take turns in a fixed order. As tasks of their own they would go in the order in which
     /// the runtime wakes them, which is not the same in every run.
     pub async fn play(self) {
-        let Self {
-            management,
-            workload,
-            clock,
-            scenario,
-            kubeconfig,
-        } = self;
+        let Self { management, workload, clock, scenario, kubeconfig } = self;
         let stage = |wanted| Stage::new(management.clone(), workload.clone(), wanted);
         let nothing_custom = |_: &str, _: &str| false;
-        let clusters = play(
-            Clusters::new(kubeconfig),
-            stage(Clusters::wants),
-            scenario.clone(),
-        );
+        let clusters = play(Clusters::new(kubeconfig), stage(Clusters::wants), scenario.clone());
         let cluster_api = play(
             ClusterApi::new(clock.clone(), scenario.clone()),
             stage(ClusterApi::wants).with_workload(Kind::node()),
@@ -84,9 +65,7 @@ impl Troupe {
         );
         let kubelet = play(
             Kubelet::new(clock, scenario.clone()),
-            stage(nothing_custom)
-                .with_workload(Kind::node())
-                .with_workload(Kind::pod()),
+            stage(nothing_custom).with_workload(Kind::node()).with_workload(Kind::pod()),
             scenario,
         );
         futures::join!(clusters, cluster_api, provider, workloads, kubelet);
@@ -95,8 +74,6 @@ impl Troupe {
 
 impl std::fmt::Debug for Troupe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Troupe")
-            .field("scenario", &self.scenario)
-            .finish_non_exhaustive()
+        f.debug_struct("Troupe").field("scenario", &self.scenario).finish_non_exhaustive()
     }
 }

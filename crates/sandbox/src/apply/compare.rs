@@ -27,10 +27,7 @@ impl Comparison {
 
 pub(super) fn compare(old: &Value, new: &Value, of: TypeRef<'_>) -> Comparison {
     let mut comparison = Comparison::default();
-    let mut walker = Walker {
-        path: Vec::new(),
-        comparison: &mut comparison,
-    };
+    let mut walker = Walker { path: Vec::new(), comparison: &mut comparison };
     walker.maps(old.as_object(), new.as_object(), of);
     comparison
 }
@@ -76,14 +73,8 @@ impl Walker<'_> {
             Some(Value::Array(list)) => list.is_empty(),
             _ => true,
         };
-        let is_list = [old, new]
-            .iter()
-            .any(|side| matches!(side, Some(Value::Array(_))));
-        let is_atomic = if is_list {
-            of.list_kind() == ListKind::Atomic
-        } else {
-            of.is_atomic_map()
-        };
+        let is_list = [old, new].iter().any(|side| matches!(side, Some(Value::Array(_))));
+        let is_atomic = if is_list { of.list_kind() == ListKind::Atomic } else { of.is_atomic_map() };
         if is_atomic || (empty(old) && empty(new)) {
             self.leaf(old, new);
             return;
@@ -105,10 +96,7 @@ impl Walker<'_> {
         names.sort_unstable();
         names.dedup();
         for name in names {
-            let (before, after) = (
-                old.and_then(|map| map.get(name)),
-                new.and_then(|map| map.get(name)),
-            );
+            let (before, after) = (old.and_then(|map| map.get(name)), new.and_then(|map| map.get(name)));
             // Most of an object stays as it is.
             if before != after {
                 self.descend(field_element(name), before, after, of.field_or_unknown(name));

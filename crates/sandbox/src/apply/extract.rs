@@ -34,9 +34,7 @@ fn collect(value: &Value, of: TypeRef<'_>, path: &mut Vec<String>, set: &mut Fie
 fn collect_map(map: &Map<String, Value>, of: TypeRef<'_>, path: &mut Vec<String>, set: &mut FieldSet) {
     for (name, child) in map {
         path.push(field_element(name));
-        let is_declared = of
-            .properties()
-            .is_some_and(|properties| properties.contains_key(name));
+        let is_declared = of.properties().is_some_and(|properties| properties.contains_key(name));
         let is_empty = child.is_null() || child.as_object().is_some_and(Map::is_empty);
         // A key of a free-form map is a member beside whatever lies below it.
         if is_empty || !is_declared {
@@ -63,9 +61,8 @@ pub(super) fn item_element(item: &Value, list: TypeRef<'_>) -> String {
             let mut keys: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
             keys.sort_unstable();
             for key in keys {
-                let value = item
-                    .get(key)
-                    .or_else(|| list.items().field(key).and_then(TypeRef::default_value));
+                let value =
+                    item.get(key).or_else(|| list.items().field(key).and_then(TypeRef::default_value));
                 if let Some(value) = value {
                     identity.insert(key.to_owned(), value.clone());
                 }

@@ -45,10 +45,7 @@ impl FieldSet {
 
     /// Paths that are in both.
     pub(crate) fn intersection(&self, other: &FieldSet) -> FieldSet {
-        let mut result = FieldSet {
-            member: self.member && other.member,
-            children: BTreeMap::new(),
-        };
+        let mut result = FieldSet { member: self.member && other.member, children: BTreeMap::new() };
         for (element, child) in &self.children {
             if let Some(counterpart) = other.children.get(element) {
                 result.keep(element, child.intersection(counterpart));
@@ -59,15 +56,10 @@ impl FieldSet {
 
     /// Paths of this set that are not in the other.
     pub(crate) fn difference(&self, other: &FieldSet) -> FieldSet {
-        let mut result = FieldSet {
-            member: self.member && !other.member,
-            children: BTreeMap::new(),
-        };
+        let mut result = FieldSet { member: self.member && !other.member, children: BTreeMap::new() };
         for (element, child) in &self.children {
-            let rest = other
-                .children
-                .get(element)
-                .map_or_else(|| child.clone(), |gone| child.difference(gone));
+            let rest =
+                other.children.get(element).map_or_else(|| child.clone(), |gone| child.difference(gone));
             result.keep(element, rest);
         }
         result
@@ -78,10 +70,7 @@ impl FieldSet {
         if other.member {
             return FieldSet::default();
         }
-        let mut result = FieldSet {
-            member: self.member,
-            children: BTreeMap::new(),
-        };
+        let mut result = FieldSet { member: self.member, children: BTreeMap::new() };
         for (element, child) in &self.children {
             let rest = other
                 .children
@@ -153,12 +142,8 @@ fn readable(element: &str) -> String {
         Some(("f", name)) => format!(".{name}"),
         Some(("k", keys)) => {
             let keys: Value = serde_json::from_str(keys).unwrap_or_default();
-            let parts: Vec<String> = keys
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect();
+            let parts: Vec<String> =
+                keys.as_object().into_iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
             format!("[{}]", parts.join(","))
         }
         Some(("v", value)) => format!("[={value}]"),
@@ -192,10 +177,7 @@ mod tests {
     fn difference_is_exact_and_its_recursive_form_is_not() {
         let all = FieldSet::from_fields_v1(&json!({"f:a": {".": {}, "f:b": {}}}));
         let parent = FieldSet::from_fields_v1(&json!({"f:a": {}}));
-        assert_eq!(
-            all.difference(&parent).to_fields_v1(),
-            json!({"f:a": {"f:b": {}}})
-        );
+        assert_eq!(all.difference(&parent).to_fields_v1(), json!({"f:a": {"f:b": {}}}));
         assert!(all.recursive_difference(&parent).is_empty());
     }
 }

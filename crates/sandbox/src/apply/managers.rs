@@ -33,18 +33,13 @@ pub(super) struct Managers(pub BTreeMap<ManagerId, Managed>);
 
 impl Managers {
     pub(super) fn of(value: &Value) -> Self {
-        let entries = value["metadata"]["managedFields"]
-            .as_array()
-            .into_iter()
-            .flatten();
+        let entries = value["metadata"]["managedFields"].as_array().into_iter().flatten();
         Self(entries.filter_map(decode).collect())
     }
 
     /// Everything that any manager but `except` owns.
     pub(super) fn owned_fields(&self) -> FieldSet {
-        self.0
-            .values()
-            .fold(FieldSet::default(), |all, managed| all.union(&managed.fields))
+        self.0.values().fold(FieldSet::default(), |all, managed| all.union(&managed.fields))
     }
 
     pub(super) fn drop_empty(&mut self) {
@@ -69,10 +64,7 @@ impl Managers {
         if entries.is_empty() {
             object::remove_meta(value, "managedFields");
         } else {
-            let encoded: Vec<Value> = entries
-                .into_iter()
-                .map(|(id, managed)| encode(id, managed))
-                .collect();
+            let encoded: Vec<Value> = entries.into_iter().map(|(id, managed)| encode(id, managed)).collect();
             object::set_meta(value, "managedFields", encoded);
         }
     }
@@ -90,13 +82,7 @@ fn decode(entry: &Value) -> Option<(ManagerId, Managed)> {
         api_version: text("apiVersion"),
         subresource: text("subresource"),
     };
-    Some((
-        id,
-        Managed {
-            fields: FieldSet::from_fields_v1(&entry["fieldsV1"]),
-            time: text("time"),
-        },
-    ))
+    Some((id, Managed { fields: FieldSet::from_fields_v1(&entry["fieldsV1"]), time: text("time") }))
 }
 
 fn encode(id: &ManagerId, managed: &Managed) -> Value {

@@ -60,18 +60,13 @@ static UNOWNED_BELOW: LazyLock<FieldSet> = LazyLock::new(|| {
 pub(crate) fn track_update(live: &Value, new: &mut Value, of: TypeRef<'_>, owner: &Owner, is_create: bool) {
     let sent = new["metadata"]["managedFields"].clone();
     let is_reset = sent.as_array().is_some_and(|list| {
-        list.iter()
-            .all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
+        list.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
     });
     if is_reset && !is_create {
         object::remove_meta(new, "managedFields");
         return;
     }
-    let mut managers = if sent.is_array() {
-        Managers::of(new)
-    } else {
-        Managers::of(live)
-    };
+    let mut managers = if sent.is_array() { Managers::of(new) } else { Managers::of(live) };
     if managers.0.is_empty() && !is_create {
         object::remove_meta(new, "managedFields");
         return;
@@ -81,14 +76,8 @@ pub(crate) fn track_update(live: &Value, new: &mut Value, of: TypeRef<'_>, owner
     let comparison = strip(comparison);
     take_from_others(&mut managers, &owner.id, &comparison);
     let before = managers.0.get(&owner.id).cloned();
-    let base = before
-        .as_ref()
-        .map(|managed| managed.fields.clone())
-        .unwrap_or_default();
-    let fields = base
-        .difference(&comparison.removed)
-        .union(&comparison.modified)
-        .union(&comparison.added);
+    let base = before.as_ref().map(|managed| managed.fields.clone()).unwrap_or_default();
+    let fields = base.difference(&comparison.removed).union(&comparison.modified).union(&comparison.added);
     let time = match before {
         Some(managed) if managed.fields == fields => managed.time,
         _ => owner.time.clone(),
@@ -150,13 +139,7 @@ fn adopt_untracked(managers: &mut Managers, live: &Value, of: TypeRef<'_>, owner
         subresource: String::new(),
     };
     let fields = strip(compare(&json!({}), &without_managers(live), of).without(&ignored)).added;
-    managers.0.insert(
-        id,
-        Managed {
-            fields,
-            time: owner.time.clone(),
-        },
-    );
+    managers.0.insert(id, Managed { fields, time: owner.time.clone() });
 }
 
 fn refuse_conflicts(managers: &Managers, comparison: &Comparison) -> Result<(), ConflictingFields> {
@@ -169,21 +152,14 @@ fn refuse_conflicts(managers: &Managers, comparison: &Comparison) -> Result<(), 
             (!both.is_empty()).then(|| (id.clone(), both.paths()))
         })
         .collect();
-    if conflicts.is_empty() {
-        Ok(())
-    } else {
-        Err(ConflictingFields(conflicts))
-    }
+    if conflicts.is_empty() { Ok(()) } else { Err(ConflictingFields(conflicts)) }
 }
 
 fn take_from_others(managers: &mut Managers, taker: &ManagerId, comparison: &Comparison) {
     let touched = comparison.modified.union(&comparison.added);
     for (id, managed) in &mut managers.0 {
         if id != taker {
-            managed.fields = managed
-                .fields
-                .difference(&touched)
-                .difference(&comparison.removed);
+            managed.fields = managed.fields.difference(&touched).difference(&comparison.removed);
         }
     }
     managers.drop_empty();

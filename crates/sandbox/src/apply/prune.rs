@@ -10,23 +10,13 @@ pub(super) fn prune(merged: &mut Value, last: &FieldSet, claimed: &FieldSet, of:
     // Metadata is the server's as much as anybody's: it stays, whoever owns its parts.
     let metadata = field_element("metadata");
     if let (Some(value), Some(last)) = (merged.get_mut("metadata"), last.child(&metadata)) {
-        prune_inside(
-            value,
-            last,
-            claimed.child(&metadata),
-            of.field_or_unknown("metadata"),
-        );
+        prune_inside(value, last, claimed.child(&metadata), of.field_or_unknown("metadata"));
     }
     if let Value::Object(map) = merged {
         map.retain(|name, child| {
             let element = field_element(name);
             name == "metadata"
-                || keep(
-                    child,
-                    last.child(&element),
-                    claimed.child(&element),
-                    of.field_or_unknown(name),
-                )
+                || keep(child, last.child(&element), claimed.child(&element), of.field_or_unknown(name))
         });
     }
 }
@@ -44,12 +34,7 @@ fn prune_inside(value: &mut Value, last: &FieldSet, claimed: Option<&FieldSet>, 
         }),
         Value::Array(items) if of.list_kind() != ListKind::Atomic => items.retain_mut(|item| {
             let element = item_element(item, of);
-            keep(
-                item,
-                last.child(&element),
-                claimed.and_then(|set| set.child(&element)),
-                of.items(),
-            )
+            keep(item, last.child(&element), claimed.and_then(|set| set.child(&element)), of.items())
         }),
         Value::Null
         | Value::Bool(_)

@@ -136,10 +136,7 @@ impl Suite {
         setup.extend(serde_json::to_value(five_spot_api::crd()));
         let lists: Map<String, Value> = parse(&directory.join("kinds.yaml"))?;
         let areas = directory.join("cases");
-        let read = |source| CaseError::Read {
-            path: areas.clone(),
-            source,
-        };
+        let read = |source| CaseError::Read { path: areas.clone(), source };
         let mut files: Vec<PathBuf> = std::fs::read_dir(&areas)
             .map_err(read)?
             .map(|entry| entry.map(|entry| entry.path()))
@@ -149,11 +146,7 @@ impl Suite {
         let mut cases = Vec::new();
         for path in files {
             let file: File = parse(&path)?;
-            let area = path
-                .file_stem()
-                .and_then(|stem| stem.to_str())
-                .unwrap_or_default()
-                .to_owned();
+            let area = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
             for raw in file.cases {
                 cases.extend(raw.expand(&area, &lists, &path)?);
             }
@@ -163,34 +156,22 @@ impl Suite {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, CaseError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    serde_saphyr::from_str(&text).map_err(|error| CaseError::Parse {
-        path: path.to_owned(),
-        message: error.to_string(),
-    })
+    let text =
+        std::fs::read_to_string(path).map_err(|source| CaseError::Read { path: path.to_owned(), source })?;
+    serde_saphyr::from_str(&text)
+        .map_err(|error| CaseError::Parse { path: path.to_owned(), message: error.to_string() })
 }
 
 impl RawCase {
     fn expand(self, area: &str, lists: &Map<String, Value>, path: &Path) -> Result<Vec<Case>, CaseError> {
-        let bad = |message: String| CaseError::Parse {
-            path: path.to_owned(),
-            message,
-        };
+        let bad = |message: String| CaseError::Parse { path: path.to_owned(), message };
         let mut each = self.each;
         if let Some(list) = &self.each_of {
             let rows = lists.get(list).and_then(Value::as_array);
             let rows = rows.ok_or_else(|| bad(format!("kinds.yaml has no list {list}")))?;
             let is_wanted =
                 |row: &&Map<String, Value>| !self.except.iter().any(|name| row["group"] == name.as_str());
-            each.extend(
-                rows.iter()
-                    .filter_map(Value::as_object)
-                    .filter(is_wanted)
-                    .cloned(),
-            );
+            each.extend(rows.iter().filter_map(Value::as_object).filter(is_wanted).cloned());
         }
         if each.is_empty() {
             each.push(Map::new());
@@ -200,17 +181,8 @@ impl RawCase {
                 let steps = substituted(&self.steps, values);
                 let steps =
                     serde_json::from_value(steps).map_err(|error| bad(format!("{}: {error}", self.name)))?;
-                let watch = self
-                    .watch
-                    .iter()
-                    .map(|one| substituted_text(one, values))
-                    .collect();
-                Ok(Case {
-                    area: area.to_owned(),
-                    name: substituted_text(&self.name, values),
-                    steps,
-                    watch,
-                })
+                let watch = self.watch.iter().map(|one| substituted_text(one, values)).collect();
+                Ok(Case { area: area.to_owned(), name: substituted_text(&self.name, values), steps, watch })
             })
             .collect()
     }
@@ -225,9 +197,7 @@ fn substituted(value: &Value, values: &Map<String, Value>) -> Value {
         },
         Value::Array(list) => list.iter().map(|one| substituted(one, values)).collect(),
         Value::Object(map) => Value::Object(
-            map.iter()
-                .map(|(key, one)| (substituted_text(key, values), substituted(one, values)))
-                .collect(),
+            map.iter().map(|(key, one)| (substituted_text(key, values), substituted(one, values))).collect(),
         ),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
@@ -239,9 +209,7 @@ fn substituted_text(text: &str, values: &Map<String, Value>) -> String {
     let mut names: Vec<&String> = values.keys().collect();
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     for name in names {
-        let value = values[name]
-            .as_str()
-            .map_or_else(|| values[name].to_string(), str::to_owned);
+        let value = values[name].as_str().map_or_else(|| values[name].to_string(), str::to_owned);
         result = result.replace(&format!("${name}"), &value);
     }
     result

@@ -16,18 +16,9 @@ pub struct Mismatch {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |value: &Option<Value>| {
-            value
-                .as_ref()
-                .map_or_else(|| "nothing".to_owned(), Value::to_string)
-        };
-        write!(
-            f,
-            "{}: expected {}, found {}",
-            self.at,
-            show(&self.expected),
-            show(&self.found)
-        )
+        let show =
+            |value: &Option<Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), Value::to_string);
+        write!(f, "{}: expected {}, found {}", self.at, show(&self.expected), show(&self.found))
     }
 }
 
@@ -43,31 +34,17 @@ fn walk(expected: Option<&Value>, found: Option<&Value>, at: &str, mismatches: &
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
             for name in names(left, right) {
                 let escaped = name.replace('~', "~0").replace('/', "~1");
-                walk(
-                    left.get(name),
-                    right.get(name),
-                    &format!("{at}/{escaped}"),
-                    mismatches,
-                );
+                walk(left.get(name), right.get(name), &format!("{at}/{escaped}"), mismatches);
             }
         }
         (Some(Value::Array(left)), Some(Value::Array(right))) => {
             for index in 0..left.len().max(right.len()) {
-                walk(
-                    left.get(index),
-                    right.get(index),
-                    &format!("{at}/{index}"),
-                    mismatches,
-                );
+                walk(left.get(index), right.get(index), &format!("{at}/{index}"), mismatches);
             }
         }
         (left, right) if left == right => {}
         (left, right) => {
-            mismatches.push(Mismatch {
-                at: at.to_owned(),
-                expected: left.cloned(),
-                found: right.cloned(),
-            });
+            mismatches.push(Mismatch { at: at.to_owned(), expected: left.cloned(), found: right.cloned() });
         }
     }
 }

@@ -27,16 +27,11 @@ pub struct Differences(pub Vec<Difference>);
 impl Differences {
     /// Reads the one file that has them.
     pub fn load(path: &Path) -> Result<Self, CaseError> {
-        let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| CaseError::Read { path: path.to_owned(), source })?;
         serde_saphyr::from_str(&text)
             .map(Self)
-            .map_err(|error| CaseError::Parse {
-                path: path.to_owned(),
-                message: error.to_string(),
-            })
+            .map_err(|error| CaseError::Parse { path: path.to_owned(), message: error.to_string() })
     }
 
     /// The difference that explains a mismatch, if one does.

@@ -31,12 +31,9 @@ impl Normaliser {
         if let Some(resources) = value.get_mut("resources").and_then(Value::as_array_mut) {
             // CRDs are discovered in no fixed order, and the hash is the server's own affair.
             resources.sort_by_key(|resource| resource["name"].to_string());
-            resources
-                .iter_mut()
-                .filter_map(Value::as_object_mut)
-                .for_each(|one| {
-                    one.remove("storageVersionHash");
-                });
+            resources.iter_mut().filter_map(Value::as_object_mut).for_each(|one| {
+                one.remove("storageVersionHash");
+            });
         }
         self.walk(&mut value, "");
         value
@@ -48,10 +45,7 @@ impl Normaliser {
         {
             map.remove("message");
         }
-        if let Some(causes) = status
-            .pointer_mut("/details/causes")
-            .and_then(Value::as_array_mut)
-        {
+        if let Some(causes) = status.pointer_mut("/details/causes").and_then(Value::as_array_mut) {
             if !keeps_messages {
                 for cause in causes.iter_mut().filter_map(Value::as_object_mut) {
                     cause.remove("message");
@@ -71,11 +65,7 @@ impl Normaliser {
             return;
         };
         for (field, shown) in [("resourceVersion", "VERSION"), ("continue", "TOKEN")] {
-            if metadata
-                .get(field)
-                .and_then(Value::as_str)
-                .is_some_and(|text| !text.is_empty())
-            {
+            if metadata.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
                 metadata.insert(field.to_owned(), shown.into());
             }
         }
@@ -95,10 +85,8 @@ impl Normaliser {
                 if field == "metadata" {
                     Self::managed_fields(map);
                 }
-                let keys: Vec<(String, String)> = map
-                    .keys()
-                    .filter_map(|key| self.inside(key).map(|shown| (key.clone(), shown)))
-                    .collect();
+                let keys: Vec<(String, String)> =
+                    map.keys().filter_map(|key| self.inside(key).map(|shown| (key.clone(), shown))).collect();
                 for (key, shown) in keys {
                     if let Some(child) = map.remove(&key) {
                         map.insert(shown, child);
@@ -143,17 +131,11 @@ impl Normaliser {
     fn text(&mut self, text: &str, field: &str) -> Option<String> {
         if field == "uid" || is_uuid(text) {
             let next = self.uids.len() + 1;
-            return Some(format!(
-                "UID-{}",
-                self.uids.entry(text.to_owned()).or_insert(next)
-            ));
+            return Some(format!("UID-{}", self.uids.entry(text.to_owned()).or_insert(next)));
         }
         if field == "resourceVersion" && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
             let next = self.versions.len() + 1;
-            return Some(format!(
-                "VERSION-{}",
-                self.versions.entry(text.to_owned()).or_insert(next)
-            ));
+            return Some(format!("VERSION-{}", self.versions.entry(text.to_owned()).or_insert(next)));
         }
         if is_time(text) {
             return Some("TIME".to_owned());
@@ -193,9 +175,7 @@ impl Normaliser {
 fn is_age(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
         && text.ends_with(['s', 'm', 'h', 'd', 'y'])
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || b"smhdy".contains(&byte))
+        && text.bytes().all(|byte| byte.is_ascii_digit() || b"smhdy".contains(&byte))
 }
 
 fn is_uuid(text: &str) -> bool {

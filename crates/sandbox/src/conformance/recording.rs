@@ -16,22 +16,14 @@ pub struct Recording {
 impl Recording {
     /// Reads every area of a directory.
     pub fn load(directory: &Path) -> Result<Self, CaseError> {
-        let read = |source| CaseError::Read {
-            path: directory.to_owned(),
-            source,
-        };
+        let read = |source| CaseError::Read { path: directory.to_owned(), source };
         let mut recording = Self::default();
         for entry in std::fs::read_dir(directory).map_err(read)? {
             let path = entry.map_err(read)?.path();
-            let text = std::fs::read_to_string(&path).map_err(|source| CaseError::Read {
-                path: path.clone(),
-                source,
-            })?;
-            let answers: BTreeMap<String, Value> =
-                serde_json::from_str(&text).map_err(|error| CaseError::Parse {
-                    path: path.clone(),
-                    message: error.to_string(),
-                })?;
+            let text = std::fs::read_to_string(&path)
+                .map_err(|source| CaseError::Read { path: path.clone(), source })?;
+            let answers: BTreeMap<String, Value> = serde_json::from_str(&text)
+                .map_err(|error| CaseError::Parse { path: path.clone(), message: error.to_string() })?;
             recording.answers.extend(answers);
         }
         Ok(recording)
@@ -48,10 +40,7 @@ impl Recording {
         let mut areas: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (case, answers) in &self.answers {
             let area = case.split(':').next().unwrap_or_default();
-            areas
-                .entry(area)
-                .or_default()
-                .push(format!("{}: {answers}", Value::from(case.as_str())));
+            areas.entry(area).or_default().push(format!("{}: {answers}", Value::from(case.as_str())));
         }
         for (area, lines) in areas {
             std::fs::write(

@@ -62,29 +62,20 @@ const LOOKS: usize = 150;
 impl Runner {
     /// A runner for the server behind `client`.
     pub fn new(client: kube::Client, prefix: &str, patience: Duration) -> Self {
-        Self {
-            client,
-            prefix: prefix.to_owned(),
-            patience,
-        }
+        Self { client, prefix: prefix.to_owned(), patience }
     }
 
     /// Makes the kinds that the cases use, and waits until they are served.
     pub async fn set_up(&self, suite: &Suite) -> Result<(), RunError> {
         for crd in &suite.setup {
-            let (status, body) = self
-                .raw(&Method::POST, CRDS, Some(crd.to_string()), None, None)
-                .await?;
+            let (status, body) = self.raw(&Method::POST, CRDS, Some(crd.to_string()), None, None).await?;
             if status >= 300 && status != 409 {
                 return Err(RunError::Setup(body));
             }
             let group = crd["spec"]["group"].as_str().unwrap_or_default();
             let plural = crd["spec"]["names"]["plural"].as_str().unwrap_or_default();
             for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
-                let path = format!(
-                    "/apis/{group}/{}/{plural}",
-                    version["name"].as_str().unwrap_or_default()
-                );
+                let path = format!("/apis/{group}/{}/{plural}", version["name"].as_str().unwrap_or_default());
                 self.poll(&path, |status, _| status == 200).await?;
             }
         }
@@ -97,11 +88,8 @@ impl Runner {
         cases: &'c [Case],
         at_once: usize,
     ) -> Vec<(&'c Case, Result<Answers, RunError>)> {
-        let runs: Vec<_> = cases
-            .iter()
-            .enumerate()
-            .map(|(number, case)| self.run(case, number).boxed())
-            .collect();
+        let runs: Vec<_> =
+            cases.iter().enumerate().map(|(number, case)| self.run(case, number).boxed()).collect();
         let answers: Vec<_> = futures::stream::iter(runs).buffered(at_once).collect().await;
         cases.iter().zip(answers).collect()
     }
@@ -116,13 +104,7 @@ impl Runner {
         for collection in &case.watch {
             let path = filled(collection, &values);
             let (_, list) = self.raw(&Method::GET, &path, None, None, None).await?;
-            starts.push((
-                path,
-                list["metadata"]["resourceVersion"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-            ));
+            starts.push((path, list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()));
         }
         let mut session = Session {
             runner: self,
@@ -152,8 +134,7 @@ impl Runner {
     /// A new namespace is complete when its service account and its certificates are there.
     async fn prepare_namespace(&self, namespace: &str) -> Result<(), RunError> {
         let body = json!({"metadata": {"name": namespace}}).to_string();
-        self.raw(&Method::POST, "/api/v1/namespaces", Some(body), None, None)
-            .await?;
+        self.raw(&Method::POST, "/api/v1/namespaces", Some(body), None, None).await?;
         for furniture in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
             let path = format!("/api/v1/namespaces/{namespace}/{furniture}");
             self.poll(&path, |status, _| status == 200).await?;
@@ -175,10 +156,7 @@ impl Runner {
             last = body;
             tokio::time::sleep(self.patience).await;
         }
-        Err(RunError::NeverSo {
-            request: format!("GET {path}"),
-            last,
-        })
+        Err(RunError::NeverSo { request: format!("GET {path}"), last })
     }
 
     async fn raw(
@@ -198,18 +176,12 @@ impl Runner {
             .header(header::ACCEPT, accept.unwrap_or("application/json"))
             .body(Body::from(body.unwrap_or_default().into_bytes()))
             .map_err(|_| RunError::BadStep(name()))?;
-        let response = self.client.send(request).await.map_err(|source| RunError::Send {
-            request: name(),
-            source,
-        })?;
+        let response =
+            self.client.send(request).await.map_err(|source| RunError::Send { request: name(), source })?;
         let status = response.status().as_u16();
         // A watch may be cut off; what came until then is its answer.
-        let bytes = response
-            .into_body()
-            .collect()
-            .await
-            .map(http_body_util::Collected::to_bytes)
-            .unwrap_or_default();
+        let bytes =
+            response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Ok((status, parse(&bytes)))
     }
 }
@@ -240,9 +212,7 @@ struct Session<'r> {
 impl Session<'_> {
     async fn step(&mut self, step: &Step) -> Result<(), RunError> {
         let line = filled(&step.send, &self.values);
-        let (method, path) = line
-            .split_once(' ')
-            .ok_or_else(|| RunError::BadStep(line.clone()))?;
+        let (method, path) = line.split_once(' ').ok_or_else(|| RunError::BadStep(line.clone()))?;
         let method: Method = method.parse().map_err(|_| RunError::BadStep(line.clone()))?;
         let body = match (&step.body, &step.raw) {
             (Some(body), _) => Some(filled_value(body, &self.values).to_string()),
@@ -251,11 +221,8 @@ impl Session<'_> {
         };
         let (status, answer) = self.send_until(&method, path, body, step).await?;
         for (name, pointer) in &step.save {
-            let value = pointer
-                .as_str()
-                .and_then(|pointer| answer.pointer(pointer))
-                .cloned()
-                .unwrap_or_default();
+            let value =
+                pointer.as_str().and_then(|pointer| answer.pointer(pointer)).cloned().unwrap_or_default();
             self.values.insert(name.clone(), value);
         }
         if !step.quiet {
@@ -274,24 +241,14 @@ impl Session<'_> {
         let mut last = Value::Null;
         for _ in 0..LOOKS {
             let (content_type, accept) = (step.content_type.as_deref(), step.accept.as_deref());
-            let (status, answer) = self
-                .runner
-                .raw(method, path, body.clone(), content_type, accept)
-                .await?;
-            if step
-                .until
-                .as_ref()
-                .is_none_or(|until| until.is_met(status, &answer))
-            {
+            let (status, answer) = self.runner.raw(method, path, body.clone(), content_type, accept).await?;
+            if step.until.as_ref().is_none_or(|until| until.is_met(status, &answer)) {
                 return Ok((status, answer));
             }
             last = answer;
             tokio::time::sleep(self.runner.patience).await;
         }
-        Err(RunError::NeverSo {
-            request: format!("{method} {path}"),
-            last,
-        })
+        Err(RunError::NeverSo { request: format!("{method} {path}"), last })
     }
 
     /// The events of a collection since the case began.
@@ -299,11 +256,7 @@ impl Session<'_> {
         let path = format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={version}");
         let (status, answer) = self.runner.raw(&Method::GET, &path, None, None, None).await?;
         // A single event is a line of JSON like any other answer.
-        let answer = if answer["type"].is_string() {
-            json!({"events": [answer]})
-        } else {
-            answer
-        };
+        let answer = if answer["type"].is_string() { json!({"events": [answer]}) } else { answer };
         self.keep(status, answer, &[], false);
         Ok(())
     }
@@ -313,9 +266,7 @@ impl Session<'_> {
             remove(&mut answer, pointer);
         }
         let body = self.normaliser.normalise(answer, keeps_messages);
-        let text = json!({"status": status, "body": body})
-            .to_string()
-            .replace(&self.namespace, "NAMESPACE");
+        let text = json!({"status": status, "body": body}).to_string().replace(&self.namespace, "NAMESPACE");
         self.answers.push(serde_json::from_str(&text).unwrap_or_default());
     }
 }
@@ -323,10 +274,7 @@ impl Session<'_> {
 impl Until {
     fn is_met(&self, status: u16, answer: &Value) -> bool {
         self.status.is_none_or(|wanted| wanted == status)
-            && self
-                .at
-                .as_ref()
-                .is_none_or(|at| answer.pointer(at).unwrap_or(&Value::Null) == &self.is)
+            && self.at.as_ref().is_none_or(|at| answer.pointer(at).unwrap_or(&Value::Null) == &self.is)
     }
 }
 
@@ -345,9 +293,7 @@ fn filled_value(value: &Value, values: &Map<String, Value>) -> Value {
         Value::String(text) => filled(text, values).into(),
         Value::Array(list) => list.iter().map(|one| filled_value(one, values)).collect(),
         Value::Object(map) => Value::Object(
-            map.iter()
-                .map(|(key, one)| (filled(key, values), filled_value(one, values)))
-                .collect(),
+            map.iter().map(|(key, one)| (filled(key, values), filled_value(one, values))).collect(),
         ),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }

@@ -8,21 +8,9 @@ use serde_json::{Map, Value, json};
 const KINDS: [(&str, &str, &str); 5] = [
     ("v1", "ConfigMap", "/api/v1/namespaces/{ns}/configmaps"),
     ("v1", "Secret", "/api/v1/namespaces/{ns}/secrets"),
-    (
-        "coordination.k8s.io/v1",
-        "Lease",
-        "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases",
-    ),
-    (
-        "conformance.example.org/v1",
-        "Widget",
-        "/apis/conformance.example.org/v1/namespaces/{ns}/widgets",
-    ),
-    (
-        "conformance.example.org/v1",
-        "Gadget",
-        "/apis/conformance.example.org/v1/namespaces/{ns}/gadgets",
-    ),
+    ("coordination.k8s.io/v1", "Lease", "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"),
+    ("conformance.example.org/v1", "Widget", "/apis/conformance.example.org/v1/namespaces/{ns}/widgets"),
+    ("conformance.example.org/v1", "Gadget", "/apis/conformance.example.org/v1/namespaces/{ns}/gadgets"),
 ];
 
 const MERGE: &str = "application/merge-patch+json";
@@ -31,17 +19,10 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// The walk that belongs to a seed, of this many operations.
 pub fn walk(seed: u64, operations: usize) -> Case {
-    let mut walker = Walker {
-        chance: Ids::new(seed),
-    };
+    let mut walker = Walker { chance: Ids::new(seed) };
     let steps = (0..operations).map(|_| walker.operation()).collect();
     let watch = KINDS.iter().map(|(_, _, path)| (*path).to_owned()).collect();
-    Case {
-        area: "walk".to_owned(),
-        name: format!("seed {seed}, {operations} operations"),
-        steps,
-        watch,
-    }
+    Case { area: "walk".to_owned(), name: format!("seed {seed}, {operations} operations"), steps, watch }
 }
 
 struct Walker {
@@ -74,11 +55,7 @@ impl Walker {
             }
             9 => {
                 let labels = self.labels();
-                step(
-                    "PATCH",
-                    &item,
-                    Some((json!({"metadata": {"labels": labels}}), MERGE)),
-                )
+                step("PATCH", &item, Some((json!({"metadata": {"labels": labels}}), MERGE)))
             }
             10 => {
                 let value = self.pick(&["web", "db"]);
@@ -93,34 +70,19 @@ impl Walker {
                 let force = self.pick(&["", "&force=true"]);
                 let mut object = self.object(api_version, kind, name);
                 object["metadata"]["labels"] = self.labels();
-                step(
-                    "PATCH",
-                    &format!("{item}?fieldManager={manager}{force}"),
-                    Some((object, APPLY)),
-                )
+                step("PATCH", &format!("{item}?fieldManager={manager}{force}"), Some((object, APPLY)))
             }
             15 => {
-                let finalizers = self.pick(&[
-                    "null",
-                    "[\"example.org/x\"]",
-                    "[\"example.org/x\",\"example.org/y\"]",
-                ]);
+                let finalizers =
+                    self.pick(&["null", "[\"example.org/x\"]", "[\"example.org/x\",\"example.org/y\"]"]);
                 let finalizers: Value = serde_json::from_str(finalizers).unwrap_or_default();
-                step(
-                    "PATCH",
-                    &item,
-                    Some((json!({"metadata": {"finalizers": finalizers}}), MERGE)),
-                )
+                step("PATCH", &item, Some((json!({"metadata": {"finalizers": finalizers}}), MERGE)))
             }
             16 => {
                 let status = json!({"status": {"phase": self.pick(&["New", "Old"])}});
                 step("PATCH", &format!("{item}/status"), Some((status, MERGE)))
             }
-            17 => step(
-                "PATCH",
-                &item,
-                Some((json!({"metadata": {"resourceVersion": "1"}}), MERGE)),
-            ),
+            17 => step("PATCH", &item, Some((json!({"metadata": {"resourceVersion": "1"}}), MERGE))),
             18 => step("DELETE", &format!("{item}?dryRun=All"), None),
             _ => step("DELETE", &item, None),
         }

@@ -12,15 +12,9 @@ pub(super) fn document(state: &State, route: &Route, version: &'static str) -> R
         .into_iter()
         .filter(|(group, _)| group.is_empty() == wants_core)
         .map(|(group, versions)| {
-            let versions: Vec<Value> = versions
-                .iter()
-                .map(|version| version_entry(state, group, version))
-                .collect();
-            let metadata = if group.is_empty() {
-                json!({})
-            } else {
-                json!({"name": group})
-            };
+            let versions: Vec<Value> =
+                versions.iter().map(|version| version_entry(state, group, version)).collect();
+            let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();

@@ -18,9 +18,9 @@ pub(crate) fn answer(state: &State, route: &Route, accept: &Accept) -> Result<Re
     match route {
         Route::Version => Ok(Reply::ok(version())),
         Route::Health => Ok(Reply::text(StatusCode::OK, "ok")),
-        Route::CoreVersions | Route::Groups if accept.aggregated_discovery.is_some() => Ok(
-            aggregated::document(state, route, accept.aggregated_discovery.unwrap_or_default()),
-        ),
+        Route::CoreVersions | Route::Groups if accept.aggregated_discovery.is_some() => {
+            Ok(aggregated::document(state, route, accept.aggregated_discovery.unwrap_or_default()))
+        }
         Route::CoreVersions => Ok(Reply::ok(json!({
             "kind": "APIVersions", "versions": ["v1"],
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:443"}],
@@ -36,10 +36,7 @@ pub(crate) fn answer(state: &State, route: &Route, accept: &Accept) -> Result<Re
 
 /// A group or version that nobody serves is a page that nobody has.
 fn found(document: Option<Value>) -> Reply {
-    document.map_or_else(
-        || Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"),
-        Reply::ok,
-    )
+    document.map_or_else(|| Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"), Reply::ok)
 }
 
 fn version() -> Value {

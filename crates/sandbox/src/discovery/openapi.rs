@@ -27,11 +27,7 @@ fn group_version_path(resource: &Resource) -> String {
 }
 
 pub(super) fn document(state: &State, path: &str) -> Result<Value, ApiError> {
-    let resources: Vec<_> = state
-        .kinds
-        .iter()
-        .filter(|one| group_version_path(one) == path)
-        .collect();
+    let resources: Vec<_> = state.kinds.iter().filter(|one| group_version_path(one) == path).collect();
     if resources.is_empty() {
         return Err(ApiError::no_such_resource());
     }
@@ -72,10 +68,7 @@ fn group_version_kind(resource: &Resource) -> Value {
 fn collect_references(schema: &Value, schemas: &mut Map<String, Value>) {
     match schema {
         Value::Object(map) => {
-            if let Some(name) = map
-                .get("$ref")
-                .and_then(Value::as_str)
-                .and_then(|one| one.rsplit('/').next())
+            if let Some(name) = map.get("$ref").and_then(Value::as_str).and_then(|one| one.rsplit('/').next())
                 && !schemas.contains_key(name)
                 && let Some(definition) = definitions().get(name)
             {
@@ -92,11 +85,7 @@ fn collect_references(schema: &Value, schemas: &mut Map<String, Value>) {
 /// The paths of a resource, with the query parameters by which `kubectl` learns what the server can do.
 fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
     let root = format!("/{}", group_version_path(resource));
-    let scope = if resource.namespaced {
-        "/namespaces/{namespace}"
-    } else {
-        ""
-    };
+    let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
     let collection = format!("{root}{scope}/{}", resource.plural);
     let kind = group_version_kind(resource);
     let operation = |action: &str, parameters: &[&str]| {

@@ -7,28 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The verbs of every resource.
-const VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// The same for custom resources, whose handler names them in another order.
-const CUSTOM_VERBS: [&str; 8] = [
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "create",
-    "update",
-    "watch",
-];
+const CUSTOM_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// The verbs of every `status`.
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
@@ -97,11 +80,7 @@ pub(super) fn group(state: &State, group: &str) -> Option<Value> {
 
 pub(super) fn resources(state: &State, group: &str, version: &str) -> Option<Value> {
     let mut entries = Vec::new();
-    for resource in state
-        .kinds
-        .iter()
-        .filter(|one| one.group == group && one.version == version)
-    {
+    for resource in state.kinds.iter().filter(|one| one.group == group && one.version == version) {
         entries.push(resource_entry(resource));
         for subresource in subresources(resource) {
             entries.push(subresource_entry(resource, &subresource));
@@ -110,11 +89,7 @@ pub(super) fn resources(state: &State, group: &str, version: &str) -> Option<Val
     if entries.is_empty() {
         return None;
     }
-    let group_version = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": entries});
     if !group.is_empty() {
         list["apiVersion"] = "v1".into();
@@ -123,11 +98,7 @@ pub(super) fn resources(state: &State, group: &str, version: &str) -> Option<Val
 }
 
 pub(super) fn verbs(resource: &Resource) -> [&'static str; 8] {
-    if resource.custom().is_some() {
-        CUSTOM_VERBS
-    } else {
-        VERBS
-    }
+    if resource.custom().is_some() { CUSTOM_VERBS } else { VERBS }
 }
 
 fn resource_entry(resource: &Arc<Resource>) -> Value {

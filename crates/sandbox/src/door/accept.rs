@@ -26,16 +26,9 @@ pub(crate) struct Accept {
 
 impl Accept {
     pub(crate) fn parse(header: &str) -> Self {
-        let mut accept = Self {
-            representation: Representation::Whole,
-            aggregated_discovery: None,
-            acceptable: false,
-        };
-        for clause in header
-            .split(',')
-            .map(str::trim)
-            .filter(|clause| !clause.is_empty())
-        {
+        let mut accept =
+            Self { representation: Representation::Whole, aggregated_discovery: None, acceptable: false };
+        for clause in header.split(',').map(str::trim).filter(|clause| !clause.is_empty()) {
             let mut parts = clause.split(';').map(str::trim);
             let media = parts.next().unwrap_or_default();
             if !matches!(media, "application/json" | "*/*" | "application/*") {
@@ -65,11 +58,7 @@ impl Accept {
     }
 
     pub(crate) fn check(&self) -> Result<(), ApiError> {
-        if self.acceptable {
-            Ok(())
-        } else {
-            Err(ApiError::not_acceptable())
-        }
+        if self.acceptable { Ok(()) } else { Err(ApiError::not_acceptable()) }
     }
 }
 
@@ -86,12 +75,8 @@ pub(crate) fn represent(
         Representation::Table => tables::table(&value, resource, &options.include_object, now),
         Representation::Metadata => {
             if value["kind"] == resource.list_kind.as_str() {
-                let items = value["items"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .map(metadata_only)
-                    .collect::<Vec<_>>();
+                let items =
+                    value["items"].as_array().into_iter().flatten().map(metadata_only).collect::<Vec<_>>();
                 json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                     "metadata": value["metadata"], "items": items,

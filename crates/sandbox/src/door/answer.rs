@@ -27,10 +27,7 @@ pub(crate) enum Answer {
 
 impl Reply {
     pub(crate) fn json(code: StatusCode, value: Value) -> Self {
-        Self {
-            answer: Answer::Json(value),
-            ..Self::empty(code)
-        }
+        Self { answer: Answer::Json(value), ..Self::empty(code) }
     }
 
     pub(crate) fn ok(value: Value) -> Self {
@@ -46,10 +43,7 @@ impl Reply {
     }
 
     pub(crate) fn watch(plan: WatchPlan) -> Self {
-        Self {
-            answer: Answer::Watch(Box::new(plan)),
-            ..Self::empty(StatusCode::OK)
-        }
+        Self { answer: Answer::Watch(Box::new(plan)), ..Self::empty(StatusCode::OK) }
     }
 
     pub(crate) fn with_warnings(mut self, warnings: Vec<String>) -> Self {
@@ -71,9 +65,6 @@ impl Reply {
 impl From<ApiError> for Reply {
     fn from(error: ApiError) -> Self {
         let retry_after = error.details["retryAfterSeconds"].as_u64();
-        Self {
-            retry_after,
-            ..Self::json(error.code, error.to_status())
-        }
+        Self { retry_after, ..Self::json(error.code, error.to_status()) }
     }
 }

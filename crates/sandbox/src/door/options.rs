@@ -69,11 +69,7 @@ pub(crate) fn dry_run(values: &[String]) -> Result<bool, ApiError> {
         values if values.iter().all(|value| value == "All") => Ok(true),
         values => {
             let fault = crate::error::Fault::unsupported("dryRun", &serde_json::json!(values), &["All"]);
-            let subject = crate::error::Subject {
-                group: "meta.k8s.io",
-                kind: "CreateOptions",
-                name: "",
-            };
+            let subject = crate::error::Subject { group: "meta.k8s.io", kind: "CreateOptions", name: "" };
             Err(ApiError::invalid(subject, &[fault]))
         }
     }

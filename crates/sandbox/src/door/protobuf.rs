@@ -43,11 +43,7 @@ const METADATA: Fields = &[
 
 const DELETE_OPTIONS: Fields = &[
     (1, "gracePeriodSeconds", Kind::Integer),
-    (
-        2,
-        "preconditions",
-        Kind::Message(&[(1, "uid", Kind::Text), (2, "resourceVersion", Kind::Text)]),
-    ),
+    (2, "preconditions", Kind::Message(&[(1, "uid", Kind::Text), (2, "resourceVersion", Kind::Text)])),
     (3, "orphanDependents", Kind::Flag),
     (4, "propagationPolicy", Kind::Text),
     (5, "dryRun", Kind::Texts),
@@ -61,14 +57,10 @@ fn fields_of(api_version: &str, kind: &str) -> Option<Fields> {
             (3, "status", Kind::Skipped),
         ],
         ("v1", "ServiceAccount") => &[(1, "metadata", Kind::Message(METADATA))],
-        ("v1", "ConfigMap") => &[
-            (1, "metadata", Kind::Message(METADATA)),
-            (2, "data", Kind::TextMap),
-        ],
-        ("policy/v1", "Eviction") => &[
-            (1, "metadata", Kind::Message(METADATA)),
-            (2, "deleteOptions", Kind::Message(DELETE_OPTIONS)),
-        ],
+        ("v1", "ConfigMap") => &[(1, "metadata", Kind::Message(METADATA)), (2, "data", Kind::TextMap)],
+        ("policy/v1", "Eviction") => {
+            &[(1, "metadata", Kind::Message(METADATA)), (2, "deleteOptions", Kind::Message(DELETE_OPTIONS))]
+        }
         (_, "DeleteOptions") => DELETE_OPTIONS,
         _ => return None,
     })
@@ -138,10 +130,7 @@ struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {
     /// The next field; `Some(None)` at the end, `None` if the bytes are no message.
-    #[expect(
-        clippy::option_option,
-        reason = "the end of a message and a broken one are different things"
-    )]
+    #[expect(clippy::option_option, reason = "the end of a message and a broken one are different things")]
     fn next_field(&mut self) -> Option<Option<(u64, Wire<'b>)>> {
         if self.0.is_empty() {
             return Some(None);
@@ -201,10 +190,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_not_guessed() {
         let kind = [field(1, b"v1"), field(2, b"Pod")].concat();
-        assert_eq!(
-            decode(&[MAGIC.to_vec(), field(1, &kind), field(2, &[])].concat()),
-            None
-        );
+        assert_eq!(decode(&[MAGIC.to_vec(), field(1, &kind), field(2, &[])].concat()), None);
         assert_eq!(decode(b"{}"), None);
     }
 }

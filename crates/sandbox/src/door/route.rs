@@ -37,11 +37,7 @@ pub(crate) struct Target {
 }
 
 pub(crate) fn parse(path: &str) -> Route {
-    let decoded: Vec<String> = path
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .map(percent_decode)
-        .collect();
+    let decoded: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(percent_decode).collect();
     let parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
     match parts.as_slice() {
         ["version"] => Route::Version,
@@ -49,14 +45,10 @@ pub(crate) fn parse(path: &str) -> Route {
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
         ["apis", group] => Route::Group((*group).to_owned()),
-        ["api", version] => Route::Resources {
-            group: String::new(),
-            version: (*version).to_owned(),
-        },
-        ["apis", group, version] => Route::Resources {
-            group: (*group).to_owned(),
-            version: (*version).to_owned(),
-        },
+        ["api", version] => Route::Resources { group: String::new(), version: (*version).to_owned() },
+        ["apis", group, version] => {
+            Route::Resources { group: (*group).to_owned(), version: (*version).to_owned() }
+        }
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", rest @ ..] => Route::OpenApi(rest.join("/")),
         ["api", version, rest @ ..] => target("", version, rest),
@@ -95,9 +87,7 @@ pub(super) fn percent_decode(text: &str) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut index = 0;
     while index < bytes.len() {
-        let escape = (bytes[index] == b'%')
-            .then(|| text.get(index + 1..index + 3))
-            .flatten();
+        let escape = (bytes[index] == b'%').then(|| text.get(index + 1..index + 3)).flatten();
         if let Some(byte) = escape.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             decoded.push(byte);
             index += 3;
@@ -129,18 +119,9 @@ mod tests {
         let cases = [
             ("/api/v1/pods", "/v1 pods ns=None name=None sub=None"),
             ("/api/v1/namespaces", "/v1 namespaces ns=None name=None sub=None"),
-            (
-                "/api/v1/namespaces/a",
-                "/v1 namespaces ns=None name=Some(\"a\") sub=None",
-            ),
-            (
-                "/api/v1/namespaces/a/status",
-                "/v1 namespaces ns=None name=Some(\"a\") sub=Some(\"status\")",
-            ),
-            (
-                "/api/v1/namespaces/a/pods",
-                "/v1 pods ns=Some(\"a\") name=None sub=None",
-            ),
+            ("/api/v1/namespaces/a", "/v1 namespaces ns=None name=Some(\"a\") sub=None"),
+            ("/api/v1/namespaces/a/status", "/v1 namespaces ns=None name=Some(\"a\") sub=Some(\"status\")"),
+            ("/api/v1/namespaces/a/pods", "/v1 pods ns=Some(\"a\") name=None sub=None"),
             (
                 "/api/v1/namespaces/a/pods/b/eviction",
                 "/v1 pods ns=Some(\"a\") name=Some(\"b\") sub=Some(\"eviction\")",

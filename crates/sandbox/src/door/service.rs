@@ -37,9 +37,8 @@ impl ApiService {
     }
 
     fn to_response(&self, reply: Reply) -> Response<ResponseBody> {
-        let mut response = Response::builder()
-            .status(reply.code)
-            .header(header::CONTENT_TYPE, reply.content_type);
+        let mut response =
+            Response::builder().status(reply.code).header(header::CONTENT_TYPE, reply.content_type);
         for warning in &reply.warnings {
             let text = format!("299 - {warning:?}");
             if let Ok(value) = HeaderValue::from_str(&text) {
@@ -59,9 +58,7 @@ impl ApiService {
 }
 
 fn full(bytes: Bytes) -> ResponseBody {
-    Full::new(bytes)
-        .map_err(|never: Infallible| match never {})
-        .boxed_unsync()
+    Full::new(bytes).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 
 fn watch_body(watch: WatchStream) -> ResponseBody {

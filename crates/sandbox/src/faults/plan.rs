@@ -57,9 +57,7 @@ impl RequestKind {
         if *method != Method::GET {
             return Self::Write;
         }
-        let is_watch = query
-            .split('&')
-            .any(|pair| matches!(pair, "watch" | "watch=1" | "watch=true"));
+        let is_watch = query.split('&').any(|pair| matches!(pair, "watch" | "watch=1" | "watch=true"));
         if is_watch { Self::Watch } else { Self::Read }
     }
 }
@@ -136,15 +134,8 @@ struct Inner {
 impl FaultPlan {
     /// No faults yet.
     pub fn new(clock: Clock, seed: u64) -> Self {
-        let inner = Inner {
-            rules: Vec::new(),
-            chance: Ids::new(seed),
-            seen: Vec::new(),
-        };
-        Self {
-            inner: Arc::new(Mutex::new(inner)),
-            clock,
-        }
+        let inner = Inner { rules: Vec::new(), chance: Ids::new(seed), seen: Vec::new() };
+        Self { inner: Arc::new(Mutex::new(inner)), clock }
     }
 
     /// Adds a rule; its count begins now.
@@ -169,17 +160,8 @@ impl FaultPlan {
         let mut inner = self.lock();
         let fault = inner.decide(kind, path, now);
         let outcome = fault.clone().map_or(Outcome::Pending, Outcome::Faulted);
-        let path = if query.is_empty() {
-            path.to_owned()
-        } else {
-            format!("{path}?{query}")
-        };
-        inner.seen.push(Seen {
-            time: now,
-            method: method.clone(),
-            path,
-            outcome,
-        });
+        let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+        inner.seen.push(Seen { time: now, method: method.clone(), path, outcome });
         (inner.seen.len() - 1, fault)
     }
 

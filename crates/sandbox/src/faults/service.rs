@@ -32,10 +32,8 @@ impl FaultyService {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let (path, query) = (
-            request.uri().path().to_owned(),
-            request.uri().query().unwrap_or_default().to_owned(),
-        );
+        let (path, query) =
+            (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
         let (number, fault) = self.plan.admit(request.method(), &path, &query);
         match fault {
             None => {}
@@ -75,18 +73,12 @@ fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ResponseBody>
         StatusCode::GONE => "Expired",
         _ => "InternalError",
     };
-    let status = ApiError::new(code, reason, "a fault that was asked for")
-        .to_status()
-        .to_string();
-    let mut response = Response::builder()
-        .status(code)
-        .header(header::CONTENT_TYPE, "application/json");
+    let status = ApiError::new(code, reason, "a fault that was asked for").to_status().to_string();
+    let mut response = Response::builder().status(code).header(header::CONTENT_TYPE, "application/json");
     if let Some(seconds) = retry_after {
         response = response.header(header::RETRY_AFTER, seconds);
     }
-    let body = Full::new(Bytes::from(status))
-        .map_err(|never: Infallible| match never {})
-        .boxed_unsync();
+    let body = Full::new(Bytes::from(status)).map_err(|never: Infallible| match never {}).boxed_unsync();
     response.body(body).expect("the parts of a refusal are valid")
 }
 

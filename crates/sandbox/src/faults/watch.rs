@@ -11,12 +11,7 @@ use serde_json::json;
 
 /// The stream of a watch with a fault in it. Each frame of ours is one event.
 pub(super) fn faulty_watch(body: ResponseBody, fault: WatchFault) -> ResponseBody {
-    let watch = Watch {
-        body,
-        fault,
-        next: 0,
-        has_ended: false,
-    };
+    let watch = Watch { body, fault, next: 0, has_ended: false };
     let frames = stream::unfold(watch, |mut watch| async move {
         let frame = watch.next().await?;
         Some((frame, watch))

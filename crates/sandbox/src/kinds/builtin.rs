@@ -46,14 +46,8 @@ const fn row(builtin: BuiltinKind, group: &'static str, kind: &'static str, plur
 }
 
 const TABLE: &[Row] = &[
-    Row {
-        short_names: &["cm"],
-        ..row(BuiltinKind::ConfigMap, "", "ConfigMap", "configmaps")
-    },
-    Row {
-        short_names: &["ev"],
-        ..row(BuiltinKind::CoreEvent, "", "Event", "events")
-    },
+    Row { short_names: &["cm"], ..row(BuiltinKind::ConfigMap, "", "ConfigMap", "configmaps") },
+    Row { short_names: &["ev"], ..row(BuiltinKind::CoreEvent, "", "Event", "events") },
     Row {
         namespaced: false,
         has_status: true,
@@ -73,15 +67,7 @@ const TABLE: &[Row] = &[
         ..row(BuiltinKind::Pod, "", "Pod", "pods")
     },
     row(BuiltinKind::Secret, "", "Secret", "secrets"),
-    Row {
-        short_names: &["sa"],
-        ..row(
-            BuiltinKind::ServiceAccount,
-            "",
-            "ServiceAccount",
-            "serviceaccounts",
-        )
-    },
+    Row { short_names: &["sa"], ..row(BuiltinKind::ServiceAccount, "", "ServiceAccount", "serviceaccounts") },
     Row {
         namespaced: false,
         has_status: true,
@@ -113,19 +99,11 @@ const TABLE: &[Row] = &[
         ..row(BuiltinKind::ReplicaSet, "apps", "ReplicaSet", "replicasets")
     },
     row(BuiltinKind::Lease, "coordination.k8s.io", "Lease", "leases"),
-    Row {
-        short_names: &["ev"],
-        ..row(BuiltinKind::Event, "events.k8s.io", "Event", "events")
-    },
+    Row { short_names: &["ev"], ..row(BuiltinKind::Event, "events.k8s.io", "Event", "events") },
     Row {
         has_status: true,
         short_names: &["pdb"],
-        ..row(
-            BuiltinKind::PodDisruptionBudget,
-            "policy",
-            "PodDisruptionBudget",
-            "poddisruptionbudgets",
-        )
+        ..row(BuiltinKind::PodDisruptionBudget, "policy", "PodDisruptionBudget", "poddisruptionbudgets")
     },
 ];
 

@@ -26,9 +26,7 @@ pub(super) fn resources(crd: &Value) -> Vec<Resource> {
     let spec = &crd["spec"];
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
     let storage = versions.iter().find(|version| version["storage"] == true);
-    let storage_version = storage
-        .and_then(|version| version["name"].as_str())
-        .unwrap_or_default();
+    let storage_version = storage.and_then(|version| version["name"].as_str()).unwrap_or_default();
     let typed: Option<CustomResourceDefinition> = serde_json::from_value(crd.clone()).ok();
     versions
         .iter()

@@ -19,11 +19,7 @@ pub(crate) struct StoreId(Arc<str>);
 
 impl StoreId {
     pub(crate) fn new(group: &str, plural: &str) -> Self {
-        Self(if group.is_empty() {
-            plural.into()
-        } else {
-            format!("{plural}.{group}").into()
-        })
+        Self(if group.is_empty() { plural.into() } else { format!("{plural}.{group}").into() })
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -58,35 +54,19 @@ pub(crate) enum Definition {
 impl Resource {
     /// `v1` or `group/v1`.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// Names this resource in an error about a request.
     pub(crate) fn subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
-        Subject {
-            group: &self.group,
-            kind: &self.plural,
-            name,
-        }
+        Subject { group: &self.group, kind: &self.plural, name }
     }
 
     /// Names this kind in an error about an object.
     pub(crate) fn kind_subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
         // The server validates events of both groups as the older kind.
-        let group = if self.is(BuiltinKind::Event) {
-            ""
-        } else {
-            &self.group
-        };
-        Subject {
-            group,
-            kind: &self.kind,
-            name,
-        }
+        let group = if self.is(BuiltinKind::Event) { "" } else { &self.group };
+        Subject { group, kind: &self.kind, name }
     }
 
     pub(crate) fn custom(&self) -> Option<&CustomKind> {
@@ -130,11 +110,7 @@ impl Registry {
         let served = builtin::resources()
             .into_iter()
             .map(|resource| {
-                let key = (
-                    resource.group.clone(),
-                    resource.version.clone(),
-                    resource.plural.clone(),
-                );
+                let key = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
                 (key, Arc::new(resource))
             })
             .collect();
@@ -143,23 +119,14 @@ impl Registry {
 
     /// The resource that a URL names.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.served
-            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
-            .cloned()
+        self.served.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
     }
 
     /// The resource of an object, by its `apiVersion` and `kind`. Any served version will do: the group decides.
     pub(crate) fn by_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        let of_kind = || {
-            self.served
-                .values()
-                .filter(|one| one.group == group && one.kind == kind)
-        };
-        of_kind()
-            .find(|one| one.version == version)
-            .or_else(|| of_kind().next())
-            .cloned()
+        let of_kind = || self.served.values().filter(|one| one.group == group && one.kind == kind);
+        of_kind().find(|one| one.version == version).or_else(|| of_kind().next()).cloned()
     }
 
     /// Any served version of the resource whose objects are stored under `store`.
@@ -171,9 +138,7 @@ impl Registry {
     pub(crate) fn stored(&self) -> Vec<Arc<Resource>> {
         let mut by_store = BTreeMap::new();
         for resource in self.served.values() {
-            by_store
-                .entry(resource.store.clone())
-                .or_insert_with(|| resource.clone());
+            by_store.entry(resource.store.clone()).or_insert_with(|| resource.clone());
         }
         by_store.into_values().collect()
     }
@@ -187,11 +152,7 @@ impl Registry {
     pub(crate) fn serve_crd(&mut self, crd: &Value) {
         self.withdraw_crd(crd);
         for resource in custom::resources(crd) {
-            let key = (
-                resource.group.clone(),
-                resource.version.clone(),
-                resource.plural.clone(),
-            );
+            let key = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
             self.served.insert(key, Arc::new(resource));
         }
     }

@@ -29,9 +29,6 @@ mod tests {
     fn nulls_remove_and_objects_merge() {
         let target = json!({"a": {"b": 1, "c": 2}, "d": [1, 2]});
         let patch = json!({"a": {"b": null, "e": {"f": null, "g": 1}}, "d": [3]});
-        assert_eq!(
-            merge_patch(&target, &patch),
-            json!({"a": {"c": 2, "e": {"g": 1}}, "d": [3]})
-        );
+        assert_eq!(merge_patch(&target, &patch), json!({"a": {"c": 2, "e": {"g": 1}}, "d": [3]}));
     }
 }

@@ -16,9 +16,7 @@ pub(crate) fn strategic_merge_patch(
     of: TypeRef<'_>,
 ) -> Result<Value, PatchError> {
     let Value::Object(patch) = patch else {
-        return Err(PatchError::Malformed(
-            "a strategic merge patch must be an object".to_owned(),
-        ));
+        return Err(PatchError::Malformed("a strategic merge patch must be an object".to_owned()));
     };
     let empty = Map::new();
     merge_maps(target.as_object().unwrap_or(&empty), patch, of).map(Value::Object)
@@ -34,9 +32,7 @@ fn merge_maps(
         Some("delete") => return Ok(Map::new()),
         Some("merge") | None => {}
         Some(other) => {
-            return Err(PatchError::Malformed(format!(
-                "unknown patch type found: {other}"
-            )));
+            return Err(PatchError::Malformed(format!("unknown patch type found: {other}")));
         }
     }
     let mut merged = target.clone();
@@ -107,14 +103,10 @@ fn merge_lists(current: &[Value], patch: &[Value], of: TypeRef<'_>) -> Result<Ve
 
 fn merge_item(merged: &mut Vec<Value>, item: &Value, key: &str, of: TypeRef<'_>) -> Result<(), PatchError> {
     let Value::Object(fields) = item else {
-        return Err(PatchError::Malformed(
-            "expected an object in a list that merges by key".to_owned(),
-        ));
+        return Err(PatchError::Malformed("expected an object in a list that merges by key".to_owned()));
     };
     let Some(identity) = fields.get(key) else {
-        return Err(PatchError::Malformed(format!(
-            "map: {item} does not contain declared merge key: {key}"
-        )));
+        return Err(PatchError::Malformed(format!("map: {item} does not contain declared merge key: {key}")));
     };
     let position = merged.iter().position(|one| &one[key] == identity);
     match (item[DIRECTIVE].as_str(), position) {
@@ -136,9 +128,8 @@ fn ordered(merged: Vec<Value>, server: &[Value], patch: &[Value], key: Option<&s
         Some(key) => list.iter().position(|one| one[key] == item[key]),
         None => list.iter().position(|one| one == item),
     };
-    let (mut named, rest): (Vec<Value>, Vec<Value>) = merged
-        .into_iter()
-        .partition(|item| position(patch, item).is_some());
+    let (mut named, rest): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| position(patch, item).is_some());
     named.sort_by_key(|item| position(patch, item));
     let mut result = Vec::with_capacity(named.len() + rest.len());
     let mut named = named.into_iter().peekable();
@@ -176,10 +167,8 @@ fn reorder(merged: &mut Map<String, Value>, field: &str, order: &Value, of: Type
         Some(key) => order.iter().position(|one| one[key] == item[key]),
         None => order.iter().position(|one| one == item),
     };
-    let mut named: Vec<(usize, Value)> = list
-        .iter()
-        .filter_map(|item| rank(item).map(|index| (index, item.clone())))
-        .collect();
+    let mut named: Vec<(usize, Value)> =
+        list.iter().filter_map(|item| rank(item).map(|index| (index, item.clone()))).collect();
     named.sort_by_key(|(index, _)| *index);
     let mut named = named.into_iter().map(|(_, item)| item);
     for item in list.iter_mut() {
@@ -240,10 +229,7 @@ mod tests {
             "spec": {"containers": [{"$patch": "delete", "name": "a"}]},
         });
         let result = patched(&target, &patch);
-        assert_eq!(
-            result["metadata"],
-            json!({"finalizers": ["b"], "labels": {"y": "2"}})
-        );
+        assert_eq!(result["metadata"], json!({"finalizers": ["b"], "labels": {"y": "2"}}));
         assert_eq!(result["spec"]["containers"], json!([{"name": "b"}]));
     }
 

@@ -89,21 +89,9 @@ impl fmt::Display for Cause {
 
 impl Cause {
     fn new(field: String, reason: CauseReason, value: Option<&str>, detail: &str) -> Self {
-        let field = if field.is_empty() {
-            NOWHERE.to_owned()
-        } else {
-            field
-        };
-        let parts = [
-            Some(reason.title()),
-            value,
-            Some(detail).filter(|detail| !detail.is_empty()),
-        ];
-        Self {
-            field,
-            reason,
-            message: parts.into_iter().flatten().collect::<Vec<_>>().join(": "),
-        }
+        let field = if field.is_empty() { NOWHERE.to_owned() } else { field };
+        let parts = [Some(reason.title()), value, Some(detail).filter(|detail| !detail.is_empty())];
+        Self { field, reason, message: parts.into_iter().flatten().collect::<Vec<_>>().join(": ") }
     }
 
     pub(super) fn duplicate(field: String, value: &Value) -> Self {
@@ -126,12 +114,7 @@ impl Cause {
     pub(super) fn not_supported(field: String, value: &Value, supported: &[Value]) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| quoted(&plain(value))).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self::new(
-            field,
-            CauseReason::FieldValueNotSupported,
-            Some(&shown(value)),
-            &detail,
-        )
+        Self::new(field, CauseReason::FieldValueNotSupported, Some(&shown(value)), &detail)
     }
 
     pub(super) fn required(field: String, detail: &str) -> Self {
@@ -147,21 +130,11 @@ impl Cause {
     pub(super) fn too_many(field: String, actual: usize, max: i64) -> Self {
         let unit = if max == 1 { "item" } else { "items" };
         let detail = format!("must have at most {max} {unit}");
-        Self::new(
-            field,
-            CauseReason::FieldValueTooMany,
-            Some(&actual.to_string()),
-            &detail,
-        )
+        Self::new(field, CauseReason::FieldValueTooMany, Some(&actual.to_string()), &detail)
     }
 
     pub(super) fn type_invalid(field: String, found: &str, detail: &str) -> Self {
-        Self::new(
-            field,
-            CauseReason::FieldValueTypeInvalid,
-            Some(&quoted(found)),
-            detail,
-        )
+        Self::new(field, CauseReason::FieldValueTypeInvalid, Some(&quoted(found)), detail)
     }
 
     pub(super) fn rules_not_checked() -> Self {
@@ -182,11 +155,9 @@ fn shown(value: &Value) -> String {
         // A whole number is written without its fraction.
         Value::Number(number) => number.to_string().trim_end_matches(".0").to_owned(),
         // Go writes JSON so that it may stand in HTML.
-        Value::Array(_) | Value::Object(_) => value
-            .to_string()
-            .replace('<', "\\u003c")
-            .replace('>', "\\u003e")
-            .replace('&', "\\u0026"),
+        Value::Array(_) | Value::Object(_) => {
+            value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+        }
     }
 }
 

@@ -22,12 +22,8 @@ thread_local! {
 }
 
 /// The names of zones as they are spelled: looking a zone up would forgive wrong case, the API server does not.
-static ZONE_NAMES: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    TimeZoneDatabase::bundled()
-        .available()
-        .map(|name| name.as_str().to_owned())
-        .collect()
-});
+static ZONE_NAMES: LazyLock<HashSet<String>> =
+    LazyLock::new(|| TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect());
 
 /// Calls `run` with a context that knows all functions.
 pub(super) fn with_context<T>(run: impl FnOnce(&Context<'static>) -> T) -> T {
@@ -43,36 +39,16 @@ struct Part {
 }
 
 const PARTS: [Part; 9] = [
-    Part {
-        function: "getFullYear",
-        of_time: |time| time.year().into(),
-        of_duration: None,
-    },
-    Part {
-        function: "getMonth",
-        of_time: |time| i64::from(time.month()) - 1,
-        of_duration: None,
-    },
-    Part {
-        function: "getDate",
-        of_time: |time| time.day().into(),
-        of_duration: None,
-    },
-    Part {
-        function: "getDayOfMonth",
-        of_time: |time| i64::from(time.day()) - 1,
-        of_duration: None,
-    },
+    Part { function: "getFullYear", of_time: |time| time.year().into(), of_duration: None },
+    Part { function: "getMonth", of_time: |time| i64::from(time.month()) - 1, of_duration: None },
+    Part { function: "getDate", of_time: |time| time.day().into(), of_duration: None },
+    Part { function: "getDayOfMonth", of_time: |time| i64::from(time.day()) - 1, of_duration: None },
     Part {
         function: "getDayOfWeek",
         of_time: |time| time.weekday().to_sunday_zero_offset().into(),
         of_duration: None,
     },
-    Part {
-        function: "getDayOfYear",
-        of_time: |time| i64::from(time.day_of_year()) - 1,
-        of_duration: None,
-    },
+    Part { function: "getDayOfYear", of_time: |time| i64::from(time.day_of_year()) - 1, of_duration: None },
     Part {
         function: "getHours",
         of_time: |time| time.hour().into(),
@@ -95,10 +71,9 @@ fn context() -> Context<'static> {
     context.add_function("matches", matches);
     context.add_function("size", size);
     for part in PARTS {
-        context.add_function(
-            part.function,
-            move |This(this): This<Value>, Arguments(args): Arguments| part.get(&this, &args),
-        );
+        context.add_function(part.function, move |This(this): This<Value>, Arguments(args): Arguments| {
+            part.get(&this, &args)
+        });
     }
     context
 }
@@ -163,8 +138,5 @@ fn zone(name: &str) -> Option<TimeZone> {
     if name == "UTC" || name.is_empty() {
         return Some(TimeZone::UTC);
     }
-    ZONE_NAMES
-        .contains(name)
-        .then(|| TimeZoneDatabase::bundled().get(name).ok())
-        .flatten()
+    ZONE_NAMES.contains(name).then(|| TimeZoneDatabase::bundled().get(name).ok()).flatten()
 }

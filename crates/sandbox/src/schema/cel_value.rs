@@ -47,18 +47,12 @@ pub(super) fn to_cel(value: &Value, schema: &Schema) -> CelValue {
             CelValue::List(Arc::new(values.collect()))
         }
         Value::Object(fields) => {
-            let visible = fields
-                .iter()
-                .filter_map(|(name, value)| match schema.properties.get(name) {
-                    Some(property) => Some((escaped(name), to_cel(value, property))),
-                    None => schema
-                        .entries
-                        .as_ref()
-                        .map(|entries| (name.clone(), to_cel(value, entries))),
-                });
-            let map: HashMap<Key, CelValue> = visible
-                .map(|(name, value)| (Key::String(Arc::new(name)), value))
-                .collect();
+            let visible = fields.iter().filter_map(|(name, value)| match schema.properties.get(name) {
+                Some(property) => Some((escaped(name), to_cel(value, property))),
+                None => schema.entries.as_ref().map(|entries| (name.clone(), to_cel(value, entries))),
+            });
+            let map: HashMap<Key, CelValue> =
+                visible.map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
             CelValue::Map(Map { map: Arc::new(map) })
         }
     }
@@ -71,10 +65,7 @@ fn string_to_cel(text: &str, schema: &Schema) -> CelValue {
         Some("date") => chrono::DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z")).ok(),
         Some(_) | None => None,
     };
-    time.map_or_else(
-        || CelValue::String(Arc::new(text.to_owned())),
-        CelValue::Timestamp,
-    )
+    time.map_or_else(|| CelValue::String(Arc::new(text.to_owned())), CelValue::Timestamp)
 }
 
 /// The name of a field in a rule: `x-y` is `x__dash__y`.

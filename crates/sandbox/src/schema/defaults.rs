@@ -37,9 +37,7 @@ pub(super) fn fill_in(value: &mut Value, schema: &Schema) {
                 let Some(default) = &property.default else {
                     continue;
                 };
-                let missing = fields
-                    .get(name)
-                    .is_none_or(|value| value.is_null() && !property.nullable);
+                let missing = fields.get(name).is_none_or(|value| value.is_null() && !property.nullable);
                 if missing {
                     fields.insert(name.clone(), default.clone());
                 }

@@ -5,10 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Whether a format means anything to this module. Others are accepted as they come.
 pub(super) fn is_known(format: &str) -> bool {
-    matches!(
-        format,
-        "date-time" | "datetime" | "date" | "ipv4" | "ipv6" | "uuid" | "byte" | "password"
-    )
+    matches!(format, "date-time" | "datetime" | "date" | "ipv4" | "ipv6" | "uuid" | "byte" | "password")
 }
 
 /// Whether a string has the format.
@@ -69,9 +66,7 @@ fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     text.len().is_multiple_of(4)
         && text.len() - body.len() <= 2
-        && body
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+        && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
 #[cfg(test)]
@@ -80,21 +75,12 @@ mod tests {
 
     #[test]
     fn times_need_a_zone_and_a_real_date() {
-        for good in [
-            "2026-12-24T18:00:00Z",
-            "2026-12-24t18:00:00.25+01:00",
-            "2024-02-29T00:00:00Z",
-        ] {
+        for good in ["2026-12-24T18:00:00Z", "2026-12-24t18:00:00.25+01:00", "2024-02-29T00:00:00Z"] {
             assert!(matches("date-time", good), "{good}");
         }
-        for bad in [
-            "2026-12-24T18:00:00",
-            "2026-12-24",
-            "2026-02-30T00:00:00Z",
-            "2026-12-24T24:00:00Z",
-            "now",
-            "",
-        ] {
+        for bad in
+            ["2026-12-24T18:00:00", "2026-12-24", "2026-02-30T00:00:00Z", "2026-12-24T24:00:00Z", "now", ""]
+        {
             assert!(!matches("date-time", bad), "{bad}");
         }
     }

@@ -41,16 +41,10 @@ fn check_items(values: &[Value], schema: &Schema, path: &Path<'_>, causes: &mut 
         ListKind::Atomic => return,
         ListKind::Set => values.to_vec(),
         ListKind::Map(keys) => {
-            let odd = values
-                .iter()
-                .position(|value| !value.is_object() && !value.is_null());
+            let odd = values.iter().position(|value| !value.is_object() && !value.is_null());
             if let Some(index) = odd {
                 let detail = "must be an object for an array of list-type map";
-                causes.push(Cause::invalid(
-                    path.index(index).bracketed(),
-                    &values[index],
-                    detail,
-                ));
+                causes.push(Cause::invalid(path.index(index).bracketed(), &values[index], detail));
                 return;
             }
             values.iter().map(|value| identity(value, keys)).collect()
@@ -58,12 +52,7 @@ fn check_items(values: &[Value], schema: &Schema, path: &Path<'_>, causes: &mut 
     };
     for (index, identity) in identities.iter().enumerate() {
         // The second of several equal items is reported, not the third: that is how the API server counts.
-        if identities[..index]
-            .iter()
-            .filter(|earlier| *earlier == identity)
-            .count()
-            == 1
-        {
+        if identities[..index].iter().filter(|earlier| *earlier == identity).count() == 1 {
             causes.push(Cause::duplicate(path.index(index).bracketed(), identity));
         }
     }
@@ -71,9 +60,7 @@ fn check_items(values: &[Value], schema: &Schema, path: &Path<'_>, causes: &mut 
 
 /// The fields of an item by which it is known.
 pub(super) fn identity(item: &Value, keys: &[String]) -> Value {
-    let fields: Map<String, Value> = keys
-        .iter()
-        .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
-        .collect();
+    let fields: Map<String, Value> =
+        keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect();
     Value::Object(fields)
 }

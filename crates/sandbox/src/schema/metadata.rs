@@ -15,10 +15,7 @@ static IS_SUBDOMAIN: LazyLock<Regex> =
 /// Reports a missing or malformed name.
 pub(super) fn check(object: &Value, causes: &mut Vec<Cause>) {
     let field = || "metadata.name".to_owned();
-    let Some(name) = object
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .filter(|name| !name.is_empty())
+    let Some(name) = object.pointer("/metadata/name").and_then(Value::as_str).filter(|name| !name.is_empty())
     else {
         causes.push(Cause::required(field(), "name or generateName is required"));
         return;

@@ -84,10 +84,7 @@ impl Validator {
             .and_then(|schema| schema.open_api_v3_schema.as_ref())
             .ok_or_else(|| SchemaError::NoSchema(version.to_owned()))?;
         let schema = Schema::read(props)?;
-        Ok(Self {
-            has_rules: schema.has_rules(),
-            schema: Arc::new(schema),
-        })
+        Ok(Self { has_rules: schema.has_rules(), schema: Arc::new(schema) })
     }
 
     /// The `ScheduledMachine` of this build.

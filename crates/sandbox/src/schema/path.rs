@@ -20,33 +20,21 @@ enum Segment<'a> {
 
 impl<'a> Path<'a> {
     /// The object itself.
-    pub(super) const ROOT: Path<'static> = Path {
-        parent: None,
-        segment: Segment::Root,
-    };
+    pub(super) const ROOT: Path<'static> = Path { parent: None, segment: Segment::Root };
 
     /// A field that the schema names.
     pub(super) fn field(&'a self, name: &'a str) -> Self {
-        Self {
-            parent: Some(self),
-            segment: Segment::Field(name),
-        }
+        Self { parent: Some(self), segment: Segment::Field(name) }
     }
 
     /// An entry of a map.
     pub(super) fn key(&'a self, key: &'a str) -> Self {
-        Self {
-            parent: Some(self),
-            segment: Segment::Key(key),
-        }
+        Self { parent: Some(self), segment: Segment::Key(key) }
     }
 
     /// An item of a list.
     pub(super) fn index(&'a self, index: usize) -> Self {
-        Self {
-            parent: Some(self),
-            segment: Segment::Index(index),
-        }
+        Self { parent: Some(self), segment: Segment::Index(index) }
     }
 
     /// As schema errors and unknown fields are reported: `labels.rack`. The root is empty.
@@ -62,9 +50,7 @@ impl<'a> Path<'a> {
     }
 
     fn render(&self, key_style: fn(&mut String, &str)) -> String {
-        let mut path = self
-            .parent
-            .map_or_else(String::new, |parent| parent.render(key_style));
+        let mut path = self.parent.map_or_else(String::new, |parent| parent.render(key_style));
         match self.segment {
             Segment::Root => {}
             Segment::Field(name) => join(&mut path, name),

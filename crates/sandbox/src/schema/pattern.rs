@@ -14,10 +14,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     pub(super) fn new(written: &str) -> Result<Self, regex::Error> {
-        Ok(Self {
-            regex: Regex::new(&translated(written))?,
-            written: written.to_owned(),
-        })
+        Ok(Self { regex: Regex::new(&translated(written))?, written: written.to_owned() })
     }
 
     pub(super) fn is_match(&self, text: &str) -> bool {
@@ -113,11 +110,7 @@ mod tests {
             ("^a\\.b$", "axb", false),
             ("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "desk-17", true),
         ] {
-            assert_eq!(
-                Pattern::new(pattern).unwrap().is_match(text),
-                matches,
-                "{pattern} on {text}"
-            );
+            assert_eq!(Pattern::new(pattern).unwrap().is_match(text), matches, "{pattern} on {text}");
         }
     }
 }

@@ -30,20 +30,14 @@ pub(super) struct CompiledRule {
 
 impl fmt::Debug for CompiledRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompiledRule")
-            .field("text", &self.text)
-            .finish_non_exhaustive()
+        f.debug_struct("CompiledRule").field("text", &self.text).finish_non_exhaustive()
     }
 }
 
 impl CompiledRule {
     pub(super) fn compile(rule: &ValidationRule) -> Result<Self, SchemaError> {
         let program = compile(&rule.rule)?;
-        let message = rule
-            .message
-            .as_deref()
-            .map(str::trim)
-            .filter(|message| !message.is_empty());
+        let message = rule.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
         Ok(Self {
             uses_old_self: program.references().has_variable("oldSelf"),
             program,
@@ -58,18 +52,13 @@ impl CompiledRule {
 }
 
 fn compile(expression: &str) -> Result<Program, SchemaError> {
-    Program::compile(expression).map_err(|source| SchemaError::Rule {
-        expression: expression.to_owned(),
-        source: Box::new(source),
-    })
+    Program::compile(expression)
+        .map_err(|source| SchemaError::Rule { expression: expression.to_owned(), source: Box::new(source) })
 }
 
 /// `.metadata.name` as `metadata.name`, `.labels['a.b']` as `labels[a.b]`.
 fn normalized(field_path: &str) -> String {
-    field_path
-        .trim_start_matches('.')
-        .replace("['", "[")
-        .replace("']", "]")
+    field_path.trim_start_matches('.').replace("['", "[").replace("']", "]")
 }
 
 /// A value, what it was before, and whether a fault of it is old.
@@ -83,19 +72,11 @@ pub(super) struct Change<'a> {
 
 impl<'a> Change<'a> {
     pub(super) fn of(new: &'a Value, old: Option<&'a Value>) -> Self {
-        Self {
-            new,
-            old,
-            around: None,
-        }
+        Self { new, old, around: None }
     }
 
     fn to(self, new: &'a Value, old: Option<&'a Value>) -> Self {
-        Self {
-            new,
-            old,
-            around: self.old.map(|old| (self.new, old)).or(self.around),
-        }
+        Self { new, old, around: self.old.map(|old| (self.new, old)).or(self.around) }
     }
 
     /// Nothing was changed here, so a rule that has come since does not complain.
@@ -161,10 +142,7 @@ fn check_here(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut
             if verdict == Ok(CelValue::Bool(true)) {
                 continue;
             }
-            let message = rule
-                .message_program
-                .as_ref()
-                .and_then(|program| program.execute(&context).ok());
+            let message = rule.message_program.as_ref().and_then(|program| program.execute(&context).ok());
             if let Some(cause) = rule.cause(verdict, message, change, schema, path) {
                 causes.push(cause);
             }
@@ -173,9 +151,7 @@ fn check_here(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut
 }
 
 fn optional(value: Option<CelValue>) -> CelValue {
-    CelValue::Opaque(Arc::new(
-        value.map_or_else(OptionalValue::none, OptionalValue::of),
-    ))
+    CelValue::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }
 
 impl CompiledRule {

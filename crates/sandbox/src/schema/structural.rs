@@ -76,20 +76,12 @@ impl Schema {
     pub(super) fn read(props: &JSONSchemaProps) -> Result<Self, SchemaError> {
         let types = types(props)?;
         Ok(Self {
-            format: props
-                .format
-                .clone()
-                .filter(|format| format_is_known(&types, format)),
+            format: props.format.clone().filter(|format| format_is_known(&types, format)),
             types,
             nullable: props.nullable.unwrap_or_default(),
             default: props.default.as_ref().map(|default| default.0.clone()),
             bounds: Bounds::read(props)?,
-            allowed: props
-                .enum_
-                .iter()
-                .flatten()
-                .map(|value| value.0.clone())
-                .collect(),
+            allowed: props.enum_.iter().flatten().map(|value| value.0.clone()).collect(),
             properties: read_map(props.properties.as_ref())?,
             required: props.required.clone().unwrap_or_default(),
             entries: entries(props)?,
@@ -117,11 +109,7 @@ impl Schema {
 
     /// Whether there is a rule anywhere.
     pub(super) fn has_rules(&self) -> bool {
-        let below = self
-            .properties
-            .values()
-            .chain(self.entries.as_deref())
-            .chain(self.items.as_deref());
+        let below = self.properties.values().chain(self.entries.as_deref()).chain(self.items.as_deref());
         !self.rules.is_empty() || below.chain(&self.all_of).any(Self::has_rules)
     }
 
@@ -134,10 +122,7 @@ impl Schema {
 impl Bounds {
     fn read(props: &JSONSchemaProps) -> Result<Self, SchemaError> {
         let limit = |value: Option<f64>, exclusive: Option<bool>| {
-            value.map(|value| Limit {
-                value,
-                exclusive: exclusive.unwrap_or_default(),
-            })
+            value.map(|value| Limit { value, exclusive: exclusive.unwrap_or_default() })
         };
         let pattern = props.pattern.as_deref().filter(|pattern| !pattern.is_empty());
         Ok(Self {
@@ -146,10 +131,7 @@ impl Bounds {
             multiple_of: props.multiple_of,
             min_length: props.min_length,
             max_length: props.max_length,
-            pattern: pattern
-                .map(Pattern::new)
-                .transpose()
-                .map_err(SchemaError::Pattern)?,
+            pattern: pattern.map(Pattern::new).transpose().map_err(SchemaError::Pattern)?,
             min_items: props.min_items,
             max_items: props.max_items,
             unique_items: props.unique_items.unwrap_or_default(),
@@ -187,10 +169,9 @@ fn entries(props: &JSONSchemaProps) -> Result<Option<Box<Schema>>, SchemaError> 
     match &props.additional_properties {
         None | Some(JSONSchemaPropsOrBool::Bool(false)) => Ok(None),
         // Anything is allowed and nothing of it is pruned.
-        Some(JSONSchemaPropsOrBool::Bool(true)) => Ok(Some(Box::new(Schema {
-            preserve_unknown_fields: true,
-            ..Schema::default()
-        }))),
+        Some(JSONSchemaPropsOrBool::Bool(true)) => {
+            Ok(Some(Box::new(Schema { preserve_unknown_fields: true, ..Schema::default() })))
+        }
         Some(JSONSchemaPropsOrBool::Schema(schema)) => Ok(Some(Box::new(Schema::read(schema)?))),
     }
 }
@@ -214,11 +195,7 @@ fn list_kind(props: &JSONSchemaProps) -> ListKind {
 fn read_map(
     props: Option<&BTreeMap<String, JSONSchemaProps>>,
 ) -> Result<BTreeMap<String, Schema>, SchemaError> {
-    props
-        .into_iter()
-        .flatten()
-        .map(|(name, props)| Ok((name.clone(), Schema::read(props)?)))
-        .collect()
+    props.into_iter().flatten().map(|(name, props)| Ok((name.clone(), Schema::read(props)?))).collect()
 }
 
 fn read_list(props: Option<&[JSONSchemaProps]>) -> Result<Vec<Schema>, SchemaError> {

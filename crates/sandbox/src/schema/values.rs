@@ -118,10 +118,7 @@ fn check_string(text: &str, schema: &Schema, path: &Path<'_>, causes: &mut Vec<C
         && !formats::matches(format, text)
     {
         let path = path.dotted();
-        let detail = format!(
-            "{path} in body must be of type {format}: {}",
-            super::cause::quoted(text)
-        );
+        let detail = format!("{path} in body must be of type {format}: {}", super::cause::quoted(text));
         causes.push(Cause::type_invalid(path, text, &detail));
     }
 }
@@ -130,10 +127,7 @@ fn check_number(number: &Number, schema: &Schema, path: &Path<'_>, causes: &mut 
     let Some(value) = number.as_f64() else { return };
     if let Some(format) = out_of_range(number, schema) {
         // The API server loses the place of this one.
-        let detail = format!(
-            "Checked value must be of type integer{format} in {}",
-            path.dotted()
-        );
+        let detail = format!("Checked value must be of type integer{format} in {}", path.dotted());
         causes.push(Cause::invalid(String::new(), &"".into(), &detail));
     }
     let mut complain = |what: &str| {
@@ -146,27 +140,15 @@ fn check_number(number: &Number, schema: &Schema, path: &Path<'_>, causes: &mut 
     {
         complain(&format!("a multiple of {factor}"));
     }
-    if let Some(Limit {
-        value: limit,
-        exclusive,
-    }) = schema.bounds.minimum
+    if let Some(Limit { value: limit, exclusive }) = schema.bounds.minimum
         && (value < limit || (exclusive && value <= limit))
     {
-        complain(&format!(
-            "greater than {}{limit}",
-            if exclusive { "" } else { "or equal to " }
-        ));
+        complain(&format!("greater than {}{limit}", if exclusive { "" } else { "or equal to " }));
     }
-    if let Some(Limit {
-        value: limit,
-        exclusive,
-    }) = schema.bounds.maximum
+    if let Some(Limit { value: limit, exclusive }) = schema.bounds.maximum
         && (value > limit || (exclusive && value >= limit))
     {
-        complain(&format!(
-            "less than {}{limit}",
-            if exclusive { "" } else { "or equal to " }
-        ));
+        complain(&format!("less than {}{limit}", if exclusive { "" } else { "or equal to " }));
     }
 }
 
@@ -181,10 +163,8 @@ fn out_of_range(number: &Number, schema: &Schema) -> Option<String> {
         Some(_) | None => whole.is_some(),
     };
     // 5.0 is an integer too.
-    let fits = fits
-        || number
-            .as_f64()
-            .is_some_and(|float| is_whole(float) && float.abs() <= f64::from(i32::MAX));
+    let fits =
+        fits || number.as_f64().is_some_and(|float| is_whole(float) && float.abs() <= f64::from(i32::MAX));
     if fits {
         return None;
     }
@@ -203,13 +183,7 @@ fn check_list(
 ) {
     if let Some(items) = &schema.items {
         for (index, value) in values.iter().enumerate() {
-            check(
-                value,
-                old_item(value, old, &schema.list),
-                items,
-                &path.index(index),
-                causes,
-            );
+            check(value, old_item(value, old, &schema.list), items, &path.index(index), causes);
         }
     }
     let bounds = &schema.bounds;
@@ -222,10 +196,7 @@ fn check_list(
     if let Some(min) = bounds.min_items
         && length < min
     {
-        causes.push(invalid(
-            length.into(),
-            &format!("should have at least {min} items"),
-        ));
+        causes.push(invalid(length.into(), &format!("should have at least {min} items")));
     }
     if let Some(max) = bounds.max_items
         && length > max
@@ -307,10 +278,7 @@ fn check_combinations(value: &Value, schema: &Schema, path: &Path<'_>, causes: &
     if !schema.one_of.is_empty() {
         let all: Vec<_> = schema.one_of.iter().map(faults).collect();
         match all.iter().filter(|faults| faults.is_empty()).count() {
-            0 => complain(
-                "must validate one and only one schema (oneOf). Found none valid",
-                fewest(all),
-            ),
+            0 => complain("must validate one and only one schema (oneOf). Found none valid", fewest(all)),
             1 => {}
             n => {
                 let what =
@@ -322,10 +290,7 @@ fn check_combinations(value: &Value, schema: &Schema, path: &Path<'_>, causes: &
     if !schema.all_of.is_empty() {
         let all: Vec<_> = schema.all_of.iter().map(faults).collect();
         match all.iter().filter(|faults| faults.is_empty()).count() {
-            0 => complain(
-                "must validate all the schemas (allOf). None validated",
-                all.concat(),
-            ),
+            0 => complain("must validate all the schemas (allOf). None validated", all.concat()),
             n if n < all.len() => complain("must validate all the schemas (allOf)", all.concat()),
             _ => {}
         }

@@ -37,11 +37,7 @@ impl FieldSelector {
                     )
                 });
             }
-            terms.push(Term {
-                path: path.to_owned(),
-                value: value.to_owned(),
-                equal,
-            });
+            terms.push(Term { path: path.to_owned(), value: value.to_owned(), equal });
         }
         Ok(Self { terms })
     }
@@ -52,9 +48,7 @@ impl FieldSelector {
 
     /// True if the object's fields fit. An absent field counts as empty.
     pub(crate) fn matches(&self, object: &Value) -> bool {
-        self.terms
-            .iter()
-            .all(|term| (text_at(object, &term.path) == term.value) == term.equal)
+        self.terms.iter().all(|term| (text_at(object, &term.path) == term.value) == term.equal)
     }
 }
 
@@ -63,15 +57,9 @@ fn is_supported(path: &str, resource: &Resource) -> bool {
         return true;
     }
     if let Some(custom) = resource.custom() {
-        let mut fields = custom.version["selectableFields"]
-            .as_array()
-            .into_iter()
-            .flatten();
-        return fields.any(|field| {
-            field["jsonPath"]
-                .as_str()
-                .is_some_and(|one| one.trim_start_matches('.') == path)
-        });
+        let mut fields = custom.version["selectableFields"].as_array().into_iter().flatten();
+        return fields
+            .any(|field| field["jsonPath"].as_str().is_some_and(|one| one.trim_start_matches('.') == path));
     }
     let fields: &[&str] = match resource.builtin() {
         Some(BuiltinKind::Pod) => &[

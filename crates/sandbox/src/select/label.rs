@@ -25,10 +25,8 @@ enum Operator {
 impl LabelSelector {
     /// Reads `a=b,c!=d,e in (f,g),h,!i`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let requirements = split_outside_parentheses(text)
-            .into_iter()
-            .map(parse_requirement)
-            .collect::<Result<_, _>>()?;
+        let requirements =
+            split_outside_parentheses(text).into_iter().map(parse_requirement).collect::<Result<_, _>>()?;
         Ok(Self { requirements })
     }
 
@@ -37,10 +35,7 @@ impl LabelSelector {
         let mut requirements = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
-            requirements.push(Requirement {
-                key: key.clone(),
-                operator: Operator::In(vec![value]),
-            });
+            requirements.push(Requirement { key: key.clone(), operator: Operator::In(vec![value]) });
         }
         for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
             let values = || {
@@ -66,17 +61,13 @@ impl LabelSelector {
     /// True if the object's labels fit.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = object["metadata"]["labels"].as_object();
-        self.requirements
-            .iter()
-            .all(|requirement| requirement.fits(labels))
+        self.requirements.iter().all(|requirement| requirement.fits(labels))
     }
 }
 
 impl Requirement {
     fn fits(&self, labels: Option<&Map<String, Value>>) -> bool {
-        let value = labels
-            .and_then(|labels| labels.get(&self.key))
-            .and_then(Value::as_str);
+        let value = labels.and_then(|labels| labels.get(&self.key)).and_then(Value::as_str);
         match &self.operator {
             Operator::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
             Operator::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
@@ -101,34 +92,24 @@ fn split_outside_parentheses(text: &str) -> Vec<&str> {
         }
     }
     parts.push(&text[start..]);
-    parts
-        .into_iter()
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .collect()
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
 fn parse_requirement(part: &str) -> Result<Requirement, String> {
     let requirement = |key: &str, operator| {
         let key = key.trim();
         if is_label_key(key) {
-            Ok(Requirement {
-                key: key.to_owned(),
-                operator,
-            })
+            Ok(Requirement { key: key.to_owned(), operator })
         } else {
-            Err(format!(
-                "unable to parse requirement: <nil>: Invalid value: {key:?}: is not a label key"
-            ))
+            Err(format!("unable to parse requirement: <nil>: Invalid value: {key:?}: is not a label key"))
         }
     };
     if let Some(key) = part.strip_prefix('!') {
         return requirement(key, Operator::Absent);
     }
     if let Some((head, list)) = part.split_once('(') {
-        let list = list
-            .strip_suffix(')')
-            .ok_or_else(|| format!("couldn't parse the selector string {part:?}"))?;
+        let list =
+            list.strip_suffix(')').ok_or_else(|| format!("couldn't parse the selector string {part:?}"))?;
         let values = list.split(',').map(|value| value.trim().to_owned()).collect();
         return match head.split_whitespace().collect::<Vec<_>>().as_slice() {
             [key, "in"] => requirement(key, Operator::In(values)),
@@ -146,10 +127,7 @@ fn parse_requirement(part: &str) -> Result<Requirement, String> {
 }
 
 fn is_label_key(key: &str) -> bool {
-    !key.is_empty()
-        && key
-            .chars()
-            .all(|one| one.is_ascii_alphanumeric() || "-_./".contains(one))
+    !key.is_empty() && key.chars().all(|one| one.is_ascii_alphanumeric() || "-_./".contains(one))
 }
 
 #[cfg(test)]

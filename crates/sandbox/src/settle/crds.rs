@@ -22,11 +22,7 @@ pub(super) fn follow_up(state: &mut State, touched: &Touched) {
     }
     let mut accepted = (*crd).clone();
     strategy::accept_crd(&mut accepted, &state.clock.stamp());
-    let crd = if accepted == *crd {
-        crd
-    } else {
-        state.store.put(&touched.place.store, accepted)
-    };
+    let crd = if accepted == *crd { crd } else { state.store.put(&touched.place.store, accepted) };
     state.kinds.serve_crd(&crd);
 }
 
@@ -53,10 +49,7 @@ pub(crate) fn begin_deletion(crd: &mut Value, now: &str) {
 
 fn resource_of(state: &State, crd: &Value) -> Option<Arc<Resource>> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let store = StoreId::new(
-        &text(&crd["spec"]["group"]),
-        &text(&crd["spec"]["names"]["plural"]),
-    );
+    let store = StoreId::new(&text(&crd["spec"]["group"]), &text(&crd["spec"]["names"]["plural"]));
     state.kinds.by_store(&store)
 }
 
@@ -78,16 +71,12 @@ fn finish_if_empty(state: &mut State, crd: &Value) {
     if !is_empty || !object::finalizers(crd).any(|one| one == CLEANUP) {
         return;
     }
-    let Some(definitions) = state
-        .kinds
-        .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    let Some(definitions) = state.kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     else {
         return;
     };
-    let kept: Vec<String> = object::finalizers(crd)
-        .filter(|one| *one != CLEANUP)
-        .map(str::to_owned)
-        .collect();
+    let kept: Vec<String> =
+        object::finalizers(crd).filter(|one| *one != CLEANUP).map(str::to_owned).collect();
     let mut changed = crd.clone();
     object::set_finalizers(&mut changed, &kept);
     state.kinds.withdraw_crd(crd);
@@ -99,16 +88,11 @@ pub(super) fn after_removal(state: &mut State, touched: &Touched) {
     if state.store.count(&touched.place.store) > 0 {
         return;
     }
-    let Some(resource) = state
-        .kinds
-        .by_store(&touched.place.store)
-        .filter(|one| one.custom().is_some())
+    let Some(resource) = state.kinds.by_store(&touched.place.store).filter(|one| one.custom().is_some())
     else {
         return;
     };
-    let Some(definitions) = state
-        .kinds
-        .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    let Some(definitions) = state.kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     else {
         return;
     };

@@ -11,10 +11,7 @@ pub(super) fn follow_up(state: &mut State, touched: &Touched) {
     let Some(budgets) = state.kinds.find("policy", "v1", "poddisruptionbudgets") else {
         return;
     };
-    for budget in state
-        .store
-        .list(&budgets.store, Some(&touched.place.key.namespace))
-    {
+    for budget in state.store.list(&budgets.store, Some(&touched.place.key.namespace)) {
         let mut changed = (*budget).clone();
         changed["status"] = status(state, &budget);
         if changed != *budget {
@@ -40,11 +37,7 @@ fn status(state: &State, budget: &Value) -> Value {
         .count();
     let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
     let (expected, desired) = wanted(state, budget, &pods);
-    let allowed = if expected > 0 {
-        (healthy - desired).max(0)
-    } else {
-        0
-    };
+    let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
     let mut status = json!({
         "observedGeneration": budget["metadata"]["generation"],
         "disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired, "expectedPods": expected,
@@ -69,14 +62,9 @@ fn selected_pods(state: &State, budget: &Value) -> Vec<Arc<Value>> {
 
 /// Evictions that were granted and whose pods have not begun to terminate.
 fn still_disrupted(budget: &Value, pods: &[Arc<Value>]) -> Map<String, Value> {
-    let mut disrupted = budget["status"]["disruptedPods"]
-        .as_object()
-        .cloned()
-        .unwrap_or_default();
-    disrupted.retain(|name, _| {
-        pods.iter()
-            .any(|pod| object::name(pod) == name && !object::is_terminating(pod))
-    });
+    let mut disrupted = budget["status"]["disruptedPods"].as_object().cloned().unwrap_or_default();
+    disrupted
+        .retain(|name, _| pods.iter().any(|pod| object::name(pod) == name && !object::is_terminating(pod)));
     disrupted
 }
 
@@ -88,10 +76,7 @@ fn wanted(state: &State, budget: &Value, pods: &[Arc<Value>]) -> (i64, i64) {
     }
     let expected = expected_pods(state, pods);
     if !spec["maxUnavailable"].is_null() {
-        return (
-            expected,
-            (expected - scaled(&spec["maxUnavailable"], expected)).max(0),
-        );
+        return (expected, (expected - scaled(&spec["maxUnavailable"], expected)).max(0));
     }
     if !spec["minAvailable"].is_null() {
         return (expected, scaled(&spec["minAvailable"], expected));
@@ -104,10 +89,8 @@ fn scaled(amount: &Value, total: i64) -> i64 {
     if let Some(number) = amount.as_i64() {
         return number;
     }
-    let percent = amount
-        .as_str()
-        .and_then(|text| text.strip_suffix('%'))
-        .and_then(|digits| digits.parse::<i64>().ok());
+    let percent =
+        amount.as_str().and_then(|text| text.strip_suffix('%')).and_then(|digits| digits.parse::<i64>().ok());
     percent.map_or(0, |percent| (percent * total + 99) / 100)
 }
 
@@ -129,11 +112,8 @@ fn expected_pods(state: &State, pods: &[Arc<Value>]) -> i64 {
 }
 
 fn condition(budget: &Value, is_allowed: bool, now: &str) -> Value {
-    let (status, reason) = if is_allowed {
-        ("True", "SufficientPods")
-    } else {
-        ("False", "InsufficientPods")
-    };
+    let (status, reason) =
+        if is_allowed { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
     let mut previous = budget["status"]["conditions"].as_array().into_iter().flatten();
     let since = previous
         .find(|one| one["type"] == "DisruptionAllowed" && one["status"] == status)

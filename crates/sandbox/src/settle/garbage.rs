@@ -42,12 +42,7 @@ fn has_finalizer(value: &Value, finalizer: &str) -> bool {
 
 /// Looks at one object's owners: if none is left it goes, if some are left the others are struck off.
 fn attend(state: &mut State, place: &Place) {
-    let Some(value) = state
-        .store
-        .at(place)
-        .cloned()
-        .filter(|_| place.store.as_str() != "events")
-    else {
+    let Some(value) = state.store.at(place).cloned().filter(|_| place.store.as_str() != "events") else {
         return;
     };
     let references = object::owner_references(&value);
@@ -123,11 +118,8 @@ fn orphan_dependents(state: &mut State, place: &Place, owner: &Value) {
         let Some(value) = state.store.at(&dependent).cloned() else {
             continue;
         };
-        let kept: Vec<Value> = object::owner_references(&value)
-            .iter()
-            .filter(|one| one["uid"] != uid)
-            .cloned()
-            .collect();
+        let kept: Vec<Value> =
+            object::owner_references(&value).iter().filter(|one| one["uid"] != uid).cloned().collect();
         let mut changed = (*value).clone();
         if kept.is_empty() {
             object::remove_meta(&mut changed, "ownerReferences");
@@ -184,10 +176,7 @@ fn recheck_waiting_owners(state: &mut State, touched: &Touched) {
 }
 
 fn place_of(resource: &Resource, value: &Value) -> Place {
-    Place {
-        store: resource.store.clone(),
-        key: crate::store::Key::of(value),
-    }
+    Place { store: resource.store.clone(), key: crate::store::Key::of(value) }
 }
 
 /// Removes a finalizer of the collector; the last finalizer takes the object with it.
@@ -195,10 +184,8 @@ fn release(state: &mut State, place: &Place, value: &Value, finalizer: &str) {
     let Some(resource) = state.kinds.by_store(&place.store) else {
         return;
     };
-    let kept: Vec<String> = object::finalizers(value)
-        .filter(|one| *one != finalizer)
-        .map(str::to_owned)
-        .collect();
+    let kept: Vec<String> =
+        object::finalizers(value).filter(|one| *one != finalizer).map(str::to_owned).collect();
     let mut changed = value.clone();
     object::set_finalizers(&mut changed, &kept);
     super::write_as_controller(state, &resource, value, changed);

@@ -55,18 +55,11 @@ fn empty(state: &mut State, place: &Place, namespace: &Value) {
     let name = object::name(namespace).to_owned();
     let mut remaining = BTreeMap::new();
     let mut finalizers = BTreeMap::new();
-    for resource in state
-        .kinds
-        .stored()
-        .into_iter()
-        .filter(|resource| resource.namespaced)
-    {
+    for resource in state.kinds.stored().into_iter().filter(|resource| resource.namespaced) {
         for item in state.store.list(&resource.store, Some(&name)) {
             if !object::is_terminating(&item) {
-                let request = DeleteRequest {
-                    propagation: Some(Propagation::Background),
-                    ..DeleteRequest::default()
-                };
+                let request =
+                    DeleteRequest { propagation: Some(Propagation::Background), ..DeleteRequest::default() };
                 // Already gone is as good.
                 let _ = delete_object(state, &resource, &name, object::name(&item), &request);
             }
@@ -84,9 +77,8 @@ fn empty(state: &mut State, place: &Place, namespace: &Value) {
             *finalizers.entry(finalizer.to_owned()).or_insert(0_usize) += 1;
         }
     }
-    let holds = namespace["spec"]["finalizers"]
-        .as_array()
-        .is_some_and(|list| list.contains(&json!("kubernetes")));
+    let holds =
+        namespace["spec"]["finalizers"].as_array().is_some_and(|list| list.contains(&json!("kubernetes")));
     if !holds {
         return;
     }
@@ -99,11 +91,7 @@ fn empty(state: &mut State, place: &Place, namespace: &Value) {
             .filter(|one| *one != "kubernetes")
             .cloned()
             .collect();
-        changed["spec"] = if kept.is_empty() {
-            json!({})
-        } else {
-            json!({"finalizers": kept})
-        };
+        changed["spec"] = if kept.is_empty() { json!({}) } else { json!({"finalizers": kept}) };
     }
     changed["status"]["conditions"] = conditions(namespace, &remaining, &finalizers, &state.clock.stamp());
     if changed == *namespace {
@@ -121,10 +109,8 @@ fn conditions(
     now: &str,
 ) -> Value {
     let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
-        let parts: Vec<String> = counts
-            .iter()
-            .map(|(name, count)| format!("{name} {verb} {count} resource instances"))
-            .collect();
+        let parts: Vec<String> =
+            counts.iter().map(|(name, count)| format!("{name} {verb} {count} resource instances")).collect();
         parts.join(", ")
     };
     let rows = [
@@ -180,15 +166,10 @@ fn conditions(
             )
         },
     ];
-    let previous = namespace["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let previous = namespace["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let row = |(kind, is_true, reason, message): (&str, bool, &str, String)| {
         let status = if is_true { "True" } else { "False" };
-        let since = previous
-            .iter()
-            .find(|one| one["type"] == kind && one["status"] == status);
+        let since = previous.iter().find(|one| one["type"] == kind && one["status"] == status);
         let since = since.map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
         json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message})
     };
@@ -198,20 +179,13 @@ fn conditions(
 /// What left a terminating namespace may have been the last that was in it.
 pub(super) fn after_removal(state: &mut State, touched: &Touched) {
     let name = &touched.place.key.namespace;
-    let Some(namespaces) = state
-        .kinds
-        .find("", "v1", "namespaces")
-        .filter(|_| !name.is_empty())
-    else {
+    let Some(namespaces) = state.kinds.find("", "v1", "namespaces").filter(|_| !name.is_empty()) else {
         return;
     };
     if let Some(namespace) = state.find(&namespaces, "", name).cloned()
         && object::is_terminating(&namespace)
     {
-        let place = Place {
-            store: namespaces.store.clone(),
-            key: crate::store::Key::of(&namespace),
-        };
+        let place = Place { store: namespaces.store.clone(), key: crate::store::Key::of(&namespace) };
         empty(state, &place, &namespace);
     }
 }

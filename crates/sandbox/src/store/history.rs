@@ -41,11 +41,7 @@ pub(crate) struct History {
 
 impl History {
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            changes: VecDeque::new(),
-            limit,
-            forgotten: 0,
-        }
+        Self { changes: VecDeque::new(), limit, forgotten: 0 }
     }
 
     pub(super) fn push(&mut self, change: Change) {
@@ -74,12 +70,7 @@ impl History {
     pub(super) fn rewind(&self, present: &Objects, revision: u64) -> Result<Objects, TooOld> {
         self.check(revision)?;
         let mut past = present.clone();
-        for change in self
-            .changes
-            .iter()
-            .rev()
-            .take_while(|change| change.revision > revision)
-        {
+        for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
             let key = Key::of(&change.object);
             match &change.previous {
                 Some(previous) => past.insert(key, previous.clone()),
@@ -90,12 +81,6 @@ impl History {
     }
 
     fn check(&self, revision: u64) -> Result<(), TooOld> {
-        if revision < self.forgotten {
-            Err(TooOld {
-                oldest: self.forgotten,
-            })
-        } else {
-            Ok(())
-        }
+        if revision < self.forgotten { Err(TooOld { oldest: self.forgotten }) } else { Ok(()) }
     }
 }

@@ -15,10 +15,7 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     pub(crate) fn of(value: &Value) -> Self {
@@ -26,10 +23,7 @@ impl Key {
     }
 
     fn bytes(&self) -> impl Iterator<Item = u8> {
-        self.namespace
-            .bytes()
-            .chain(std::iter::once(b'/'))
-            .chain(self.name.bytes())
+        self.namespace.bytes().chain(std::iter::once(b'/')).chain(self.name.bytes())
     }
 }
 

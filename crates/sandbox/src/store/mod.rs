@@ -45,9 +45,7 @@ pub(crate) struct Touched {
 
 impl Touched {
     fn new(place: Place, value: &Value, removed: bool) -> Self {
-        let owners = object::owner_references(value)
-            .iter()
-            .filter_map(|owner| owner["uid"].as_str());
+        let owners = object::owner_references(value).iter().filter_map(|owner| owner["uid"].as_str());
         Self {
             place,
             uid: object::uid(value).to_owned(),
@@ -118,10 +116,7 @@ impl Store {
         let key = Key::of(&value);
         let entry = Arc::new(value);
         let revision = self.revision;
-        let place = Place {
-            store: store.clone(),
-            key: key.clone(),
-        };
+        let place = Place { store: store.clone(), key: key.clone() };
         self.owners.update(
             &place,
             self.get(store, &key.namespace, &key.name).cloned().as_deref(),
@@ -130,17 +125,8 @@ impl Store {
         self.touched.push(Touched::new(place, &entry, false));
         let kept = self.shelf(store);
         let previous = kept.objects.insert(key, entry.clone());
-        let kind = if previous.is_some() {
-            ChangeKind::Modified
-        } else {
-            ChangeKind::Added
-        };
-        kept.history.push(Change {
-            revision,
-            kind,
-            object: entry.clone(),
-            previous,
-        });
+        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        kept.history.push(Change { revision, kind, object: entry.clone(), previous });
         entry
     }
 
@@ -160,10 +146,7 @@ impl Store {
         };
         kept.history.push(change);
         self.revision = next;
-        let place = Place {
-            store: store.clone(),
-            key: Key::new(namespace, name),
-        };
+        let place = Place { store: store.clone(), key: Key::new(namespace, name) };
         self.owners.update(&place, Some(&object), None);
         self.touched.push(Touched::new(place, &object, true));
         Some(object)
@@ -192,9 +175,7 @@ impl Store {
 
     /// The changes of a resource after `revision`, oldest first.
     pub(crate) fn changes_since(&self, store: &StoreId, revision: u64) -> Result<Vec<Change>, TooOld> {
-        self.resources
-            .get(store)
-            .map_or(Ok(Vec::new()), |kept| kept.history.since(revision))
+        self.resources.get(store).map_or(Ok(Vec::new()), |kept| kept.history.since(revision))
     }
 
     /// Forgets the history of every resource up to now, as a compaction of etcd does.
@@ -206,10 +187,9 @@ impl Store {
 
     fn shelf(&mut self, store: &StoreId) -> &mut Shelf {
         let limit = self.history_limit;
-        self.resources.entry(store.clone()).or_insert_with(|| Shelf {
-            objects: Objects::new(),
-            history: History::new(limit),
-        })
+        self.resources
+            .entry(store.clone())
+            .or_insert_with(|| Shelf { objects: Objects::new(), history: History::new(limit) })
     }
 }
 
@@ -238,10 +218,7 @@ mod tests {
     }
 
     fn names(objects: &[Arc<Value>]) -> Vec<String> {
-        objects
-            .iter()
-            .map(|one| format!("{}={}", object::name(one), one["value"]))
-            .collect()
+        objects.iter().map(|one| format!("{}={}", object::name(one), one["value"])).collect()
     }
 
     #[test]
@@ -254,10 +231,7 @@ mod tests {
         store.put(&store_id, object("two", 1));
         store.remove(&store_id, "a", "one");
         assert_eq!(names(&store.list(&store_id, Some("a"))), ["two=1"]);
-        assert_eq!(
-            names(&store.list_at(&store_id, None, early).expect("remembered")),
-            ["one=1"]
-        );
+        assert_eq!(names(&store.list_at(&store_id, None, early).expect("remembered")), ["one=1"]);
         store.compact();
         assert!(store.list_at(&store_id, None, early).is_err());
     }
@@ -267,10 +241,7 @@ mod tests {
         let store_id = StoreId::new("", "things");
         let mut store = Store::new(10);
         for namespace in ["a", "ab", "b"] {
-            store.put(
-                &store_id,
-                json!({"metadata": {"namespace": namespace, "name": "x"}, "value": 0}),
-            );
+            store.put(&store_id, json!({"metadata": {"namespace": namespace, "name": "x"}, "value": 0}));
         }
         assert_eq!(store.list(&store_id, Some("a")).len(), 1);
         assert_eq!(store.list(&store_id, None).len(), 3);

@@ -37,10 +37,7 @@ impl OwnerIndex {
         }
         if let Some(after) = after {
             for owner in owner_uids(after) {
-                self.dependents
-                    .entry(owner.to_owned())
-                    .or_default()
-                    .insert(place.clone());
+                self.dependents.entry(owner.to_owned()).or_default().insert(place.clone());
             }
             if before.is_none() {
                 self.places.insert(object::uid(after).to_owned(), place.clone());
@@ -58,7 +55,5 @@ impl OwnerIndex {
 }
 
 fn owner_uids(value: &Value) -> impl Iterator<Item = &str> {
-    object::owner_references(value)
-        .iter()
-        .filter_map(|owner| owner["uid"].as_str())
+    object::owner_references(value).iter().filter_map(|owner| owner["uid"].as_str())
 }

@@ -5,10 +5,7 @@ use serde_json::{Value, json};
 
 /// Names that follow from the kind, and the conversion that does nothing.
 pub(super) fn apply_defaults(crd: &mut Value) {
-    let kind = crd["spec"]["names"]["kind"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
     if !kind.is_empty() {
         default_to(crd, &["spec", "names", "singular"], kind.to_lowercase().into());
         default_to(crd, &["spec", "names", "listKind"], format!("{kind}List").into());

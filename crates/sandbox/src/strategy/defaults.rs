@@ -78,9 +78,7 @@ pub(super) fn apply(resource: &Resource, value: &mut Value) {
         Some(BuiltinKind::Namespace) => {
             let name = object::name(value).to_owned();
             if !name.is_empty() {
-                let labels = object::metadata_mut(value)
-                    .entry("labels")
-                    .or_insert_with(|| json!({}));
+                let labels = object::metadata_mut(value).entry("labels").or_insert_with(|| json!({}));
                 labels["kubernetes.io/metadata.name"] = name.into();
             }
         }
@@ -92,24 +90,14 @@ pub(super) fn apply(resource: &Resource, value: &mut Value) {
             apply_workload_defaults(value);
             default_to(value, &["spec", "replicas"], json!(1));
             default_to(value, &["spec", "progressDeadlineSeconds"], json!(600));
-            default_rolling_update(
-                value,
-                "strategy",
-                &json!({"maxUnavailable": "25%", "maxSurge": "25%"}),
-            );
+            default_rolling_update(value, "strategy", &json!({"maxUnavailable": "25%", "maxSurge": "25%"}));
         }
         Some(BuiltinKind::DaemonSet) => {
             apply_workload_defaults(value);
             let generation = value["metadata"]["generation"].as_i64().unwrap_or(1).to_string();
-            let annotations = object::metadata_mut(value)
-                .entry("annotations")
-                .or_insert_with(|| json!({}));
+            let annotations = object::metadata_mut(value).entry("annotations").or_insert_with(|| json!({}));
             annotations["deprecated.daemonset.template.generation"] = generation.into();
-            default_rolling_update(
-                value,
-                "updateStrategy",
-                &json!({"maxUnavailable": 1, "maxSurge": 0}),
-            );
+            default_rolling_update(value, "updateStrategy", &json!({"maxUnavailable": 1, "maxSurge": 0}));
         }
         Some(BuiltinKind::ReplicaSet) => {
             pod::apply_template_defaults(value);
@@ -147,8 +135,7 @@ fn without_lists(zero: &Value) -> Value {
         Value::Object(map) => {
             let kept = map.iter().filter(|(name, _)| !is_list_or_selector(name));
             Value::Object(
-                kept.map(|(name, value)| (name.clone(), without_lists(value)))
-                    .collect::<Map<_, _>>(),
+                kept.map(|(name, value)| (name.clone(), without_lists(value))).collect::<Map<_, _>>(),
             )
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => zero.clone(),

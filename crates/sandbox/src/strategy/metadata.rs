@@ -85,11 +85,7 @@ fn check_owner_references(value: &Value, faults: &mut Vec<Fault>) {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().unwrap_or_default().is_empty() {
                 let fault = if field == "apiVersion" {
-                    Fault::invalid(
-                        format!("{place}.apiVersion"),
-                        &json!(""),
-                        "version must not be empty",
-                    )
+                    Fault::invalid(format!("{place}.apiVersion"), &json!(""), "version must not be empty")
                 } else {
                     Fault::invalid(format!("{place}.{field}"), &json!(""), "must not be empty")
                 };
@@ -124,11 +120,7 @@ fn check_unchanged(resource: &Resource, value: &Value, old: &Value, faults: &mut
     for field in ["name", "namespace", "uid", "creationTimestamp"] {
         let (before, after) = (&old["metadata"][field], &value["metadata"][field]);
         if before != after {
-            faults.push(Fault::invalid(
-                format!("metadata.{field}"),
-                after,
-                "field is immutable",
-            ));
+            faults.push(Fault::invalid(format!("metadata.{field}"), after, "field is immutable"));
         }
     }
     if object::is_terminating(old) {

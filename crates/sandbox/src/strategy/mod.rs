@@ -83,17 +83,9 @@ pub(crate) fn prepare_update(resource: &Resource, value: &mut Value, old: &Value
 pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<Fault> {
     if let Some(custom) = resource.custom() {
         let Some(validator) = &custom.validator else {
-            return vec![Fault::invalid(
-                "",
-                &json!(null),
-                "the schema of this kind could not be compiled",
-            )];
+            return vec![Fault::invalid("", &json!(null), "the schema of this kind could not be compiled")];
         };
-        return validator
-            .validate(value, old)
-            .into_iter()
-            .map(Fault::from)
-            .collect();
+        return validator.validate(value, old).into_iter().map(Fault::from).collect();
     }
     validate::validate(resource, value, old)
 }

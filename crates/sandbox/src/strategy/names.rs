@@ -54,9 +54,7 @@ fn is_name_part(part: &str) -> bool {
         && bytes.len() <= 63
         && bytes[0].is_ascii_alphanumeric()
         && bytes[bytes.len() - 1].is_ascii_alphanumeric()
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
 /// A key of a `ConfigMap` or Secret.
@@ -66,9 +64,7 @@ pub(super) fn is_config_key(key: &str) -> bool {
         && key != "."
         && key != ".."
         && !key.starts_with("..")
-        && key
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 #[cfg(test)]

@@ -96,16 +96,9 @@ fn mount_token(spec: &mut Value, volume: &str) {
     for list in ["initContainers", "containers"] {
         for container in object::list_mut(spec, list) {
             let mounts = &mut container["volumeMounts"];
-            let has_own = mounts
-                .as_array()
-                .into_iter()
-                .flatten()
-                .any(|one| one["mountPath"] == MOUNT_PATH);
+            let has_own = mounts.as_array().into_iter().flatten().any(|one| one["mountPath"] == MOUNT_PATH);
             if !has_own {
-                push(
-                    mounts,
-                    json!({"name": volume, "readOnly": true, "mountPath": MOUNT_PATH}),
-                );
+                push(mounts, json!({"name": volume, "readOnly": true, "mountPath": MOUNT_PATH}));
                 needed = true;
             }
         }
@@ -154,15 +147,9 @@ fn quality_of_service(spec: &Value) -> &'static str {
         .flat_map(|list| spec[*list].as_array().into_iter().flatten())
         .collect();
     let counted = |container: &&Value, field: &str| {
-        ["cpu", "memory"]
-            .iter()
-            .filter(|name| !container["resources"][field][**name].is_null())
-            .count()
+        ["cpu", "memory"].iter().filter(|name| !container["resources"][field][**name].is_null()).count()
     };
-    if containers
-        .iter()
-        .all(|one| counted(one, "limits") == 0 && counted(one, "requests") == 0)
-    {
+    if containers.iter().all(|one| counted(one, "limits") == 0 && counted(one, "requests") == 0) {
         return "BestEffort";
     }
     let is_guaranteed = containers.iter().all(|one| {

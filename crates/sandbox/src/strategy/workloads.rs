@@ -10,10 +10,7 @@ pub(super) fn admit_node(node: &mut Value) {
     let taints = &mut node["spec"]["taints"];
     match taints {
         Value::Array(list) => {
-            if !list
-                .iter()
-                .any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"])
-            {
+            if !list.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) {
                 list.push(taint);
             }
         }

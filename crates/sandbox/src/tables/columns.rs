@@ -14,9 +14,8 @@ pub(super) type Cell = fn(&Value, Timestamp) -> Value;
 pub(super) type Row = (&'static str, &'static str, i64, Cell);
 
 pub(super) const NAME: Row = ("Name", "string", 0, |object, _| object::name(object).into());
-pub(super) const AGE: Row = ("Age", "string", 0, |object, now| {
-    age(object::meta_str(object, "creationTimestamp"), now).into()
-});
+pub(super) const AGE: Row =
+    ("Age", "string", 0, |object, now| age(object::meta_str(object, "creationTimestamp"), now).into());
 
 pub(super) fn columns(resource: &Resource) -> Vec<Column> {
     let Some(kind) = resource.builtin() else {
@@ -27,11 +26,7 @@ pub(super) fn columns(resource: &Resource) -> Vec<Column> {
         .map(|(name, kind, priority, cell)| Column {
             name: name.to_owned(),
             kind: kind.to_owned(),
-            format: if name == "Name" {
-                "name".to_owned()
-            } else {
-                String::new()
-            },
+            format: if name == "Name" { "name".to_owned() } else { String::new() },
             description: String::new(),
             priority,
             cell: Box::new(cell),
@@ -55,26 +50,17 @@ fn rows(kind: BuiltinKind) -> Vec<Row> {
             AGE,
         ],
         BuiltinKind::ServiceAccount => vec![NAME, AGE],
-        BuiltinKind::Namespace => vec![
-            NAME,
-            ("Status", "string", 0, |object, _| {
-                text(&object["status"]["phase"], "").into()
-            }),
-            AGE,
-        ],
+        BuiltinKind::Namespace => {
+            vec![NAME, ("Status", "string", 0, |object, _| text(&object["status"]["phase"], "").into()), AGE]
+        }
         BuiltinKind::Lease => vec![
             NAME,
-            ("Holder", "string", 0, |object, _| {
-                text(&object["spec"]["holderIdentity"], "").into()
-            }),
+            ("Holder", "string", 0, |object, _| text(&object["spec"]["holderIdentity"], "").into()),
             AGE,
         ],
-        BuiltinKind::CustomResourceDefinition => vec![
-            NAME,
-            ("Created At", "date", 0, |object, _| {
-                object["metadata"]["creationTimestamp"].clone()
-            }),
-        ],
+        BuiltinKind::CustomResourceDefinition => {
+            vec![NAME, ("Created At", "date", 0, |object, _| object["metadata"]["creationTimestamp"].clone())]
+        }
         BuiltinKind::PodDisruptionBudget => budget(),
         BuiltinKind::Node => node(),
         BuiltinKind::Pod => pod(),
@@ -106,15 +92,9 @@ pub(super) fn number(value: &Value) -> Value {
 fn budget() -> Vec<Row> {
     vec![
         NAME,
-        ("Min Available", "string", 0, |object, _| {
-            text(&object["spec"]["minAvailable"], "N/A").into()
-        }),
-        ("Max Unavailable", "string", 0, |object, _| {
-            text(&object["spec"]["maxUnavailable"], "N/A").into()
-        }),
-        ("Allowed Disruptions", "integer", 0, |object, _| {
-            number(&object["status"]["disruptionsAllowed"])
-        }),
+        ("Min Available", "string", 0, |object, _| text(&object["spec"]["minAvailable"], "N/A").into()),
+        ("Max Unavailable", "string", 0, |object, _| text(&object["spec"]["maxUnavailable"], "N/A").into()),
+        ("Allowed Disruptions", "integer", 0, |object, _| number(&object["status"]["disruptionsAllowed"])),
         AGE,
     ]
 }
@@ -128,12 +108,8 @@ fn node() -> Vec<Row> {
         ("Version", "string", 0, |object, _| {
             text(&object["status"]["nodeInfo"]["kubeletVersion"], "").into()
         }),
-        ("Internal-IP", "string", 1, |object, _| {
-            node_address(object, "InternalIP").into()
-        }),
-        ("External-IP", "string", 1, |object, _| {
-            node_address(object, "ExternalIP").into()
-        }),
+        ("Internal-IP", "string", 1, |object, _| node_address(object, "InternalIP").into()),
+        ("External-IP", "string", 1, |object, _| node_address(object, "ExternalIP").into()),
         ("OS-Image", "string", 1, |object, _| {
             text(&object["status"]["nodeInfo"]["osImage"], "<unknown>").into()
         }),
@@ -141,11 +117,7 @@ fn node() -> Vec<Row> {
             text(&object["status"]["nodeInfo"]["kernelVersion"], "<unknown>").into()
         }),
         ("Container-Runtime", "string", 1, |object, _| {
-            text(
-                &object["status"]["nodeInfo"]["containerRuntimeVersion"],
-                "<unknown>",
-            )
-            .into()
+            text(&object["status"]["nodeInfo"]["containerRuntimeVersion"], "<unknown>").into()
         }),
     ]
 }
@@ -170,21 +142,15 @@ fn node_roles(node: &Value) -> String {
     let mut roles: Vec<&str> = labels
         .into_iter()
         .flatten()
-        .filter_map(
-            |(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
-                Some(role) => Some(role),
-                None if key == "kubernetes.io/role" => value.as_str(),
-                None => None,
-            },
-        )
+        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+            Some(role) => Some(role),
+            None if key == "kubernetes.io/role" => value.as_str(),
+            None => None,
+        })
         .filter(|role| !role.is_empty())
         .collect();
     roles.sort_unstable();
-    if roles.is_empty() {
-        "<none>".to_owned()
-    } else {
-        roles.join(",")
-    }
+    if roles.is_empty() { "<none>".to_owned() } else { roles.join(",") }
 }
 
 fn node_address(node: &Value, kind: &str) -> String {
@@ -198,33 +164,19 @@ fn pod() -> Vec<Row> {
     vec![
         NAME,
         ("Ready", "string", 0, |object, _| {
-            let statuses = object["status"]["containerStatuses"]
-                .as_array()
-                .into_iter()
-                .flatten();
+            let statuses = object["status"]["containerStatuses"].as_array().into_iter().flatten();
             let ready = statuses.filter(|status| status["ready"] == true).count();
             let all = object["spec"]["containers"].as_array().map_or(0, Vec::len);
             format!("{ready}/{all}").into()
         }),
         ("Status", "string", 0, |object, _| pod_status(object).into()),
         ("Restarts", "string", 0, |object, _| {
-            let statuses = object["status"]["containerStatuses"]
-                .as_array()
-                .into_iter()
-                .flatten();
-            statuses
-                .filter_map(|status| status["restartCount"].as_i64())
-                .sum::<i64>()
-                .to_string()
-                .into()
+            let statuses = object["status"]["containerStatuses"].as_array().into_iter().flatten();
+            statuses.filter_map(|status| status["restartCount"].as_i64()).sum::<i64>().to_string().into()
         }),
         AGE,
-        ("IP", "string", 1, |object, _| {
-            text(&object["status"]["podIP"], "<none>").into()
-        }),
-        ("Node", "string", 1, |object, _| {
-            text(&object["spec"]["nodeName"], "<none>").into()
-        }),
+        ("IP", "string", 1, |object, _| text(&object["status"]["podIP"], "<none>").into()),
+        ("Node", "string", 1, |object, _| text(&object["spec"]["nodeName"], "<none>").into()),
         ("Nominated Node", "string", 1, |object, _| {
             text(&object["status"]["nominatedNodeName"], "<none>").into()
         }),
@@ -237,10 +189,7 @@ fn pod_status(pod: &Value) -> String {
         let is_unreachable = pod["status"]["reason"] == "NodeLost";
         return if is_unreachable { "Unknown" } else { "Terminating" }.to_owned();
     }
-    let statuses = pod["status"]["containerStatuses"]
-        .as_array()
-        .into_iter()
-        .flatten();
+    let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
     for status in statuses {
         for (state, fallback) in [("waiting", ""), ("terminated", "Completed")] {
             let state = &status["state"][state];
@@ -257,19 +206,12 @@ fn pod_status(pod: &Value) -> String {
 
 fn event() -> Vec<Row> {
     vec![
-        ("Last Seen", "string", 0, |object, now| {
-            age(&event_time(object, true), now).into()
-        }),
+        ("Last Seen", "string", 0, |object, now| age(&event_time(object, true), now).into()),
         ("Type", "string", 0, |object, _| object["type"].clone()),
         ("Reason", "string", 0, |object, _| object["reason"].clone()),
         ("Object", "string", 0, |object, _| {
             let about = either(object, "involvedObject", "regarding");
-            format!(
-                "{}/{}",
-                text(&about["kind"], "").to_lowercase(),
-                text(&about["name"], "")
-            )
-            .into()
+            format!("{}/{}", text(&about["kind"], "").to_lowercase(), text(&about["name"], "")).into()
         }),
         ("Subobject", "string", 1, |object, _| {
             text(&either(object, "involvedObject", "regarding")["fieldPath"], "").into()
@@ -281,18 +223,10 @@ fn event() -> Vec<Row> {
                 &text(either(object, "reportingComponent", "reportingController"), ""),
             );
             let host = text(&source["host"], &text(&object["reportingInstance"], ""));
-            if host.is_empty() {
-                component.into()
-            } else {
-                format!("{component}, {host}").into()
-            }
+            if host.is_empty() { component.into() } else { format!("{component}, {host}").into() }
         }),
-        ("Message", "string", 0, |object, _| {
-            text(either(object, "message", "note"), "").trim().into()
-        }),
-        ("First Seen", "string", 1, |object, now| {
-            age(&event_time(object, false), now).into()
-        }),
+        ("Message", "string", 0, |object, _| text(either(object, "message", "note"), "").trim().into()),
+        ("First Seen", "string", 1, |object, now| age(&event_time(object, false), now).into()),
         ("Count", "string", 1, |object, _| {
             let count = object["series"]["count"]
                 .as_i64()

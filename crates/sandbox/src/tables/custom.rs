@@ -17,13 +17,10 @@ pub(super) fn columns(version: &Value) -> Vec<Column> {
         priority: 0,
         cell: Box::new(|value, _| object::name(value).into()),
     }];
-    let listed = version["additionalPrinterColumns"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
+    let listed = version["additionalPrinterColumns"].as_array().map_or(&[][..], Vec::as_slice);
     if listed.is_empty() {
-        columns.push(column(
-            &json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}),
-        ));
+        columns
+            .push(column(&json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})));
     }
     columns.extend(listed.iter().map(column));
     columns
@@ -56,10 +53,8 @@ fn cell(path: Option<&JsonPath>, kind: &str, value: &Value, now: Timestamp) -> V
         ("string", Value::String(text)) if found.len() == 1 => text.clone().into(),
         ("string", Value::Array(_) | Value::Object(_)) => first.to_string().into(),
         ("string", _) => {
-            let parts: Vec<String> = found
-                .iter()
-                .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
-                .collect();
+            let parts: Vec<String> =
+                found.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
             parts.join(" ").into()
         }
         _ => Value::Null,

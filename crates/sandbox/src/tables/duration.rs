@@ -16,11 +16,7 @@ fn human(seconds: i64) -> String {
     const DAY: i64 = 24 * HOUR;
     const YEAR: i64 = 365 * DAY;
     let pair = |big: i64, big_unit: &str, small: i64, small_unit: &str| {
-        if small == 0 {
-            format!("{big}{big_unit}")
-        } else {
-            format!("{big}{big_unit}{small}{small_unit}")
-        }
+        if small == 0 { format!("{big}{big_unit}") } else { format!("{big}{big_unit}{small}{small_unit}") }
     };
     match seconds {
         ..-1 => "<invalid>".to_owned(),

@@ -18,11 +18,7 @@ pub(crate) fn table(value: &Value, resource: &Resource, include_object: &str, no
     }
     let is_list = value["kind"] == resource.list_kind.as_str();
     let single = [value.clone()];
-    let items = if is_list {
-        value["items"].as_array().map_or(&[][..], Vec::as_slice)
-    } else {
-        &single[..]
-    };
+    let items = if is_list { value["items"].as_array().map_or(&[][..], Vec::as_slice) } else { &single[..] };
     let columns = match resource.custom() {
         Some(custom) => custom::columns(&custom.version),
         None => columns::columns(resource),

@@ -109,24 +109,14 @@ fn bracket(inner: &str) -> Option<Step> {
     }
     if let Some(condition) = inner.strip_prefix("?(").and_then(|rest| rest.strip_suffix(')')) {
         let (left, right) = condition.split_once("==")?;
-        let field = left
-            .trim()
-            .strip_prefix("@.")?
-            .split('.')
-            .map(str::to_owned)
-            .collect();
-        return Some(Step::Where {
-            field,
-            equals: unquoted(right.trim())?.to_owned(),
-        });
+        let field = left.trim().strip_prefix("@.")?.split('.').map(str::to_owned).collect();
+        return Some(Step::Where { field, equals: unquoted(right.trim())?.to_owned() });
     }
     unquoted(inner).map(|name| Step::Field(name.to_owned()))
 }
 
 fn unquoted(text: &str) -> Option<&str> {
-    ['\'', '"']
-        .iter()
-        .find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))
+    ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))
 }
 
 #[cfg(test)]
@@ -141,15 +131,9 @@ mod tests {
             "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}]},
         });
         let cases = [
-            (
-                ".status.conditions[?(@.type==\"Ready\")].status",
-                vec![json!("True")],
-            ),
+            (".status.conditions[?(@.type==\"Ready\")].status", vec![json!("True")]),
             (".status.conditions[1].type", vec![json!("Other")]),
-            (
-                ".status.conditions[*].status",
-                vec![json!("True"), json!("False")],
-            ),
+            (".status.conditions[*].status", vec![json!("True"), json!("False")]),
             (".metadata.annotations['example.org/x']", vec![json!("y")]),
             (".metadata.annotations.example\\.org/x", vec![json!("y")]),
             (".spec.nothing", vec![]),

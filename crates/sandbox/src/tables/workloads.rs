@@ -10,12 +10,8 @@ pub(super) fn deployment() -> Vec<Row> {
             let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
             format!("{ready}/{}", object["spec"]["replicas"].as_i64().unwrap_or(0)).into()
         }),
-        ("Up-to-date", "string", 0, |object, _| {
-            number(&object["status"]["updatedReplicas"])
-        }),
-        ("Available", "string", 0, |object, _| {
-            number(&object["status"]["availableReplicas"])
-        }),
+        ("Up-to-date", "string", 0, |object, _| number(&object["status"]["updatedReplicas"])),
+        ("Available", "string", 0, |object, _| number(&object["status"]["availableReplicas"])),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -26,21 +22,11 @@ pub(super) fn deployment() -> Vec<Row> {
 pub(super) fn daemon_set() -> Vec<Row> {
     vec![
         NAME,
-        ("Desired", "integer", 0, |object, _| {
-            number(&object["status"]["desiredNumberScheduled"])
-        }),
-        ("Current", "integer", 0, |object, _| {
-            number(&object["status"]["currentNumberScheduled"])
-        }),
-        ("Ready", "integer", 0, |object, _| {
-            number(&object["status"]["numberReady"])
-        }),
-        ("Up-to-date", "integer", 0, |object, _| {
-            number(&object["status"]["updatedNumberScheduled"])
-        }),
-        ("Available", "integer", 0, |object, _| {
-            number(&object["status"]["numberAvailable"])
-        }),
+        ("Desired", "integer", 0, |object, _| number(&object["status"]["desiredNumberScheduled"])),
+        ("Current", "integer", 0, |object, _| number(&object["status"]["currentNumberScheduled"])),
+        ("Ready", "integer", 0, |object, _| number(&object["status"]["numberReady"])),
+        ("Up-to-date", "integer", 0, |object, _| number(&object["status"]["updatedNumberScheduled"])),
+        ("Available", "integer", 0, |object, _| number(&object["status"]["numberAvailable"])),
         ("Node Selector", "string", 0, |object, _| {
             pairs(&object["spec"]["template"]["spec"]["nodeSelector"]).into()
         }),
@@ -54,15 +40,9 @@ pub(super) fn daemon_set() -> Vec<Row> {
 pub(super) fn replica_set() -> Vec<Row> {
     vec![
         NAME,
-        ("Desired", "integer", 0, |object, _| {
-            number(&object["spec"]["replicas"])
-        }),
-        ("Current", "integer", 0, |object, _| {
-            number(&object["status"]["replicas"])
-        }),
-        ("Ready", "integer", 0, |object, _| {
-            number(&object["status"]["readyReplicas"])
-        }),
+        ("Desired", "integer", 0, |object, _| number(&object["spec"]["replicas"])),
+        ("Current", "integer", 0, |object, _| number(&object["status"]["replicas"])),
+        ("Ready", "integer", 0, |object, _| number(&object["status"]["readyReplicas"])),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -70,25 +50,14 @@ pub(super) fn replica_set() -> Vec<Row> {
     ]
 }
 
-const CONTAINERS: Row = ("Containers", "string", 1, |object, _| {
-    template_list(object, "name").into()
-});
-const IMAGES: Row = ("Images", "string", 1, |object, _| {
-    template_list(object, "image").into()
-});
-const SELECTOR: Row = ("Selector", "string", 1, |object, _| {
-    pairs(&object["spec"]["selector"]["matchLabels"]).into()
-});
+const CONTAINERS: Row = ("Containers", "string", 1, |object, _| template_list(object, "name").into());
+const IMAGES: Row = ("Images", "string", 1, |object, _| template_list(object, "image").into());
+const SELECTOR: Row =
+    ("Selector", "string", 1, |object, _| pairs(&object["spec"]["selector"]["matchLabels"]).into());
 
 fn template_list(workload: &Value, field: &str) -> String {
-    let containers = workload["spec"]["template"]["spec"]["containers"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    containers
-        .map(|container| text(&container[field], ""))
-        .collect::<Vec<_>>()
-        .join(",")
+    let containers = workload["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
+    containers.map(|container| text(&container[field], "")).collect::<Vec<_>>().join(",")
 }
 
 fn pairs(labels: &Value) -> String {
@@ -98,9 +67,5 @@ fn pairs(labels: &Value) -> String {
         .flatten()
         .map(|(key, value)| format!("{key}={}", text(value, "")))
         .collect();
-    if pairs.is_empty() {
-        "<none>".to_owned()
-    } else {
-        pairs.join(",")
-    }
+    if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
 }

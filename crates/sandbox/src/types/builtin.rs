@@ -17,26 +17,11 @@ const MERGED_LISTS: &[(&str, &str, &[&str], bool)] = &[
     ("core.v1.Container", "ports", &["containerPort", "protocol"], true),
     ("core.v1.Container", "volumeDevices", &["devicePath"], true),
     ("core.v1.Container", "volumeMounts", &["mountPath"], true),
-    (
-        "core.v1.ContainerStatus",
-        "allocatedResourcesStatus",
-        &["name"],
-        true,
-    ),
+    ("core.v1.ContainerStatus", "allocatedResourcesStatus", &["name"], true),
     ("core.v1.ContainerStatus", "volumeMounts", &["mountPath"], true),
     ("core.v1.EphemeralContainer", "env", &["name"], true),
-    (
-        "core.v1.EphemeralContainer",
-        "ports",
-        &["containerPort", "protocol"],
-        true,
-    ),
-    (
-        "core.v1.EphemeralContainer",
-        "volumeDevices",
-        &["devicePath"],
-        true,
-    ),
+    ("core.v1.EphemeralContainer", "ports", &["containerPort", "protocol"], true),
+    ("core.v1.EphemeralContainer", "volumeDevices", &["devicePath"], true),
     ("core.v1.EphemeralContainer", "volumeMounts", &["mountPath"], true),
     ("core.v1.NamespaceStatus", "conditions", &["type"], true),
     ("core.v1.NodeSpec", "podCIDRs", &[], true),
@@ -49,36 +34,16 @@ const MERGED_LISTS: &[(&str, &str, &[&str], bool)] = &[
     ("core.v1.PodSpec", "initContainers", &["name"], true),
     ("core.v1.PodSpec", "resourceClaims", &["name"], true),
     ("core.v1.PodSpec", "schedulingGates", &["name"], true),
-    (
-        "core.v1.PodSpec",
-        "topologySpreadConstraints",
-        &["topologyKey", "whenUnsatisfiable"],
-        true,
-    ),
+    ("core.v1.PodSpec", "topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"], true),
     ("core.v1.PodSpec", "volumes", &["name"], true),
     ("core.v1.PodStatus", "conditions", &["type"], true),
     ("core.v1.PodStatus", "podIPs", &["ip"], true),
     ("core.v1.PodStatus", "resourceClaimStatuses", &["name"], true),
     ("core.v1.ResourceRequirements", "claims", &["name"], false),
     ("core.v1.ServiceAccount", "secrets", &["name"], true),
-    (
-        "policy.v1.PodDisruptionBudgetStatus",
-        "conditions",
-        &["type"],
-        true,
-    ),
-    (
-        "apiextensions.v1.CustomResourceDefinitionStatus",
-        "conditions",
-        &["type"],
-        false,
-    ),
-    (
-        "apiextensions.v1.JSONSchemaProps",
-        "x-kubernetes-validations",
-        &["rule"],
-        true,
-    ),
+    ("policy.v1.PodDisruptionBudgetStatus", "conditions", &["type"], true),
+    ("apiextensions.v1.CustomResourceDefinitionStatus", "conditions", &["type"], false),
+    ("apiextensions.v1.JSONSchemaProps", "x-kubernetes-validations", &["rule"], true),
     ("meta.v1.ObjectMeta", "finalizers", &[], true),
     ("meta.v1.ObjectMeta", "ownerReferences", &["uid"], true),
 ];
@@ -170,10 +135,8 @@ fn annotate(definitions: &mut Map<String, Value>) {
         let Some(schema) = property(definitions, type_name, field) else {
             continue;
         };
-        let others = schema["x-kubernetes-patch-strategy"]
-            .as_str()
-            .map(|one| format!("{one},"))
-            .unwrap_or_default();
+        let others =
+            schema["x-kubernetes-patch-strategy"].as_str().map(|one| format!("{one},")).unwrap_or_default();
         schema["x-kubernetes-patch-strategy"] = format!("{others}retainKeys").into();
     }
     for type_name in ATOMIC_TYPES {
@@ -182,12 +145,7 @@ fn annotate(definitions: &mut Map<String, Value>) {
         }
     }
     // These stand for any JSON, or for one of two forms, which their schemas do not say.
-    for any in [
-        "JSON",
-        "JSONSchemaPropsOrArray",
-        "JSONSchemaPropsOrBool",
-        "JSONSchemaPropsOrStringArray",
-    ] {
+    for any in ["JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray"] {
         if let Some(definition) = find(definitions, &format!("apiextensions.v1.{any}")) {
             *definition = json!({"description": definition["description"], "x-kubernetes-preserve-unknown-fields": true});
         }
@@ -226,16 +184,10 @@ mod tests {
     fn every_row_of_the_tables_names_a_field_that_exists() {
         let mut definitions = build();
         for (type_name, field, ..) in MERGED_LISTS {
-            assert!(
-                property(&mut definitions, type_name, field).is_some(),
-                "{type_name}.{field}"
-            );
+            assert!(property(&mut definitions, type_name, field).is_some(), "{type_name}.{field}");
         }
         for (type_name, field) in RETAINED_KEYS {
-            assert!(
-                property(&mut definitions, type_name, field).is_some(),
-                "{type_name}.{field}"
-            );
+            assert!(property(&mut definitions, type_name, field).is_some(), "{type_name}.{field}");
         }
         for type_name in ATOMIC_TYPES {
             assert!(find(&mut definitions, type_name).is_some(), "{type_name}");
@@ -245,16 +197,10 @@ mod tests {
     #[test]
     fn containers_merge_by_name_and_taints_do_not() {
         let pod = TypeRef::new(&definitions()["io.k8s.api.core.v1.Pod"]);
-        let containers = pod
-            .field("spec")
-            .and_then(|spec| spec.field("containers"))
-            .expect("containers");
+        let containers = pod.field("spec").and_then(|spec| spec.field("containers")).expect("containers");
         assert_eq!(containers.list_kind(), ListKind::Map(&[json!("name")]));
         let node = TypeRef::new(&definitions()["io.k8s.api.core.v1.Node"]);
-        let taints = node
-            .field("spec")
-            .and_then(|spec| spec.field("taints"))
-            .expect("taints");
+        let taints = node.field("spec").and_then(|spec| spec.field("taints")).expect("taints");
         assert_eq!(taints.list_kind(), ListKind::Atomic);
     }
 }

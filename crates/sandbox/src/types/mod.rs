@@ -36,18 +36,12 @@ pub(crate) enum ListKind<'a> {
 
 impl<'a> TypeRef<'a> {
     pub(crate) fn new(schema: &'a Value) -> Self {
-        Self {
-            usage: schema,
-            target: resolve(schema),
-        }
+        Self { usage: schema, target: resolve(schema) }
     }
 
     /// The type of a place about which nothing is known.
     pub(crate) fn unknown() -> TypeRef<'static> {
-        TypeRef {
-            usage: &Value::Null,
-            target: &Value::Null,
-        }
+        TypeRef { usage: &Value::Null, target: &Value::Null }
     }
 
     /// The type of a field, if the schema knows it.
@@ -61,30 +55,19 @@ impl<'a> TypeRef<'a> {
 
     /// The type of a field; unknown if the schema does not say.
     pub(crate) fn field_or_unknown(self, name: &str) -> TypeRef<'a> {
-        self.field(name).unwrap_or(TypeRef {
-            usage: &Value::Null,
-            target: &Value::Null,
-        })
+        self.field(name).unwrap_or(TypeRef { usage: &Value::Null, target: &Value::Null })
     }
 
     /// The type of a list's elements.
     pub(crate) fn items(self) -> TypeRef<'a> {
-        self.target.get("items").map_or(
-            TypeRef {
-                usage: &Value::Null,
-                target: &Value::Null,
-            },
-            TypeRef::new,
-        )
+        self.target.get("items").map_or(TypeRef { usage: &Value::Null, target: &Value::Null }, TypeRef::new)
     }
 
     pub(crate) fn list_kind(self) -> ListKind<'a> {
         match self.extension("x-kubernetes-list-type").and_then(Value::as_str) {
             Some("set") => ListKind::Set,
             Some("map") => {
-                let keys = self
-                    .extension("x-kubernetes-list-map-keys")
-                    .and_then(Value::as_array);
+                let keys = self.extension("x-kubernetes-list-map-keys").and_then(Value::as_array);
                 keys.map_or(ListKind::Atomic, |keys| ListKind::Map(keys))
             }
             _ => ListKind::Atomic,
@@ -98,16 +81,12 @@ impl<'a> TypeRef<'a> {
 
     /// The key by which a strategic merge patch merges this list.
     pub(crate) fn patch_merge_key(self) -> Option<&'a str> {
-        self.extension("x-kubernetes-patch-merge-key")
-            .and_then(Value::as_str)
+        self.extension("x-kubernetes-patch-merge-key").and_then(Value::as_str)
     }
 
     /// True if a strategic merge patch names `strategy` for this field.
     pub(crate) fn has_patch_strategy(self, strategy: &str) -> bool {
-        let named = self
-            .extension("x-kubernetes-patch-strategy")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let named = self.extension("x-kubernetes-patch-strategy").and_then(Value::as_str).unwrap_or_default();
         named.split(',').any(|one| one == strategy)
     }
 
@@ -155,10 +134,7 @@ impl<'a> TypeRef<'a> {
 
 /// Follows `$ref`, alone or wrapped in a one-element `allOf`, into the built-in definitions.
 fn resolve(schema: &Value) -> &Value {
-    let reference = schema
-        .get("$ref")
-        .or_else(|| schema["allOf"][0].get("$ref"))
-        .and_then(Value::as_str);
+    let reference = schema.get("$ref").or_else(|| schema["allOf"][0].get("$ref")).and_then(Value::as_str);
     match reference.and_then(|reference| reference.strip_prefix(REFERENCE_PREFIX)) {
         Some(name) => definitions().get(name).unwrap_or(schema),
         None => schema,

@@ -25,11 +25,7 @@ fn walk(value: &mut Value, of: TypeRef<'_>, path: &str, dropped: &mut Vec<String
                 !(child.is_null() && of.properties().is_some())
             });
             for (name, child) in map.iter_mut() {
-                let place = if path.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{path}.{name}")
-                };
+                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 walk(child, of.field_or_unknown(name), &place, dropped);
             }
         }
@@ -92,18 +88,11 @@ fn mismatch_at(value: &Value, of: TypeRef<'_>, path: &str) -> Option<String> {
         return Some(format!("cannot unmarshal {path}: illegal base64 data"));
     }
     if !fits {
-        return Some(format!(
-            "cannot unmarshal {} into field {path} of type {wanted}",
-            json_kind(value)
-        ));
+        return Some(format!("cannot unmarshal {} into field {path} of type {wanted}", json_kind(value)));
     }
     match value {
         Value::Object(map) => map.iter().find_map(|(name, child)| {
-            let place = if path.is_empty() {
-                name.clone()
-            } else {
-                format!("{path}.{name}")
-            };
+            let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             mismatch_at(child, of.field_or_unknown(name), &place)
         }),
         Value::Array(list) => list

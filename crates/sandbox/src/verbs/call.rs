@@ -42,16 +42,8 @@ impl Call {
             return self.options.field_manager.clone();
         }
         let program = self.user_agent.split('/').next().unwrap_or_default();
-        let printable: String = program
-            .chars()
-            .filter(|one| !one.is_control())
-            .take(128)
-            .collect();
-        if printable.is_empty() {
-            "unknown".to_owned()
-        } else {
-            printable
-        }
+        let printable: String = program.chars().filter(|one| !one.is_control()).take(128).collect();
+        if printable.is_empty() { "unknown".to_owned() } else { printable }
     }
 
     pub(crate) fn is_status(&self) -> bool {
@@ -93,11 +85,7 @@ fn objects(
     if target.namespace.is_some() && !resource.namespaced
         || target.namespace.is_none() && resource.namespaced && target.name.is_some()
     {
-        return if resource.custom().is_some() {
-            Ok(nowhere())
-        } else {
-            Err(ApiError::no_such_resource())
-        };
+        return if resource.custom().is_some() { Ok(nowhere()) } else { Err(ApiError::no_such_resource()) };
     }
     let text = |name| header_text(request.headers(), name);
     let call = Call {
@@ -110,12 +98,7 @@ fn objects(
         content_type: text(header::CONTENT_TYPE),
         user_agent: text(header::USER_AGENT),
         body: request.body().clone(),
-        stale_by: request
-            .extensions()
-            .get::<StaleBy>()
-            .copied()
-            .unwrap_or_default()
-            .0,
+        stale_by: request.extensions().get::<StaleBy>().copied().unwrap_or_default().0,
     };
     call.accept.check().map_err(|mut error| {
         if call.resource.custom().is_some() {
@@ -140,11 +123,7 @@ fn resolve(state: &State, target: &Target) -> Result<Option<Arc<Resource>>, ApiE
     }
     if Registry::is_kubernetes_group(&target.group) {
         let name = crate::kinds::StoreId::new(&target.group, &target.plural);
-        return Err(ApiError::not_implemented(format!(
-            "{} ({})",
-            name.as_str(),
-            target.version
-        )));
+        return Err(ApiError::not_implemented(format!("{} ({})", name.as_str(), target.version)));
     }
     Ok(None)
 }
@@ -214,9 +193,5 @@ fn unknown_subresource(call: &Call, subresource: &str) -> ApiError {
 }
 
 fn header_text(headers: &HeaderMap, name: header::HeaderName) -> String {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
-        .to_owned()
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }

@@ -52,11 +52,7 @@ impl Served {
             Definition::Builtin(_) => (stored.clone(), None),
             Definition::Custom(_) => (stored.clone(), Some(resource.api_version())),
         };
-        Self {
-            object,
-            hides_type: resource.custom().is_none(),
-            api_version,
-        }
+        Self { object, hides_type: resource.custom().is_none(), api_version }
     }
 }
 

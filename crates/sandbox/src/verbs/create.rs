@@ -24,13 +24,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     track_update(&zero, &mut value, call.resource.type_ref(), &owner, true);
     let stored = store_new(state, call, value, dry_run)?;
     let served = to_served(&call.resource, &stored).into_owned();
-    let body = represent(
-        served,
-        &call.resource,
-        &call.accept,
-        &call.options,
-        state.clock.now(),
-    );
+    let body = represent(served, &call.resource, &call.accept, &call.options, state.clock.now());
     Ok(Reply::json(StatusCode::CREATED, body).with_warnings(warnings))
 }
 
@@ -62,21 +56,14 @@ fn ignored_fields(resource: &Resource, is_status: bool) -> Value {
 /// What the server decides about a new object, whoever sent it.
 pub(super) fn prepare(state: &mut State, resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     if !object::resource_version(value).is_empty() {
-        return Err(ApiError::bad_request(
-            "resourceVersion should not be set on objects to be created",
-        ));
+        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
     }
     if object::name(value).is_empty() && !object::meta_str(value, "generateName").is_empty() {
         let prefix: String = object::meta_str(value, "generateName").chars().take(58).collect();
         let name = format!("{prefix}{}", state.ids.suffix());
         object::set_meta(value, "name", name);
     }
-    for field in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "generation",
-    ] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
         object::remove_meta(value, field);
     }
     object::set_meta(value, "uid", state.ids.uid());
@@ -113,11 +100,7 @@ pub(super) fn store_new(
         return Err(ApiError::already_exists(resource.subject(&name)));
     }
     let value = to_stored(resource, value)?;
-    Ok(if dry_run {
-        Arc::new(value)
-    } else {
-        state.store.put(&resource.store, value)
-    })
+    Ok(if dry_run { Arc::new(value) } else { state.store.put(&resource.store, value) })
 }
 
 /// A namespaced object needs a namespace that lives.

@@ -23,18 +23,13 @@ pub(super) fn body(call: &Call) -> Result<Value, ApiError> {
         }
         PROTOBUF => decode_protobuf(&call.body)
             .ok_or_else(|| ApiError::not_implemented(format!("protobuf bodies of {}", call.resource.kind))),
-        _ => Err(ApiError::unsupported_media_type(&[
-            "application/json",
-            "application/yaml",
-        ])),
+        _ => Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"])),
     }
 }
 
 fn unreadable(call: &Call, why: &str) -> ApiError {
     let Resource { kind, version, .. } = call.resource.as_ref();
-    ApiError::bad_request(format!(
-        "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
-    ))
+    ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }
 
 /// An object of the body, checked against its kind and the URL. Warnings say what was ignored.
@@ -53,10 +48,7 @@ pub(super) fn check_type(value: &mut Value, call: &Call) -> Result<(), ApiError>
         return Err(unreadable(call, "the body is no object"));
     }
     let expected = resource.api_version();
-    for (field, expected) in [
-        ("apiVersion", expected.as_str()),
-        ("kind", resource.kind.as_str()),
-    ] {
+    for (field, expected) in [("apiVersion", expected.as_str()), ("kind", resource.kind.as_str())] {
         match value[field].as_str() {
             Some(found) if found == expected => {}
             None | Some("") if resource.custom().is_none() => value[field] = expected.into(),
@@ -70,11 +62,8 @@ pub(super) fn check_type(value: &mut Value, call: &Call) -> Result<(), ApiError>
             Some(found) if field == "kind" && resource.custom().is_some() => {
                 let fault =
                     crate::error::Fault::invalid("kind", &found.into(), format!("must be {}", resource.kind));
-                let subject = crate::error::Subject {
-                    group: &resource.group,
-                    kind: found,
-                    name: object::name(value),
-                };
+                let subject =
+                    crate::error::Subject { group: &resource.group, kind: found, name: object::name(value) };
                 return Err(ApiError::invalid(subject, &[fault]));
             }
             Some(found) if field == "kind" => {
@@ -113,11 +102,8 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
             drop_unknown(value, of)
         }
         Some(custom) => {
-            let mut unknown = custom
-                .validator
-                .as_ref()
-                .map(|validator| validator.prune(value))
-                .unwrap_or_default();
+            let mut unknown =
+                custom.validator.as_ref().map(|validator| validator.prune(value)).unwrap_or_default();
             unknown.extend(accept_metadata(value, of, call)?);
             unknown
         }
@@ -125,22 +111,14 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
     match call.options.field_validation.as_str() {
         "Ignore" => Ok(Vec::new()),
         "Strict" if !unknown.is_empty() => {
-            let fields: Vec<String> = unknown
-                .iter()
-                .map(|field| format!("unknown field {field:?}"))
-                .collect();
-            Err(ApiError::bad_request(format!(
-                "strict decoding error: {}",
-                fields.join(", ")
-            )))
+            let fields: Vec<String> =
+                unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+            Err(ApiError::bad_request(format!("strict decoding error: {}", fields.join(", "))))
         }
-        "" | "Warn" | "Strict" => Ok(unknown
-            .iter()
-            .map(|field| format!("unknown field {field:?}"))
-            .collect()),
-        other => Err(ApiError::bad_request(format!(
-            "invalid fieldValidation {other:?}"
-        ))),
+        "" | "Warn" | "Strict" => {
+            Ok(unknown.iter().map(|field| format!("unknown field {field:?}")).collect())
+        }
+        other => Err(ApiError::bad_request(format!("invalid fieldValidation {other:?}"))),
     }
 }
 
@@ -164,9 +142,7 @@ fn write_times_alike(metadata: &mut Value) {
     for field in ["creationTimestamp", "deletionTimestamp"] {
         metadata.get_mut(field).into_iter().for_each(rewrite);
     }
-    object::list_mut(metadata, "managedFields")
-        .filter_map(|entry| entry.get_mut("time"))
-        .for_each(rewrite);
+    object::list_mut(metadata, "managedFields").filter_map(|entry| entry.get_mut("time")).for_each(rewrite);
 }
 
 /// `2.0` is written as `2`.
@@ -176,9 +152,8 @@ fn shorten_numbers(value: &mut Value) {
         Value::Object(map) => map.values_mut().for_each(shorten_numbers),
         Value::Number(number) if number.is_f64() => {
             // Only what an integer can say exactly; every such number is far below the bounds of `i64`.
-            let exact = number
-                .as_f64()
-                .filter(|float| float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0);
+            let exact =
+                number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0);
             if let Some(whole) = exact.and_then(|float| format!("{float:.0}").parse::<i64>().ok()) {
                 *value = whole.into();
             }
@@ -195,10 +170,7 @@ fn accept_metadata(value: &mut Value, of: TypeRef<'_>, call: &Call) -> Result<Ve
         return Err(unreadable(call, &format!("json: {mismatch}")));
     }
     let unknown = drop_unknown(metadata, of);
-    Ok(unknown
-        .into_iter()
-        .map(|field| format!("metadata.{field}"))
-        .collect())
+    Ok(unknown.into_iter().map(|field| format!("metadata.{field}")).collect())
 }
 
 /// The object's namespace and name must fit the URL; what the object leaves out comes from there.

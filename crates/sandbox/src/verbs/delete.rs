@@ -53,17 +53,11 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     }
     let code = StatusCode::OK;
     let served = to_served(resource, &object).into_owned();
-    Ok(Reply::json(
-        code,
-        represent(served, resource, &call.accept, &call.options, state.clock.now()),
-    ))
+    Ok(Reply::json(code, represent(served, resource, &call.accept, &call.options, state.clock.now())))
 }
 
 fn returns_deleted_object(resource: &Resource) -> bool {
-    matches!(
-        resource.builtin(),
-        Some(BuiltinKind::Pod | BuiltinKind::ServiceAccount)
-    )
+    matches!(resource.builtin(), Some(BuiltinKind::Pod | BuiltinKind::ServiceAccount))
 }
 
 fn success(resource: &Resource, object: &Value) -> Value {
@@ -99,21 +93,11 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Reply,
     if resource.custom().is_some() {
         list["metadata"]["continue"] = "".into();
     }
-    Ok(Reply::ok(represent(
-        list,
-        &resource,
-        &call.accept,
-        &call.options,
-        state.clock.now(),
-    )))
+    Ok(Reply::ok(represent(list, &resource, &call.accept, &call.options, state.clock.now())))
 }
 
 pub(super) fn read_options(call: &Call) -> Result<DeleteRequest, ApiError> {
-    let body: Value = if call.body.is_empty() {
-        json!({})
-    } else {
-        super::decode::body(call)?
-    };
+    let body: Value = if call.body.is_empty() { json!({}) } else { super::decode::body(call)? };
     parse_options(&body, call)
 }
 
@@ -123,9 +107,7 @@ pub(super) fn parse_options(body: &Value, call: &Call) -> Result<DeleteRequest, 
         .as_str()
         .map(str::to_owned)
         .or_else(|| call.options.propagation_policy.clone());
-    let orphan = body["orphanDependents"]
-        .as_bool()
-        .or(call.options.orphan_dependents);
+    let orphan = body["orphanDependents"].as_bool().or(call.options.orphan_dependents);
     let propagation = match (policy.as_deref(), orphan) {
         (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
         (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
@@ -137,11 +119,7 @@ pub(super) fn parse_options(body: &Value, call: &Call) -> Result<DeleteRequest, 
                 &json!(other),
                 &["Foreground", "Background", "Orphan", "nil"],
             );
-            let subject = crate::error::Subject {
-                group: "meta.k8s.io",
-                kind: "DeleteOptions",
-                name: "",
-            };
+            let subject = crate::error::Subject { group: "meta.k8s.io", kind: "DeleteOptions", name: "" };
             return Err(ApiError::invalid(subject, &[fault]));
         }
     };
@@ -149,17 +127,11 @@ pub(super) fn parse_options(body: &Value, call: &Call) -> Result<DeleteRequest, 
     let mut dry_run = call.options.dry_run.clone();
     dry_run.extend(body["dryRun"].as_array().into_iter().flatten().filter_map(text));
     Ok(DeleteRequest {
-        grace_period_seconds: body["gracePeriodSeconds"]
-            .as_i64()
-            .or(call.options.grace_period_seconds),
+        grace_period_seconds: body["gracePeriodSeconds"].as_i64().or(call.options.grace_period_seconds),
         propagation,
         precondition_uid: text(&body["preconditions"]["uid"]),
         precondition_version: text(&body["preconditions"]["resourceVersion"]),
-        dry_run: crate::door::Options {
-            dry_run,
-            ..Default::default()
-        }
-        .is_dry_run()?,
+        dry_run: crate::door::Options { dry_run, ..Default::default() }.is_dry_run()?,
     })
 }
 
@@ -181,36 +153,20 @@ pub(crate) fn delete_object(
     let grace = grace_period(resource, &value, request);
     mark_terminating(state, resource, &mut value, grace);
     let holds_content = resource.is(BuiltinKind::Namespace)
-        && value["spec"]["finalizers"]
-            .as_array()
-            .is_some_and(|list| !list.is_empty());
+        && value["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
     let waits = object::finalizers(&value).next().is_some()
-        || value["metadata"]["deletionGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(0)
-            > 0
+        || value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
         || holds_content;
     if request.dry_run {
-        let last = if resource.is(BuiltinKind::Pod) {
-            Arc::new(value.clone())
-        } else {
-            old
-        };
-        return Ok(if waits {
-            Deleted::Waiting(Arc::new(value))
-        } else {
-            Deleted::Gone(last)
-        });
+        let last = if resource.is(BuiltinKind::Pod) { Arc::new(value.clone()) } else { old };
+        return Ok(if waits { Deleted::Waiting(Arc::new(value)) } else { Deleted::Gone(last) });
     }
     if !waits {
         if resource.is(BuiltinKind::Pod) && value != *old {
             // A pod is seen to terminate even if its grace is over at once.
             state.store.put(&resource.store, value);
         }
-        let last = state
-            .store
-            .remove(&resource.store, namespace, name)
-            .unwrap_or(old);
+        let last = state.store.remove(&resource.store, namespace, name).unwrap_or(old);
         return Ok(Deleted::Gone(last));
     }
     if value == *old {
@@ -271,30 +227,21 @@ fn grace_period(resource: &Resource, value: &Value, request: &DeleteRequest) -> 
     if !resource.is(BuiltinKind::Pod) {
         return 0;
     }
-    let is_running = value["spec"]["nodeName"]
-        .as_str()
-        .is_some_and(|node| !node.is_empty())
+    let is_running = value["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty())
         && !matches!(value["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
     if !is_running {
         return 0;
     }
-    let own = value["spec"]["terminationGracePeriodSeconds"]
-        .as_i64()
-        .unwrap_or(30);
+    let own = value["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
     request.grace_period_seconds.unwrap_or(own).max(0)
 }
 
 fn mark_terminating(state: &State, resource: &Resource, value: &mut Value, grace: i64) {
     let deadline = |from: jiff::Timestamp| {
-        whole_seconds(
-            from.saturating_add(SignedDuration::from_secs(grace))
-                .unwrap_or(from),
-        )
+        whole_seconds(from.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(from))
     };
     if object::is_terminating(value) {
-        let current = value["metadata"]["deletionGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(0);
+        let current = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         if grace < current {
             // The earlier end counts from when the first deletion was asked for.
             let asked = object::meta_str(value, "deletionTimestamp")

@@ -51,10 +51,7 @@ fn announce(state: &mut State, call: &Call, pod: &Value) {
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": state.clock.stamp(),
     });
-    match changed["status"]
-        .get_mut("conditions")
-        .and_then(Value::as_array_mut)
-    {
+    match changed["status"].get_mut("conditions").and_then(Value::as_array_mut) {
         Some(list) => {
             list.retain(|one| one["type"] != "DisruptionTarget");
             list.push(condition);
@@ -68,10 +65,7 @@ fn announce(state: &mut State, call: &Call, pod: &Value) {
 /// A pod that does not run yet, has ended or is ending disturbs nobody by going.
 fn ignores_budgets(pod: &Value) -> bool {
     object::is_terminating(pod)
-        || matches!(
-            pod["status"]["phase"].as_str(),
-            Some("Pending" | "Succeeded" | "Failed")
-        )
+        || matches!(pod["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
 }
 
 fn ask_budget(state: &mut State, pod: &Value, dry_run: bool) -> Result<(), ApiError> {

@@ -43,11 +43,7 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     }
     if call.options.force.is_some() {
         let fault = Fault::forbidden("force", "may not be specified for non-apply patch");
-        let subject = crate::error::Subject {
-            group: "meta.k8s.io",
-            kind: "PatchOptions",
-            name: "",
-        };
+        let subject = crate::error::Subject { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
         return Err(ApiError::invalid(subject, &[fault]));
     }
     let stored = state
@@ -74,14 +70,7 @@ fn as_bad_patch(error: ApiError) -> ApiError {
         return error;
     }
     let fault = Fault::invalid("patch", &json!(error.message), "cannot be decoded");
-    ApiError::invalid(
-        crate::error::Subject {
-            group: "",
-            kind: "",
-            name: "",
-        },
-        &[fault],
-    )
+    ApiError::invalid(crate::error::Subject { group: "", kind: "", name: "" }, &[fault])
 }
 
 fn patched(call: &Call, media: &str, old: &Value, patch: &Value) -> Result<Value, ApiError> {
@@ -90,9 +79,7 @@ fn patched(call: &Call, media: &str, old: &Value, patch: &Value) -> Result<Value
         "application/strategic-merge-patch+json" => {
             strategic_merge_patch(old, patch, call.resource.type_ref())
         }
-        _ if !patch.is_object() => Err(PatchError::Malformed(
-            "a merge patch must be an object".to_owned(),
-        )),
+        _ if !patch.is_object() => Err(PatchError::Malformed("a merge patch must be an object".to_owned())),
         _ => Ok(merge_patch(old, patch)),
     };
     result.map_err(|error| match error {
@@ -180,11 +167,7 @@ fn apply_body(call: &Call) -> Result<Value, ApiError> {
 fn check_apply_options(call: &Call, config: &Value) -> Result<(), ApiError> {
     if call.options.field_manager.is_empty() {
         let fault = Fault::required("fieldManager", "is required for apply patch");
-        let subject = crate::error::Subject {
-            group: "meta.k8s.io",
-            kind: "PatchOptions",
-            name: "",
-        };
+        let subject = crate::error::Subject { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
         return Err(ApiError::invalid(subject, &[fault]));
     }
     if config["metadata"]["managedFields"].is_array() {
@@ -208,11 +191,7 @@ fn refusal(call: &Call, conflicts: &ConflictingFields) -> ApiError {
             causes.push((manager.clone(), path.clone()));
         }
     }
-    let noun = if causes.len() == 1 {
-        "conflict"
-    } else {
-        "conflicts"
-    };
+    let noun = if causes.len() == 1 { "conflict" } else { "conflicts" };
     let mut lines: Vec<String> = Vec::new();
     if let [(manager, path)] = causes.as_slice() {
         lines.push(format!("{manager}: {path}"));
@@ -220,11 +199,7 @@ fn refusal(call: &Call, conflicts: &ConflictingFields) -> ApiError {
         let mut current = "";
         for (manager, path) in &causes {
             if manager != current {
-                lines.push(format!(
-                    "{}s with {}:",
-                    "conflict",
-                    manager.trim_start_matches("conflict with ")
-                ));
+                lines.push(format!("{}s with {}:", "conflict", manager.trim_start_matches("conflict with ")));
                 current = manager;
             }
             lines.push(format!("- {path}"));

@@ -18,13 +18,7 @@ pub(super) fn get(state: &State, call: &Call) -> Result<Reply, ApiError> {
     let stored =
         find_at(state, call).ok_or_else(|| ApiError::not_found(call.resource.subject(call.name())))?;
     let served = to_served(&call.resource, &stored).into_owned();
-    Ok(Reply::ok(represent(
-        served,
-        &call.resource,
-        &call.accept,
-        &call.options,
-        state.clock.now(),
-    )))
+    Ok(Reply::ok(represent(served, &call.resource, &call.accept, &call.options, state.clock.now())))
 }
 
 /// The object as it is, or as it was when the request wants it stale.
@@ -33,13 +27,8 @@ fn find_at(state: &State, call: &Call) -> Option<Arc<Value>> {
         return state.find(&call.resource, &call.namespace, call.name()).cloned();
     }
     let past = stale_revision(state, call);
-    let objects = state
-        .store
-        .list_at(&call.resource.store, Some(&call.namespace), past)
-        .ok()?;
-    objects
-        .into_iter()
-        .find(|object| crate::object::name(object) == call.name())
+    let objects = state.store.list_at(&call.resource.store, Some(&call.namespace), past).ok()?;
+    objects.into_iter().find(|object| crate::object::name(object) == call.name())
 }
 
 fn stale_revision(state: &State, call: &Call) -> u64 {
@@ -59,11 +48,7 @@ struct List {
 pub(super) fn list(state: &State, call: &Call) -> Result<Reply, ApiError> {
     let selection = Selection::of(call)?;
     let page = select_page(state, call, &selection)?;
-    let items: Vec<Served> = page
-        .items
-        .iter()
-        .map(|item| Served::item(&call.resource, item))
-        .collect();
+    let items: Vec<Served> = page.items.iter().map(|item| Served::item(&call.resource, item)).collect();
     let list = List {
         kind: call.resource.list_kind.clone(),
         api_version: call.resource.api_version(),
@@ -78,13 +63,7 @@ pub(super) fn list(state: &State, call: &Call) -> Result<Reply, ApiError> {
         return Ok(reply);
     }
     let value = serde_json::to_value(&list).map_err(failed)?;
-    Ok(Reply::ok(represent(
-        value,
-        &call.resource,
-        &call.accept,
-        &call.options,
-        state.clock.now(),
-    )))
+    Ok(Reply::ok(represent(value, &call.resource, &call.accept, &call.options, state.clock.now())))
 }
 
 /// Which objects of a resource a request is about.
@@ -102,12 +81,7 @@ impl Selection {
         let fields = FieldSelector::parse(&call.options.field_selector, &call.resource)
             .map_err(ApiError::bad_request)?;
         let namespace = (!call.namespace.is_empty()).then(|| call.namespace.clone());
-        Ok(Self {
-            labels,
-            fields,
-            namespace,
-            name: call.name.clone(),
-        })
+        Ok(Self { labels, fields, namespace, name: call.name.clone() })
     }
 
     pub(super) fn namespace(&self) -> Option<&str> {
@@ -120,13 +94,8 @@ impl Selection {
 
     /// True if an object, as it is served, is among the selected.
     pub(super) fn matches(&self, served: &Value) -> bool {
-        self.namespace
-            .as_deref()
-            .is_none_or(|namespace| crate::object::namespace(served) == namespace)
-            && self
-                .name
-                .as_deref()
-                .is_none_or(|name| crate::object::name(served) == name)
+        self.namespace.as_deref().is_none_or(|namespace| crate::object::namespace(served) == namespace)
+            && self.name.as_deref().is_none_or(|name| crate::object::name(served) == name)
             && self.labels.matches(served)
             && self.fields.matches(served)
     }
@@ -143,10 +112,7 @@ fn select_page(state: &State, call: &Call, selection: &Selection) -> Result<Page
     let mut items = if revision == state.store.revision() {
         state.store.list(store, selection.namespace())
     } else {
-        state
-            .store
-            .list_at(store, selection.namespace(), revision)
-            .map_err(|_| expired_token())?
+        state.store.list_at(store, selection.namespace(), revision).map_err(|_| expired_token())?
     };
     items.retain(|item| selection.matches(&to_served(&call.resource, item)));
     if let Some(start) = &start {
@@ -191,22 +157,21 @@ fn snapshot(state: &State, call: &Call) -> Result<(u64, Option<String>), ApiErro
 }
 
 fn check_version_match(call: &Call) -> Result<(), ApiError> {
-    let Some(problem) = (match (
-        call.options.resource_version_match.as_str(),
-        call.options.resource_version.as_str(),
-    ) {
-        ("", _) => None,
-        (_, "") => Some((
-            "resourceVersionMatch",
-            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-        )),
-        ("Exact", "0") => Some((
-            "resourceVersionMatch",
-            "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-        )),
-        ("Exact" | "NotOlderThan", _) => None,
-        _ => Some(("resourceVersionMatch", "Unsupported value")),
-    }) else {
+    let Some(problem) =
+        (match (call.options.resource_version_match.as_str(), call.options.resource_version.as_str()) {
+            ("", _) => None,
+            (_, "") => Some((
+                "resourceVersionMatch",
+                "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+            )),
+            ("Exact", "0") => Some((
+                "resourceVersionMatch",
+                "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            )),
+            ("Exact" | "NotOlderThan", _) => None,
+            _ => Some(("resourceVersionMatch", "Unsupported value")),
+        })
+    else {
         return Ok(());
     };
     let fault = crate::error::Fault {
@@ -214,11 +179,7 @@ fn check_version_match(call: &Call) -> Result<(), ApiError> {
         reason: "FieldValueForbidden",
         message: problem.1.to_owned(),
     };
-    let subject = crate::error::Subject {
-        group: "meta.k8s.io",
-        kind: "ListOptions",
-        name: "",
-    };
+    let subject = crate::error::Subject { group: "meta.k8s.io", kind: "ListOptions", name: "" };
     Err(ApiError::invalid(subject, &[fault]))
 }
 
@@ -234,10 +195,8 @@ pub(super) fn check_version_is_known(state: &State, call: &Call) -> Result<(), A
     if wanted <= state.store.revision() {
         return Ok(());
     }
-    let message = format!(
-        "Timeout: Too large resource version: {wanted}, current: {}",
-        state.store.revision()
-    );
+    let message =
+        format!("Timeout: Too large resource version: {wanted}, current: {}", state.store.revision());
     let mut error = ApiError::new(http::StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
     error.details = json!({
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],

@@ -34,16 +34,7 @@ pub(super) fn update(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
 /// The answer that shows an object after a write.
 pub(super) fn reply(state: &State, call: &Call, code: StatusCode, stored: &Value) -> Reply {
     let served = to_served(&call.resource, stored).into_owned();
-    Reply::json(
-        code,
-        represent(
-            served,
-            &call.resource,
-            &call.accept,
-            &call.options,
-            state.clock.now(),
-        ),
-    )
+    Reply::json(code, represent(served, &call.resource, &call.accept, &call.options, state.clock.now()))
 }
 
 /// A few kinds are made by an update of nothing; for the others there is nothing to update.
@@ -54,23 +45,15 @@ fn create_by_update(
     warnings: Vec<String>,
 ) -> Result<Reply, ApiError> {
     let resource = &call.resource;
-    let allowed = matches!(
-        resource.builtin(),
-        Some(BuiltinKind::Lease | BuiltinKind::CoreEvent | BuiltinKind::Event)
-    );
+    let allowed =
+        matches!(resource.builtin(), Some(BuiltinKind::Lease | BuiltinKind::CoreEvent | BuiltinKind::Event));
     if !allowed || call.subresource.is_some() {
         return Err(ApiError::not_found(resource.subject(call.name())));
     }
     create::prepare(state, resource, &mut value)?;
     strategy::apply_defaults(resource, &mut value);
     let owner = owner(state, call, Operation::Update);
-    track_update(
-        &strategy::zero(resource),
-        &mut value,
-        resource.type_ref(),
-        &owner,
-        true,
-    );
+    track_update(&strategy::zero(resource), &mut value, resource.type_ref(), &owner, true);
     let dry_run = call.options.is_dry_run()?;
     let stored = create::store_new(state, call, value, dry_run)?;
     Ok(reply(state, call, StatusCode::CREATED, &stored).with_warnings(warnings))
@@ -148,19 +131,12 @@ pub(super) fn store_changed(
 pub(crate) fn put_or_finish(state: &mut State, resource: &Resource, value: Value) -> Arc<Value> {
     let is_finished = object::is_terminating(&value)
         && object::finalizers(&value).next().is_none()
-        && value["metadata"]["deletionGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(0)
-            == 0
+        && value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
         && !(resource.is(BuiltinKind::Namespace)
-            && value["spec"]["finalizers"]
-                .as_array()
-                .is_some_and(|list| !list.is_empty()));
+            && value["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty()));
     if is_finished {
         // Watches see the last state that was stored; whoever wrote sees what they wrote.
-        state
-            .store
-            .remove(&resource.store, object::namespace(&value), object::name(&value));
+        state.store.remove(&resource.store, object::namespace(&value), object::name(&value));
         return Arc::new(value);
     }
     state.store.put(&resource.store, value)
@@ -261,9 +237,7 @@ fn same_but_times(value: &Value, old: &Value) -> bool {
         }
         value
     };
-    let differs_elsewhere = ["spec", "status", "data"]
-        .iter()
-        .any(|field| value.get(field) != old.get(field));
+    let differs_elsewhere = ["spec", "status", "data"].iter().any(|field| value.get(field) != old.get(field));
     !differs_elsewhere && (value == old || plain(value) == plain(old))
 }
 
@@ -277,15 +251,8 @@ pub(super) fn finalize_namespace(state: &mut State, call: &Call) -> Result<Reply
         .ok_or_else(|| ApiError::not_found(call.resource.subject(call.name())))?;
     check_version(call, &value, &stored)?;
     let mut changed = (*stored).clone();
-    let finalizers = value["spec"]["finalizers"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    changed["spec"] = if finalizers.is_empty() {
-        json!({})
-    } else {
-        json!({"finalizers": finalizers})
-    };
+    let finalizers = value["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+    changed["spec"] = if finalizers.is_empty() { json!({}) } else { json!({"finalizers": finalizers}) };
     let result = put_or_finish(state, &call.resource, changed);
     Ok(reply(state, call, StatusCode::OK, &result).with_warnings(warnings))
 }

@@ -58,10 +58,7 @@ pub(super) fn watch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
         cursor: state.store.revision(),
         timeout: Duration::from_secs(seconds),
     };
-    let wants_state = call
-        .options
-        .send_initial_events
-        .unwrap_or(matches!(version, "" | "0"));
+    let wants_state = call.options.send_initial_events.unwrap_or(matches!(version, "" | "0"));
     if wants_state {
         plan.send_state(state);
     } else if !version.is_empty() && version != "0" {
@@ -76,20 +73,13 @@ pub(super) fn watch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
 
 fn check_initial_events(call: &Call) -> Result<(), ApiError> {
     let options = &call.options;
-    let problem = match (
-        options.send_initial_events,
-        options.resource_version_match.as_str(),
-    ) {
+    let problem = match (options.send_initial_events, options.resource_version_match.as_str()) {
         (None, "") | (Some(_), "NotOlderThan") => return Ok(()),
         (None, _) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         (Some(_), _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
     };
     let fault = crate::error::Fault::forbidden("resourceVersionMatch", problem);
-    let subject = crate::error::Subject {
-        group: "meta.k8s.io",
-        kind: "ListOptions",
-        name: "",
-    };
+    let subject = crate::error::Subject { group: "meta.k8s.io", kind: "ListOptions", name: "" };
     Err(ApiError::invalid(subject, &[fault]))
 }
 
@@ -105,13 +95,8 @@ impl WatchPlan {
     }
 
     fn event(&self, state: &State, kind: &str, served: &Value) -> Bytes {
-        let object = represent(
-            served.clone(),
-            &self.resource,
-            &self.accept,
-            &self.options,
-            state.clock.now(),
-        );
+        let object =
+            represent(served.clone(), &self.resource, &self.accept, &self.options, state.clock.now());
         line(&json!({"type": kind, "object": object}))
     }
 
@@ -121,13 +106,7 @@ impl WatchPlan {
         if ends_initial_events {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let object = represent(
-            object,
-            &self.resource,
-            &self.accept,
-            &self.options,
-            state.clock.now(),
-        );
+        let object = represent(object, &self.resource, &self.accept, &self.options, state.clock.now());
         line(&json!({"type": "BOOKMARK", "object": object}))
     }
 
@@ -168,14 +147,7 @@ impl WatchStream {
         let revisions = shared.subscribe();
         let now = Instant::now();
         let ends_at = now + plan.timeout;
-        Self {
-            shared,
-            plan,
-            revisions,
-            ends_at,
-            next_bookmark: now + BOOKMARK_INTERVAL,
-            has_ended: false,
-        }
+        Self { shared, plan, revisions, ends_at, next_bookmark: now + BOOKMARK_INTERVAL, has_ended: false }
     }
 
     /// The next line of the stream; nothing once it has ended.
@@ -197,10 +169,7 @@ impl WatchStream {
     fn collect(&mut self) {
         self.revisions.mark_unchanged();
         let state = self.shared.lock();
-        match state
-            .store
-            .changes_since(&self.plan.resource.store, self.plan.cursor)
-        {
+        match state.store.changes_since(&self.plan.resource.store, self.plan.cursor) {
             Ok(changes) => {
                 for change in &changes {
                     if let Some(event) = self.plan.event_for(&state, change) {
@@ -210,14 +179,9 @@ impl WatchStream {
                 }
             }
             Err(too_old) => {
-                let message = format!(
-                    "too old resource version: {} ({})",
-                    self.plan.cursor, too_old.oldest
-                );
+                let message = format!("too old resource version: {} ({})", self.plan.cursor, too_old.oldest);
                 let status = ApiError::expired(message).to_status();
-                self.plan
-                    .initial
-                    .push_back(line(&json!({"type": "ERROR", "object": status})));
+                self.plan.initial.push_back(line(&json!({"type": "ERROR", "object": status})));
                 self.has_ended = true;
             }
         }

@@ -11,11 +11,7 @@ async fn deletion_drains_and_cascades_in_order() {
     world.running_pod(&node, "web").await;
     world.delete("Machine", "m").await;
     world.until_gone("Machine", "m").await;
-    for (kind, name) in [
-        ("Pod", "web"),
-        ("RemoteMachine", "m-infra"),
-        ("K0sWorkerConfig", "m-bootstrap"),
-    ] {
+    for (kind, name) in [("Pod", "web"), ("RemoteMachine", "m-infra"), ("K0sWorkerConfig", "m-bootstrap")] {
         assert!(world.get(kind, name).await.is_null(), "{kind}");
     }
     assert!(world.get("Node", &node).await.is_null());
@@ -29,9 +25,7 @@ async fn deletion_drains_and_cascades_in_order() {
         found.unwrap_or_else(|| panic!("no {what} in {writes:#?}"))
     };
     let last_delete = |path: &str| {
-        let found = writes
-            .iter()
-            .rposition(|write| write.contains("DELETE") && write.contains(path));
+        let found = writes.iter().rposition(|write| write.contains("DELETE") && write.contains(path));
         found.unwrap_or_else(|| panic!("no deletion of {path} in {writes:#?}"))
     };
     let order = [
@@ -40,10 +34,7 @@ async fn deletion_drains_and_cascades_in_order() {
         last_delete("k0sworkerconfigs"),
         last_delete("nodes"),
     ];
-    assert!(
-        order.is_sorted(),
-        "pods, infrastructure, bootstrap, Node: {order:?}"
-    );
+    assert!(order.is_sorted(), "pods, infrastructure, bootstrap, Node: {order:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,22 +47,10 @@ async fn a_budget_holds_the_drain_and_passes_are_twenty_seconds_apart() {
     tokio::time::sleep(Duration::from_secs(50)).await;
     let machine = world.get("Machine", "m").await;
     let deleting = condition(&machine, "Deleting");
-    assert_eq!(
-        (&deleting["status"], &deleting["reason"]),
-        (&json!("True"), &json!("DrainingNode"))
-    );
-    assert!(
-        deleting["message"]
-            .as_str()
-            .is_some_and(|text| text.contains("default/web")),
-        "{deleting}"
-    );
+    assert_eq!((&deleting["status"], &deleting["reason"]), (&json!("True"), &json!("DrainingNode")));
+    assert!(deleting["message"].as_str().is_some_and(|text| text.contains("default/web")), "{deleting}");
     assert_eq!(world.get("Node", &node).await["spec"]["unschedulable"], true);
-    let attempts = world
-        .writes()
-        .iter()
-        .filter(|write| write.contains("eviction"))
-        .count();
+    let attempts = world.writes().iter().filter(|write| write.contains("eviction")).count();
     assert_eq!(attempts, 3, "one at once, and two more");
     world.delete("PodDisruptionBudget", "web").await;
     world.until_gone("Machine", "m").await;
@@ -81,26 +60,14 @@ async fn a_budget_holds_the_drain_and_passes_are_twenty_seconds_apart() {
 #[tokio::test(start_paused = true)]
 async fn at_the_timeout_the_drain_ends_and_the_pod_stays() {
     let world = World::new();
-    let node = world
-        .running(
-            "m",
-            &json!({}),
-            &json!({"deletion": {"nodeDrainTimeoutSeconds": 1}}),
-        )
-        .await;
+    let node = world.running("m", &json!({}), &json!({"deletion": {"nodeDrainTimeoutSeconds": 1}})).await;
     world.running_pod(&node, "web").await;
     world.budget("web");
     world.delete("Machine", "m").await;
     tokio::time::sleep(Duration::from_secs(12)).await;
-    assert!(
-        !world.get("Node", &node).await.is_null(),
-        "the next pass looks at the timeout"
-    );
+    assert!(!world.get("Node", &node).await.is_null(), "the next pass looks at the timeout");
     world.until_gone("Machine", "m").await;
-    assert_eq!(
-        world.get("Pod", "web").await["metadata"]["deletionTimestamp"],
-        json!(null)
-    );
+    assert_eq!(world.get("Pod", "web").await["metadata"]["deletionTimestamp"], json!(null));
     // Until the pod garbage collector notices.
     world.until_gone("Pod", "web").await;
 }
@@ -116,10 +83,7 @@ async fn excluding_the_drain_defeats_a_budget() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert!(world.get("Machine", "m").await.is_null());
     assert!(world.get("Node", &node).await.is_null());
-    assert!(
-        !world.get("Pod", "web").await.is_null(),
-        "the pod stays on a Node that is gone"
-    );
+    assert!(!world.get("Pod", "web").await.is_null(), "the pod stays on a Node that is gone");
     assert!(!world.writes().iter().any(|write| write.contains("eviction")));
 }
 
@@ -134,10 +98,7 @@ async fn deleting_the_infrastructure_in_mid_drain_abandons_it() {
     assert!(!world.get("Node", &node).await.is_null());
     world.delete("RemoteMachine", "m-infra").await;
     world.until_gone("Machine", "m").await;
-    assert!(
-        world.get("Node", &node).await.is_null(),
-        "gone though the budget forbade it"
-    );
+    assert!(world.get("Node", &node).await.is_null(), "gone though the budget forbade it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,42 +108,19 @@ async fn hooks_hold_the_drain_and_the_infrastructure() {
         "pre-drain.delete.hook.machine.cluster.x-k8s.io/test",
         "pre-terminate.delete.hook.machine.cluster.x-k8s.io/test",
     );
-    let node = world
-        .running("m", &json!({before: "", after: ""}), &json!({}))
-        .await;
+    let node = world.running("m", &json!({before: "", after: ""}), &json!({})).await;
     world.running_pod(&node, "web").await;
     world.delete("Machine", "m").await;
     tokio::time::sleep(Duration::from_mins(5)).await;
     let reason = |machine: &serde_json::Value| condition(machine, "Deleting")["reason"].clone();
     assert_eq!(reason(&world.get("Machine", "m").await), "WaitingForPreDrainHook");
-    assert_eq!(
-        world.get("Pod", "web").await["metadata"]["deletionTimestamp"],
-        json!(null)
-    );
-    world
-        .patch(
-            "Machine",
-            "m",
-            json!({"metadata": {"annotations": {before: null}}}),
-        )
-        .await;
+    assert_eq!(world.get("Pod", "web").await["metadata"]["deletionTimestamp"], json!(null));
+    world.patch("Machine", "m", json!({"metadata": {"annotations": {before: null}}})).await;
     tokio::time::sleep(Duration::from_mins(5)).await;
-    assert_eq!(
-        reason(&world.get("Machine", "m").await),
-        "WaitingForPreTerminateHook"
-    );
+    assert_eq!(reason(&world.get("Machine", "m").await), "WaitingForPreTerminateHook");
     assert!(world.get("Pod", "web").await.is_null(), "drained");
-    assert_eq!(
-        world.get("RemoteMachine", "m-infra").await["metadata"]["deletionTimestamp"],
-        json!(null)
-    );
-    world
-        .patch(
-            "Machine",
-            "m",
-            json!({"metadata": {"annotations": {after: null}}}),
-        )
-        .await;
+    assert_eq!(world.get("RemoteMachine", "m-infra").await["metadata"]["deletionTimestamp"], json!(null));
+    world.patch("Machine", "m", json!({"metadata": {"annotations": {after: null}}})).await;
     world.until_gone("Machine", "m").await;
 }
 
@@ -190,19 +128,11 @@ async fn hooks_hold_the_drain_and_the_infrastructure() {
 async fn pods_that_are_to_be_skipped_are_not_evicted() {
     let world = World::new();
     let node = world.running("m", &json!({}), &json!({})).await;
-    world.pod(
-        &node,
-        "skipped",
-        &json!({"labels": {"cluster.x-k8s.io/drain": "skip"}}),
-    );
+    world.pod(&node, "skipped", &json!({"labels": {"cluster.x-k8s.io/drain": "skip"}}));
     world.running_pod(&node, "web").await;
     world.delete("Machine", "m").await;
     world.until_gone("Machine", "m").await;
     let writes = world.writes();
-    let evicted = |pod: &str| {
-        writes
-            .iter()
-            .any(|write| write.contains(&format!("pods/{pod}/eviction")))
-    };
+    let evicted = |pod: &str| writes.iter().any(|write| write.contains(&format!("pods/{pod}/eviction")));
     assert!(evicted("web") && !evicted("skipped"));
 }

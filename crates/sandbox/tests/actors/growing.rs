@@ -9,35 +9,16 @@ use serde_json::json;
 async fn a_machine_runs_with_its_node() {
     let world = World::new();
     let node = world.running("m", &json!({}), &json!({})).await;
-    world
-        .until("Machine", "m", |machine| {
-            condition(machine, "Available")["status"] == "True"
-        })
-        .await;
+    world.until("Machine", "m", |machine| condition(machine, "Available")["status"] == "True").await;
     let machine = world.get("Machine", "m").await;
     assert_eq!(machine["status"]["nodeRef"], json!({"name": node}));
-    assert_eq!(
-        machine["status"]["initialization"]["bootstrapDataSecretCreated"],
-        true
-    );
-    assert_eq!(
-        machine["status"]["initialization"]["infrastructureProvisioned"],
-        true
-    );
-    for kind in [
-        "BootstrapConfigReady",
-        "InfrastructureReady",
-        "NodeReady",
-        "NodeHealthy",
-        "Ready",
-    ] {
+    assert_eq!(machine["status"]["initialization"]["bootstrapDataSecretCreated"], true);
+    assert_eq!(machine["status"]["initialization"]["infrastructureProvisioned"], true);
+    for kind in ["BootstrapConfigReady", "InfrastructureReady", "NodeReady", "NodeHealthy", "Ready"] {
         assert_eq!(condition(&machine, kind)["status"], "True", "{kind}: {machine:#}");
     }
     assert_eq!(machine["spec"]["providerID"], "remote-machine://10.0.0.1:22");
-    assert_eq!(
-        machine["metadata"]["finalizers"],
-        json!(["machine.cluster.x-k8s.io"])
-    );
+    assert_eq!(machine["metadata"]["finalizers"], json!(["machine.cluster.x-k8s.io"]));
     let node = world.get("Node", &node).await;
     assert_eq!(node["spec"]["providerID"], machine["spec"]["providerID"]);
     assert_eq!(node["spec"]["taints"], json!(null), "nothing keeps pods away");
@@ -57,11 +38,7 @@ async fn a_machine_runs_with_its_node() {
 async fn the_older_version_tells_the_same_in_its_own_words() {
     let world = World::of(Contract::V1Beta1);
     let node = world.running("m", &json!({}), &json!({})).await;
-    world
-        .until("Machine", "m", |machine| {
-            condition(machine, "Ready")["status"] == "True"
-        })
-        .await;
+    world.until("Machine", "m", |machine| condition(machine, "Ready")["status"] == "True").await;
     let machine = world.get("Machine", "m").await;
     assert_eq!(machine["status"]["nodeRef"]["name"], node.as_str());
     assert_eq!(machine["status"]["nodeRef"]["kind"], "Node");
@@ -76,15 +53,9 @@ async fn the_older_version_tells_the_same_in_its_own_words() {
 async fn a_cluster_is_made_for_every_name() {
     let world = World::new();
     world.machine("m", &json!({}), &json!({"clusterName": "somewhere"}));
+    world.until("Cluster", "somewhere", |cluster| cluster["status"]["phase"] == "Provisioned").await;
     world
-        .until("Cluster", "somewhere", |cluster| {
-            cluster["status"]["phase"] == "Provisioned"
-        })
-        .await;
-    world
-        .until("Machine", "m", |machine| {
-            machine["metadata"]["ownerReferences"][0]["kind"] == "Cluster"
-        })
+        .until("Machine", "m", |machine| machine["metadata"]["ownerReferences"][0]["kind"] == "Cluster")
         .await;
 }
 
@@ -97,24 +68,16 @@ async fn a_paused_machine_is_left_alone() {
     assert_eq!(machine["metadata"]["finalizers"], json!(null));
     assert_eq!(condition(&machine, "Paused")["status"], "True");
     world
-        .patch(
-            "Machine",
-            "m",
-            json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}}),
-        )
+        .patch("Machine", "m", json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}}))
         .await;
-    world
-        .until("Machine", "m", |machine| machine["status"]["phase"] == "Running")
-        .await;
+    world.until("Machine", "m", |machine| machine["status"]["phase"] == "Running").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_scheduled_machine_names_a_cluster_too() {
     let world = World::new();
     let crd = serde_json::to_value(five_spot_api::ScheduledMachine::crd()).expect("JSON");
-    world
-        .api
-        .create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
+    world.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
     let spec = json!({
         "clusterName": "prod",
         "schedule": {"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-17"], "timezone": "UTC"},
@@ -130,17 +93,10 @@ async fn a_scheduled_machine_names_a_cluster_too() {
             "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine", "metadata": {"name": "s"}, "spec": spec,
         }),
     );
-    world
-        .until("Cluster", "prod", |cluster| {
-            cluster["status"]["phase"] == "Provisioned"
-        })
-        .await;
+    world.until("Cluster", "prod", |cluster| cluster["status"]["phase"] == "Provisioned").await;
     let secret = world.get("Secret", "prod-kubeconfig").await;
     assert_eq!(secret["type"], "cluster.x-k8s.io/secret");
-    assert_eq!(
-        secret["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"],
-        "prod"
-    );
+    assert_eq!(secret["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"], "prod");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,15 +134,8 @@ async fn a_kind_that_nobody_knew_is_provided_for() {
     );
     let reference = json!({"apiGroup": group, "kind": "FancyMachine", "name": "f"});
     world.machine("m", &json!({}), &json!({"infrastructureRef": reference}));
-    world
-        .until("Machine", "m", |machine| {
-            condition(machine, "Ready")["status"] == "True"
-        })
-        .await;
-    assert_eq!(
-        world.get("Machine", "m").await["spec"]["providerID"],
-        "sandbox://default/f"
-    );
+    world.until("Machine", "m", |machine| condition(machine, "Ready")["status"] == "True").await;
+    assert_eq!(world.get("Machine", "m").await["spec"]["providerID"], "sandbox://default/f");
     world.delete("Machine", "m").await;
     world.until_gone("FancyMachine", "f").await;
     world.until_gone("Machine", "m").await;

@@ -18,12 +18,8 @@ fn deploy(world: &World, replicas: u32) {
 }
 
 async fn nodes_of_pods(world: &World) -> Vec<Value> {
-    let mut nodes: Vec<Value> = world
-        .list("Pod")
-        .await
-        .iter()
-        .map(|pod| pod["spec"]["nodeName"].clone())
-        .collect();
+    let mut nodes: Vec<Value> =
+        world.list("Pod").await.iter().map(|pod| pod["spec"]["nodeName"].clone()).collect();
     nodes.sort_by_key(Value::to_string);
     nodes
 }
@@ -34,15 +30,11 @@ async fn pods_are_spread_and_come_back_elsewhere() {
     let first = world.running("m", &json!({}), &json!({})).await;
     let second = world.running("mm", &json!({}), &json!({})).await;
     deploy(&world, 2);
-    world
-        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
-        .await;
+    world.until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2).await;
     assert_eq!(nodes_of_pods(&world).await, [first.as_str(), second.as_str()]);
     world.delete("Machine", "m").await;
     world.until_gone("Machine", "m").await;
-    world
-        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
-        .await;
+    world.until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2).await;
     assert_eq!(nodes_of_pods(&world).await, [second.as_str(), second.as_str()]);
 }
 
@@ -53,9 +45,7 @@ async fn pods_without_a_node_wait_for_one() {
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(nodes_of_pods(&world).await, [Value::Null, Value::Null]);
     let node = world.running("m", &json!({}), &json!({})).await;
-    world
-        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
-        .await;
+    world.until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2).await;
     assert_eq!(nodes_of_pods(&world).await, [node.as_str(), node.as_str()]);
 }
 
@@ -64,15 +54,11 @@ async fn a_budget_lets_pods_move_one_at_a_time() {
     let world = World::new();
     let _first = world.running("m", &json!({}), &json!({})).await;
     deploy(&world, 2);
-    world
-        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
-        .await;
+    world.until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2).await;
     let second = world.running("mm", &json!({}), &json!({})).await;
     world.budget("web");
     world.delete("Machine", "m").await;
     world.until_gone("Machine", "m").await;
-    world
-        .until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2)
-        .await;
+    world.until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2).await;
     assert_eq!(nodes_of_pods(&world).await, [second.as_str(), second.as_str()]);
 }

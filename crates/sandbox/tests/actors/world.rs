@@ -48,25 +48,14 @@ impl World {
         for crd in cluster_api_crds(contract).into_iter().chain(provider_crds()) {
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
         }
-        let workload = if is_split {
-            Api::new(ApiConfig::new(clock.clone()))
-        } else {
-            api.clone()
-        };
+        let workload = if is_split { Api::new(ApiConfig::new(clock.clone())) } else { api.clone() };
         let scenario = Scenario::new(Timing::default());
         let requests = FaultPlan::new(clock.clone(), 0);
         let client = |api: &Api| Client::new(FaultyService::new(api.service(), requests.clone()), "default");
         let troupe =
             Troupe::new(client(&api), client(&workload), clock, scenario.clone()).with_kubeconfig("way in");
         let actors = tokio::spawn(troupe.play());
-        Self {
-            api,
-            workload,
-            scenario,
-            contract,
-            requests,
-            actors,
-        }
+        Self { api, workload, scenario, contract, requests, actors }
     }
 
     /// The parts of a machine, and the Machine.
@@ -106,20 +95,15 @@ impl World {
             machine["spec"][field] = value.clone();
         }
         let version = self.contract.version();
-        self.api.create(
-            &format!("/apis/cluster.x-k8s.io/{version}/namespaces/default/machines"),
-            &machine,
-        );
+        self.api.create(&format!("/apis/cluster.x-k8s.io/{version}/namespaces/default/machines"), &machine);
     }
 
     /// A Machine that runs, with its Node.
     pub(crate) async fn running(&self, name: &str, annotations: &Value, spec: &Value) -> String {
         self.machine(name, annotations, spec);
-        self.until("Machine", name, |machine| machine["status"]["phase"] == "Running")
-            .await;
+        self.until("Machine", name, |machine| machine["status"]["phase"] == "Running").await;
         let node = node_name("default", &format!("{name}-infra"));
-        self.until("Node", &node, |node| condition(node, "Ready")["status"] == "True")
-            .await;
+        self.until("Node", &node, |node| condition(node, "Ready")["status"] == "True").await;
         node
     }
 
@@ -136,16 +120,14 @@ impl World {
 
     pub(crate) async fn running_pod(&self, node: &str, name: &str) {
         self.pod(node, name, &json!({}));
-        self.until("Pod", name, |pod| pod["status"]["phase"] == "Running")
-            .await;
+        self.until("Pod", name, |pod| pod["status"]["phase"] == "Running").await;
     }
 
     /// A budget that forbids to disturb `app`.
     pub(crate) fn budget(&self, app: &str) {
         let spec = json!({"minAvailable": 1, "selector": {"matchLabels": {"app": app}}});
         let path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-        self.workload
-            .create(path, &json!({"metadata": {"name": app}, "spec": spec}));
+        self.workload.create(path, &json!({"metadata": {"name": app}, "spec": spec}));
     }
 
     fn door(&self, kind: &str) -> kube::Api<DynamicObject> {
@@ -163,11 +145,7 @@ impl World {
             "RemoteMachine" => ("infrastructure.cluster.x-k8s.io", "v1beta2", "remotemachines"),
             other => panic!("no test speaks of {other}"),
         };
-        let api_version = if group.is_empty() {
-            version.to_owned()
-        } else {
-            format!("{group}/{version}")
-        };
+        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let resource = ApiResource {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -175,10 +153,7 @@ impl World {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
-        let is_workload = matches!(
-            kind,
-            "Node" | "Pod" | "Lease" | "Deployment" | "PodDisruptionBudget"
-        );
+        let is_workload = matches!(kind, "Node" | "Pod" | "Lease" | "Deployment" | "PodDisruptionBudget");
         let side = if is_workload { &self.workload } else { &self.api };
         let client = side.client("default");
         match kind {
@@ -191,35 +166,21 @@ impl World {
     /// An object; null if it is not there.
     pub(crate) async fn get(&self, kind: &str, name: &str) -> Value {
         let found = self.door(kind).get_opt(name).await.expect("the API answers");
-        found
-            .map(|object| serde_json::to_value(object).expect("JSON"))
-            .unwrap_or_default()
+        found.map(|object| serde_json::to_value(object).expect("JSON")).unwrap_or_default()
     }
 
     pub(crate) async fn list(&self, kind: &str) -> Vec<Value> {
-        let list = self
-            .door(kind)
-            .list(&kube::api::ListParams::default())
-            .await
-            .expect("the API answers");
-        list.into_iter()
-            .map(|object| serde_json::to_value(object).expect("JSON"))
-            .collect()
+        let list = self.door(kind).list(&kube::api::ListParams::default()).await.expect("the API answers");
+        list.into_iter().map(|object| serde_json::to_value(object).expect("JSON")).collect()
     }
 
     pub(crate) async fn delete(&self, kind: &str, name: &str) {
-        self.door(kind)
-            .delete(name, &DeleteParams::default())
-            .await
-            .expect("it can be deleted");
+        self.door(kind).delete(name, &DeleteParams::default()).await.expect("it can be deleted");
     }
 
     pub(crate) async fn patch(&self, kind: &str, name: &str, patch: Value) {
         let patch = Patch::Merge(patch);
-        self.door(kind)
-            .patch(name, &PatchParams::default(), &patch)
-            .await
-            .expect("it can be patched");
+        self.door(kind).patch(name, &PatchParams::default(), &patch).await.expect("it can be patched");
     }
 
     /// Waits, in virtual time, until an object is as it should be.
@@ -246,18 +207,12 @@ impl World {
     /// The writes that the actors have asked for so far: verb and path, with the virtual time of each.
     pub(crate) fn writes(&self) -> Vec<String> {
         let seen = self.requests.seen();
-        seen.iter()
-            .filter(|one| one.is_write())
-            .map(|one| format!("{one:?}"))
-            .collect()
+        seen.iter().filter(|one| one.is_write()).map(|one| format!("{one:?}")).collect()
     }
 }
 
 /// A condition; null if there is none.
 pub(crate) fn condition(object: &Value, kind: &str) -> Value {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    conditions
-        .find(|one| one["type"] == kind)
-        .cloned()
-        .unwrap_or_default()
+    conditions.find(|one| one["type"] == kind).cloned().unwrap_or_default()
 }

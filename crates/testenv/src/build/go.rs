@@ -93,32 +93,22 @@ pub(crate) struct Go {
 impl Go {
     /// Finds `go` and checks its version. `cache` is only named in messages.
     pub(crate) fn find(program: &Path, cache: &Path) -> Result<Self, GoError> {
-        let output = Command::new(program)
-            .args(["env", "GOVERSION"])
-            .env("GOTOOLCHAIN", "local")
-            .output();
+        let output = Command::new(program).args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local").output();
         let output = match output {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(GoError::Missing { needed: versions::GO });
             }
             Err(source) => {
-                return Err(GoError::Io {
-                    doing: "asking for its version".into(),
-                    source,
-                });
+                return Err(GoError::Io { doing: "asking for its version".into(), source });
             }
             Ok(output) => output,
         };
         let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         match GoVersion::parse(&printed) {
-            Some(version) if version >= versions::GO => Ok(Self {
-                program: program.to_path_buf(),
-                cache: cache.to_path_buf(),
-            }),
-            Some(_) | None => Err(GoError::TooOld {
-                found: printed,
-                needed: versions::GO,
-            }),
+            Some(version) if version >= versions::GO => {
+                Ok(Self { program: program.to_path_buf(), cache: cache.to_path_buf() })
+            }
+            Some(_) | None => Err(GoError::TooOld { found: printed, needed: versions::GO }),
         }
     }
 
@@ -132,17 +122,11 @@ impl Go {
         log: &Path,
         mut still_running: impl FnMut(&str),
     ) -> Result<(), GoError> {
-        let io_error = |source| GoError::Io {
-            doing: doing.into(),
-            source,
-        };
+        let io_error = |source| GoError::Io { doing: doing.into(), source };
         let output = File::create(log).map_err(io_error)?;
         let mut command = guard::command(&self.program).map_err(io_error)?;
         in_module(&mut command, module, arguments);
-        command
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().map_err(io_error)?)
-            .stderr(output);
+        command.stdin(Stdio::null()).stdout(output.try_clone().map_err(io_error)?).stderr(output);
         let mut child = guard::spawn(command).map_err(io_error)?;
         let (ended, end) = mpsc::channel();
         let waiter = std::thread::spawn(move || {
@@ -159,11 +143,7 @@ impl Go {
             }
         };
         let _ = waiter.join();
-        if status.success() {
-            Ok(())
-        } else {
-            Err(self.explain(doing, status, log))
-        }
+        if status.success() { Ok(()) } else { Err(self.explain(doing, status, log)) }
     }
 
     /// The directory of a module's sources in Go's module cache.
@@ -172,10 +152,7 @@ impl Go {
         let arguments = ["list", "-m", "-f", "{{.Dir}}", module].map(String::from);
         let mut command = Command::new(&self.program);
         in_module(&mut command, wrapper, &arguments);
-        let output = command.output().map_err(|source| GoError::Io {
-            doing: doing.clone(),
-            source,
-        })?;
+        let output = command.output().map_err(|source| GoError::Io { doing: doing.clone(), source })?;
         let directory = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
         if output.status.success() && directory.is_dir() {
             return Ok(directory);
@@ -239,16 +216,9 @@ fn diagnose(doing: &str, output: &str, cache: &Path) -> Option<GoError> {
     };
     // A full disk first: it also breaks downloads, and then the network is not to blame.
     if let Some(line) = find(&DISK) {
-        return Some(GoError::DiskFull {
-            doing: doing.into(),
-            line,
-            cache: cache.to_path_buf(),
-        });
+        return Some(GoError::DiskFull { doing: doing.into(), line, cache: cache.to_path_buf() });
     }
-    find(&NETWORK).map(|line| GoError::NoNetwork {
-        doing: doing.into(),
-        line,
-    })
+    find(&NETWORK).map(|line| GoError::NoNetwork { doing: doing.into(), line })
 }
 
 fn last_line(log: &Path) -> String {
@@ -279,10 +249,7 @@ mod tests {
         let error = Go::find(Path::new("/nonexistent/go"), Path::new("/cache")).expect_err("missing");
         assert!(matches!(error, GoError::Missing { .. }), "{error:?}");
         let message = error.to_string();
-        assert!(
-            message.contains(&format!("needs Go {} or newer", versions::GO)),
-            "{message}"
-        );
+        assert!(message.contains(&format!("needs Go {} or newer", versions::GO)), "{message}");
         assert!(message.contains("https://go.dev/dl"), "{message}");
     }
 
@@ -290,9 +257,7 @@ mod tests {
     fn go_too_old_names_both_versions() {
         let dir = tempfile::tempdir().expect("a directory");
         let program = fake_go(dir.path(), "echo go1.24.9");
-        let message = Go::find(&program, Path::new("/cache"))
-            .expect_err("too old")
-            .to_string();
+        let message = Go::find(&program, Path::new("/cache")).expect_err("too old").to_string();
         assert!(message.contains("go1.24.9 was found"), "{message}");
         assert!(message.contains(&versions::GO.to_string()), "{message}");
     }
@@ -324,10 +289,7 @@ mod tests {
         ];
         for (output, expected) in cases {
             let error = diagnose("building etcd", output, Path::new("/cache")).expect("recognised");
-            assert!(
-                error.to_string().contains(expected),
-                "{error} should contain {expected}"
-            );
+            assert!(error.to_string().contains(expected), "{error} should contain {expected}");
         }
         assert!(diagnose("building etcd", "main.go:3: undefined: x", Path::new("/cache")).is_none());
     }

@@ -64,10 +64,7 @@ pub fn build(
 ) -> Result<BuildReport, BuildError> {
     let binaries = Binaries::at(cache, envtest);
     if missing(cache, envtest).is_empty() {
-        return Ok(BuildReport {
-            binaries,
-            built: Vec::new(),
-        });
+        return Ok(BuildReport { binaries, built: Vec::new() });
     }
     let _lock = cache.lock(|| say("waiting for another build into the same cache to finish"))?;
     // Asked again: the build that was waited for may have made everything.
@@ -83,10 +80,7 @@ pub fn build(
     for (recipe, item) in todo {
         builder.make(&recipe, item)?;
     }
-    Ok(BuildReport {
-        binaries,
-        built: builder.built,
-    })
+    Ok(BuildReport { binaries, built: builder.built })
 }
 
 /// One thing that a recipe makes.
@@ -121,9 +115,7 @@ fn missing(cache: &Cache, envtest: Option<&Path>) -> Vec<(Recipe, Item)> {
 }
 
 fn place(cache: &Cache, recipe: &Recipe, item: Item) -> PathBuf {
-    cache
-        .component(recipe.component, recipe.version)
-        .join(item.name())
+    cache.component(recipe.component, recipe.version).join(item.name())
 }
 
 struct Builder<'a> {
@@ -154,27 +146,16 @@ impl Builder<'_> {
         made?;
         cache::install(&place)?;
         let took = begun.elapsed();
-        self.say(&format!(
-            "{} {} done in {:.1} s",
-            recipe.component,
-            item.name(),
-            took.as_secs_f64()
-        ));
-        self.built.push(Built {
-            name: item.name().into(),
-            took,
-        });
+        self.say(&format!("{} {} done in {:.1} s", recipe.component, item.name(), took.as_secs_f64()));
+        self.built.push(Built { name: item.name().into(), took });
         Ok(())
     }
 
     /// The directory of the wrapper module. Each run writes its `go.mod` anew, since Go completes it in place and an
     /// interrupted run may have left anything.
     fn wrapper(&mut self, recipe: &Recipe) -> Result<PathBuf, BuildError> {
-        let wrapper = self
-            .cache
-            .root()
-            .join("modules")
-            .join(format!("{}-{}", recipe.component, recipe.version));
+        let wrapper =
+            self.cache.root().join("modules").join(format!("{}-{}", recipe.component, recipe.version));
         cache::create_dir_all(&wrapper)?;
         let go_mod = wrapper.join("go.mod");
         if !self.prepared.contains(&recipe.component) {
@@ -218,21 +199,13 @@ impl Builder<'_> {
         wrapper: &Path,
         place: &Path,
     ) -> Result<(), BuildError> {
-        self.say(&format!(
-            "copying {} of {} {}",
-            asset.directory, recipe.component, recipe.version
-        ));
+        self.say(&format!("copying {} of {} {}", asset.directory, recipe.component, recipe.version));
         let module = go.module_directory(wrapper, recipe.modules[0])?;
         let partial = cache::partial(place);
         cache::create_dir_all(&partial)?;
         for pattern in asset.files {
-            let error = |path: PathBuf| {
-                move |source| BuildError::Asset {
-                    component: recipe.component,
-                    path,
-                    source,
-                }
-            };
+            let error =
+                |path: PathBuf| move |source| BuildError::Asset { component: recipe.component, path, source };
             for file in expand(&module, pattern).map_err(error(module.join(pattern)))? {
                 let name = file.file_name().unwrap_or_default();
                 // Read and written rather than copied: Go's module cache is read-only, and a copy would be too.
@@ -266,11 +239,7 @@ fn expand(module: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
         .filter(|path| path.file_stem().is_none_or(|stem| stem != "kustomization"))
         .collect();
     files.sort();
-    if files.is_empty() {
-        Err(io::Error::from(io::ErrorKind::NotFound))
-    } else {
-        Ok(files)
-    }
+    if files.is_empty() { Err(io::Error::from(io::ErrorKind::NotFound)) } else { Ok(files) }
 }
 
 #[cfg(test)]
@@ -279,10 +248,8 @@ mod tests {
     use crate::cache::CacheEnvironment;
 
     fn cache_in(directory: &Path) -> Cache {
-        let environment = CacheEnvironment {
-            override_dir: Some(directory.into()),
-            ..CacheEnvironment::default()
-        };
+        let environment =
+            CacheEnvironment { override_dir: Some(directory.into()), ..CacheEnvironment::default() };
         Cache::locate(&environment).expect("a place")
     }
 
@@ -307,16 +274,9 @@ mod tests {
     fn an_empty_cache_lacks_everything() {
         let dir = tempfile::tempdir().expect("a directory");
         let all = names(&missing(&cache_in(dir.path()), None));
-        for name in [
-            "kube-apiserver",
-            "kubectl",
-            "etcd",
-            "kwok",
-            "stages",
-            "cluster-api",
-            "crds",
-            "kubeadm-crds",
-        ] {
+        for name in
+            ["kube-apiserver", "kubectl", "etcd", "kwok", "stages", "cluster-api", "crds", "kubeadm-crds"]
+        {
             assert!(all.contains(&name), "{name} in {all:?}");
         }
     }
@@ -347,10 +307,7 @@ mod tests {
         fs::write(envtest.path().join("etcd"), "program").expect("write");
         let left = names(&missing(&cache_in(dir.path()), Some(envtest.path())));
         assert!(!left.contains(&"etcd"), "{left:?}");
-        assert!(
-            left.contains(&"kube-apiserver"),
-            "what it lacks is built: {left:?}"
-        );
+        assert!(left.contains(&"kube-apiserver"), "what it lacks is built: {left:?}");
     }
 
     #[test]
@@ -360,10 +317,7 @@ mod tests {
             fs::write(dir.path().join(name), "").expect("write");
         }
         let module = dir.path().parent().expect("a parent");
-        let pattern = format!(
-            "{}/*.yaml",
-            dir.path().file_name().expect("a name").to_string_lossy()
-        );
+        let pattern = format!("{}/*.yaml", dir.path().file_name().expect("a name").to_string_lossy());
         let files = expand(module, &pattern).expect("expand");
         assert_eq!(files, [dir.path().join("a.yaml"), dir.path().join("b.yaml")]);
     }

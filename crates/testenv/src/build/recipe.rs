@@ -55,31 +55,18 @@ pub(crate) const RECIPES: [Recipe; 4] = [
         component: "kubernetes",
         version: KUBERNETES,
         modules: &["k8s.io/kubernetes"],
-        replaces: &[Replace {
-            prefix: "k8s.io/",
-            modules: STAGING_MODULES,
-            version: KUBERNETES_STAGING,
-        }],
+        replaces: &[Replace { prefix: "k8s.io/", modules: STAGING_MODULES, version: KUBERNETES_STAGING }],
         tags: "selinux,notest",
         // Without them the server calls itself v0.0.0-master, and Cluster API refuses to work with it.
         version_packages: &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
         programs: &[
-            Program {
-                name: "kube-apiserver",
-                package: "k8s.io/kubernetes/cmd/kube-apiserver",
-            },
+            Program { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
             Program {
                 name: "kube-controller-manager",
                 package: "k8s.io/kubernetes/cmd/kube-controller-manager",
             },
-            Program {
-                name: "kube-scheduler",
-                package: "k8s.io/kubernetes/cmd/kube-scheduler",
-            },
-            Program {
-                name: "kubectl",
-                package: "k8s.io/kubernetes/cmd/kubectl",
-            },
+            Program { name: "kube-scheduler", package: "k8s.io/kubernetes/cmd/kube-scheduler" },
+            Program { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
         ],
         assets: &[],
     },
@@ -90,10 +77,7 @@ pub(crate) const RECIPES: [Recipe; 4] = [
         replaces: &[],
         tags: "",
         version_packages: &[],
-        programs: &[Program {
-            name: "etcd",
-            package: "go.etcd.io/etcd/server/v3",
-        }],
+        programs: &[Program { name: "etcd", package: "go.etcd.io/etcd/server/v3" }],
         assets: &[],
     },
     Recipe {
@@ -103,10 +87,7 @@ pub(crate) const RECIPES: [Recipe; 4] = [
         replaces: &[],
         tags: "",
         version_packages: &[],
-        programs: &[Program {
-            name: "kwok",
-            package: "sigs.k8s.io/kwok/cmd/kwok",
-        }],
+        programs: &[Program { name: "kwok", package: "sigs.k8s.io/kwok/cmd/kwok" }],
         assets: &[Asset {
             directory: "stages",
             files: &[
@@ -131,23 +112,11 @@ pub(crate) const RECIPES: [Recipe; 4] = [
         }],
         tags: "",
         version_packages: &[],
-        programs: &[Program {
-            name: "cluster-api",
-            package: "sigs.k8s.io/cluster-api/core",
-        }],
+        programs: &[Program { name: "cluster-api", package: "sigs.k8s.io/cluster-api/core" }],
         assets: &[
-            Asset {
-                directory: "crds",
-                files: &["core/config/crd/bases/*.yaml"],
-            },
-            Asset {
-                directory: "rbac",
-                files: &["core/config/rbac/*.yaml"],
-            },
-            Asset {
-                directory: "webhooks",
-                files: &["core/config/webhook/manifests.yaml"],
-            },
+            Asset { directory: "crds", files: &["core/config/crd/bases/*.yaml"] },
+            Asset { directory: "rbac", files: &["core/config/rbac/*.yaml"] },
+            Asset { directory: "webhooks", files: &["core/config/webhook/manifests.yaml"] },
             Asset {
                 directory: "kubeadm-crds",
                 files: &["bootstrap/kubeadm/config/crd/bases/bootstrap.cluster.x-k8s.io_kubeadmconfigs.yaml"],
@@ -195,20 +164,12 @@ const STAGING_MODULES: &[&str] = &[
 impl Recipe {
     /// The `go.mod` of the wrapper module.
     pub(crate) fn go_mod(&self) -> String {
-        let mut text = format!(
-            "module control-plane/{}\n\ngo {GO}\n\nrequire (\n",
-            self.component
-        );
+        let mut text = format!("module control-plane/{}\n\ngo {GO}\n\nrequire (\n", self.component);
         for module in self.modules {
             let _ = writeln!(text, "\t{module} {}", self.version);
         }
         text.push_str(")\n");
-        for Replace {
-            prefix,
-            modules,
-            version,
-        } in self.replaces
-        {
+        for Replace { prefix, modules, version } in self.replaces {
             text.push_str("\nreplace (\n");
             for module in *modules {
                 let _ = writeln!(text, "\t{prefix}{module} => {prefix}{module} {version}");
@@ -232,10 +193,7 @@ impl Recipe {
     fn linker_flags(&self) -> String {
         let mut flags = String::from("-s -w");
         let mut numbers = self.version.trim_start_matches('v').split('.');
-        let (major, minor) = (
-            numbers.next().unwrap_or_default(),
-            numbers.next().unwrap_or_default(),
-        );
+        let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
         for package in self.version_packages {
             let values = [
                 ("gitVersion", self.version),
@@ -258,15 +216,10 @@ mod tests {
     #[test]
     fn the_wrapper_of_kubernetes_pins_every_staging_module() {
         let text = RECIPES[0].go_mod();
-        assert!(
-            text.contains(&format!("\tk8s.io/kubernetes {KUBERNETES}\n")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("\tk8s.io/kubernetes {KUBERNETES}\n")), "{text}");
         assert_eq!(text.matches(" => ").count(), STAGING_MODULES.len());
         assert!(
-            text.contains(&format!(
-                "\tk8s.io/client-go => k8s.io/client-go {KUBERNETES_STAGING}\n"
-            )),
+            text.contains(&format!("\tk8s.io/client-go => k8s.io/client-go {KUBERNETES_STAGING}\n")),
             "{text}"
         );
     }

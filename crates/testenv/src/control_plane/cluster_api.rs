@@ -75,9 +75,7 @@ pub(crate) async fn install_identity(client: &Client, assets: &Path) -> Result<S
         }
         documents.push(document);
     }
-    Applier::new(client.clone())
-        .apply_all(&documents, NAMESPACE)
-        .await?;
+    Applier::new(client.clone()).apply_all(&documents, NAMESPACE).await?;
     request_token(client, NAMESPACE, "manager").await
 }
 
@@ -95,16 +93,11 @@ pub(crate) async fn install_webhooks(
             continue;
         };
         for hook in hooks {
-            let path = hook["clientConfig"]["service"]["path"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
+            let path = hook["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
             hook["clientConfig"] = webhooks.client_config(&path);
         }
     }
-    Applier::new(client.clone())
-        .apply_all(&configurations, NAMESPACE)
-        .await
+    Applier::new(client.clone()).apply_all(&configurations, NAMESPACE).await
 }
 
 /// A token of a `ServiceAccount`, by the API that `kubectl create token` uses.
@@ -121,9 +114,7 @@ pub(crate) async fn request_token(
         ..TokenRequest::default()
     };
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
-    let answer = accounts
-        .create_token_request(name, &PostParams::default(), &request)
-        .await;
+    let answer = accounts.create_token_request(name, &PostParams::default(), &request).await;
     let error = |source| ManifestError::Apply {
         kind: "TokenRequest".into(),
         name: format!("{namespace}/{name}"),

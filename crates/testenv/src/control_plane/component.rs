@@ -151,11 +151,7 @@ pub(crate) struct Plan {
 
 pub(crate) fn plan(component: Component, binaries: &Binaries, files: &Files, ports: &Ports) -> Plan {
     let (program, flags, probe) = match component {
-        Component::Etcd => (
-            &binaries.etcd,
-            etcd(files, ports),
-            http(ports.etcd_client, "/health"),
-        ),
+        Component::Etcd => (&binaries.etcd, etcd(files, ports), http(ports.etcd_client, "/health")),
         Component::ApiServer(side) => (
             &binaries.kube_apiserver,
             api_server(side, files, ports),
@@ -166,17 +162,13 @@ pub(crate) fn plan(component: Component, binaries: &Binaries, files: &Files, por
             controller_manager(side, files, ports),
             https(ports.controller_manager(side), "/healthz"),
         ),
-        Component::Scheduler => (
-            &binaries.kube_scheduler,
-            scheduler(files, ports),
-            https(ports.scheduler, "/healthz"),
-        ),
+        Component::Scheduler => {
+            (&binaries.kube_scheduler, scheduler(files, ports), https(ports.scheduler, "/healthz"))
+        }
         Component::Kwok => (&binaries.kwok, kwok(files, ports), http(ports.kwok, "/healthz")),
-        Component::ClusterApi => (
-            &binaries.cluster_api,
-            cluster_api(files, ports),
-            http(ports.cluster_api_health, "/readyz"),
-        ),
+        Component::ClusterApi => {
+            (&binaries.cluster_api, cluster_api(files, ports), http(ports.cluster_api_health, "/readyz"))
+        }
     };
     let spec = ProcessSpec {
         name: component.name(),
@@ -189,17 +181,11 @@ pub(crate) fn plan(component: Component, binaries: &Binaries, files: &Files, por
 }
 
 fn http(port: u16, path: &str) -> Probe {
-    Probe::Http {
-        port,
-        path: path.into(),
-    }
+    Probe::Http { port, path: path.into() }
 }
 
 fn https(port: u16, path: &str) -> Probe {
-    Probe::Https {
-        port,
-        path: path.into(),
-    }
+    Probe::Https { port, path: path.into() }
 }
 
 /// Arguments in the form `--name=value`.
@@ -249,10 +235,7 @@ fn api_server(side: Side, files: &Files, ports: &Ports) -> Flags {
         .path("tls-private-key-file", &files.pki("server.key"))
         .set("service-account-issuer", "https://kubernetes.default.svc")
         .path("service-account-key-file", &files.pki("service-accounts.pub"))
-        .path(
-            "service-account-signing-key-file",
-            &files.pki("service-accounts.key"),
-        )
+        .path("service-account-signing-key-file", &files.pki("service-accounts.key"))
         .set("service-cluster-ip-range", "10.0.0.0/24")
         .path("audit-policy-file", &files.audit_policy())
         .path("audit-log-path", &audit_log_path(&files.directory, side))
@@ -271,10 +254,7 @@ fn controller_manager(side: Side, files: &Files, ports: &Ports) -> Flags {
         .set("secure-port", ports.controller_manager(side))
         .set("leader-elect", false)
         .set("use-service-account-credentials", true)
-        .path(
-            "service-account-private-key-file",
-            &files.pki("service-accounts.key"),
-        )
+        .path("service-account-private-key-file", &files.pki("service-accounts.key"))
         .path("root-ca-file", &files.pki("ca.crt"))
         .path("cluster-signing-cert-file", &files.pki("ca.crt"))
         .path("cluster-signing-key-file", &files.pki("ca.key"))
@@ -311,10 +291,7 @@ fn cluster_api(files: &Files, ports: &Ports) -> Flags {
         .set("webhook-port", ports.cluster_api_webhook)
         .path("webhook-cert-dir", &files.pki("cluster-api-webhook"))
         .set("health-addr", format!("127.0.0.1:{}", ports.cluster_api_health))
-        .set(
-            "diagnostics-address",
-            format!("127.0.0.1:{}", ports.cluster_api_diagnostics),
-        )
+        .set("diagnostics-address", format!("127.0.0.1:{}", ports.cluster_api_diagnostics))
 }
 
 #[cfg(test)]

@@ -72,10 +72,7 @@ pub async fn keep_up(
     name: &str,
     report: impl Fn(Report<'_>) -> io::Result<()>,
 ) -> Result<(), ControlPlaneError> {
-    let signal_error = |source| ControlPlaneError::Io {
-        action: "listen for signals".into(),
-        source,
-    };
+    let signal_error = |source| ControlPlaneError::Io { action: "listen for signals".into(), source };
     let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
     let control_plane = ControlPlane::start(binaries, base, name, |step| {
@@ -87,10 +84,7 @@ pub async fn keep_up(
     record
         .save()
         .and_then(|()| report(Report::Ready(&record)))
-        .map_err(|source| ControlPlaneError::Io {
-            action: "report that all is ready".into(),
-            source,
-        })?;
+        .map_err(|source| ControlPlaneError::Io { action: "report that all is ready".into(), source })?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

@@ -101,22 +101,14 @@ impl ControlPlane {
         let begun = Instant::now();
         let missing = binaries.missing();
         if !missing.is_empty() {
-            return Err(ControlPlaneError::NotBuilt(
-                missing.into_iter().map(Path::to_path_buf).collect(),
-            ));
+            return Err(ControlPlaneError::NotBuilt(missing.into_iter().map(Path::to_path_buf).collect()));
         }
         let directory = RunDirectory::create(base, name)?;
-        let janitor = Janitor::start(directory.path()).map_err(|source| ControlPlaneError::Io {
-            action: "start the janitor".into(),
-            source,
-        })?;
-        let files = Files {
-            directory: directory.path().to_path_buf(),
-        };
-        let ports = Ports::find().map_err(|source| ControlPlaneError::Io {
-            action: "find free ports".into(),
-            source,
-        })?;
+        let janitor = Janitor::start(directory.path())
+            .map_err(|source| ControlPlaneError::Io { action: "start the janitor".into(), source })?;
+        let files = Files { directory: directory.path().to_path_buf() };
+        let ports = Ports::find()
+            .map_err(|source| ControlPlaneError::Io { action: "find free ports".into(), source })?;
         let credentials = prepare(&files, binaries, &ports)?;
         let connect = |side| {
             let authority = credentials.authority.certificate.clone();
@@ -140,14 +132,10 @@ impl ControlPlane {
         };
         let plan = |component| component::plan(component, binaries, &files, &ports);
         say("etcd");
-        control_plane
-            .launch(&[(Component::Etcd, plan(Component::Etcd))])
-            .await?;
+        control_plane.launch(&[(Component::Etcd, plan(Component::Etcd))]).await?;
         say("API servers");
         let api_servers = [Side::Management, Side::Workload].map(Component::ApiServer);
-        control_plane
-            .launch(&api_servers.map(|component| (component, plan(component))))
-            .await?;
+        control_plane.launch(&api_servers.map(|component| (component, plan(component)))).await?;
         say("controller-managers, scheduler, kwok, Cluster API");
         let others = [
             Component::ControllerManager(Side::Management),
@@ -172,11 +160,7 @@ impl ControlPlane {
     async fn launch(&self, plans: &[(Component, Plan)]) -> Result<(), ControlPlaneError> {
         for (component, plan) in plans {
             let process = start_process(&plan.spec)?;
-            let running = Running {
-                spec: plan.spec.clone(),
-                probe: plan.probe.clone(),
-                process,
-            };
+            let running = Running { spec: plan.spec.clone(), probe: plan.probe.clone(), process };
             self.running.lock().await.insert(*component, running);
         }
         for (component, _) in plans {
@@ -245,11 +229,7 @@ impl ControlPlane {
 
     /// The process of a component, if it was started.
     pub async fn process(&self, component: Component) -> Option<ProcessIdentity> {
-        self.running
-            .lock()
-            .await
-            .get(&component)
-            .map(|running| running.process.identity())
+        self.running.lock().await.get(&component).map(|running| running.process.identity())
     }
 
     /// Stops a component where it stands.
@@ -297,13 +277,7 @@ impl ControlPlane {
             log: running.spec.log(),
         });
         ControlPlaneRecord {
-            name: self
-                .files
-                .directory
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
+            name: self.files.directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             directory: self.files.directory.clone(),
             owner: ProcessIdentity::of(std::process::id()),
             management_kubeconfig: self.management.kubeconfig().to_path_buf(),
@@ -381,74 +355,41 @@ fn prepare(
     let identity = authority.identity();
     let admin = authority.client("5spot-testenv-admin", &["system:masters"])?;
     write_identity(files, "ca", &identity)?;
-    let names = [
-        "localhost",
-        "127.0.0.1",
-        "10.0.0.1",
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-    ];
+    let names =
+        ["localhost", "127.0.0.1", "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
     write_identity(files, "server", &authority.server("kube-apiserver", &names)?)?;
-    write_identity(
-        files,
-        "cluster-api-webhook/tls",
-        &authority.server("cluster-api", &["127.0.0.1"])?,
-    )?;
+    write_identity(files, "cluster-api-webhook/tls", &authority.server("cluster-api", &["127.0.0.1"])?)?;
     let service_accounts = pki::service_account_key()?;
     write(&files.pki("service-accounts.key"), &service_accounts.private)?;
     write(&files.pki("service-accounts.pub"), &service_accounts.public)?;
-    write(
-        &files.audit_policy(),
-        include_str!("../../manifests/audit-policy.yaml"),
-    )?;
+    write(&files.audit_policy(), include_str!("../../manifests/audit-policy.yaml"))?;
     // A directory with nothing but kubectl in it, to be put on a PATH.
     let kubectl = files.bin().join("kubectl");
     fs::create_dir_all(files.bin())
         .and_then(|()| std::os::unix::fs::symlink(&binaries.kubectl, &kubectl))
-        .map_err(|source| ControlPlaneError::Io {
-            action: format!("link {}", kubectl.display()),
-            source,
-        })?;
+        .map_err(|source| ControlPlaneError::Io { action: format!("link {}", kubectl.display()), source })?;
     write(&files.kwok_config(), &kwok_configuration(&binaries.kwok_stages)?)?;
 
     let kubeconfig = |side, path: &Path, credentials: &Identity| {
         let server = format!("https://127.0.0.1:{}", ports.api_server(side));
         let credentials = Credentials::Certificate(credentials.clone());
-        write(
-            path,
-            &kubeconfig::render(&server, &identity.certificate, &credentials),
-        )
+        write(path, &kubeconfig::render(&server, &identity.certificate, &credentials))
     };
     let manager = authority.client("system:kube-controller-manager", &[])?;
     for side in [Side::Management, Side::Workload] {
         kubeconfig(side, &kubeconfig_path(&files.directory, side), &admin)?;
-        kubeconfig(
-            side,
-            &files.kubeconfig(Component::ControllerManager(side)),
-            &manager,
-        )?;
+        kubeconfig(side, &files.kubeconfig(Component::ControllerManager(side)), &manager)?;
     }
     let scheduler = authority.client("system:kube-scheduler", &[])?;
-    kubeconfig(
-        Side::Workload,
-        &files.kubeconfig(Component::Scheduler),
-        &scheduler,
-    )?;
+    kubeconfig(Side::Workload, &files.kubeconfig(Component::Scheduler), &scheduler)?;
     let kwok = authority.client("5spot-testenv-kwok", &["system:masters"])?;
     kubeconfig(Side::Workload, &files.kubeconfig(Component::Kwok), &kwok)?;
-    Ok(ClusterCredentials {
-        authority: identity,
-        admin,
-    })
+    Ok(ClusterCredentials { authority: identity, admin })
 }
 
 /// kwok has no stages of its own: all of them in one file, with ours for the end of a pod.
 fn kwok_configuration(stages: &Path) -> Result<String, ControlPlaneError> {
-    let read_error = |source| ControlPlaneError::Io {
-        action: format!("read {}", stages.display()),
-        source,
-    };
+    let read_error = |source| ControlPlaneError::Io { action: format!("read {}", stages.display()), source };
     let mut files: Vec<PathBuf> = fs::read_dir(stages)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
         .map_err(read_error)?;
@@ -469,8 +410,5 @@ fn write(path: &Path, text: &str) -> Result<(), ControlPlaneError> {
     let parent = path.parent().unwrap_or(path);
     fs::create_dir_all(parent)
         .and_then(|()| fs::write(path, text))
-        .map_err(|source| ControlPlaneError::Io {
-            action: format!("write {}", path.display()),
-            source,
-        })
+        .map_err(|source| ControlPlaneError::Io { action: format!("write {}", path.display()), source })
 }

@@ -46,10 +46,7 @@ impl Provider {
             let path = cluster.kubeconfig().to_path_buf();
             async move { kubeconfig::client(&std::fs::read_to_string(path).unwrap_or_default(), AGENT).await }
         };
-        let clients = Clients {
-            management: client(management).await?,
-            workload: client(workload).await?,
-        };
+        let clients = Clients { management: client(management).await?, workload: client(workload).await? };
         let book = Arc::new(Book::new());
         let task = tokio::spawn(run(clients, Arc::clone(&book)));
         Ok(Self { book, task })
@@ -70,28 +67,13 @@ impl Drop for Provider {
 async fn run(clients: Clients, book: Arc<Book>) {
     let client = &clients.management;
     let mut errands: SelectAll<BoxStream<'static, Errand>> = SelectAll::new();
-    for kind in [
-        K0S_WORKER_CONFIG,
-        KUBEADM_CONFIG,
-        REMOTE_MACHINE,
-        REMOTE_CLUSTER,
-        STUB_CONTROL_PLANE,
-    ] {
-        errands.push(
-            objects(kind, client)
-                .map(move |object| errand(kind, &object))
-                .boxed(),
-        );
+    for kind in [K0S_WORKER_CONFIG, KUBEADM_CONFIG, REMOTE_MACHINE, REMOTE_CLUSTER, STUB_CONTROL_PLANE] {
+        errands.push(objects(kind, client).map(move |object| errand(kind, &object)).boxed());
     }
     // A machine is prepared once its bootstrap data are there, which its Machine says.
     let machines = objects(MACHINE, client).filter_map(|machine| async move {
-        let name = machine.data["spec"]["infrastructureRef"]["name"]
-            .as_str()?
-            .to_owned();
-        Some(Errand {
-            name,
-            ..errand(REMOTE_MACHINE, &machine)
-        })
+        let name = machine.data["spec"]["infrastructureRef"]["name"].as_str()?.to_owned();
+        Some(Errand { name, ..errand(REMOTE_MACHINE, &machine) })
     });
     errands.push(machines.boxed());
     errands.push(changed_namespaces(client.clone(), &book));
@@ -99,29 +81,16 @@ async fn run(clients: Clients, book: Arc<Book>) {
         .for_each_concurrent(HANDS, |errand| {
             let (clients, book) = (clients.clone(), Arc::clone(&book));
             async move {
-                let Errand {
-                    kind,
-                    namespace,
-                    name,
-                } = &errand;
+                let Errand { kind, namespace, name } = &errand;
                 let behaviour = book.behaviour(namespace);
-                let Ok(Some(object)) = kind
-                    .in_namespace(&clients.management, namespace)
-                    .get_opt(name)
-                    .await
+                let Ok(Some(object)) = kind.in_namespace(&clients.management, namespace).get_opt(name).await
                 else {
                     return;
                 };
                 // A conflict or a restarting API server: the next change of the object brings us back, and a write
                 // that did not happen leaves the object waiting for one, so it is tried once more.
-                if steps::reconcile(&clients, *kind, &object, &behaviour)
-                    .await
-                    .is_err()
-                {
-                    let again = kind
-                        .in_namespace(&clients.management, namespace)
-                        .get_opt(name)
-                        .await;
+                if steps::reconcile(&clients, *kind, &object, &behaviour).await.is_err() {
+                    let again = kind.in_namespace(&clients.management, namespace).get_opt(name).await;
                     if let Ok(Some(object)) = again
                         && let Err(error) = steps::reconcile(&clients, *kind, &object, &behaviour).await
                     {
@@ -137,11 +106,7 @@ async fn run(clients: Clients, book: Arc<Book>) {
 }
 
 fn errand(kind: Kind, object: &DynamicObject) -> Errand {
-    Errand {
-        kind,
-        namespace: object.namespace().unwrap_or_default(),
-        name: object.name_any(),
-    }
+    Errand { kind, namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
 }
 
 fn objects(kind: Kind, client: &Client) -> BoxStream<'static, DynamicObject> {

@@ -41,10 +41,7 @@ pub(super) struct Book {
 
 impl Book {
     pub(super) fn new() -> Self {
-        Self {
-            namespaces: Mutex::default(),
-            changes: broadcast::Sender::new(256),
-        }
+        Self { namespaces: Mutex::default(), changes: broadcast::Sender::new(256) }
     }
 
     pub(super) fn behaviour(&self, namespace: &str) -> Behaviour {
@@ -63,8 +60,6 @@ impl Book {
 
     fn namespaces(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Behaviour>> {
         // A panic while holding it leaves at worst one namespace half told, in a test that has failed anyway.
-        self.namespaces
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.namespaces.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

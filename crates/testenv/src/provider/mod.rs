@@ -16,10 +16,8 @@ use crate::manifests::{self, ManifestError};
 
 /// The CRDs of the stand-ins.
 pub(crate) fn crds() -> Result<Vec<Value>, ManifestError> {
-    let mut crds = manifests::parse(
-        include_str!("../../manifests/providers/k0smotron.yaml"),
-        "k0smotron.yaml",
-    )?;
+    let mut crds =
+        manifests::parse(include_str!("../../manifests/providers/k0smotron.yaml"), "k0smotron.yaml")?;
     let stub = include_str!("../../manifests/providers/stub-control-plane.yaml");
     crds.extend(manifests::parse(stub, "stub-control-plane.yaml")?);
     Ok(crds)

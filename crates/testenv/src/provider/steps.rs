@@ -43,18 +43,11 @@ pub(super) async fn reconcile(
     } else if kind == REMOTE_MACHINE {
         remote_machine(clients, object, behaviour).await
     } else if kind == REMOTE_CLUSTER {
-        set_status(
-            clients,
-            kind,
-            object,
-            json!({ "ready": true, "initialization": { "provisioned": true } }),
-        )
-        .await
+        set_status(clients, kind, object, json!({ "ready": true, "initialization": { "provisioned": true } }))
+            .await
     } else if kind == STUB_CONTROL_PLANE {
-        let external = object
-            .annotations()
-            .get(EXTERNALLY_MANAGED_ANNOTATION)
-            .is_none_or(|value| value != "false");
+        let external =
+            object.annotations().get(EXTERNALLY_MANAGED_ANNOTATION).is_none_or(|value| value != "false");
         let initialization = json!({ "controlPlaneInitialized": true });
         let status = json!({ "externalManagedControlPlane": external, "initialization": initialization });
         set_status(clients, kind, object, status).await
@@ -93,13 +86,7 @@ async fn bootstrap(
                 "stringData": { "value": "#cloud-config\n", "format": "cloud-config" },
             });
             let secrets: Api<Secret> = Api::namespaced(clients.management.clone(), &namespace);
-            secrets
-                .patch(
-                    &name,
-                    &PatchParams::apply(FIELD_MANAGER).force(),
-                    &Patch::Apply(secret),
-                )
-                .await?;
+            secrets.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(secret)).await?;
             // Both at once: Cluster API takes one without the other for an error.
             let initialization = json!({ "dataSecretCreated": true });
             set_status(
@@ -142,10 +129,7 @@ async fn remote_machine(
     // The provider's id before the status: the other way round, Cluster API looks again only after five seconds.
     let spec = &object.data["spec"];
     let address = spec["address"].as_str().unwrap_or_default();
-    let provider_id = format!(
-        "remote-machine://{address}:{}",
-        spec["port"].as_u64().unwrap_or(22)
-    );
+    let provider_id = format!("remote-machine://{address}:{}", spec["port"].as_u64().unwrap_or(22));
     if spec["providerID"] != provider_id.as_str()
         || !object.finalizers().iter().any(|name| name == MACHINE_FINALIZER)
     {
@@ -156,9 +140,7 @@ async fn remote_machine(
         });
         let remote_machines = REMOTE_MACHINE.in_namespace(&clients.management, &namespace);
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        remote_machines
-            .patch(&object.name_any(), &params, &Patch::Apply(patch))
-            .await?;
+        remote_machines.patch(&object.name_any(), &params, &Patch::Apply(patch)).await?;
     }
     let addresses = json!([{ "type": "InternalIP", "address": address }]);
     let initialization = json!({ "provisioned": true });
@@ -191,29 +173,16 @@ async fn join(clients: &Clients, object: &DynamicObject, provider_id: &str) -> k
         "spec": { "providerID": provider_id },
     });
     let nodes: Api<Node> = Api::all(clients.workload.clone());
-    nodes
-        .patch(
-            &name,
-            &PatchParams::apply(FIELD_MANAGER).force(),
-            &Patch::Apply(node),
-        )
-        .await?;
+    nodes.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(node)).await?;
     let joined = json!({ "metadata": { "annotations": { JOINED_ANNOTATION: "true" } } });
     let remote_machines = REMOTE_MACHINE.in_namespace(&clients.management, &namespace);
-    remote_machines
-        .patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(joined))
-        .await
-        .map(drop)
+    remote_machines.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(joined)).await.map(drop)
 }
 
 const JOINED_ANNOTATION: &str = "testenv.5spot.finos.org/joined";
 
 async fn release(clients: &Clients, object: &DynamicObject, behaviour: &Behaviour) -> kube::Result<()> {
-    if !object
-        .finalizers()
-        .iter()
-        .any(|finalizer| finalizer == MACHINE_FINALIZER)
-    {
+    if !object.finalizers().iter().any(|finalizer| finalizer == MACHINE_FINALIZER) {
         return Ok(());
     }
     match &behaviour.release {
@@ -227,27 +196,17 @@ async fn release(clients: &Clients, object: &DynamicObject, behaviour: &Behaviou
     if behaviour.node_goes_with_machine {
         let nodes: Api<Node> = Api::all(clients.workload.clone());
         ignore_missing(
-            nodes
-                .delete(
-                    &node_name(&namespace, &object.name_any()),
-                    &DeleteParams::default(),
-                )
-                .await,
+            nodes.delete(&node_name(&namespace, &object.name_any()), &DeleteParams::default()).await,
         )?;
     }
-    let finalizers: Vec<&String> = object
-        .finalizers()
-        .iter()
-        .filter(|name| *name != MACHINE_FINALIZER)
-        .collect();
+    let finalizers: Vec<&String> =
+        object.finalizers().iter().filter(|name| *name != MACHINE_FINALIZER).collect();
     let patch = json!({
         "metadata": { "finalizers": finalizers, "resourceVersion": object.resource_version() },
     });
     let remote_machines = REMOTE_MACHINE.in_namespace(&clients.management, &namespace);
     ignore_missing(
-        remote_machines
-            .patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch))
-            .await,
+        remote_machines.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await,
     )
 }
 
@@ -271,10 +230,7 @@ async fn set_status(
     }
     let api = kind.in_namespace(&clients.management, &object.namespace().unwrap_or_default());
     let patch = json!({ "status": status });
-    ignore_missing(
-        api.patch_status(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch))
-            .await,
-    )
+    ignore_missing(api.patch_status(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
 }
 
 /// Whether `all` has everything that `some` has, times aside.
@@ -291,10 +247,7 @@ fn contains(all: &Value, some: &Value) -> bool {
 }
 
 fn owner_machine(object: &DynamicObject) -> Option<String> {
-    let owner = object
-        .owner_references()
-        .iter()
-        .find(|owner| owner.kind == MACHINE.kind)?;
+    let owner = object.owner_references().iter().find(|owner| owner.kind == MACHINE.kind)?;
     Some(owner.name.clone())
 }
 

@@ -33,10 +33,7 @@ impl Entry {
     /// Whether it belongs to a test's namespace: by namespace, or by a name that begins with it.
     pub fn belongs_to(&self, namespace: &str) -> bool {
         self.scope == namespace
-            || self
-                .scope
-                .strip_prefix(namespace)
-                .is_some_and(|rest| rest.starts_with('-'))
+            || self.scope.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('-'))
     }
 }
 
@@ -44,14 +41,7 @@ impl Entry {
 pub fn render(mut entries: Vec<Entry>, start: Timestamp) -> String {
     entries.sort_by_key(|entry| entry.at);
     let mut text = String::new();
-    for Entry {
-        at,
-        side,
-        subject,
-        text: what,
-        ..
-    } in entries
-    {
+    for Entry { at, side, subject, text: what, .. } in entries {
         let seconds = at.duration_since(start).as_secs_f64();
         let side = side.map_or("test", Side::name);
         let _ = writeln!(text, "{seconds:>9.3}s  {side:<10}  {subject}: {what}");
@@ -77,10 +67,8 @@ mod tests {
     #[test]
     fn entries_are_told_in_order_from_the_start() {
         let start = "2026-11-15T08:00:00Z".parse().expect("a time");
-        let entries = vec![
-            entry("2026-11-15T08:00:02.5Z", "a", "second"),
-            entry("2026-11-15T08:00:01Z", "a", "first"),
-        ];
+        let entries =
+            vec![entry("2026-11-15T08:00:02.5Z", "a", "second"), entry("2026-11-15T08:00:01Z", "a", "first")];
         let text = render(entries, start);
         assert_eq!(
             text,
@@ -91,10 +79,7 @@ mod tests {
     #[test]
     fn a_test_sees_its_own_only() {
         assert!(entry("2026-11-15T08:00:00Z", "t1", "").belongs_to("t1"));
-        assert!(
-            entry("2026-11-15T08:00:00Z", "t1-node", "").belongs_to("t1"),
-            "a Node by its name"
-        );
+        assert!(entry("2026-11-15T08:00:00Z", "t1-node", "").belongs_to("t1"), "a Node by its name");
         assert!(!entry("2026-11-15T08:00:00Z", "t10", "").belongs_to("t1"));
     }
 }

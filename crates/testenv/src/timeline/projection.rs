@@ -37,11 +37,7 @@ pub(super) fn project(object: &Value) -> Projection {
         }
     }
     for owner in list(object, "/metadata/ownerReferences") {
-        let controller = if owner["controller"] == true {
-            "controller"
-        } else {
-            "plain"
-        };
+        let controller = if owner["controller"] == true { "controller" } else { "plain" };
         let name = format!("owner {}/{}", plain(&owner["kind"]), plain(&owner["name"]));
         projection.insert(name, controller.into());
     }
@@ -64,30 +60,18 @@ pub(super) fn project(object: &Value) -> Projection {
 
 /// What changed, or nothing if nobody would notice.
 pub(super) fn difference(before: &Projection, after: &Projection) -> Option<String> {
-    let changed = after
-        .iter()
-        .filter(|(name, value)| before.get(*name) != Some(value))
-        .map(|(name, value)| {
-            let was = before
-                .get(name)
-                .map(|was| format!(" (was {was})"))
-                .unwrap_or_default();
+    let changed =
+        after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(name, value)| {
+            let was = before.get(name).map(|was| format!(" (was {was})")).unwrap_or_default();
             format!("{name}={value}{was}")
         });
-    let lost = before
-        .keys()
-        .filter(|name| !after.contains_key(*name))
-        .map(|name| format!("{name} gone"));
+    let lost = before.keys().filter(|name| !after.contains_key(*name)).map(|name| format!("{name} gone"));
     let parts: Vec<String> = changed.chain(lost).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn list<'a>(object: &'a Value, path: &str) -> impl Iterator<Item = &'a Value> {
-    object
-        .pointer(path)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    object.pointer(path).and_then(Value::as_array).into_iter().flatten()
 }
 
 fn plain(value: &Value) -> String {

@@ -26,32 +26,12 @@ const WATCHED_IN_MANAGEMENT: [Kind; 6] = [
     EVENT,
 ];
 const WATCHED_IN_WORKLOAD: [Kind; 4] = [
-    Kind {
-        group: "",
-        version: "v1",
-        kind: "Node",
-        plural: "nodes",
-    },
-    Kind {
-        group: "",
-        version: "v1",
-        kind: "Pod",
-        plural: "pods",
-    },
-    Kind {
-        group: "policy",
-        version: "v1",
-        kind: "PodDisruptionBudget",
-        plural: "poddisruptionbudgets",
-    },
+    Kind { group: "", version: "v1", kind: "Node", plural: "nodes" },
+    Kind { group: "", version: "v1", kind: "Pod", plural: "pods" },
+    Kind { group: "policy", version: "v1", kind: "PodDisruptionBudget", plural: "poddisruptionbudgets" },
     EVENT,
 ];
-const EVENT: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "Event",
-    plural: "events",
-};
+const EVENT: Kind = Kind { group: "", version: "v1", kind: "Event", plural: "events" };
 
 /// The memory of a world. Dropping it ends its watches.
 #[derive(Debug)]
@@ -63,10 +43,7 @@ pub struct Recorder {
 impl Recorder {
     /// Begins to watch the kinds of Cluster API, of the providers and of Kubernetes that tests are about.
     pub fn start(management: &Cluster, workload: &Cluster) -> Self {
-        let recorder = Self {
-            entries: Arc::default(),
-            tasks: Mutex::default(),
-        };
+        let recorder = Self { entries: Arc::default(), tasks: Mutex::default() };
         for kind in WATCHED_IN_MANAGEMENT {
             recorder.watch(management, kind);
         }
@@ -79,12 +56,7 @@ impl Recorder {
     /// Watches one more kind, such as one whose CRD a test has applied.
     pub fn watch(&self, cluster: &Cluster, kind: Kind) {
         let entries = Arc::clone(&self.entries);
-        let task = tokio::spawn(record(
-            cluster.side(),
-            kind,
-            kind.everywhere(&cluster.admin()),
-            entries,
-        ));
+        let task = tokio::spawn(record(cluster.side(), kind, kind.everywhere(&cluster.admin()), entries));
         locked(&self.tasks).push(task);
     }
 
@@ -101,11 +73,7 @@ impl Recorder {
 
     /// Everything that belongs to a test's namespace.
     pub fn entries(&self, namespace: &str) -> Vec<Entry> {
-        locked(&self.entries)
-            .iter()
-            .filter(|entry| entry.belongs_to(namespace))
-            .cloned()
-            .collect()
+        locked(&self.entries).iter().filter(|entry| entry.belongs_to(namespace)).cloned().collect()
     }
 }
 
@@ -130,13 +98,7 @@ async fn record(side: Side, kind: Kind, api: Api<DynamicObject>, entries: Arc<Mu
             Ok(Event::Init | Event::InitDone) | Err(_) => None,
         };
         if let Some((subject, text, scope)) = entry {
-            locked(&entries).push(Entry {
-                at: Timestamp::now(),
-                side: Some(side),
-                subject,
-                text,
-                scope,
-            });
+            locked(&entries).push(Entry { at: Timestamp::now(), side: Some(side), subject, text, scope });
         }
     }
 }
@@ -167,17 +129,9 @@ fn event(value: &Value) -> Option<(String, String, String)> {
     let about = &value["involvedObject"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let namespace = text(&about["namespace"]);
-    let scope = if namespace.is_empty() {
-        text(&about["name"])
-    } else {
-        namespace
-    };
+    let scope = if namespace.is_empty() { text(&about["name"]) } else { namespace };
     let subject = format!("event on {}/{}", about["kind"].as_str()?, text(&about["name"]));
-    Some((
-        subject,
-        format!("{} {}", text(&value["reason"]), text(&value["message"])),
-        scope,
-    ))
+    Some((subject, format!("{} {}", text(&value["reason"]), text(&value["message"])), scope))
 }
 
 fn key(object: &DynamicObject) -> (Option<String>, String) {

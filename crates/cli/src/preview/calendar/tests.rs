@@ -12,14 +12,7 @@ fn zone(name: &str) -> TimeZone {
 fn window(start: Timestamp, end: Timestamp) -> Window {
     let causes = Cause::Schedule.into();
     let pieces = vec![Piece { start, end, causes }];
-    Window {
-        start,
-        end,
-        causes,
-        pieces,
-        began_before: false,
-        goes_on: false,
-    }
+    Window { start, end, causes, pieces, began_before: false, goes_on: false }
 }
 
 fn instant(text: &str) -> Timestamp {
@@ -30,93 +23,38 @@ const HOUR: u32 = 3600;
 
 #[test]
 fn a_skipped_hour_is_a_hole_in_its_day() {
-    let range = Range {
-        from: instant("2026-03-08T05:00:00Z"),
-        to: instant("2026-03-09T04:00:00Z"),
-    };
+    let range = Range { from: instant("2026-03-08T05:00:00Z"), to: instant("2026-03-09T04:00:00Z") };
     let days = days(
         &zone("America/New_York"),
         &range,
-        &[window(
-            instant("2026-03-08T06:30:00Z"),
-            instant("2026-03-08T08:00:00Z"),
-        )],
+        &[window(instant("2026-03-08T06:30:00Z"), instant("2026-03-08T08:00:00Z"))],
     );
     assert_eq!(days.len(), 1);
     let day = &days[0];
     assert_eq!(day.length(), SignedDuration::from_hours(23));
-    assert_eq!(
-        day.skipped,
-        [Stretch {
-            from: 2 * HOUR,
-            to: 3 * HOUR
-        }]
-    );
-    assert_eq!(
-        day.covered,
-        [
-            Stretch {
-                from: 0,
-                to: 2 * HOUR
-            },
-            Stretch {
-                from: 3 * HOUR,
-                to: 24 * HOUR
-            }
-        ]
-    );
+    assert_eq!(day.skipped, [Stretch { from: 2 * HOUR, to: 3 * HOUR }]);
+    assert_eq!(day.covered, [Stretch { from: 0, to: 2 * HOUR }, Stretch { from: 3 * HOUR, to: 24 * HOUR }]);
     let up: Vec<Stretch> = day.up.iter().map(|up| up.stretch).collect();
-    assert_eq!(
-        up,
-        [
-            Stretch {
-                from: 3 * HOUR / 2,
-                to: 2 * HOUR
-            },
-            Stretch {
-                from: 3 * HOUR,
-                to: 4 * HOUR
-            }
-        ]
-    );
+    assert_eq!(up, [Stretch { from: 3 * HOUR / 2, to: 2 * HOUR }, Stretch { from: 3 * HOUR, to: 4 * HOUR }]);
     assert_eq!(day.up_for(), SignedDuration::from_mins(90));
 }
 
 #[test]
 fn a_repeated_hour_lies_over_itself() {
-    let range = Range {
-        from: instant("2026-11-01T04:00:00Z"),
-        to: instant("2026-11-02T05:00:00Z"),
-    };
+    let range = Range { from: instant("2026-11-01T04:00:00Z"), to: instant("2026-11-02T05:00:00Z") };
     let days = days(
         &zone("America/New_York"),
         &range,
-        &[window(
-            instant("2026-11-01T04:30:00Z"),
-            instant("2026-11-01T06:30:00Z"),
-        )],
+        &[window(instant("2026-11-01T04:30:00Z"), instant("2026-11-01T06:30:00Z"))],
     );
     assert_eq!(days.len(), 1);
     assert_eq!(days[0].length(), SignedDuration::from_hours(25));
-    assert_eq!(
-        days[0].repeated,
-        [Stretch {
-            from: HOUR,
-            to: 2 * HOUR
-        }]
-    );
-    let up: Vec<(u32, u32, Pass)> = days[0]
-        .up
-        .iter()
-        .map(|up| (up.stretch.from, up.stretch.to, up.pass))
-        .collect();
+    assert_eq!(days[0].repeated, [Stretch { from: HOUR, to: 2 * HOUR }]);
+    let up: Vec<(u32, u32, Pass)> =
+        days[0].up.iter().map(|up| (up.stretch.from, up.stretch.to, up.pass)).collect();
     assert_eq!(
         up,
-        [
-            (HOUR / 2, HOUR, Pass::Only),
-            (HOUR, 2 * HOUR, Pass::First),
-            (HOUR, 3 * HOUR / 2, Pass::Second),
-        ]
+        [(HOUR / 2, HOUR, Pass::Only), (HOUR, 2 * HOUR, Pass::First), (HOUR, 3 * HOUR / 2, Pass::Second),]
     );
 }
 

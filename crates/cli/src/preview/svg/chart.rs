@@ -27,10 +27,7 @@ const STRIPE_HEIGHT: u32 = 3;
 const NOTE_CHARACTERS: usize = 135;
 
 pub fn block(forecast: &Forecast) -> Block {
-    let mut drawing = Drawing {
-        elements: Vec::new(),
-        y: 0,
-    };
+    let mut drawing = Drawing { elements: Vec::new(), y: 0 };
     drawing.headline(forecast);
     let days = calendar::days(&forecast.zone, &forecast.range, &forecast.windows);
     drawing.axis();
@@ -42,10 +39,7 @@ pub fn block(forecast: &Forecast) -> Block {
         drawing.row(forecast, day, is_new_year);
     }
     drawing.clock_notes(forecast);
-    Block {
-        elements: drawing.elements,
-        height: drawing.y,
-    }
+    Block { elements: drawing.elements, height: drawing.y }
 }
 
 /// Elements from the top down.
@@ -57,9 +51,7 @@ struct Drawing {
 impl Drawing {
     fn line(&mut self, class: &str, text: &str) {
         self.y += LINE_HEIGHT;
-        let line = Element::new("text")
-            .with("class", class)
-            .with("y", self.y - LINE_HEIGHT + BASELINE);
+        let line = Element::new("text").with("class", class).with("y", self.y - LINE_HEIGHT + BASELINE);
         self.elements.push(line.text(text));
     }
 
@@ -67,12 +59,8 @@ impl Drawing {
         self.y += 4;
         self.line("title", &forecast.name);
         self.y += 2;
-        let identity = format!(
-            "namespace {} · {} · {}",
-            forecast.namespace,
-            forecast.timezone,
-            forecast.summary()
-        );
+        let identity =
+            format!("namespace {} · {} · {}", forecast.namespace, forecast.timezone, forecast.summary());
         self.line("muted", &identity);
         self.line("muted", &wording::range(&forecast.zone, &forecast.range));
         if let Some(note) = &forecast.note {
@@ -83,10 +71,7 @@ impl Drawing {
     fn axis(&mut self) {
         self.y += LINE_HEIGHT + 4;
         for (hour, x) in hour_marks() {
-            let label = Element::new("text")
-                .with("class", "hour")
-                .with("x", x)
-                .with("y", self.y - 6);
+            let label = Element::new("text").with("class", "hour").with("x", x).with("y", self.y - 6);
             self.elements.push(label.text(&format!("{hour:02}:00")));
         }
     }
@@ -94,16 +79,12 @@ impl Drawing {
     /// The time that there is, below the grid, which lies below the windows.
     fn tracks(&mut self, days: &[Day]) {
         for (day, y) in days.iter().zip((self.y..).step_by(ROW_HEIGHT as usize)) {
-            let tracks = day
-                .covered
-                .iter()
-                .map(|stretch| bar(*stretch, y, BAR_HEIGHT).with("class", "track"));
+            let tracks =
+                day.covered.iter().map(|stretch| bar(*stretch, y, BAR_HEIGHT).with("class", "track"));
             self.elements.extend(tracks);
             let skipped = day.skipped.iter().map(|stretch| {
                 let what = tooltip(&format!("{}: the clocks skip this", day.date));
-                bar(*stretch, y, BAR_HEIGHT)
-                    .with("fill", "url(#hatch)")
-                    .children([what])
+                bar(*stretch, y, BAR_HEIGHT).with("fill", "url(#hatch)").children([what])
             });
             self.elements.extend(skipped);
         }
@@ -113,10 +94,7 @@ impl Drawing {
         let rows = u32::try_from(rows).unwrap_or(u32::MAX / ROW_HEIGHT);
         let bottom = self.y + (ROW_HEIGHT * rows).saturating_sub(ROW_HEIGHT - BAR_HEIGHT);
         for (_, x) in hour_marks() {
-            let line = Element::new("line")
-                .with("class", "grid")
-                .with("x1", x)
-                .with("x2", x);
+            let line = Element::new("line").with("class", "grid").with("x1", x).with("x2", x);
             self.elements.push(line.with("y1", self.y).with("y2", bottom));
         }
     }
@@ -125,10 +103,7 @@ impl Drawing {
         let y = self.y;
         self.y += ROW_HEIGHT;
         let text = |x: u32, class: &str| {
-            Element::new("text")
-                .with("class", class)
-                .with("x", x)
-                .with("y", y + BASELINE)
+            Element::new("text").with("class", class).with("x", x).with("y", y + BASELINE)
         };
         let is_weekend = matches!(day.date.weekday(), Weekday::Saturday | Weekday::Sunday);
         let label = if names_year {
@@ -136,8 +111,7 @@ impl Drawing {
         } else {
             wording::day(day.date)
         };
-        self.elements
-            .push(text(0, if is_weekend { "muted" } else { "" }).text(&label));
+        self.elements.push(text(0, if is_weekend { "muted" } else { "" }).text(&label));
         for up in &day.up {
             if let Some(window) = forecast.windows.get(up.window) {
                 self.elements.push(piece(forecast, window, *up, y));
@@ -180,10 +154,8 @@ fn piece(forecast: &Forecast, window: &Window, up: Up, y: u32) -> Element {
     };
     let mut causes = by_prominence(up.causes);
     let fill = causes.next().map_or("", theme::class);
-    let mut children = vec![
-        tooltip(&describe(forecast, window, up.causes)),
-        bar(up.stretch, y, height).with("class", fill),
-    ];
+    let mut children =
+        vec![tooltip(&describe(forecast, window, up.causes)), bar(up.stretch, y, height).with("class", fill)];
     let mut stripe = y + height;
     for cause in causes {
         stripe -= STRIPE_HEIGHT;
@@ -205,9 +177,7 @@ fn bar(stretch: Stretch, y: u32, height: u32) -> Element {
 
 /// Every third hour, and where it is.
 fn hour_marks() -> impl Iterator<Item = (u32, u32)> {
-    (0..=24)
-        .step_by(3)
-        .map(|hour| (hour, LABEL_WIDTH + hour * HOUR_WIDTH))
+    (0..=24).step_by(3).map(|hour| (hour, LABEL_WIDTH + hour * HOUR_WIDTH))
 }
 
 fn column(second: u32) -> f64 {
@@ -219,11 +189,7 @@ fn tooltip(text: &str) -> Element {
 }
 
 fn describe(forecast: &Forecast, window: &Window, here: Causes) -> String {
-    let here = if here == window.causes {
-        String::new()
-    } else {
-        format!(", here by {here}")
-    };
+    let here = if here == window.causes { String::new() } else { format!(", here by {here}") };
     let (zone, start, end) = (&forecast.zone, window.start, window.end);
     format!(
         "{} to {}{}\n{} ({start} to {end})\n{}{here}",

@@ -12,11 +12,7 @@ pub struct Element {
 
 impl Element {
     pub const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            attributes: String::new(),
-            content: String::new(),
-        }
+        Self { name, attributes: String::new(), content: String::new() }
     }
 
     /// With an attribute.
@@ -44,11 +40,7 @@ impl Element {
 
 impl Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            attributes,
-            content,
-        } = self;
+        let Self { name, attributes, content } = self;
         if content.is_empty() {
             write!(f, "<{name}{attributes}/>")
         } else {
@@ -80,21 +72,15 @@ mod tests {
 
     #[test]
     fn elements_nest() {
-        let picture = Element::new("g").with("class", "a").children([
-            Element::new("rect").with("x", 1.5),
-            Element::new("text").text("up"),
-        ]);
-        assert_eq!(
-            picture.to_string(),
-            "<g class=\"a\">\n<rect x=\"1.5\"/>\n<text>up</text>\n</g>"
-        );
+        let picture = Element::new("g")
+            .with("class", "a")
+            .children([Element::new("rect").with("x", 1.5), Element::new("text").text("up")]);
+        assert_eq!(picture.to_string(), "<g class=\"a\">\n<rect x=\"1.5\"/>\n<text>up</text>\n</g>");
     }
 
     #[test]
     fn text_cannot_become_markup() {
-        let hostile = Element::new("text")
-            .with("title", "\"/><script>")
-            .text("<b>&\u{1b}\u{0}");
+        let hostile = Element::new("text").with("title", "\"/><script>").text("<b>&\u{1b}\u{0}");
         assert_eq!(
             hostile.to_string(),
             "<text title=\"&quot;/&gt;&lt;script&gt;\">&lt;b&gt;&amp;\u{fffd}\u{fffd}</text>"

@@ -18,18 +18,14 @@ pub fn block(forecasts: &[Forecast]) -> Option<Block> {
     let mut entries: Vec<(Element, &str)> = by_prominence(causes)
         .map(|cause| (swatch().with("class", theme::class(cause)), cause.as_str()))
         .collect();
-    let days: Vec<_> = forecasts
-        .iter()
-        .flat_map(|forecast| calendar::days(&forecast.zone, &forecast.range, &[]))
-        .collect();
+    let days: Vec<_> =
+        forecasts.iter().flat_map(|forecast| calendar::days(&forecast.zone, &forecast.range, &[])).collect();
     if days.iter().any(|day| !day.skipped.is_empty()) {
         entries.push((swatch().with("fill", "url(#hatch)"), "skipped by the clocks"));
     }
     if days.iter().any(|day| !day.repeated.is_empty()) {
-        entries.push((
-            swatch().with("class", "twice"),
-            "shown twice by the clocks: first above, second below",
-        ));
+        entries
+            .push((swatch().with("class", "twice"), "shown twice by the clocks: first above, second below"));
     }
     if entries.is_empty() {
         return None;
@@ -37,17 +33,12 @@ pub fn block(forecasts: &[Forecast]) -> Option<Block> {
     let mut x = 0;
     let mut elements = Vec::new();
     for (swatch, words) in entries {
-        let text = Element::new("text")
-            .with("class", "muted")
-            .with("x", x + SWATCH + 6)
-            .with("y", SWATCH - 1);
+        let text =
+            Element::new("text").with("class", "muted").with("x", x + SWATCH + 6).with("y", SWATCH - 1);
         elements.extend([swatch.with("x", x), text.text(words)]);
         x += SWATCH + 6 + CHARACTER_WIDTH * u32::try_from(words.len()).unwrap_or_default() + 18;
     }
-    Some(Block {
-        elements,
-        height: HEIGHT,
-    })
+    Some(Block { elements, height: HEIGHT })
 }
 
 fn swatch() -> Element {

@@ -24,21 +24,15 @@ pub fn render(forecasts: &[Forecast]) -> String {
     let mut blocks: Vec<Block> = forecasts.iter().map(chart::block).collect();
     if blocks.is_empty() {
         let nothing = Element::new("text").with("y", 14).text("No ScheduledMachine");
-        blocks.push(Block {
-            elements: vec![nothing],
-            height: 20,
-        });
+        blocks.push(Block { elements: vec![nothing], height: 20 });
     }
     blocks.extend(legend::block(forecasts));
 
     let mut y = MARGIN;
     let mut groups = Vec::new();
     for Block { elements, height } in blocks {
-        groups.push(
-            Element::new("g")
-                .with("transform", format!("translate({MARGIN} {y})"))
-                .children(elements),
-        );
+        groups
+            .push(Element::new("g").with("transform", format!("translate({MARGIN} {y})")).children(elements));
         y += height + MARGIN;
     }
     format!("{}\n", frame(forecasts, y, groups))
@@ -59,10 +53,7 @@ fn frame(forecasts: &[Forecast], height: u32, groups: Vec<Element>) -> Element {
         Element::new("desc").with("id", "desc").text(&names.join(", ")),
         Element::new("style").text(theme::STYLE),
         Element::new("defs").children([hatch]),
-        Element::new("rect")
-            .with("class", "ground")
-            .with("width", WIDTH)
-            .with("height", height),
+        Element::new("rect").with("class", "ground").with("width", WIDTH).with("height", height),
     ];
     children.extend(groups);
     Element::new("svg")

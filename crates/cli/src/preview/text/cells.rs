@@ -16,9 +16,7 @@ pub struct Cell {
 pub fn cells(day: &Day, columns: usize) -> Vec<Cell> {
     let halves = halves(day, 24 * columns * 2);
     let pairs = halves.chunks_exact(2).enumerate();
-    pairs
-        .map(|(index, pair)| cell(pair[0], pair[1], index % columns == 0))
-        .collect()
+    pairs.map(|(index, pair)| cell(pair[0], pair[1], index % columns == 0)).collect()
 }
 
 /// Half of a column.
@@ -43,10 +41,7 @@ impl Half {
 fn cell(left: Half, right: Half, starts_hour: bool) -> Cell {
     let causes = left.causes().or(right.causes());
     let glyph = if causes.is_none() {
-        match (
-            left.is_skipped && right.is_skipped,
-            left.is_covered || right.is_covered,
-        ) {
+        match (left.is_skipped && right.is_skipped, left.is_covered || right.is_covered) {
             (true, _) => Glyph::Skipped,
             (false, false) => Glyph::Outside,
             (false, true) if starts_hour => Glyph::Hour,
@@ -83,13 +78,7 @@ fn halves(day: &Day, count: usize) -> Vec<Half> {
     mark(&day.covered, |half| half.is_covered = true);
     mark(&day.skipped, |half| half.is_skipped = true);
     mark(&day.repeated, |half| half.is_repeated = true);
-    for Up {
-        stretch,
-        pass,
-        causes,
-        ..
-    } in &day.up
-    {
+    for Up { stretch, pass, causes, .. } in &day.up {
         for half in &mut halves[grid.visibly(*stretch)] {
             match pass {
                 Pass::Only | Pass::First => half.first = Some(*causes),

@@ -47,17 +47,10 @@ impl Layout {
     fn for_width(width: usize) -> Self {
         let finest = |margins: Margins| {
             let columns = width.saturating_sub(margins.columns()) / 24;
-            Self {
-                margins,
-                columns: columns.min(MOST_COLUMNS_OF_AN_HOUR),
-            }
+            Self { margins, columns: columns.min(MOST_COLUMNS_OF_AN_HOUR) }
         };
         let (wide, narrow) = (finest(Margins::Wide), finest(Margins::Narrow));
-        if wide.columns >= narrow.columns.min(2) {
-            wide
-        } else {
-            narrow
-        }
+        if wide.columns >= narrow.columns.min(2) { wide } else { narrow }
     }
 
     /// The hours, each label at the column at which its hour starts.
@@ -122,26 +115,15 @@ impl Margins {
     fn remark(self, day: &Day) -> String {
         const ORDINARY: SignedDuration = SignedDuration::from_hours(24);
         let up = SignedDuration::from_mins(day.up_for().as_mins());
-        let up = if up.is_zero() {
-            String::new()
-        } else {
-            wording::duration(up)
-        };
+        let up = if up.is_zero() { String::new() } else { wording::duration(up) };
         let is_ordinary = day.length() == ORDINARY;
         match self {
             Self::Wide if is_ordinary => format!(" {up}"),
             Self::Wide if day.length().is_zero() => "          no day".to_owned(),
-            Self::Wide => format!(
-                " {up:7}  {} day",
-                wording::duration(day.length()).replace(' ', "")
-            ),
+            Self::Wide => format!(" {up:7}  {} day", wording::duration(day.length()).replace(' ', "")),
             Self::Narrow => {
                 let up = up.replace(' ', "");
-                let up = if up.contains('h') {
-                    up.trim_end_matches('m')
-                } else {
-                    &up
-                };
+                let up = if up.contains('h') { up.trim_end_matches('m') } else { &up };
                 format!(" {up}{}", if is_ordinary { "" } else { "*" })
             }
         }
@@ -158,10 +140,7 @@ mod tests {
         let mut columns = 0;
         for width in MIN_WIDTH..=MAX_WIDTH {
             let layout = Layout::for_width(width);
-            assert!(
-                layout.margins.columns() + 24 * layout.columns <= width,
-                "{width}: {layout:?}"
-            );
+            assert!(layout.margins.columns() + 24 * layout.columns <= width, "{width}: {layout:?}");
             assert!(layout.columns >= columns, "{width}: {layout:?}");
             columns = layout.columns;
         }
@@ -175,10 +154,7 @@ mod tests {
 
     #[test]
     fn hours_stand_where_they_start() {
-        let layout = Layout {
-            margins: Margins::Wide,
-            columns: 1,
-        };
+        let layout = Layout { margins: Margins::Wide, columns: 1 };
         assert_eq!(layout.axis(), "            0  3  6  9  12 15 18 21 24");
     }
 }

@@ -37,10 +37,7 @@ pub enum Charset {
 
 /// All forecasts, one below the other.
 pub fn render(forecasts: &[Forecast], style: Style) -> String {
-    let sections: Vec<String> = forecasts
-        .iter()
-        .map(|forecast| section(forecast, style))
-        .collect();
+    let sections: Vec<String> = forecasts.iter().map(|forecast| section(forecast, style)).collect();
     sections.join("\n\n")
 }
 

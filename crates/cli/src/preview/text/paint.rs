@@ -48,10 +48,7 @@ impl Painter {
     }
 
     pub fn warn(self, text: &str) -> String {
-        self.paint(
-            anstyle::Style::new().fg_color(Some(AnsiColor::Yellow.into())),
-            text,
-        )
+        self.paint(anstyle::Style::new().fg_color(Some(AnsiColor::Yellow.into())), text)
     }
 
     /// In the colour of what makes a window.

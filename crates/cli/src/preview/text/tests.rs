@@ -20,24 +20,11 @@ fn forecast(zone_name: &str, first: Timestamp, seconds: &[i64], name_length: usi
         let start = at + SignedDuration::from_secs(pair[0]);
         let end = start + SignedDuration::from_secs(*pair.last().expect("a chunk"));
         let pieces = vec![Piece { start, end, causes }];
-        windows.push(Window {
-            start,
-            end,
-            causes,
-            pieces,
-            began_before: false,
-            goes_on: false,
-        });
+        windows.push(Window { start, end, causes, pieces, began_before: false, goes_on: false });
         at = end;
     }
-    let range = Range {
-        from: first,
-        to: at + SignedDuration::from_secs(1),
-    };
-    let for_notes = Windows {
-        wanted: &windows,
-        written: &[],
-    };
+    let range = Range { from: first, to: at + SignedDuration::from_secs(1) };
+    let for_notes = Windows { wanted: &windows, written: &[] };
     let clock_notes = ClockChange::all(&zone, &range)
         .iter()
         .map(|change| ClockNote::new(&zone, change, for_notes))
@@ -82,24 +69,13 @@ proptest! {
 fn colours_change_nothing_but_the_colours() {
     let first = "2026-10-30T00:00:00Z".parse().expect("an instant");
     let forecast = forecast("America/New_York", first, &[3600, 90_000, 7200, 100_000, 1000], 8);
-    let style = Style {
-        width: 80,
-        charset: Charset::Unicode,
-        colored: false,
-    };
+    let style = Style { width: 80, charset: Charset::Unicode, colored: false };
     let plain = render(std::slice::from_ref(&forecast), style);
-    let colored = render(
-        &[forecast],
-        Style {
-            colored: true,
-            ..style
-        },
-    );
+    let colored = render(&[forecast], Style { colored: true, ..style });
     let mut stripped = String::new();
     for part in colored.split('\u{1b}') {
         stripped.push_str(
-            part.strip_prefix('[')
-                .map_or(part, |code| code.split_once('m').map_or("", |(_, text)| text)),
+            part.strip_prefix('[').map_or(part, |code| code.split_once('m').map_or("", |(_, text)| text)),
         );
     }
     let without_margin = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");

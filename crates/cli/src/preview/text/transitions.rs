@@ -29,22 +29,12 @@ pub fn lines(forecast: &Forecast, painter: Painter) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = vec![String::new(), painter.bold("Transitions")];
-    let rows: Vec<Row<'_>> = transitions
-        .iter()
-        .take(MOST)
-        .map(|transition| Row::new(forecast, transition))
-        .collect();
+    let rows: Vec<Row<'_>> =
+        transitions.iter().take(MOST).map(|transition| Row::new(forecast, transition)).collect();
     lines.extend(lay_out(&rows, painter));
     if transitions.len() > MOST {
-        let more = format!(
-            "and {} more, all of which -o json lists",
-            transitions.len() - MOST
-        );
-        lines.extend(
-            wrap(&more, painter.style.width, 2, 2)
-                .iter()
-                .map(|line| painter.dim(line)),
-        );
+        let more = format!("and {} more, all of which -o json lists", transitions.len() - MOST);
+        lines.extend(wrap(&more, painter.style.width, 2, 2).iter().map(|line| painter.dim(line)));
     }
     lines
 }
@@ -55,21 +45,11 @@ fn transitions(windows: &[Window]) -> Vec<Transition<'_>> {
     for (index, window) in windows.iter().enumerate() {
         if !window.began_before {
             let lasts = (!window.goes_on).then(|| window.end.duration_since(window.start));
-            transitions.push(Transition {
-                at: window.start,
-                goes: Goes::Up(window),
-                lasts,
-            });
+            transitions.push(Transition { at: window.start, goes: Goes::Up(window), lasts });
         }
         if !window.goes_on {
-            let lasts = windows
-                .get(index + 1)
-                .map(|next| next.start.duration_since(window.end));
-            transitions.push(Transition {
-                at: window.end,
-                goes: Goes::Down,
-                lasts,
-            });
+            let lasts = windows.get(index + 1).map(|next| next.start.duration_since(window.end));
+            transitions.push(Transition { at: window.end, goes: Goes::Down, lasts });
         }
     }
     transitions
@@ -95,18 +75,9 @@ impl<'a> Row<'a> {
             (Goes::Up(_), None) => "goes on".to_owned(),
             (Goes::Down, None) => String::new(),
         };
-        let cells = [
-            word.to_owned(),
-            wording::moment_in(&forecast.zone, transition.at),
-            utc(transition.at),
-            lasts,
-        ];
-        Self {
-            cells,
-            reason,
-            lasts: transition.lasts.is_some(),
-            window,
-        }
+        let cells =
+            [word.to_owned(), wording::moment_in(&forecast.zone, transition.at), utc(transition.at), lasts];
+        Self { cells, reason, lasts: transition.lasts.is_some(), window }
     }
 
     fn paint(&self, text: &str, painter: Painter) -> String {
@@ -141,9 +112,7 @@ fn lay_out(rows: &[Row<'_>], painter: Painter) -> Vec<String> {
     let table = Table { widths, painter };
     if table.columns() <= painter.style.width {
         let heading = painter.dim(&table.line(&table.first(""), HEADINGS));
-        std::iter::once(heading)
-            .chain(rows.iter().flat_map(|row| table.row(row)))
-            .collect()
+        std::iter::once(heading).chain(rows.iter().flat_map(|row| table.row(row))).collect()
     } else {
         rows.iter().flat_map(|row| wrapped(row, painter)).collect()
     }
@@ -182,23 +151,15 @@ impl Table {
             return vec![format!("{line}{:GAP$}{}", "", row.reason)];
         }
         let indent = INDENT + self.widths[0] + GAP;
-        std::iter::once(line)
-            .chain(wrap(&row.reason, width, indent, indent))
-            .collect()
+        std::iter::once(line).chain(wrap(&row.reason, width, indent, indent)).collect()
     }
 }
 
 fn wrapped(row: &Row<'_>, painter: Painter) -> Vec<String> {
     let [word, local, utc, lasts] = &row.cells;
-    let lasts = if row.lasts {
-        format!("for {lasts}")
-    } else {
-        lasts.clone()
-    };
-    let facts: Vec<&str> = [local.as_str(), utc, &lasts, &row.reason]
-        .into_iter()
-        .filter(|fact| !fact.is_empty())
-        .collect();
+    let lasts = if row.lasts { format!("for {lasts}") } else { lasts.clone() };
+    let facts: Vec<&str> =
+        [local.as_str(), utc, &lasts, &row.reason].into_iter().filter(|fact| !fact.is_empty()).collect();
     let text = format!("{word:4} {}", facts.join(" "));
     let mut lines = wrap(&text, painter.style.width, INDENT, INDENT + "down ".len());
     if let Some(first) = lines.first_mut() {

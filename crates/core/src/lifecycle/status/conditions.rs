@@ -39,27 +39,17 @@ impl Status {
 
 impl Verdict {
     fn new(holds: bool, reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            status: if holds { Status::True } else { Status::False },
-            reason,
-            message: message.into(),
-        }
+        Self { status: if holds { Status::True } else { Status::False }, reason, message: message.into() }
     }
 
     fn unknown(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            status: Status::Unknown,
-            reason,
-            message: message.into(),
-        }
+        Self { status: Status::Unknown, reason, message: message.into() }
     }
 }
 
 /// Whether the last decision found that a machine was wanted.
 pub(in crate::lifecycle) fn was_wanted(situation: &Situation<'_>) -> bool {
-    situation
-        .prior_condition(ConditionType::Scheduled)
-        .is_some_and(|condition| condition.status == "True")
+    situation.prior_condition(ConditionType::Scheduled).is_some_and(|condition| condition.status == "True")
 }
 
 /// All conditions that have something to say, in their order.
@@ -165,11 +155,9 @@ fn machine_ready(situation: &Situation<'_>) -> Verdict {
         }
         NodeFact::Found(node) => match node.readiness {
             Readiness::Ready => Verdict::new(true, Reason::NodeReady, format!("node {} is Ready", node.name)),
-            Readiness::NotReady => Verdict::new(
-                false,
-                Reason::NodeNotReady,
-                format!("node {} is not Ready", node.name),
-            ),
+            Readiness::NotReady => {
+                Verdict::new(false, Reason::NodeNotReady, format!("node {} is not Ready", node.name))
+            }
             Readiness::Unreachable => Verdict::new(
                 false,
                 Reason::NodeNotReady,
@@ -210,11 +198,9 @@ fn references_valid(situation: &Situation<'_>) -> Verdict {
             let message = missing_cluster(&spec.cluster_name, &world.object.namespace);
             Verdict::new(false, Reason::NotFound, message)
         }
-        (Some(_), _) | (None, None) => Verdict::new(
-            true,
-            Reason::Resolved,
-            "everything that the spec refers to is there",
-        ),
+        (Some(_), _) | (None, None) => {
+            Verdict::new(true, Reason::Resolved, "everything that the spec refers to is there")
+        }
     }
 }
 
@@ -226,12 +212,8 @@ fn invalid_fields(situation: &Situation<'_>, which: impl Fn(&FieldError) -> bool
     match situation.spec {
         Spec::Valid(_) => String::new(),
         Spec::Invalid(spec) => {
-            let errors: Vec<String> = spec
-                .errors
-                .iter()
-                .filter(|error| which(error))
-                .map(ToString::to_string)
-                .collect();
+            let errors: Vec<String> =
+                spec.errors.iter().filter(|error| which(error)).map(ToString::to_string).collect();
             errors.join("; ")
         }
     }
@@ -240,15 +222,10 @@ fn invalid_fields(situation: &Situation<'_>, which: impl Fn(&FieldError) -> bool
 fn node_tainted(draft: &Draft) -> Option<Verdict> {
     match &draft.taints {
         TaintStage::NotNeeded | TaintStage::Writing => None,
-        TaintStage::NoNode => Some(Verdict::unknown(
-            Reason::NoNodeYet,
-            "there is no Node to taint yet",
-        )),
-        TaintStage::NodeNotReady => Some(Verdict::new(
-            false,
-            Reason::NodeNotReady,
-            "taints are applied once the Node is Ready",
-        )),
+        TaintStage::NoNode => Some(Verdict::unknown(Reason::NoNodeYet, "there is no Node to taint yet")),
+        TaintStage::NodeNotReady => {
+            Some(Verdict::new(false, Reason::NodeNotReady, "taints are applied once the Node is Ready"))
+        }
         TaintStage::Failed(error) => Some(Verdict::new(false, Reason::PatchFailed, error.clone())),
         TaintStage::Conflict(which) => {
             Some(Verdict::new(false, Reason::TaintOwnershipConflict, which.clone()))
@@ -266,11 +243,7 @@ fn drained(draft: &Draft) -> Option<Verdict> {
         Verdict::new(false, Reason::Draining, count)
     } else {
         let names: Vec<&str> = drain.blocked.iter().map(|blocked| blocked.pod.as_str()).collect();
-        Verdict::new(
-            false,
-            Reason::Blocked,
-            format!("{count}; held by {}", names.join(", ")),
-        )
+        Verdict::new(false, Reason::Blocked, format!("{count}; held by {}", names.join(", ")))
     })
 }
 

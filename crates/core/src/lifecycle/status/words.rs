@@ -22,11 +22,7 @@ pub(super) fn message(situation: &Situation<'_>, phase: Phase, cause: Demand, dr
         Phase::EmergencyRemove => "the machine is given back to its owner at once".to_owned(),
         Phase::Error => "something needs attention".to_owned(),
     };
-    let paused = if draft.held_back.is_empty() {
-        ""
-    } else {
-        "paused: "
-    };
+    let paused = if draft.held_back.is_empty() { "" } else { "paused: " };
     match phase {
         Phase::Pending | Phase::Active | Phase::ShuttingDown | Phase::Inactive => {
             format!("{paused}{what}; {}", demand(cause))

@@ -7,9 +7,7 @@ use jiff::civil::Date;
 
 /// Reads `2026-12-24`.
 pub(in crate::schedule) fn parse_date(text: &str, path: &str) -> Result<LocalDay, FieldError> {
-    date(text)
-        .map(LocalDay::of)
-        .ok_or_else(|| FieldError::refused(path, text, &rules::DATE))
+    date(text).map(LocalDay::of).ok_or_else(|| FieldError::refused(path, text, &rules::DATE))
 }
 
 fn date(text: &str) -> Option<Date> {
@@ -18,12 +16,8 @@ fn date(text: &str) -> Option<Date> {
     if parts.next().is_some() {
         return None;
     }
-    Date::new(
-        digits(year, 4)?,
-        i8::try_from(digits(month, 2)?).ok()?,
-        i8::try_from(digits(day, 2)?).ok()?,
-    )
-    .ok()
+    Date::new(digits(year, 4)?, i8::try_from(digits(month, 2)?).ok()?, i8::try_from(digits(day, 2)?).ok()?)
+        .ok()
 }
 
 fn digits(text: &str, count: usize) -> Option<i16> {
@@ -79,13 +73,9 @@ mod tests {
 
     #[test]
     fn weekdays_count_from_monday() {
-        for (text, weekday) in [
-            ("1970-01-05", 0),
-            ("1970-01-01", 3),
-            ("1969-12-28", 6),
-            ("2026-11-15", 6),
-            ("2026-11-16", 0),
-        ] {
+        for (text, weekday) in
+            [("1970-01-05", 0), ("1970-01-01", 3), ("1969-12-28", 6), ("2026-11-15", 6), ("2026-11-16", 0)]
+        {
             assert_eq!(parse_date(text, "date").unwrap().weekday(), weekday, "{text}");
         }
     }

@@ -105,11 +105,6 @@ mod tests {
     fn the_message_says_what_was_found_and_what_is_allowed() {
         let error = Weekdays::parse("monday-friday", "spec.schedule.daysOfWeek[0]").unwrap_err();
         assert_eq!(error.field, "spec.schedule.daysOfWeek[0]");
-        assert!(
-            error
-                .message
-                .starts_with(r#"found "monday-friday"; must be a weekday (mon, "#),
-            "{error}"
-        );
+        assert!(error.message.starts_with(r#"found "monday-friday"; must be a weekday (mon, "#), "{error}");
     }
 }

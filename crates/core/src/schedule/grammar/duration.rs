@@ -14,23 +14,14 @@ pub struct DurationBounds {
 
 impl DurationBounds {
     /// From `1s` to `24h`.
-    pub const POSITIVE: Self = Self {
-        max: SignedDuration::from_hours(24),
-        zero: false,
-        rule: rules::DURATION,
-    };
+    pub const POSITIVE: Self =
+        Self { max: SignedDuration::from_hours(24), zero: false, rule: rules::DURATION };
     /// `0s`, or up to `24h`.
-    pub const OR_ZERO: Self = Self {
-        max: SignedDuration::from_hours(24),
-        zero: true,
-        rule: rules::DURATION_OR_ZERO,
-    };
+    pub const OR_ZERO: Self =
+        Self { max: SignedDuration::from_hours(24), zero: true, rule: rules::DURATION_OR_ZERO };
     /// What pods get in an emergency, which is over within a minute.
-    pub const POD_GRACE: Self = Self {
-        max: SignedDuration::from_secs(45),
-        zero: true,
-        rule: rules::POD_GRACE_PERIOD,
-    };
+    pub const POD_GRACE: Self =
+        Self { max: SignedDuration::from_secs(45), zero: true, rule: rules::POD_GRACE_PERIOD };
 }
 
 /// Reads a duration of a whole number of seconds, minutes or hours.
@@ -58,9 +49,7 @@ fn seconds(text: &str) -> Option<i64> {
     let digits = &text[..text.len() - 1];
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     // What does not fit is out of every bound, too.
-    plain
-        .then(|| digits.parse::<i64>().ok()?.checked_mul(unit))
-        .flatten()
+    plain.then(|| digits.parse::<i64>().ok()?.checked_mul(unit)).flatten()
 }
 
 #[cfg(test)]
@@ -117,10 +106,7 @@ mod tests {
             "5µ",
             "P1D",
         ] {
-            assert!(
-                parse_duration(text, "d", DurationBounds::OR_ZERO).is_err(),
-                "{text}"
-            );
+            assert!(parse_duration(text, "d", DurationBounds::OR_ZERO).is_err(), "{text}");
         }
     }
 

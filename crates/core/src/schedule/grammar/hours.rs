@@ -22,11 +22,7 @@ impl HourMask {
 
     /// The hours of which something is true.
     pub(in crate::schedule) fn which(is_true: impl Fn(i64) -> bool) -> Self {
-        Self(
-            (0..24)
-                .filter(|&hour| is_true(hour))
-                .fold(0, |hours, hour| hours | 1 << hour),
-        )
+        Self((0..24).filter(|&hour| is_true(hour)).fold(0, |hours, hour| hours | 1 << hour))
     }
 
     pub(in crate::schedule) const fn contains(self, hour: i64) -> bool {
@@ -78,10 +74,7 @@ pub(in crate::schedule) struct Hours {
 }
 
 impl Hours {
-    pub(in crate::schedule) const ALL_DAY: Self = Self {
-        same_day: HourMask::ALL,
-        next_day: HourMask::NONE,
-    };
+    pub(in crate::schedule) const ALL_DAY: Self = Self { same_day: HourMask::ALL, next_day: HourMask::NONE };
 
     /// Reads `9`, `9-17`, `22-6` or a comma combination of such.
     pub(in crate::schedule) fn parse(entry: &str, path: &str) -> Result<Self, FieldError> {
@@ -91,15 +84,9 @@ impl Hours {
 
     fn range(first: u8, last: u8) -> Self {
         if first <= last {
-            Self {
-                same_day: HourMask::range(first, last),
-                next_day: HourMask::NONE,
-            }
+            Self { same_day: HourMask::range(first, last), next_day: HourMask::NONE }
         } else {
-            Self {
-                same_day: HourMask::range(first, 23),
-                next_day: HourMask::range(0, last),
-            }
+            Self { same_day: HourMask::range(first, 23), next_day: HourMask::range(0, last) }
         }
     }
 }
@@ -108,10 +95,7 @@ impl BitOr for Hours {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Self {
-            same_day: self.same_day | other.same_day,
-            next_day: self.next_day | other.next_day,
-        }
+        Self { same_day: self.same_day | other.same_day, next_day: self.next_day | other.next_day }
     }
 }
 
@@ -150,10 +134,7 @@ mod tests {
         check("12-11", &[(12, 23), (24, 35)]);
         check("9,10,11", &[(9, 11)]);
         check("8-11,13-17,23", &[(8, 11), (13, 17), (23, 23)]);
-        check(
-            "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
-            &[(0, 23)],
-        );
+        check("0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23", &[(0, 23)]);
     }
 
     #[test]
@@ -199,12 +180,7 @@ mod tests {
         assert_eq!(mask | !mask, HourMask::ALL);
         assert_eq!(HourMask::ALL.without(mask), !mask);
         assert_eq!(
-            (
-                mask.contains(2),
-                mask.contains(3),
-                mask.contains(5),
-                mask.contains(6)
-            ),
+            (mask.contains(2), mask.contains(3), mask.contains(5), mask.contains(6)),
             (false, true, true, false)
         );
     }

@@ -20,9 +20,7 @@ fn minute_of_week(text: &str) -> Option<i64> {
 
 /// Exactly two digits, below a bound.
 fn padded(text: &str, bound: u8) -> Option<i64> {
-    two_digits(text)
-        .filter(|&number| text.len() == 2 && number < bound)
-        .map(i64::from)
+    two_digits(text).filter(|&number| text.len() == 2 && number < bound).map(i64::from)
 }
 
 #[cfg(test)]

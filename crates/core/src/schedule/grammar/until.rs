@@ -18,10 +18,7 @@ impl Override {
     pub fn parse(spec: &OverrideSpec, path: &str) -> Result<Self, FieldError> {
         let until = instant(&spec.until)
             .ok_or_else(|| FieldError::refused(&format!("{path}.until"), &spec.until, &rules::UNTIL))?;
-        Ok(Self {
-            state: spec.state,
-            until,
-        })
+        Ok(Self { state: spec.state, until })
     }
 }
 
@@ -50,13 +47,10 @@ fn after_fraction(text: &str) -> Option<&str> {
 /// Whether a text has digits where the shape has a `d`, and is like the shape elsewhere.
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
-        && text
-            .bytes()
-            .zip(shape.bytes())
-            .all(|(found, expected)| match expected {
-                b'd' => found.is_ascii_digit(),
-                other => found == other,
-            })
+        && text.bytes().zip(shape.bytes()).all(|(found, expected)| match expected {
+            b'd' => found.is_ascii_digit(),
+            other => found == other,
+        })
 }
 
 #[cfg(test)]
@@ -64,11 +58,7 @@ mod tests {
     use super::*;
 
     fn parse(until: &str) -> Result<Override, FieldError> {
-        let spec = OverrideSpec {
-            state: OverrideState::Up,
-            until: until.to_owned(),
-            reason: None,
-        };
+        let spec = OverrideSpec { state: OverrideState::Up, until: until.to_owned(), reason: None };
         Override::parse(&spec, "spec.override")
     }
 
@@ -79,16 +69,10 @@ mod tests {
             ("2026-12-24T18:00:00+01:00", "2026-12-24T17:00:00Z"),
             ("2026-12-24T18:00:00-05:30", "2026-12-24T23:30:00Z"),
             ("2026-12-24T18:00:00.5Z", "2026-12-24T18:00:00.5Z"),
-            (
-                "2026-12-24T18:00:00.123456789+00:00",
-                "2026-12-24T18:00:00.123456789Z",
-            ),
+            ("2026-12-24T18:00:00.123456789+00:00", "2026-12-24T18:00:00.123456789Z"),
             ("2026-12-31T23:59:59Z", "2026-12-31T23:59:59Z"),
         ] {
-            let expected = Override {
-                state: OverrideState::Up,
-                until: utc.parse().unwrap(),
-            };
+            let expected = Override { state: OverrideState::Up, until: utc.parse().unwrap() };
             assert_eq!(parse(text), Ok(expected), "{text}");
         }
     }
@@ -125,12 +109,7 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.field, "spec.override.until", "{text}");
-            assert!(
-                error
-                    .message
-                    .contains("must be a time in RFC 3339 with its offset"),
-                "{error}"
-            );
+            assert!(error.message.contains("must be a time in RFC 3339 with its offset"), "{error}");
         }
     }
 }

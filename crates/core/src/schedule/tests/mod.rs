@@ -23,9 +23,7 @@ fn at(text: &str) -> Timestamp {
 /// The first instant of a local day.
 fn midnight(date: &str, zone: &TimeZone) -> Timestamp {
     let date: Date = date.parse().unwrap();
-    zone.to_ambiguous_timestamp(date.to_datetime(jiff::civil::Time::midnight()))
-        .compatible()
-        .unwrap()
+    zone.to_ambiguous_timestamp(date.to_datetime(jiff::civil::Time::midnight())).compatible().unwrap()
 }
 
 /// A half-open stretch the way the tables write it: local times with their offsets, and the causes.
@@ -36,19 +34,12 @@ fn shown(start: Timestamp, end: Timestamp, causes: Causes, zone: &TimeZone) -> S
 
 fn shown_spans(schedule: &Schedule, from: Timestamp, to: Timestamp) -> Vec<String> {
     let zone = schedule.timezone();
-    schedule
-        .spans(from, to)
-        .iter()
-        .map(|span| shown(span.start, span.end, span.causes, zone))
-        .collect()
+    schedule.spans(from, to).iter().map(|span| shown(span.start, span.end, span.causes, zone)).collect()
 }
 
 fn shown_periods(plan: &Plan, from: Timestamp, to: Timestamp) -> Vec<String> {
     let zone = plan.schedule().timezone();
-    plan.periods(from, to)
-        .iter()
-        .map(|period| shown(period.start, period.end, period.causes, zone))
-        .collect()
+    plan.periods(from, to).iter().map(|period| shown(period.start, period.end, period.causes, zone)).collect()
 }
 
 /// The open spans of a schedule between two local days, the second not included.

@@ -97,10 +97,7 @@ fn a_bridge_ends_at_the_first_day_that_is_closed() {
         ("2040-05-05", "2040-05-04T21:00:00Z"),
         ("9990-05-05", "9990-05-04T21:00:00Z"),
     ] {
-        check_end(
-            &bridged("Europe/Berlin", |written| written.closed(closed)),
-            Some(cleanup),
-        );
+        check_end(&bridged("Europe/Berlin", |written| written.closed(closed)), Some(cleanup));
         // Days that are open all the same are no end, and do not hide it.
         let exceptions = |written: Written| written.open("2026-12-24").open("2035-12-24").closed(closed);
         check_end(&bridged("Europe/Berlin", exceptions), Some(cleanup));
@@ -112,29 +109,18 @@ fn a_bridge_may_be_too_short_when_the_clock_is_put_back() {
     // Beirut repeats the hour before midnight once a year.
     let beirut = bridged("Asia/Beirut", |written| written);
     check_end(&beirut, Some("2027-10-30T20:00:00Z"));
-    assert_eq!(
-        beirut.next_activation(at("2026-11-16T12:00:00Z")),
-        Some(at("2027-10-30T21:00:00Z"))
-    );
-    assert_eq!(
-        beirut.wanted_since(at("2026-11-16T12:00:00Z")),
-        Some(at("2026-10-24T21:00:00Z"))
-    );
+    assert_eq!(beirut.next_activation(at("2026-11-16T12:00:00Z")), Some(at("2027-10-30T21:00:00Z")));
+    assert_eq!(beirut.wanted_since(at("2026-11-16T12:00:00Z")), Some(at("2026-10-24T21:00:00Z")));
 }
 
 #[test]
 fn a_bridge_may_be_long_enough_only_when_the_clock_is_put_forward() {
     // Two hours of Sunday night, of which the clock skips one in March: that week is like no other.
-    let schedule = in_zone("Europe/Berlin")
-        .window("sun 03:30", "sun 01:30")
-        .schedule();
+    let schedule = in_zone("Europe/Berlin").window("sun 03:30", "sun 01:30").schedule();
     let plan = Plan::new(schedule, SignedDuration::from_hours(1), true, None);
     let in_march = at("2026-03-28T12:00:00Z");
     assert_eq!(plan.next_cleanup(in_march), Some(at("2026-04-04T23:30:00Z")));
-    assert_eq!(
-        plan.wanted_since(at("2026-03-29T12:00:00Z")),
-        Some(at("2026-03-22T01:30:00Z"))
-    );
+    assert_eq!(plan.wanted_since(at("2026-03-29T12:00:00Z")), Some(at("2026-03-22T01:30:00Z")));
 }
 
 #[test]
@@ -146,15 +132,7 @@ fn the_start_of_a_bridge_is_sought_for_a_year_or_so() {
         ("2025-01-10", None),
     ] {
         let plan = bridged("UTC", |written| written.closed(closed));
-        assert_eq!(
-            plan.wanted_since(at("2026-11-16T12:00:00Z")),
-            since.map(at),
-            "{closed}"
-        );
-        assert_eq!(
-            plan.wanted_since(at("2026-11-16T23:30:00Z")),
-            since.map(at),
-            "{closed}"
-        );
+        assert_eq!(plan.wanted_since(at("2026-11-16T12:00:00Z")), since.map(at), "{closed}");
+        assert_eq!(plan.wanted_since(at("2026-11-16T23:30:00Z")), since.map(at), "{closed}");
     }
 }

@@ -51,30 +51,22 @@ fn window() -> impl Strategy<Value = WeeklyWindow> {
 }
 
 fn date(day: i64) -> String {
-    Timestamp::from_second(day * 86_400)
-        .unwrap()
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .date()
-        .to_string()
+    Timestamp::from_second(day * 86_400).unwrap().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
 fn exception() -> impl Strategy<Value = ScheduleException> {
     let state = prop_oneof![Just(ScheduleState::Open), Just(ScheduleState::Closed)];
     let length = prop_oneof![4 => 0..3_i64, 1 => 0..1_000_i64];
-    (
-        DAYS_OF_2026_AND_2027,
-        length,
-        state,
-        option::of(collection::vec(hours(), 1..3)),
-    )
-        .prop_map(|(first, length, state, hours)| ScheduleException {
+    (DAYS_OF_2026_AND_2027, length, state, option::of(collection::vec(hours(), 1..3))).prop_map(
+        |(first, length, state, hours)| ScheduleException {
             date: None,
             from: Some(date(first)),
             to: Some(date(first + length)),
             state,
             hours,
             reason: None,
-        })
+        },
+    )
 }
 
 fn schedule() -> impl Strategy<Value = Schedule> {

@@ -8,10 +8,7 @@ use five_spot_api::{ScheduleException, ScheduleState};
 fn check(written: &Written, expected: &[(&str, &str)]) {
     let problems = written.parse().expect_err("should be refused");
     let fields: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
-    assert_eq!(
-        fields,
-        expected.iter().map(|(field, _)| *field).collect::<Vec<_>>()
-    );
+    assert_eq!(fields, expected.iter().map(|(field, _)| *field).collect::<Vec<_>>());
     for (problem, (_, part)) in problems.iter().zip(expected) {
         assert!(problem.message.contains(part), "{problem}");
     }
@@ -28,22 +25,11 @@ fn days_and_hours() {
         &[("spec.schedule.daysOfWeek[0]", r#"found "monday-friday"; must be"#)],
     );
     check(
-        &in_zone("UTC")
-            .days("mon")
-            .days("caturday")
-            .hours("9")
-            .hours("24")
-            .hours("9:00-17:00"),
+        &in_zone("UTC").days("mon").days("caturday").hours("9").hours("24").hours("9:00-17:00"),
         &[
             ("spec.schedule.daysOfWeek[1]", r#"found "caturday""#),
-            (
-                "spec.schedule.hoursOfDay[1]",
-                r#"found "24"; must be an hour from 0 to 23"#,
-            ),
-            (
-                "spec.schedule.hoursOfDay[2]",
-                r#"found "9:00-17:00"; must be an hour from 0 to 23"#,
-            ),
+            ("spec.schedule.hoursOfDay[1]", r#"found "24"; must be an hour from 0 to 23"#),
+            ("spec.schedule.hoursOfDay[2]", r#"found "9:00-17:00"; must be an hour from 0 to 23"#),
         ],
     );
 }
@@ -66,10 +52,7 @@ fn lists_have_bounds() {
             ("spec.schedule.daysOfWeek", "found 17 entries; must have 1 to 16"),
             ("spec.schedule.hoursOfDay", "found 25 entries; must have 1 to 24"),
             ("spec.schedule.windows", "found 65 entries; must have 0 to 64"),
-            (
-                "spec.schedule.exceptions",
-                "found 401 entries; must have 0 to 400",
-            ),
+            ("spec.schedule.exceptions", "found 401 entries; must have 0 to 400"),
         ],
     );
     written.0.days_of_week = many(16, "mon");
@@ -78,17 +61,12 @@ fn lists_have_bounds() {
     written.0.exceptions.pop();
     written.schedule();
 
-    let hours = |count| ScheduleException {
-        hours: many(count, "9"),
-        ..exception(ScheduleState::Open, "2026-12-24")
-    };
+    let hours =
+        |count| ScheduleException { hours: many(count, "9"), ..exception(ScheduleState::Open, "2026-12-24") };
     office().exception(hours(8)).schedule();
     check(
         &office().exception(hours(9)),
-        &[(
-            "spec.schedule.exceptions[0].hours",
-            "found 9 entries; must have 1 to 8",
-        )],
+        &[("spec.schedule.exceptions[0].hours", "found 9 entries; must have 1 to 8")],
     );
 }
 
@@ -97,19 +75,14 @@ fn a_list_that_is_there_is_not_empty() {
     let mut written = office();
     written.0.days_of_week = Some(Vec::new());
     written.0.hours_of_day = Some(Vec::new());
-    let nothing = ScheduleException {
-        hours: Some(Vec::new()),
-        ..exception(ScheduleState::Open, "2026-12-24")
-    };
+    let nothing =
+        ScheduleException { hours: Some(Vec::new()), ..exception(ScheduleState::Open, "2026-12-24") };
     check(
         &written.exception(nothing),
         &[
             ("spec.schedule.daysOfWeek", "found 0 entries; must have 1 to 16"),
             ("spec.schedule.hoursOfDay", "found 0 entries; must have 1 to 24"),
-            (
-                "spec.schedule.exceptions[0].hours",
-                "found 0 entries; must have 1 to 8",
-            ),
+            ("spec.schedule.exceptions[0].hours", "found 0 entries; must have 1 to 8"),
         ],
     );
 }
@@ -155,10 +128,7 @@ fn zones() {
     ] {
         check(
             &in_zone(zone).days("mon"),
-            &[(
-                "spec.schedule.timezone",
-                "must be the name of a time zone in the IANA database",
-            )],
+            &[("spec.schedule.timezone", "must be the name of a time zone in the IANA database")],
         );
     }
     for zone in [
@@ -171,36 +141,22 @@ fn zones() {
         "America/Port-au-Prince",
     ] {
         assert_eq!(in_zone(zone).days("mon").schedule().timezone_name(), zone);
-        assert_eq!(
-            in_zone(zone).days("mon").schedule().timezone().iana_name(),
-            Some(zone)
-        );
+        assert_eq!(in_zone(zone).days("mon").schedule().timezone().iana_name(), Some(zone));
     }
 }
 
 #[test]
 fn windows() {
     check(
-        &office()
-            .window("mon 09:00", "mon 10:00")
-            .window("monday 9:00", "tue 24:00"),
+        &office().window("mon 09:00", "mon 10:00").window("monday 9:00", "tue 24:00"),
         &[
-            (
-                "spec.schedule.windows[1].from",
-                r#"found "monday 9:00"; must be a weekday"#,
-            ),
-            (
-                "spec.schedule.windows[1].to",
-                r#"found "tue 24:00"; must be a weekday"#,
-            ),
+            ("spec.schedule.windows[1].from", r#"found "monday 9:00"; must be a weekday"#),
+            ("spec.schedule.windows[1].to", r#"found "tue 24:00"; must be a weekday"#),
         ],
     );
     check(
         &office().window("mon 09:00", "mon 09:00"),
-        &[(
-            "spec.schedule.windows[0].to",
-            r#"found "mon 09:00" in both; must not be the same as from"#,
-        )],
+        &[("spec.schedule.windows[0].to", r#"found "mon 09:00" in both; must not be the same as from"#)],
     );
 }
 
@@ -237,10 +193,7 @@ fn exceptions() {
     );
     check(
         &with(Some("2026-02-30"), None, None),
-        &[(
-            "spec.schedule.exceptions[0].date",
-            r#"found "2026-02-30"; must be a date that exists"#,
-        )],
+        &[("spec.schedule.exceptions[0].date", r#"found "2026-02-30"; must be a date that exists"#)],
     );
     check(
         &with(None, Some("24.12.2026"), Some("")),
@@ -251,21 +204,14 @@ fn exceptions() {
     );
     check(
         &office().closed("2026-12-24").closed_hours("2026-12-25", "9-25"),
-        &[(
-            "spec.schedule.exceptions[1].hours[0]",
-            r#"found "9-25"; must be an hour from 0 to 23"#,
-        )],
+        &[("spec.schedule.exceptions[1].hours[0]", r#"found "9-25"; must be an hour from 0 to 23"#)],
     );
 }
 
 #[test]
 fn every_bad_field_is_reported_at_once() {
     check(
-        &in_zone("Nowhere")
-            .days("x")
-            .hours("y")
-            .window("z", "mon 09:00")
-            .closed_hours("never", "z"),
+        &in_zone("Nowhere").days("x").hours("y").window("z", "mon 09:00").closed_hours("never", "z"),
         &[
             ("spec.schedule.timezone", "Nowhere"),
             ("spec.schedule.daysOfWeek[0]", "x"),
@@ -279,20 +225,10 @@ fn every_bad_field_is_reported_at_once() {
 
 #[test]
 fn a_long_value_is_cut_and_a_strange_one_escaped() {
-    let problems = in_zone("UTC")
-        .days(&"ü".repeat(1_000))
-        .days("a\nb\u{202e}")
-        .parse()
-        .unwrap_err();
+    let problems = in_zone("UTC").days(&"ü".repeat(1_000)).days("a\nb\u{202e}").parse().unwrap_err();
     let shown = format!("found \"{}\"...; must be", "ü".repeat(64));
     assert!(problems[0].message.starts_with(&shown), "{}", problems[0]);
-    assert!(
-        problems[1]
-            .message
-            .starts_with(r#"found "a\nb\u{202e}"; must be"#),
-        "{}",
-        problems[1]
-    );
+    assert!(problems[1].message.starts_with(r#"found "a\nb\u{202e}"; must be"#), "{}", problems[1]);
 }
 
 #[test]

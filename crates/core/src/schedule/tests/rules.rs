@@ -6,11 +6,7 @@ use super::written::in_zone;
 #[test]
 fn days_by_hours() {
     check(
-        &in_zone("UTC")
-            .days("mon-tue")
-            .days("fri")
-            .hours("9-11")
-            .hours("14"),
+        &in_zone("UTC").days("mon-tue").days("fri").hours("9-11").hours("14"),
         "2026-11-16",
         "2026-11-23",
         &[
@@ -98,9 +94,7 @@ fn days_that_touch_are_one_span() {
 #[test]
 fn windows_go_to_the_minute_and_over_midnight_and_the_week() {
     check(
-        &in_zone("UTC")
-            .window("fri 21:30", "mon 06:00")
-            .window("wed 12:15", "wed 12:16"),
+        &in_zone("UTC").window("fri 21:30", "mon 06:00").window("wed 12:15", "wed 12:16"),
         "2026-11-16",
         "2026-11-24",
         &[
@@ -151,11 +145,7 @@ fn a_closed_day_is_taken_out_from_midnight_to_midnight() {
 #[test]
 fn an_open_day_is_added() {
     check(
-        &in_zone("UTC")
-            .days("mon")
-            .hours("9")
-            .open("2026-11-18")
-            .open_hours("2026-11-20..2026-11-21", "8-9"),
+        &in_zone("UTC").days("mon").hours("9").open("2026-11-18").open_hours("2026-11-20..2026-11-21", "8-9"),
         "2026-11-16",
         "2026-11-23",
         &[
@@ -170,9 +160,7 @@ fn an_open_day_is_added() {
 #[test]
 fn hours_of_an_exception_over_midnight_belong_to_the_day_on_which_they_begin() {
     check(
-        &in_zone("UTC")
-            .days("mon-sun")
-            .closed_hours("2026-11-17..2026-11-18", "22-6"),
+        &in_zone("UTC").days("mon-sun").closed_hours("2026-11-17..2026-11-18", "22-6"),
         "2026-11-16",
         "2026-11-20",
         &[
@@ -182,19 +170,13 @@ fn hours_of_an_exception_over_midnight_belong_to_the_day_on_which_they_begin() {
         ],
     );
     check(
-        &in_zone("UTC")
-            .days("tue")
-            .hours("3")
-            .open_hours("2026-11-20", "22-6"),
+        &in_zone("UTC").days("tue").hours("3").open_hours("2026-11-20", "22-6"),
         "2026-11-18",
         "2026-11-24",
         &["Fri 2026-11-20 22:00+00:00 .. Sat 2026-11-21 07:00+00:00 exception"],
     );
     check(
-        &in_zone("UTC")
-            .days("tue")
-            .hours("3")
-            .open_hours("2026-11-20..2026-11-21", "12-11"),
+        &in_zone("UTC").days("tue").hours("3").open_hours("2026-11-20..2026-11-21", "12-11"),
         "2026-11-18",
         "2026-11-24",
         &["Fri 2026-11-20 12:00+00:00 .. Sun 2026-11-22 12:00+00:00 exception"],
@@ -205,26 +187,19 @@ fn hours_of_an_exception_over_midnight_belong_to_the_day_on_which_they_begin() {
 fn a_later_exception_wins_over_an_earlier() {
     let office = || in_zone("UTC").days("mon-fri").hours("8-17");
     check(
-        &office()
-            .closed("2026-11-16..2026-11-20")
-            .open_hours("2026-11-18", "10-11"),
+        &office().closed("2026-11-16..2026-11-20").open_hours("2026-11-18", "10-11"),
         "2026-11-16",
         "2026-11-23",
         &["Wed 2026-11-18 10:00+00:00 .. Wed 2026-11-18 12:00+00:00 exception"],
     );
     check(
-        &office()
-            .open_hours("2026-11-18", "10-11")
-            .closed("2026-11-16..2026-11-20"),
+        &office().open_hours("2026-11-18", "10-11").closed("2026-11-16..2026-11-20"),
         "2026-11-16",
         "2026-11-23",
         &[],
     );
     check(
-        &office()
-            .open("2026-11-18")
-            .closed_hours("2026-11-18", "12-23")
-            .open_hours("2026-11-18", "20"),
+        &office().open("2026-11-18").closed_hours("2026-11-18", "12-23").open_hours("2026-11-18", "20"),
         "2026-11-18",
         "2026-11-19",
         &[

@@ -9,10 +9,7 @@ use five_spot_api::{ScheduleException, ScheduleSpec, ScheduleState, WeeklyWindow
 pub(super) struct Written(pub(super) ScheduleSpec);
 
 pub(super) fn in_zone(timezone: &str) -> Written {
-    Written(ScheduleSpec {
-        timezone: timezone.to_owned(),
-        ..ScheduleSpec::default()
-    })
+    Written(ScheduleSpec { timezone: timezone.to_owned(), ..ScheduleSpec::default() })
 }
 
 impl Written {
@@ -27,10 +24,7 @@ impl Written {
     }
 
     pub(super) fn window(mut self, from: &str, to: &str) -> Self {
-        self.0.windows.push(WeeklyWindow {
-            from: from.to_owned(),
-            to: to.to_owned(),
-        });
+        self.0.windows.push(WeeklyWindow { from: from.to_owned(), to: to.to_owned() });
         self
     }
 
@@ -46,10 +40,7 @@ impl Written {
 
     pub(super) fn closed_hours(self, days: &str, hours: &str) -> Self {
         let hours = Some(vec![hours.to_owned()]);
-        self.exception(ScheduleException {
-            hours,
-            ..exception(ScheduleState::Closed, days)
-        })
+        self.exception(ScheduleException { hours, ..exception(ScheduleState::Closed, days) })
     }
 
     pub(super) fn open(self, days: &str) -> Self {
@@ -58,10 +49,7 @@ impl Written {
 
     pub(super) fn open_hours(self, days: &str, hours: &str) -> Self {
         let hours = Some(vec![hours.to_owned()]);
-        self.exception(ScheduleException {
-            hours,
-            ..exception(ScheduleState::Open, days)
-        })
+        self.exception(ScheduleException { hours, ..exception(ScheduleState::Open, days) })
     }
 
     pub(super) fn parse(&self) -> Result<Schedule, Vec<FieldError>> {
@@ -80,12 +68,5 @@ pub(super) fn exception(state: ScheduleState, days: &str) -> ScheduleException {
         Some((from, to)) => (None, Some(from.to_owned()), Some(to.to_owned())),
         None => (Some(days.to_owned()), None, None),
     };
-    ScheduleException {
-        date,
-        from,
-        to,
-        state,
-        hours: None,
-        reason: None,
-    }
+    ScheduleException { date, from, to, state, hours: None, reason: None }
 }

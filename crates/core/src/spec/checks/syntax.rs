@@ -4,9 +4,7 @@ use five_spot_api::names::PROVIDER_GROUPS;
 
 pub(super) fn is_dns_label(text: &str) -> bool {
     text.len() <= 63
-        && text
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
         && has_alphanumeric_ends(text)
 }
 
@@ -32,11 +30,8 @@ fn is_api_version(text: &str) -> bool {
         return false;
     };
     let (major, stage) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
-    let numbered = |stage: &str| {
-        ["alpha", "beta"]
-            .iter()
-            .any(|word| stage.strip_prefix(word).is_some_and(is_positive))
-    };
+    let numbered =
+        |stage: &str| ["alpha", "beta"].iter().any(|word| stage.strip_prefix(word).is_some_and(is_positive));
     is_positive(major) && (stage.is_empty() || numbered(stage)) && text.len() <= 63
 }
 
@@ -51,10 +46,7 @@ pub(super) fn is_kubernetes_version(text: &str) -> bool {
     numbers.len() == 3
         && numbers.iter().all(|number| *number == "0" || is_positive(number))
         && suffix.is_none_or(|suffix| {
-            !suffix.is_empty()
-                && suffix
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c))
+            !suffix.is_empty() && suffix.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c))
         })
 }
 
@@ -64,26 +56,19 @@ fn is_positive(number: &str) -> bool {
 
 /// The form of keys of labels, annotations and taints: `[domain/]name`.
 pub(super) fn is_qualified_name(key: &str) -> bool {
-    let (domain, name) = key
-        .split_once('/')
-        .map_or((None, key), |(domain, name)| (Some(domain), name));
+    let (domain, name) = key.split_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
     domain.is_none_or(is_dns_subdomain) && !name.is_empty() && is_label_value(name)
 }
 
 pub(super) fn is_label_value(text: &str) -> bool {
     text.is_empty()
         || text.len() <= 63
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
             && has_alphanumeric_ends(text)
 }
 
 pub(super) fn is_secret_key(text: &str) -> bool {
-    (1..=253).contains(&text.len())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    (1..=253).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 fn has_alphanumeric_ends(text: &str) -> bool {

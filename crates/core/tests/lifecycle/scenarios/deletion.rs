@@ -18,12 +18,7 @@ fn deletion_shuts_down_gracefully_and_releases_the_object() {
     assert_eq!(simulation.log.last().unwrap(), "remove the finalizer");
     assert_eq!(
         simulation.take_events(),
-        [
-            "GracePeriodActive",
-            "NodeDraining",
-            "NodeDrained",
-            "MachineDeleted"
-        ]
+        ["GracePeriodActive", "NodeDraining", "NodeDrained", "MachineDeleted"]
     );
 }
 
@@ -40,16 +35,10 @@ fn a_cleanup_that_takes_too_long_deletes_the_machine_says_so_once_and_lets_go() 
     simulation.take_log();
     simulation.take_events();
     simulation.advance_to("2026-11-16T10:10:00Z");
-    assert_eq!(
-        simulation.take_log(),
-        ["delete the Machine", "remove the finalizer"]
-    );
+    assert_eq!(simulation.take_log(), ["delete the Machine", "remove the finalizer"]);
     assert_eq!(simulation.take_events(), ["FinalizerCleanupTimedOut"]);
     assert!(simulation.object_gone);
-    assert!(
-        !simulation.machine().drain_excluded,
-        "the rest is under CAPI's own drain"
-    );
+    assert!(!simulation.machine().drain_excluded, "the rest is under CAPI's own drain");
 }
 
 #[test]
@@ -61,17 +50,9 @@ fn strict_mode_keeps_the_finalizer_and_says_so_once() {
     simulation.advance_to("2026-11-16T11:00:00Z");
     assert!(!simulation.object_gone);
     assert_eq!(simulation.phase(), Phase::Error);
-    assert_eq!(
-        simulation.condition("Ready"),
-        ("False", "FinalizerCleanupTimedOut")
-    );
+    assert_eq!(simulation.condition("Ready"), ("False", "FinalizerCleanupTimedOut"));
     let said = simulation.take_events();
-    assert_eq!(
-        said.iter()
-            .filter(|reason| *reason == "FinalizerCleanupTimedOut")
-            .count(),
-        1
-    );
+    assert_eq!(said.iter().filter(|reason| *reason == "FinalizerCleanupTimedOut").count(), 1);
     assert!(!simulation.reconcile(), "nothing more is written");
     simulation.provider_works = true;
     simulation.settle();

@@ -15,43 +15,22 @@ fn the_window_closes_the_node_is_drained_and_everything_goes() {
     assert_eq!(simulation.phase(), Phase::ShuttingDown);
     assert_eq!(simulation.condition("Ready"), ("False", "ShuttingDown"));
     assert_eq!(simulation.condition("Drained"), ("False", "Draining"));
-    assert_eq!(
-        simulation.take_log(),
-        ["cordon node desk-1", "evict pod shop/a", "evict pod shop/b"]
-    );
-    assert_eq!(
-        simulation.take_events(),
-        ["ScheduleInactive", "GracePeriodActive", "NodeDraining"]
-    );
+    assert_eq!(simulation.take_log(), ["cordon node desk-1", "evict pod shop/a", "evict pod shop/b"]);
+    assert_eq!(simulation.take_events(), ["ScheduleInactive", "GracePeriodActive", "NodeDraining"]);
     let drain = simulation.world.status.drain.clone().unwrap();
     assert_eq!((drain.total, drain.evicted), (2, 0));
     simulation.advance_to("2026-11-16T18:00:10Z");
-    assert_eq!(
-        simulation.take_log(),
-        ["tell CAPI not to drain", "delete the Machine"]
-    );
+    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
     assert_eq!(simulation.take_events(), ["NodeDrained", "MachineDeleted"]);
     assert_eq!(simulation.phase(), Phase::Inactive);
     assert_eq!(simulation.condition("Ready"), ("True", "Inactive"));
     assert_eq!(simulation.condition("Drained"), ("True", "Drained"));
     let status = &simulation.world.status;
-    assert_eq!(
-        (&status.machine_ref, &status.node_ref, &status.shutdown_started_at),
-        (&None, &None, &None)
-    );
-    assert_eq!(
-        (
-            status.drain.as_ref().unwrap().total,
-            status.drain.as_ref().unwrap().evicted
-        ),
-        (2, 2)
-    );
+    assert_eq!((&status.machine_ref, &status.node_ref, &status.shutdown_started_at), (&None, &None, &None));
+    assert_eq!((status.drain.as_ref().unwrap().total, status.drain.as_ref().unwrap().evicted), (2, 2));
     assert_eq!(status.workload_cluster, None);
     simulation.advance_to("2026-11-17T09:00:00Z");
-    assert_eq!(
-        simulation.world.status.drain, None,
-        "kept until the next activation"
-    );
+    assert_eq!(simulation.world.status.drain, None, "kept until the next activation");
     assert_eq!(simulation.phase(), Phase::Active);
 }
 
@@ -72,10 +51,7 @@ fn a_blocked_drain_is_shown_becomes_an_error_at_its_deadline_and_recovers() {
     assert_eq!(simulation.condition("Ready"), ("False", "DrainTimedOut"));
     assert_eq!(simulation.decide().fault.unwrap().kind, FaultKind::DrainTimedOut);
     assert_eq!(simulation.take_events(), ["ReconcileFailed"]);
-    assert!(
-        matches!(simulation.world.machine, Slot::Ours(_)),
-        "the Machine stays"
-    );
+    assert!(matches!(simulation.world.machine, Slot::Ours(_)), "the Machine stays");
     assert!(simulation.node().unschedulable, "the cordon stays");
     simulation.take_log();
     simulation.advance_to("2026-11-16T18:12:29Z");
@@ -87,10 +63,7 @@ fn a_blocked_drain_is_shown_becomes_an_error_at_its_deadline_and_recovers() {
     simulation.budget_blocks = false;
     simulation.advance_to("2026-11-16T18:13:00Z");
     assert_eq!(simulation.phase(), Phase::Inactive);
-    assert_eq!(
-        simulation.take_events(),
-        ["Recovered", "NodeDrained", "MachineDeleted"]
-    );
+    assert_eq!(simulation.take_events(), ["Recovered", "NodeDrained", "MachineDeleted"]);
 }
 
 #[test]
@@ -104,10 +77,7 @@ fn force_deletes_the_machine_at_the_deadline_with_capis_drain_excluded() {
     simulation.take_log();
     simulation.provider_works = false;
     simulation.advance_to("2026-11-16T18:01:00Z");
-    assert_eq!(
-        simulation.take_log(),
-        ["tell CAPI not to drain", "delete the Machine"]
-    );
+    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
     assert!(simulation.machine().volume_wait_excluded);
     simulation.provider_works = true;
     simulation.settle();
@@ -147,11 +117,7 @@ fn a_node_that_someone_else_cordoned_is_never_uncordoned() {
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
     assert!(simulation.node().unschedulable);
-    assert!(
-        !simulation.log.iter().any(|line| line.contains("cordon")),
-        "{:?}",
-        simulation.log
-    );
+    assert!(!simulation.log.iter().any(|line| line.contains("cordon")), "{:?}", simulation.log);
 }
 
 #[test]
@@ -177,16 +143,10 @@ fn the_kill_switch_removes_at_once_and_lets_go_again() {
     simulation.reconcile();
     assert_eq!(simulation.phase(), Phase::ShuttingDown);
     simulation.settle();
-    assert_eq!(
-        simulation.take_log(),
-        ["tell CAPI not to drain", "delete the Machine"]
-    );
+    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
     assert_eq!(simulation.phase(), Phase::Terminated);
     assert_eq!(simulation.condition("Ready"), ("True", "Terminated"));
-    assert_eq!(
-        simulation.take_events(),
-        ["KillSwitchActivated", "MachineDeleted"]
-    );
+    assert_eq!(simulation.take_events(), ["KillSwitchActivated", "MachineDeleted"]);
     assert_eq!(simulation.world.status.next_activation, None);
     assert!(!simulation.reconcile(), "nothing is written while it is on");
     simulation.edit(|spec| spec.kill_switch = false);
@@ -219,15 +179,8 @@ fn disabling_shuts_down_gracefully() {
     assert_eq!(simulation.phase(), Phase::Disabled);
     assert_eq!(simulation.condition("Scheduled"), ("False", "Disabled"));
     assert_eq!(simulation.condition("Ready"), ("True", "Disabled"));
-    assert_eq!(
-        simulation.take_events(),
-        ["NodeDrained", "MachineDeleted", "ScheduleDisabled"]
-    );
-    assert_eq!(
-        simulation.world.status.in_schedule,
-        Some(true),
-        "whatever enabled says"
-    );
+    assert_eq!(simulation.take_events(), ["NodeDrained", "MachineDeleted", "ScheduleDisabled"]);
+    assert_eq!(simulation.world.status.in_schedule, Some(true), "whatever enabled says");
     simulation.edit(|spec| spec.schedule.enabled = true);
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
@@ -238,7 +191,11 @@ fn an_event_is_named_after_the_boundary_or_the_edit_that_caused_it() {
     let mut simulation = at_work();
     simulation.now = time("2026-11-16T18:00:07Z");
     let cause = |simulation: &Simulation| simulation.decide().events[0].cause.clone();
-    assert_eq!(cause(&simulation), EventCause::Instant(time("2026-11-16T18:00:00Z")), "however late it was noticed");
+    assert_eq!(
+        cause(&simulation),
+        EventCause::Instant(time("2026-11-16T18:00:00Z")),
+        "however late it was noticed"
+    );
     let mut simulation = at_work();
     simulation.overrule(OverrideState::Down, "2026-11-16T12:00:00Z");
     assert_eq!(cause(&simulation), EventCause::Generation(2));

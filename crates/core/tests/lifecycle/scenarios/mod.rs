@@ -32,11 +32,6 @@ fn failed(count: u32, refused: bool, taints: bool) -> Failures {
     let retry_at = time("2026-11-16T10:00:30Z");
     Failures {
         count,
-        last: Some(Failure {
-            message: "CAPI operation failed: no".to_owned(),
-            refused,
-            taints,
-            retry_at,
-        }),
+        last: Some(Failure { message: "CAPI operation failed: no".to_owned(), refused, taints, retry_at }),
     }
 }

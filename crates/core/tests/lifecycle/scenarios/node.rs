@@ -7,16 +7,10 @@ use five_spot_core::world::{NodeFact, Readiness};
 #[test]
 fn a_node_of_another_machine_is_never_touched() {
     let mut simulation = at_work();
-    simulation.world.node = NodeFact::Mismatch {
-        name: "desk-1".into(),
-    };
+    simulation.world.node = NodeFact::Mismatch { name: "desk-1".into() };
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
     simulation.advance_to("2026-11-16T18:00:00Z");
-    assert_eq!(
-        simulation.take_log(),
-        ["delete the Machine"],
-        "CAPI drains what belongs to it"
-    );
+    assert_eq!(simulation.take_log(), ["delete the Machine"], "CAPI drains what belongs to it");
 }
 
 #[test]
@@ -38,28 +32,17 @@ fn taints_are_applied_once_the_node_is_ready_changed_and_taken_off() {
     simulation.settle();
     assert_eq!(simulation.condition("NodeTainted"), ("True", "Applied"));
     assert_eq!(simulation.node().taints.len(), 2);
-    assert_eq!(
-        simulation.world.status.applied_node_taints,
-        with_taints(&[("a", "1")])
-    );
+    assert_eq!(simulation.world.status.applied_node_taints, with_taints(&[("a", "1")]));
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "2"), ("b", "1")]));
     simulation.take_log();
     simulation.settle();
     assert_eq!(simulation.take_log(), ["write the taints of node desk-1"]);
-    assert_eq!(
-        simulation.world.status.applied_node_taints,
-        with_taints(&[("a", "2"), ("b", "1")])
-    );
+    assert_eq!(simulation.world.status.applied_node_taints, with_taints(&[("a", "2"), ("b", "1")]));
     simulation.edit(|spec| spec.node_taints.clear());
     simulation.settle();
     assert_eq!(simulation.take_log(), ["write the taints of node desk-1"]);
     assert_eq!(simulation.condition("NodeTainted"), ("", ""));
-    let left: Vec<String> = simulation
-        .node()
-        .taints
-        .iter()
-        .map(|taint| taint.key.clone())
-        .collect();
+    let left: Vec<String> = simulation.node().taints.iter().map(|taint| taint.key.clone()).collect();
     assert_eq!(left, ["theirs"]);
 }
 
@@ -69,14 +52,8 @@ fn a_taint_conflict_is_reported_and_the_others_are_applied() {
     simulation.taint_by_hand("a");
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1"), ("b", "1")]));
     simulation.settle();
-    assert_eq!(
-        simulation.condition("NodeTainted"),
-        ("False", "TaintOwnershipConflict")
-    );
-    assert_eq!(
-        simulation.world.status.applied_node_taints,
-        with_taints(&[("b", "1")])
-    );
+    assert_eq!(simulation.condition("NodeTainted"), ("False", "TaintOwnershipConflict"));
+    assert_eq!(simulation.world.status.applied_node_taints, with_taints(&[("b", "1")]));
     assert_eq!(simulation.condition("Ready"), ("True", "NodeReady"));
 }
 
@@ -86,14 +63,7 @@ fn taints_that_could_not_be_written_are_reported() {
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
     simulation.world.failures = failed(1, false, true);
     assert_eq!(
-        simulation
-            .decide()
-            .status
-            .conditions
-            .iter()
-            .find(|c| c.type_ == "NodeTainted")
-            .unwrap()
-            .reason,
+        simulation.decide().status.conditions.iter().find(|c| c.type_ == "NodeTainted").unwrap().reason,
         "PatchFailed"
     );
 }
@@ -103,23 +73,13 @@ fn the_agent_comes_with_kill_if_commands_stays_over_night_and_goes_when_cleared(
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_if_commands = vec!["java".to_owned()]);
     simulation.settle();
-    let placed = [
-        "configure the reclaim agent of node desk-1",
-        "bring the reclaim agent to node desk-1",
-    ];
+    let placed = ["configure the reclaim agent of node desk-1", "bring the reclaim agent to node desk-1"];
     assert_eq!(simulation.take_log(), placed);
     simulation.edit(|spec| spec.kill_if_commands.push("steam".to_owned()));
     simulation.settle();
-    assert_eq!(
-        simulation.take_log(),
-        ["configure the reclaim agent of node desk-1"]
-    );
+    assert_eq!(simulation.take_log(), ["configure the reclaim agent of node desk-1"]);
     simulation.advance_to("2026-11-16T20:00:00Z");
-    assert_eq!(
-        simulation.world.agent_configs.len(),
-        1,
-        "a closing window takes nothing away"
-    );
+    assert_eq!(simulation.world.agent_configs.len(), 1, "a closing window takes nothing away");
     simulation.advance_to("2026-11-17T10:00:00Z");
     simulation.take_log();
     simulation.edit(|spec| spec.kill_if_commands.clear());
@@ -139,12 +99,7 @@ fn the_agents_configuration_follows_the_node_and_goes_with_the_object() {
     simulation.node().name = "desk-2".into();
     simulation.node().agent_label = false;
     simulation.settle();
-    let nodes: Vec<&str> = simulation
-        .world
-        .agent_configs
-        .iter()
-        .map(|config| config.node.as_str())
-        .collect();
+    let nodes: Vec<&str> = simulation.world.agent_configs.iter().map(|config| config.node.as_str()).collect();
     assert_eq!(nodes, ["desk-2"]);
     simulation.delete_object();
     simulation.settle();
@@ -164,7 +119,11 @@ fn taints_whose_record_was_taken_off_the_node_are_still_ours() {
     simulation.node().owned_taints.clear();
     simulation.node().uid = "another-node".into();
     simulation.settle();
-    assert_eq!(simulation.condition("NodeTainted"), ("False", "TaintOwnershipConflict"), "that is another node");
+    assert_eq!(
+        simulation.condition("NodeTainted"),
+        ("False", "TaintOwnershipConflict"),
+        "that is another node"
+    );
 }
 
 #[test]
@@ -175,4 +134,14 @@ fn while_taints_are_written_the_condition_stays() {
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "2")]));
     simulation.reconcile();
     assert_eq!(simulation.condition("NodeTainted"), ("True", "Applied"));
+}
+
+#[test]
+fn a_conflict_is_reported_even_if_no_taint_is_ours() {
+    let mut simulation = at_work();
+    simulation.taint_by_hand("a");
+    simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
+    simulation.settle();
+    assert_eq!(simulation.condition("NodeTainted"), ("False", "TaintOwnershipConflict"));
+    assert_eq!(simulation.world.status.applied_node_taints, []);
 }

@@ -18,10 +18,7 @@ fn a_reclaim_empties_the_node_deletes_the_machine_and_switches_the_schedule_off(
     simulation.ask_for_reclaim();
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::EmergencyRemove);
-    assert_eq!(
-        simulation.take_log(),
-        ["cordon node desk-1", "delete pod shop/web", "delete pod shop/job"]
-    );
+    assert_eq!(simulation.take_log(), ["cordon node desk-1", "delete pod shop/web", "delete pod shop/job"]);
     assert_eq!(simulation.world.status.reclaims[0].reason, "process-match: java");
     assert_eq!(simulation.world.status.reclaims[0].finished_at, None);
     assert_eq!(simulation.take_events(), ["EmergencyReclaim", "NodeDraining"]);
@@ -36,42 +33,24 @@ fn a_reclaim_empties_the_node_deletes_the_machine_and_switches_the_schedule_off(
     assert_eq!(simulation.take_log(), ended);
     assert_eq!(
         simulation.take_events(),
-        [
-            "NodeDrained",
-            "EmergencyReclaimDisabledSchedule",
-            "MachineDeleted"
-        ]
+        ["NodeDrained", "EmergencyReclaimDisabledSchedule", "MachineDeleted"]
     );
     assert_eq!(simulation.phase(), Phase::Disabled);
-    assert_eq!(
-        simulation.condition("Scheduled"),
-        ("False", "EmergencyReclaimDisabledSchedule")
-    );
+    assert_eq!(simulation.condition("Scheduled"), ("False", "EmergencyReclaimDisabledSchedule"));
     assert_eq!(simulation.condition("Ready"), ("True", "Disabled"));
     assert_eq!(
-        simulation.world.status.reclaims[0]
-            .finished_at
-            .as_ref()
-            .unwrap()
-            .0,
+        simulation.world.status.reclaims[0].finished_at.as_ref().unwrap().0,
         time("2026-11-16T10:00:02Z")
     );
     assert!(!simulation.spec.schedule.enabled);
     simulation.advance_to("2026-11-16T12:00:00Z");
-    assert_eq!(
-        simulation.condition("Scheduled"),
-        ("False", "EmergencyReclaimDisabledSchedule")
-    );
+    assert_eq!(simulation.condition("Scheduled"), ("False", "EmergencyReclaimDisabledSchedule"));
     simulation.edit(|spec| spec.schedule.enabled = true);
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
     simulation.edit(|spec| spec.schedule.enabled = false);
     simulation.settle();
-    assert_eq!(
-        simulation.condition("Scheduled"),
-        ("False", "Disabled"),
-        "by hand this time"
-    );
+    assert_eq!(simulation.condition("Scheduled"), ("False", "Disabled"), "by hand this time");
 }
 
 #[test]
@@ -109,10 +88,7 @@ fn a_reclaim_in_the_middle_of_a_drain_starts_its_own_minute() {
     simulation.ask_for_reclaim();
     simulation.reconcile();
     assert_eq!(simulation.take_log(), ["delete pod shop/web"]);
-    assert_eq!(
-        simulation.world.status.shutdown_started_at.as_ref().unwrap().0,
-        time("2026-11-16T18:04:00Z")
-    );
+    assert_eq!(simulation.world.status.shutdown_started_at.as_ref().unwrap().0, time("2026-11-16T18:04:00Z"));
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Disabled);
 }
@@ -155,12 +131,7 @@ fn three_reclaims_within_ten_minutes_are_a_loop() {
         simulation.settle();
         simulation.ask_for_reclaim();
         simulation.settle();
-        loops.push(
-            simulation
-                .take_events()
-                .iter()
-                .any(|reason| reason == "RapidReReclaim"),
-        );
+        loops.push(simulation.take_events().iter().any(|reason| reason == "RapidReReclaim"));
     }
     assert_eq!(loops, [false, false, true, true, false]);
     assert_eq!(simulation.world.status.reclaims.len(), 5);
@@ -172,10 +143,7 @@ fn three_reclaims_within_ten_minutes_are_a_loop() {
         simulation.settle();
     }
     assert_eq!(simulation.world.status.reclaims.len(), 10);
-    assert_eq!(
-        simulation.world.status.reclaims[0].requested_at.0,
-        time("2026-11-17T16:00:00Z")
-    );
+    assert_eq!(simulation.world.status.reclaims[0].requested_at.0, time("2026-11-17T16:00:00Z"));
 }
 
 #[test]
@@ -204,4 +172,15 @@ fn a_second_request_of_the_same_node_is_a_reclaim_of_its_own() {
     simulation.settle();
     assert_eq!(simulation.world.status.reclaims.len(), 2);
     assert_eq!(simulation.take_events()[0], "EmergencyReclaim");
+}
+
+#[test]
+fn an_override_that_wants_no_machine_does_not_hold_a_reclaim_open() {
+    let mut simulation = at_work();
+    simulation.overrule(OverrideState::Down, "2026-11-16T09:30:00Z");
+    simulation.settle();
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    assert!(simulation.spec.r#override.is_some(), "it is none of the reclaim's business");
 }

@@ -10,9 +10,7 @@ use five_spot_core::world::{
 #[test]
 fn a_name_that_is_taken_is_an_error_and_never_touched() {
     let mut simulation = Simulation::new(office_hours());
-    simulation.world.machine = Slot::Foreign {
-        owner: "MachineSet workers".to_owned(),
-    };
+    simulation.world.machine = Slot::Foreign { owner: "MachineSet workers".to_owned() };
     simulation.advance_to("2026-11-16T10:00:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "NameTaken"));
@@ -24,10 +22,7 @@ fn a_name_that_is_taken_is_an_error_and_never_touched() {
     simulation.world.machine = Slot::Absent;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
-    assert_eq!(
-        simulation.take_events(),
-        ["ReconcileFailed", "Recovered", "MachineCreated"]
-    );
+    assert_eq!(simulation.take_events(), ["ReconcileFailed", "Recovered", "MachineCreated"]);
 }
 
 #[test]
@@ -90,20 +85,14 @@ fn an_invalid_spec_still_obeys_the_kill_switch() {
 #[test]
 fn a_broken_kubeconfig_fails_closed_and_recovers() {
     let cluster = at_work().world.workload.cluster().clone();
-    let broken = Workload::Unusable {
-        cluster,
-        message: "Secret prod-kubeconfig has no key value".to_owned(),
-    };
+    let broken =
+        Workload::Unusable { cluster, message: "Secret prod-kubeconfig has no key value".to_owned() };
     let mut simulation = Simulation::new(office_hours());
     let reachable = std::mem::replace(&mut simulation.world.workload, broken.clone());
     simulation.advance_to("2026-11-16T10:00:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "KubeconfigInvalid"));
-    assert_eq!(
-        simulation.take_log(),
-        ["add the finalizer"],
-        "no Machine whose Node could not be reached"
-    );
+    assert_eq!(simulation.take_log(), ["add the finalizer"], "no Machine whose Node could not be reached");
     simulation.world.workload = reachable;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
@@ -112,11 +101,7 @@ fn a_broken_kubeconfig_fails_closed_and_recovers() {
     let node = std::mem::replace(&mut simulation.world.node, NodeFact::Unknown);
     simulation.take_log();
     simulation.advance_to("2026-11-16T18:04:59Z");
-    assert_eq!(
-        simulation.take_log(),
-        [""; 0],
-        "a node that cannot be asked is not given up"
-    );
+    assert_eq!(simulation.take_log(), [""; 0], "a node that cannot be asked is not given up");
     simulation.advance_to("2026-11-16T18:30:00Z");
     assert!(matches!(simulation.world.machine, Slot::Ours(_)));
     simulation.world.workload = at_work().world.workload;
@@ -143,11 +128,7 @@ fn passing_trouble_keeps_the_phase_until_five_failures_in_a_row() {
     assert_eq!(simulation.take_events(), ["ReconcileFailed", "Recovered"]);
     simulation.world.failures = failed(1, true, false);
     simulation.settle();
-    assert_eq!(
-        simulation.phase(),
-        Phase::Error,
-        "a refusal needs someone at once"
-    );
+    assert_eq!(simulation.phase(), Phase::Error, "a refusal needs someone at once");
 }
 
 #[test]
@@ -160,18 +141,8 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
     assert_eq!(simulation.condition("Paused"), ("True", "ClusterPaused"));
     assert_eq!(simulation.condition("Ready"), ("False", "Paused"));
     assert_eq!(simulation.condition("Scheduled"), ("False", "OutsideWindow"));
-    assert_eq!(
-        simulation.world.status.shutdown_started_at, None,
-        "no clock runs meanwhile"
-    );
-    let message = &simulation
-        .world
-        .status
-        .conditions
-        .iter()
-        .find(|c| c.type_ == "Paused")
-        .unwrap()
-        .message;
+    assert_eq!(simulation.world.status.shutdown_started_at, None, "no clock runs meanwhile");
+    let message = &simulation.world.status.conditions.iter().find(|c| c.type_ == "Paused").unwrap().message;
     assert_eq!(message, "held back: cordon node desk-1");
     simulation.now = time("2026-11-16T19:00:00Z");
     simulation.world.cluster.as_mut().unwrap().paused = false;
@@ -179,13 +150,7 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
     assert_eq!(simulation.phase(), Phase::Inactive);
     assert_eq!(
         simulation.take_events(),
-        [
-            "ScheduleInactive",
-            "GracePeriodActive",
-            "NodeDraining",
-            "NodeDrained",
-            "MachineDeleted"
-        ]
+        ["ScheduleInactive", "GracePeriodActive", "NodeDraining", "NodeDrained", "MachineDeleted"]
     );
     assert_eq!(simulation.condition("Paused"), ("False", "NotPaused"));
 }
@@ -194,28 +159,12 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
 fn every_kind_of_pause_holds_and_only_all_holds_the_kill_switch() {
     type Pause = fn(&mut Simulation);
     let pauses: [(Pause, &str, bool); 6] = [
-        (
-            |s| s.world.cluster.as_mut().unwrap().paused = true,
-            "ClusterPaused",
-            false,
-        ),
+        (|s| s.world.cluster.as_mut().unwrap().paused = true, "ClusterPaused", false),
         (|s| s.world.object.capi_paused = true, "CapiAnnotation", false),
         (|s| s.machine().capi_paused = true, "CapiAnnotation", false),
-        (
-            |s| s.world.object.paused = Some(PauseLevel::Ordinary),
-            "ObjectAnnotation",
-            false,
-        ),
-        (
-            |s| s.world.namespace_pause = Some(PauseLevel::Ordinary),
-            "NamespaceAnnotation",
-            false,
-        ),
-        (
-            |s| s.world.namespace_pause = Some(PauseLevel::All),
-            "NamespaceAnnotation",
-            true,
-        ),
+        (|s| s.world.object.paused = Some(PauseLevel::Ordinary), "ObjectAnnotation", false),
+        (|s| s.world.namespace_pause = Some(PauseLevel::Ordinary), "NamespaceAnnotation", false),
+        (|s| s.world.namespace_pause = Some(PauseLevel::All), "NamespaceAnnotation", true),
     ];
     for (pause, reason, holds_kill_switch) in pauses {
         let mut simulation = at_work();

@@ -17,14 +17,8 @@ fn a_new_object_outside_its_window_is_inactive_and_ready() {
     assert_eq!(simulation.condition("MachineReady"), ("False", "NoMachine"));
     let status = &simulation.world.status;
     assert_eq!(status.in_schedule, Some(false));
-    assert_eq!(
-        status.next_activation.as_ref().unwrap().0,
-        time("2026-11-16T09:00:00Z")
-    );
-    assert_eq!(
-        status.next_cleanup.as_ref().unwrap().0,
-        time("2026-11-16T18:00:00Z")
-    );
+    assert_eq!(status.next_activation.as_ref().unwrap().0, time("2026-11-16T09:00:00Z"));
+    assert_eq!(status.next_cleanup.as_ref().unwrap().0, time("2026-11-16T18:00:00Z"));
     assert_eq!(status.next_change.as_deref(), Some("2026-11-16T09:00:00Z"));
     assert_eq!(status.last_scheduled_time, None);
     assert_eq!(simulation.take_log(), ["add the finalizer"]);
@@ -57,10 +51,7 @@ fn the_window_opens_at_the_second_and_the_objects_are_made_in_order() {
     assert_eq!(status.infrastructure_ref.as_ref().unwrap().name, "desk-infra");
     assert_eq!(status.node_ref.as_ref().unwrap().name, "desk-1");
     assert_eq!(status.provider_id.as_deref(), Some("remote://desk"));
-    assert_eq!(
-        status.last_scheduled_time.as_ref().unwrap().0,
-        time("2026-11-16T09:00:00Z")
-    );
+    assert_eq!(status.last_scheduled_time.as_ref().unwrap().0, time("2026-11-16T09:00:00Z"));
     assert_eq!(status.join.as_ref().unwrap().last_seconds, Some(0));
     assert!(status.workload_cluster.is_some());
 }
@@ -101,11 +92,7 @@ fn a_machine_deleted_by_hand_comes_back() {
     simulation.provider_works = true;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
-    let made = [
-        "apply the bootstrap object",
-        "apply the infrastructure object",
-        "apply the Machine",
-    ];
+    let made = ["apply the bootstrap object", "apply the infrastructure object", "apply the Machine"];
     assert_eq!(simulation.take_log(), made);
 }
 
@@ -117,17 +104,12 @@ fn a_changed_template_is_applied_in_place_a_changed_provider_spec_replaces() {
     assert_eq!(simulation.take_log(), ["apply the Machine"]);
     simulation.start_pods(&["web"]);
     simulation.edit(|spec| {
-        spec.infrastructure_spec
-            .spec
-            .insert("address".into(), "10.0.0.7".into());
+        spec.infrastructure_spec.spec.insert("address".into(), "10.0.0.7".into());
     });
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::ShuttingDown);
     assert_eq!(simulation.condition("Ready"), ("False", "Replacing"));
-    assert_eq!(
-        simulation.take_log(),
-        ["cordon node desk-1", "evict pod shop/web"]
-    );
+    assert_eq!(simulation.take_log(), ["cordon node desk-1", "evict pod shop/web"]);
     simulation.advance_to("2026-11-16T10:01:00Z");
     assert_eq!(simulation.phase(), Phase::Active);
     let replaced = [
@@ -149,11 +131,7 @@ fn drift_is_mended_and_a_missing_provider_object_is_made_again() {
     }
     simulation.world.infrastructure = Slot::Absent;
     simulation.settle();
-    let mended = [
-        "apply the bootstrap object",
-        "apply the infrastructure object",
-        "apply the Machine",
-    ];
+    let mended = ["apply the bootstrap object", "apply the infrastructure object", "apply the Machine"];
     assert_eq!(simulation.take_log(), mended);
 }
 
@@ -176,10 +154,7 @@ fn leftovers_of_a_crashed_run_are_used_if_they_fit_and_removed_if_not() {
     simulation.reconcile_until(2);
     simulation.take_log();
     simulation.settle();
-    assert_eq!(
-        simulation.take_log(),
-        ["apply the infrastructure object", "apply the Machine"]
-    );
+    assert_eq!(simulation.take_log(), ["apply the infrastructure object", "apply the Machine"]);
 
     let mut simulation = Simulation::new(office_hours());
     simulation.now = time("2026-11-16T09:30:00Z");
@@ -201,10 +176,7 @@ fn leftovers_outside_the_window_are_removed() {
     simulation.now = time("2026-11-16T18:30:00Z");
     simulation.take_log();
     simulation.settle();
-    assert_eq!(
-        simulation.take_log(),
-        ["delete the infrastructure object", "delete the bootstrap object"]
-    );
+    assert_eq!(simulation.take_log(), ["delete the infrastructure object", "delete the bootstrap object"]);
     assert_eq!(simulation.phase(), Phase::Inactive);
 }
 
@@ -220,10 +192,7 @@ fn a_machine_whose_node_does_not_join_is_given_up_and_made_again_after_five_minu
     simulation.advance_to("2026-11-16T09:20:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
-    assert_eq!(
-        simulation.take_log(),
-        ["tell CAPI not to drain", "delete the Machine"]
-    );
+    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
     simulation.provider_works = true;
     simulation.advance_to("2026-11-16T09:24:59Z");
     assert_eq!(simulation.phase(), Phase::Error);
@@ -233,13 +202,7 @@ fn a_machine_whose_node_does_not_join_is_given_up_and_made_again_after_five_minu
     assert_eq!(simulation.world.status.join.as_ref().unwrap().failed_at, None);
     assert_eq!(
         simulation.take_events(),
-        [
-            "ScheduleActive",
-            "MachineCreated",
-            "ReconcileFailed",
-            "Recovered",
-            "MachineCreated"
-        ]
+        ["ScheduleActive", "MachineCreated", "ReconcileFailed", "Recovered", "MachineCreated"]
     );
 }
 

@@ -12,12 +12,8 @@ use jiff::SignedDuration;
 
 impl Simulation {
     pub(super) fn publish(&mut self, event: &Event) {
-        if self
-            .event_names
-            .insert(format!("{}.{}", event.reason.as_str(), event.cause))
-        {
-            self.events
-                .push((event.reason.as_str().to_owned(), event.note.clone()));
+        if self.event_names.insert(format!("{}.{}", event.reason.as_str(), event.cause)) {
+            self.events.push((event.reason.as_str().to_owned(), event.note.clone()));
         }
     }
 
@@ -53,9 +49,7 @@ impl Simulation {
             Action::Uncordon { node } => self.set_cordon(&node.uid, false),
             Action::Evict { pod } => self.evict(pod),
             Action::DeletePod { pod, grace } => self.terminate(pod, *grace),
-            Action::PatchTaints {
-                node, taints, owned, ..
-            } => self.write_taints(&node.uid, taints, owned),
+            Action::PatchTaints { node, taints, owned, .. } => self.write_taints(&node.uid, taints, owned),
             Action::LabelForAgent { wanted, .. } => {
                 if let NodeFact::Found(node) = &mut self.world.node {
                     node.agent_label = *wanted;
@@ -64,21 +58,14 @@ impl Simulation {
             Action::ApplyAgentConfig { node } => {
                 self.world.agent_configs.retain(|config| config.node != *node);
                 let rendered = hashes.map(|(_, _, agent)| agent);
-                self.world.agent_configs.push(AgentConfigView {
-                    node: node.clone(),
-                    rendered,
-                });
+                self.world.agent_configs.push(AgentConfigView { node: node.clone(), rendered });
             }
             Action::DeleteAgentConfig { node } => {
                 self.world.agent_configs.retain(|config| config.node != *node);
             }
             Action::DisableSchedule => self.edit(|spec| {
                 spec.schedule.enabled = false;
-                if spec
-                    .r#override
-                    .as_ref()
-                    .is_some_and(|forced| forced.state == OverrideState::Up)
-                {
+                if spec.r#override.as_ref().is_some_and(|forced| forced.state == OverrideState::Up) {
                     spec.r#override = None;
                 }
             }),
@@ -92,32 +79,15 @@ impl Simulation {
     }
 
     fn applied_provider(&mut self, bootstrap: bool) -> Slot<ProviderView> {
-        let slot = if bootstrap {
-            &self.world.bootstrap
-        } else {
-            &self.world.infrastructure
-        };
+        let slot = if bootstrap { &self.world.bootstrap } else { &self.world.infrastructure };
         let uid = match slot.ours() {
             Some(view) => view.uid.clone(),
             None => self.uid().as_str().into(),
         };
-        let object = if bootstrap {
-            &self.spec.bootstrap_spec
-        } else {
-            &self.spec.infrastructure_spec
-        };
-        let kind = ProviderKind {
-            api_version: object.api_version.clone(),
-            kind: object.kind.clone(),
-        };
+        let object = if bootstrap { &self.spec.bootstrap_spec } else { &self.spec.infrastructure_spec };
+        let kind = ProviderKind { api_version: object.api_version.clone(), kind: object.kind.clone() };
         let machine_hash = ValidSpec::parse(&self.spec).ok().map(|spec| spec.machine_hash);
-        Slot::Ours(ProviderView {
-            kind,
-            uid,
-            terminating: false,
-            machine_hash,
-            intact: true,
-        })
+        Slot::Ours(ProviderView { kind, uid, terminating: false, machine_hash, intact: true })
     }
 
     fn apply_machine(&mut self, hashes: Option<(Fingerprint, Fingerprint)>) {
@@ -163,9 +133,7 @@ impl Simulation {
     }
 
     fn evict(&mut self, pod: &PodId) {
-        let refusal = self
-            .budget_blocks
-            .then(|| "disruption budget web allows none".to_owned());
+        let refusal = self.budget_blocks.then(|| "disruption budget web allows none".to_owned());
         let now = self.now;
         if refusal.is_none() {
             self.terminate(pod, SignedDuration::from_secs(10));
@@ -201,8 +169,7 @@ impl Simulation {
     fn kubelet(&mut self) -> bool {
         let now = self.now;
         let before = self.pods.len();
-        self.pods
-            .retain(|pod| pod.terminating.is_none_or(|termination| termination.until > now));
+        self.pods.retain(|pod| pod.terminating.is_none_or(|termination| termination.until > now));
         self.show_pods();
         self.pods.len() != before
     }

@@ -101,19 +101,13 @@ impl Simulation {
                     paused: None,
                 },
                 status: ScheduledMachineStatus::default(),
-                cluster: Some(ClusterView {
-                    uid: "cluster".into(),
-                    paused: false,
-                }),
+                cluster: Some(ClusterView { uid: "cluster".into(), paused: false }),
                 namespace_pause: None,
                 references: Vec::new(),
                 bootstrap: Slot::Absent,
                 infrastructure: Slot::Absent,
                 machine: Slot::Absent,
-                workload: Workload::Reachable(WorkloadCluster {
-                    secret_name: None,
-                    secret_key: None,
-                }),
+                workload: Workload::Reachable(WorkloadCluster { secret_name: None, secret_key: None }),
                 node: NodeFact::NotYet,
                 agent_configs: Vec::new(),
                 failures: five_spot_core::world::Failures::default(),
@@ -188,17 +182,8 @@ impl Simulation {
         let to = time(to);
         loop {
             self.settle();
-            let next = if self.object_gone {
-                None
-            } else {
-                self.decide().wake_at
-            };
-            match next
-                .into_iter()
-                .chain(self.pods_leave_at())
-                .filter(|next| *next <= to)
-                .min()
-            {
+            let next = if self.object_gone { None } else { self.decide().wake_at };
+            match next.into_iter().chain(self.pods_leave_at()).filter(|next| *next <= to).min() {
                 Some(next) => self.now = next,
                 None => break,
             }
@@ -221,15 +206,8 @@ impl Simulation {
     }
 
     pub fn condition(&self, kind: &str) -> (&str, &str) {
-        let condition = self
-            .world
-            .status
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == kind);
-        condition.map_or(("", ""), |condition| {
-            (condition.status.as_str(), condition.reason.as_str())
-        })
+        let condition = self.world.status.conditions.iter().find(|condition| condition.type_ == kind);
+        condition.map_or(("", ""), |condition| (condition.status.as_str(), condition.reason.as_str()))
     }
 
     pub fn take_log(&mut self) -> Vec<String> {
@@ -237,10 +215,7 @@ impl Simulation {
     }
 
     pub fn take_events(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.events)
-            .into_iter()
-            .map(|(reason, _)| reason)
-            .collect()
+        std::mem::take(&mut self.events).into_iter().map(|(reason, _)| reason).collect()
     }
 
     pub fn node(&mut self) -> &mut NodeView {
@@ -273,21 +248,14 @@ impl Simulation {
     }
 
     pub fn overrule(&mut self, state: OverrideState, until: &str) {
-        let forced = OverrideSpec {
-            state,
-            until: until.to_owned(),
-            reason: None,
-        };
+        let forced = OverrideSpec { state, until: until.to_owned(), reason: None };
         self.edit(|spec| spec.r#override = Some(forced));
     }
 
     /// A person deletes the object.
     pub fn delete_object(&mut self) {
         if self.world.object.has_finalizer {
-            self.world.object.deletion = Some(DeletionView {
-                since: self.now,
-                orphan: false,
-            });
+            self.world.object.deletion = Some(DeletionView { since: self.now, orphan: false });
         } else {
             self.object_gone = true;
         }
@@ -316,21 +284,15 @@ impl Simulation {
 
     /// The agent on the node asks for it to be given back.
     pub fn ask_for_reclaim(&mut self) {
-        let request = ReclaimRequest {
-            reason: "process-match: java".to_owned(),
-            requested_at: Some(self.now),
-        };
+        let request =
+            ReclaimRequest { reason: "process-match: java".to_owned(), requested_at: Some(self.now) };
         if let NodeFact::Found(node) = &mut self.world.node {
             node.reclaim = Some(request);
         }
     }
 
     pub fn taint_by_hand(&mut self, key: &str) {
-        let taint = NodeTaint {
-            key: key.to_owned(),
-            value: None,
-            effect: TaintEffect::NoSchedule,
-        };
+        let taint = NodeTaint { key: key.to_owned(), value: None, effect: TaintEffect::NoSchedule };
         self.node().taints.push(taint);
     }
 
@@ -355,8 +317,5 @@ impl Simulation {
 
 /// Labels as tests write them.
 pub fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }

@@ -30,11 +30,7 @@ pub(in super::super) struct ClusterApi {
 
 impl ClusterApi {
     pub(in super::super) fn new(clock: Clock, scenario: Scenario) -> Self {
-        Self {
-            clock,
-            scenario,
-            next_pass: BTreeMap::new(),
-        }
+        Self { clock, scenario, next_pass: BTreeMap::new() }
     }
 
     /// Which custom kinds it watches.
@@ -56,9 +52,7 @@ impl Actor for ClusterApi {
             let Some(kind) = stage.kind(CORE_GROUP, "Machine") else {
                 return Vec::new();
             };
-            let found = stage
-                .list(&kind, &place.namespace)
-                .filter(|(_, machine)| is_meant(machine));
+            let found = stage.list(&kind, &place.namespace).filter(|(_, machine)| is_meant(machine));
             found.map(|(place, _)| place.clone()).collect::<Vec<Place>>()
         };
         if place.kind.is(CORE_GROUP, "Machine") {
@@ -138,9 +132,7 @@ impl ClusterApi {
         let Some(facts) = observe(place, stage) else {
             return Ok(None);
         };
-        stage
-            .merge_status(place, status::status(&facts, contract, None, self.clock.now()))
-            .await?;
+        stage.merge_status(place, status::status(&facts, contract, None, self.clock.now())).await?;
         Ok(None)
     }
 
@@ -195,12 +187,7 @@ impl ClusterApi {
             return Ok(None);
         }
         let leaving = Leaving { departure, message };
-        stage
-            .merge_status(
-                place,
-                status::status(&facts, contract, Some(&leaving), self.clock.now()),
-            )
-            .await?;
+        stage.merge_status(place, status::status(&facts, contract, Some(&leaving), self.clock.now())).await?;
         self.take_leave(place, stage, &facts, departure).await
     }
 
@@ -219,9 +206,7 @@ impl ClusterApi {
             Departure::Bootstrap => &facts.bootstrap,
             Departure::Node => &facts.node,
         };
-        if let Some(object) = going
-            .as_ref()
-            .filter(|object| object.metadata.deletion_timestamp.is_none())
+        if let Some(object) = going.as_ref().filter(|object| object.metadata.deletion_timestamp.is_none())
             && let Some(part) = place_of(object, stage, &place.namespace)
         {
             stage.delete(&part, object).await?;
@@ -244,24 +229,13 @@ impl ClusterApi {
         let Some(node) = &facts.node else {
             return Ok(Vec::new());
         };
-        self.next_pass
-            .insert(place.clone(), Instant::now() + self.scenario.timing().drain_pass);
+        self.next_pass.insert(place.clone(), Instant::now() + self.scenario.timing().drain_pass);
         if node.data["spec"]["unschedulable"] != true {
-            stage
-                .merge(
-                    &Kind::node().place_of(node),
-                    json!({"spec": {"unschedulable": true}}),
-                )
-                .await?;
+            stage.merge(&Kind::node().place_of(node), json!({"spec": {"unschedulable": true}})).await?;
         }
         let rules: Vec<DynamicObject> = stage
             .kind(CORE_GROUP, "MachineDrainRule")
-            .map(|kind| {
-                stage
-                    .list(&kind, &place.namespace)
-                    .map(|(_, rule)| (**rule).clone())
-                    .collect()
-            })
+            .map(|kind| stage.list(&kind, &place.namespace).map(|(_, rule)| (**rule).clone()).collect())
             .unwrap_or_default();
         drain::pass(stage, &facts.machine, node, &rules).await
     }
@@ -279,9 +253,7 @@ fn observe(place: &Place, stage: &Stage) -> Option<Facts> {
         .and_then(|name| stage.get(&stage.kind(CORE_GROUP, "Cluster")?.place(&place.namespace, name)));
     let node = spec["providerID"].as_str().and_then(|id| {
         let mut nodes = stage.list(&Kind::node(), "");
-        nodes
-            .find(|(_, node)| node.data["spec"]["providerID"] == id)
-            .map(|(_, node)| node.clone())
+        nodes.find(|(_, node)| node.data["spec"]["providerID"] == id).map(|(_, node)| node.clone())
     });
     Some(Facts {
         control_plane: cluster
@@ -300,9 +272,5 @@ fn place_of(object: &DynamicObject, stage: &Stage, namespace: &str) -> Option<Pl
     let types = object.types.as_ref()?;
     let (group, _) = types.api_version.split_once('/').unwrap_or(("", ""));
     let kind = stage.kind(group, &types.kind)?;
-    Some(if kind == Kind::node() {
-        kind.place_of(object)
-    } else {
-        kind.place(namespace, &object.name_any())
-    })
+    Some(if kind == Kind::node() { kind.place_of(object) } else { kind.place(namespace, &object.name_any()) })
 }

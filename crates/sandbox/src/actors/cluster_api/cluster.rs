@@ -18,13 +18,8 @@ pub(super) async fn attend(place: &Place, stage: &mut Stage, now: Timestamp) -> 
     }
     let infrastructure = is_done(place, stage, &spec["infrastructureRef"], "provisioned");
     let control_plane = is_done(place, stage, &spec["controlPlaneRef"], "controlPlaneInitialized");
-    let status = status(
-        &cluster.data["status"],
-        Contract::of(&place.kind),
-        infrastructure,
-        control_plane,
-        now,
-    );
+    let status =
+        status(&cluster.data["status"], Contract::of(&place.kind), infrastructure, control_plane, now);
     stage.merge_status(place, status).await?;
     Ok(None)
 }
@@ -34,9 +29,7 @@ fn is_done(place: &Place, stage: &Stage, value: &Value, field: &str) -> bool {
     let Some(Reference { group, kind, name }) = reference(value) else {
         return true;
     };
-    let object = stage
-        .kind(&group, &kind)
-        .and_then(|kind| stage.get(&kind.place(&place.namespace, &name)));
+    let object = stage.kind(&group, &kind).and_then(|kind| stage.get(&kind.place(&place.namespace, &name)));
     object.is_some_and(|object| object.data["status"]["initialization"][field] == true)
 }
 
@@ -48,29 +41,16 @@ fn status(
     now: Timestamp,
 ) -> Value {
     let told = |kind: &'static str, is_true: bool, good: &str, bad: &str| {
-        if is_true {
-            Condition::new(kind, "True", good)
-        } else {
-            Condition::new(kind, "False", bad)
-        }
+        if is_true { Condition::new(kind, "True", good) } else { Condition::new(kind, "False", bad) }
     };
     let is_available = infrastructure && control_plane;
-    let phase = if is_available {
-        "Provisioned"
-    } else {
-        "Provisioning"
-    };
+    let phase = if is_available { "Provisioned" } else { "Provisioning" };
     let (mut status, told) = match contract {
         Contract::V1Beta1 => (
             json!({"infrastructureReady": infrastructure, "controlPlaneReady": control_plane}),
             vec![
                 told("Ready", is_available, "", "NotReady"),
-                told(
-                    "InfrastructureReady",
-                    infrastructure,
-                    "",
-                    "WaitingForInfrastructure",
-                ),
+                told("InfrastructureReady", infrastructure, "", "WaitingForInfrastructure"),
                 told(
                     "ControlPlaneInitialized",
                     control_plane,
@@ -86,12 +66,7 @@ fn status(
             vec![
                 told("Available", is_available, "Available", "NotAvailable"),
                 told("InfrastructureReady", infrastructure, "Ready", "NotReady"),
-                told(
-                    "ControlPlaneInitialized",
-                    control_plane,
-                    "Initialized",
-                    "NotInitialized",
-                ),
+                told("ControlPlaneInitialized", control_plane, "Initialized", "NotInitialized"),
             ],
         ),
     };

@@ -14,19 +14,11 @@ pub(super) struct Condition {
 
 impl Condition {
     pub(super) fn new(kind: &'static str, status: &'static str, reason: impl Into<String>) -> Self {
-        Self {
-            kind,
-            status,
-            reason: reason.into(),
-            message: String::new(),
-        }
+        Self { kind, status, reason: reason.into(), message: String::new() }
     }
 
     pub(super) fn saying(self, message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            ..self
-        }
+        Self { message: message.into(), ..self }
     }
 }
 
@@ -40,12 +32,10 @@ pub(super) fn merged(existing: &Value, told: &[Condition], now: Timestamp) -> Va
         .collect();
     for condition in told {
         let before = existing.iter().find(|one| one["type"] == condition.kind);
-        let since = before
-            .filter(|before| before["status"] == condition.status)
-            .map_or_else(
-                || json!(crate::clock::whole_seconds(now)),
-                |before| before["lastTransitionTime"].clone(),
-            );
+        let since = before.filter(|before| before["status"] == condition.status).map_or_else(
+            || json!(crate::clock::whole_seconds(now)),
+            |before| before["lastTransitionTime"].clone(),
+        );
         list.push(json!({
             "type": condition.kind, "status": condition.status, "reason": condition.reason,
             "message": condition.message, "lastTransitionTime": since,

@@ -12,20 +12,8 @@ pub fn crds(contract: Contract) -> Vec<Value> {
     let node = column("Node Name", ".status.nodeRef.name");
     let provider = column("Provider ID", ".spec.providerID");
     vec![
-        crd(
-            contract,
-            "Cluster",
-            "clusters",
-            &["cl"],
-            std::slice::from_ref(&phase),
-        ),
-        crd(
-            contract,
-            "Machine",
-            "machines",
-            &["ma"],
-            &[cluster, node, provider, phase],
-        ),
+        crd(contract, "Cluster", "clusters", &["cl"], std::slice::from_ref(&phase)),
+        crd(contract, "Machine", "machines", &["ma"], &[cluster, node, provider, phase]),
         crd(
             contract,
             "MachineDrainRule",

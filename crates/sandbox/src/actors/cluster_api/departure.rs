@@ -72,10 +72,10 @@ pub(super) fn next(facts: &Facts, contract: Contract, is_drained: bool, now: Tim
 
 /// The hooks of a kind are annotations with that prefix, before a slash or alone.
 fn has_hook(machine: &DynamicObject, hook: &str) -> bool {
-    machine.annotations().keys().any(|key| {
-        key.strip_prefix(hook)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
+    machine
+        .annotations()
+        .keys()
+        .any(|key| key.strip_prefix(hook).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
 /// Cluster API leaves the Node alone if the Cluster is going too, or if its control plane is Cluster API's own and has
@@ -92,10 +92,8 @@ fn may_touch_node(facts: &Facts) -> bool {
 }
 
 fn drains(facts: &Facts, contract: Contract, now: Timestamp) -> bool {
-    let is_kept = facts
-        .infrastructure
-        .as_ref()
-        .is_some_and(|object| object.metadata.deletion_timestamp.is_none());
+    let is_kept =
+        facts.infrastructure.as_ref().is_some_and(|object| object.metadata.deletion_timestamp.is_none());
     let began = &facts.machine.data["status"]["deletion"]["nodeDrainStartTime"];
     facts.node.is_some()
         && may_touch_node(facts)
@@ -108,13 +106,10 @@ fn waits_for_volumes(facts: &Facts, contract: Contract, now: Timestamp) -> bool 
     let Some(node) = facts.node.as_ref().filter(|_| may_touch_node(facts)) else {
         return false;
     };
-    let is_attached = node.data["status"]["volumesAttached"]
-        .as_array()
-        .is_some_and(|volumes| !volumes.is_empty());
-    let is_kept = facts
-        .infrastructure
-        .as_ref()
-        .is_some_and(|object| object.metadata.deletion_timestamp.is_none());
+    let is_attached =
+        node.data["status"]["volumesAttached"].as_array().is_some_and(|volumes| !volumes.is_empty());
+    let is_kept =
+        facts.infrastructure.as_ref().is_some_and(|object| object.metadata.deletion_timestamp.is_none());
     let began = &facts.machine.data["status"]["deletion"]["waitForNodeVolumeDetachStartTime"];
     is_attached
         && is_kept
@@ -163,11 +158,7 @@ mod tests {
         assert_eq!(step(&facts, false), Departure::Drain);
         assert_eq!(step(&facts, true), Departure::Infrastructure);
         facts.infrastructure = None;
-        assert_eq!(
-            step(&facts, false),
-            Departure::Bootstrap,
-            "without infrastructure nothing is drained"
-        );
+        assert_eq!(step(&facts, false), Departure::Bootstrap, "without infrastructure nothing is drained");
         facts.bootstrap = None;
         assert_eq!(step(&facts, false), Departure::Node);
         facts.node = None;
@@ -181,24 +172,15 @@ mod tests {
         let hook = facts(&json!({"pre-terminate.delete.hook.machine.cluster.x-k8s.io/test": ""}));
         assert_eq!(step(&hook, false), Departure::Drain);
         assert_eq!(step(&hook, true), Departure::PreTerminateHook);
-        assert_eq!(
-            step(&facts(&json!({EXCLUDE_DRAINING: ""})), false),
-            Departure::Infrastructure
-        );
+        assert_eq!(step(&facts(&json!({EXCLUDE_DRAINING: ""})), false), Departure::Infrastructure);
     }
 
     #[test]
     fn attached_volumes_are_waited_for_unless_excluded() {
         let node = object(json!({"metadata": {"name": "n"}, "status": {"volumesAttached": [{"name": "v"}]}}));
-        let waiting = Facts {
-            node: Some(node.clone()),
-            ..facts(&json!({}))
-        };
+        let waiting = Facts { node: Some(node.clone()), ..facts(&json!({})) };
         assert_eq!(step(&waiting, true), Departure::VolumeDetach);
-        let excluded = Facts {
-            node: Some(node),
-            ..facts(&json!({EXCLUDE_VOLUMES: ""}))
-        };
+        let excluded = Facts { node: Some(node), ..facts(&json!({EXCLUDE_VOLUMES: ""})) };
         assert_eq!(step(&excluded, true), Departure::Infrastructure);
     }
 
@@ -206,10 +188,7 @@ mod tests {
     fn a_control_plane_of_its_own_leaves_the_node_alone() {
         let own =
             object(json!({"metadata": {"name": "p"}, "status": {"externalManagedControlPlane": false}}));
-        let mut facts = Facts {
-            control_plane: Some(own),
-            ..facts(&json!({}))
-        };
+        let mut facts = Facts { control_plane: Some(own), ..facts(&json!({})) };
         assert_eq!(step(&facts, false), Departure::Infrastructure);
         (facts.infrastructure, facts.bootstrap) = (None, None);
         assert_eq!(step(&facts, false), Departure::Finalizer);

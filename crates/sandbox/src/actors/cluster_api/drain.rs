@@ -60,18 +60,12 @@ fn treatment(pod: &Pod, machine: &DynamicObject, rules: &[DynamicObject], is_unr
     }
     if pod.metadata.deletion_timestamp.is_some() {
         // Nobody is left on an unreachable Node to end it.
-        return if is_unreachable {
-            Treatment::Skip
-        } else {
-            Treatment::Wait
-        };
+        return if is_unreachable { Treatment::Skip } else { Treatment::Wait };
     }
     let label = pod.labels().get(DRAIN_LABEL).map(|value| value.to_lowercase());
     let behaviour = label.or_else(|| {
         let rule = rules.iter().find(|rule| applies(rule, machine, pod))?;
-        rule.data["spec"]["drain"]["behavior"]
-            .as_str()
-            .map(str::to_lowercase)
+        rule.data["spec"]["drain"]["behavior"].as_str().map(str::to_lowercase)
     });
     match behaviour.as_deref() {
         Some("skip") => Treatment::Skip,
@@ -83,15 +77,10 @@ fn treatment(pod: &Pod, machine: &DynamicObject, rules: &[DynamicObject], is_unr
 /// Whether a rule means this pod on this Machine. An empty list of selectors means all.
 fn applies(rule: &DynamicObject, machine: &DynamicObject, pod: &Pod) -> bool {
     let selected = |field: &str, labels: Value| {
-        let selectors = rule.data["spec"][field]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let selectors = rule.data["spec"][field].as_array().map(Vec::as_slice).unwrap_or_default();
         let object = json!({"metadata": {"labels": labels}});
         selectors.is_empty()
-            || selectors
-                .iter()
-                .any(|one| LabelSelector::from_object(&one["selector"]).matches(&object))
+            || selectors.iter().any(|one| LabelSelector::from_object(&one["selector"]).matches(&object))
     };
     selected("machines", json!(machine.labels())) && selected("pods", json!(pod.labels()))
 }
@@ -114,27 +103,15 @@ mod tests {
     #[test]
     fn each_pod_is_treated_by_its_marks() {
         assert_eq!(treated(json!({"name": "web"})), Treatment::Evict);
-        assert_eq!(
-            treated(json!({"name": "web", "labels": {"app": "ruled"}})),
-            Treatment::Skip
-        );
-        assert_eq!(
-            treated(json!({"name": "web", "labels": {DRAIN_LABEL: "skip"}})),
-            Treatment::Skip
-        );
+        assert_eq!(treated(json!({"name": "web", "labels": {"app": "ruled"}})), Treatment::Skip);
+        assert_eq!(treated(json!({"name": "web", "labels": {DRAIN_LABEL: "skip"}})), Treatment::Skip);
         assert_eq!(
             treated(json!({"name": "web", "labels": {DRAIN_LABEL: "wait-completed"}})),
             Treatment::Wait
         );
-        assert_eq!(
-            treated(json!({"name": "web", "annotations": {MIRROR_ANNOTATION: "x"}})),
-            Treatment::Skip
-        );
+        assert_eq!(treated(json!({"name": "web", "annotations": {MIRROR_ANNOTATION: "x"}})), Treatment::Skip);
         let daemon = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]);
-        assert_eq!(
-            treated(json!({"name": "web", "ownerReferences": daemon})),
-            Treatment::Skip
-        );
+        assert_eq!(treated(json!({"name": "web", "ownerReferences": daemon})), Treatment::Skip);
         let ending = json!({"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         assert_eq!(treated(ending), Treatment::Wait);
     }

@@ -13,10 +13,7 @@ const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
 
 /// True while nothing may be done: the Cluster or the Machine is paused.
 pub(super) fn is_paused(facts: &Facts) -> bool {
-    let cluster_is = facts
-        .cluster
-        .as_ref()
-        .is_some_and(|cluster| cluster.data["spec"]["paused"] == true);
+    let cluster_is = facts.cluster.as_ref().is_some_and(|cluster| cluster.data["spec"]["paused"] == true);
     cluster_is || facts.machine.annotations().contains_key(PAUSED_ANNOTATION)
 }
 
@@ -85,10 +82,7 @@ fn reference_to(owner: &DynamicObject, kind: &str) -> Value {
 pub(super) fn data_secret(facts: &Facts) -> Option<String> {
     let status = &facts.bootstrap.as_ref()?.data["status"];
     let is_ready = status["initialization"]["dataSecretCreated"] == true || status["ready"] == true;
-    status["dataSecretName"]
-        .as_str()
-        .filter(|_| is_ready)
-        .map(str::to_owned)
+    status["dataSecretName"].as_str().filter(|_| is_ready).map(str::to_owned)
 }
 
 /// The provider's id of the machine, once the provider says that it is prepared.
@@ -96,10 +90,7 @@ pub(super) fn provider_id(facts: &Facts) -> Option<String> {
     let infrastructure = facts.infrastructure.as_ref()?;
     let status = &infrastructure.data["status"];
     let is_ready = status["initialization"]["provisioned"] == true || status["ready"] == true;
-    infrastructure.data["spec"]["providerID"]
-        .as_str()
-        .filter(|_| is_ready)
-        .map(str::to_owned)
+    infrastructure.data["spec"]["providerID"].as_str().filter(|_| is_ready).map(str::to_owned)
 }
 
 /// The merge patch that tells in the Machine's spec what its parts have become; nothing if it says so.

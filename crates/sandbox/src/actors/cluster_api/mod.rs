@@ -39,12 +39,6 @@ struct Facts {
 
 /// `status` of a condition in the form that every object of these groups uses; empty if there is none.
 fn condition_status<'a>(object: &'a DynamicObject, kind: &str) -> &'a str {
-    let mut conditions = object.data["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    conditions
-        .find(|one| one["type"] == kind)
-        .and_then(|one| one["status"].as_str())
-        .unwrap_or_default()
+    let mut conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|one| one["type"] == kind).and_then(|one| one["status"].as_str()).unwrap_or_default()
 }

@@ -35,11 +35,7 @@ impl Contract {
     /// The version in which a kind is watched.
     pub(super) fn of(kind: &Kind) -> Self {
         debug_assert_eq!(kind.group(), CORE_GROUP);
-        if kind.version() == Self::V1Beta1.version() {
-            Self::V1Beta1
-        } else {
-            Self::V1Beta2
-        }
+        if kind.version() == Self::V1Beta1.version() { Self::V1Beta1 } else { Self::V1Beta2 }
     }
 
     /// How long a drain may take; nothing if for ever.
@@ -97,16 +93,9 @@ impl Contract {
 /// `{apiGroup, kind, name}` or `{apiVersion, kind, name, namespace}`.
 pub(super) fn reference(value: &Value) -> Option<Reference> {
     let text = |field: &str| value[field].as_str().map(str::to_owned);
-    let group = text("apiGroup").or_else(|| {
-        text("apiVersion")?
-            .split_once('/')
-            .map(|(group, _)| group.to_owned())
-    })?;
-    Some(Reference {
-        group,
-        kind: text("kind")?,
-        name: text("name")?,
-    })
+    let group = text("apiGroup")
+        .or_else(|| text("apiVersion")?.split_once('/').map(|(group, _)| group.to_owned()))?;
+    Some(Reference { group, kind: text("kind")?, name: text("name")? })
 }
 
 #[cfg(test)]
@@ -124,10 +113,7 @@ mod tests {
         let expected = Some(Duration::from_secs(90));
         assert_eq!(Contract::V1Beta1.drain_timeout(&old), expected);
         assert_eq!(Contract::V1Beta2.drain_timeout(&new), expected);
-        assert_eq!(
-            Contract::V1Beta1.drain_timeout(&machine(json!({"nodeDrainTimeout": "0s"}))),
-            None
-        );
+        assert_eq!(Contract::V1Beta1.drain_timeout(&machine(json!({"nodeDrainTimeout": "0s"}))), None);
         assert_eq!(Contract::V1Beta2.drain_timeout(&machine(json!({}))), None);
     }
 

@@ -28,11 +28,7 @@ pub(super) fn status(facts: &Facts, contract: Contract, leaving: Option<&Leaving
         status["nodeRef"] = contract.node_reference(node);
         status["nodeInfo"] = node.data["status"]["nodeInfo"].clone();
     }
-    if let Some(addresses) = facts
-        .infrastructure
-        .as_ref()
-        .map(|object| &object.data["status"]["addresses"])
-    {
+    if let Some(addresses) = facts.infrastructure.as_ref().map(|object| &object.data["status"]["addresses"]) {
         status["addresses"] = addresses.clone();
     }
     if let Some(leaving) = leaving {
@@ -73,11 +69,7 @@ fn phase(facts: &Facts, has_data: bool, is_provisioned: bool) -> &'static str {
 
 /// When draining and waiting for volumes began.
 fn deletion(existing: &Value, leaving: &Leaving, now: Timestamp) -> Value {
-    let mut deletion = if existing.is_object() {
-        existing.clone()
-    } else {
-        json!({})
-    };
+    let mut deletion = if existing.is_object() { existing.clone() } else { json!({}) };
     let field = match leaving.departure {
         Departure::Drain => "nodeDrainStartTime",
         Departure::VolumeDetach => "waitForNodeVolumeDetachStartTime",
@@ -102,11 +94,7 @@ fn new_conditions(
 ) -> Vec<Condition> {
     let mut told = vec![
         part("BootstrapConfigReady", facts.bootstrap.as_deref(), has_data),
-        part(
-            "InfrastructureReady",
-            facts.infrastructure.as_deref(),
-            is_provisioned,
-        ),
+        part("InfrastructureReady", facts.infrastructure.as_deref(), is_provisioned),
         Condition::new("Paused", "False", "NotPaused"),
         Condition::new("Updating", "False", "NotUpdating"),
         match leaving {
@@ -123,25 +111,15 @@ fn new_conditions(
     let (ready, available) = match (leaving, failing) {
         (Some(leaving), _) => {
             let message = format!("* Deleting: {}", leaving.message);
-            (
-                Condition::new("Ready", "False", "NotReady").saying(message),
-                "False",
-            )
+            (Condition::new("Ready", "False", "NotReady").saying(message), "False")
         }
         (None, Some(one)) => {
             let message = format!("* {}: {}", one.kind, one.message);
-            (
-                Condition::new("Ready", "False", "NotReady").saying(message),
-                "False",
-            )
+            (Condition::new("Ready", "False", "NotReady").saying(message), "False")
         }
         (None, None) => (Condition::new("Ready", "True", "Ready"), "True"),
     };
-    let reason = if available == "True" {
-        "Available"
-    } else {
-        "NotReady"
-    };
+    let reason = if available == "True" { "Available" } else { "NotReady" };
     told.push(ready);
     told.push(Condition::new("Available", available, reason));
     told
@@ -150,20 +128,12 @@ fn new_conditions(
 /// What the `Ready` condition of a part says, in the words of the Machine.
 fn part(kind: &'static str, part: Option<&DynamicObject>, is_ready: bool) -> Condition {
     let Some(part) = part else {
-        let (status, reason) = if is_ready {
-            ("False", "Deleted")
-        } else {
-            ("False", "DoesNotExist")
-        };
+        let (status, reason) = if is_ready { ("False", "Deleted") } else { ("False", "DoesNotExist") };
         return Condition::new(kind, status, reason);
     };
     let mut conditions = part.data["status"]["conditions"].as_array().into_iter().flatten();
     let own = conditions.find(|one| one["type"] == "Ready" && one["status"] == "False");
-    let text = |field: &str| {
-        own.and_then(|one| one[field].as_str())
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let text = |field: &str| own.and_then(|one| one[field].as_str()).unwrap_or_default().to_owned();
     if own.is_some() {
         Condition::new(kind, "False", text("reason")).saying(text("message"))
     } else if is_ready {
@@ -176,11 +146,7 @@ fn part(kind: &'static str, part: Option<&DynamicObject>, is_ready: bool) -> Con
 fn node_conditions(facts: &Facts) -> [Condition; 2] {
     let known = !facts.machine.data["status"]["nodeRef"].is_null();
     let Some(node) = &facts.node else {
-        let reason = if known {
-            "NodeDeleted"
-        } else {
-            "NodeInspectionFailed"
-        };
+        let reason = if known { "NodeDeleted" } else { "NodeInspectionFailed" };
         let status = if known { "False" } else { "Unknown" };
         let waiting = "Waiting for a Node with matching ProviderID to exist";
         return ["NodeReady", "NodeHealthy"].map(|kind| Condition::new(kind, status, reason).saying(waiting));
@@ -211,21 +177,9 @@ fn old_conditions(
 ) -> Vec<Condition> {
     let of_part = |kind: &'static str, object: Option<&DynamicObject>, is_ready: bool, waiting: &str| {
         let found = part(kind, object, is_ready);
-        if found.reason == "NotReady" {
-            Condition {
-                reason: waiting.to_owned(),
-                ..found
-            }
-        } else {
-            found
-        }
+        if found.reason == "NotReady" { Condition { reason: waiting.to_owned(), ..found } } else { found }
     };
-    let bootstrap = of_part(
-        "BootstrapReady",
-        facts.bootstrap.as_deref(),
-        has_data,
-        "WaitingForDataSecret",
-    );
+    let bootstrap = of_part("BootstrapReady", facts.bootstrap.as_deref(), has_data, "WaitingForDataSecret");
     let infrastructure = of_part(
         "InfrastructureReady",
         facts.infrastructure.as_deref(),
@@ -233,10 +187,8 @@ fn old_conditions(
         "WaitingForInfrastructure",
     );
     let [_, healthy] = node_conditions(facts);
-    let is_ready = leaving.is_none()
-        && [&bootstrap, &infrastructure, &healthy]
-            .iter()
-            .all(|one| one.status == "True");
+    let is_ready =
+        leaving.is_none() && [&bootstrap, &infrastructure, &healthy].iter().all(|one| one.status == "True");
     let ready = match (is_ready, leaving) {
         (true, _) => Condition::new("Ready", "True", ""),
         (false, Some(leaving)) => Condition::new("Ready", "False", "Deleting").saying(&leaving.message),
@@ -245,28 +197,16 @@ fn old_conditions(
     let mut told = vec![bootstrap, infrastructure, healthy, ready];
     match leaving.map(|leaving| (leaving.departure, &leaving.message)) {
         Some((Departure::PreDrainHook, _)) => {
-            told.push(Condition::new(
-                "PreDrainDeleteHookSucceeded",
-                "False",
-                "WaitingExternalHook",
-            ));
+            told.push(Condition::new("PreDrainDeleteHookSucceeded", "False", "WaitingExternalHook"));
         }
         Some((Departure::Drain, message)) => {
             told.push(Condition::new("DrainingSucceeded", "False", "Draining").saying(message));
         }
         Some((Departure::VolumeDetach, _)) => {
-            told.push(Condition::new(
-                "VolumeDetachSucceeded",
-                "False",
-                "WaitingForVolumeDetach",
-            ));
+            told.push(Condition::new("VolumeDetachSucceeded", "False", "WaitingForVolumeDetach"));
         }
         Some((Departure::PreTerminateHook, _)) => {
-            told.push(Condition::new(
-                "PreTerminateDeleteHookSucceeded",
-                "False",
-                "WaitingExternalHook",
-            ));
+            told.push(Condition::new("PreTerminateDeleteHookSucceeded", "False", "WaitingExternalHook"));
         }
         Some((
             Departure::Infrastructure | Departure::Bootstrap | Departure::Node | Departure::Finalizer,
@@ -279,9 +219,5 @@ fn old_conditions(
 
 /// Whether the status has something to say: a Machine that was not taken on has none.
 pub(super) fn is_taken_on(facts: &Facts) -> bool {
-    facts
-        .machine
-        .finalizers()
-        .iter()
-        .any(|one| one == growth::FINALIZER)
+    facts.machine.finalizers().iter().any(|one| one == growth::FINALIZER)
 }

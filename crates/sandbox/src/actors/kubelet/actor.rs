@@ -36,12 +36,7 @@ pub(in super::super) struct Kubelet {
 
 impl Kubelet {
     pub(in super::super) fn new(clock: Clock, scenario: Scenario) -> Self {
-        Self {
-            clock,
-            scenario,
-            steps: Stopwatch::default(),
-            leased: BTreeSet::new(),
-        }
+        Self { clock, scenario, steps: Stopwatch::default(), leased: BTreeSet::new() }
     }
 }
 
@@ -81,19 +76,9 @@ impl Kubelet {
     ) -> kube::Result<Next> {
         let (timing, uid) = (self.scenario.timing(), uid(node));
         let (health, step, takes, other) = if self.scenario.is_silent(&place.name) {
-            (
-                Health::Lost,
-                Step::CountAsLost,
-                timing.node_monitor_grace,
-                Step::BecomeReady,
-            )
+            (Health::Lost, Step::CountAsLost, timing.node_monitor_grace, Step::BecomeReady)
         } else {
-            (
-                Health::Ready,
-                Step::BecomeReady,
-                timing.node_ready,
-                Step::CountAsLost,
-            )
+            (Health::Ready, Step::BecomeReady, timing.node_ready, Step::CountAsLost)
         };
         self.steps.reset(&(uid.clone(), other));
         if !node::is(node, health) {
@@ -103,9 +88,7 @@ impl Kubelet {
             if let Some(patch) = node::taints(node, health) {
                 stage.merge(place, patch).await?;
             }
-            stage
-                .merge_status(place, node::status(node, health, self.clock.now()))
-                .await?;
+            stage.merge_status(place, node::status(node, health, self.clock.now())).await?;
         }
         match health {
             Health::Ready => self.renew(place, node, stage, timing.heartbeat).await,
@@ -123,11 +106,7 @@ impl Kubelet {
     ) -> kube::Result<Next> {
         let uid = uid(node);
         let is_new = self.leased.insert(uid.clone());
-        if let Some(rest) = self
-            .steps
-            .rest((uid.clone(), Step::Renew), every)
-            .filter(|_| !is_new)
-        {
+        if let Some(rest) = self.steps.rest((uid.clone(), Step::Renew), every).filter(|_| !is_new) {
             return Ok(Some(rest));
         }
         let lease = Kind::lease().place("kube-node-lease", &place.name);
@@ -153,9 +132,7 @@ impl Kubelet {
         let (timing, now) = (self.scenario.timing(), self.clock.now());
         let Some(found) = stage.get(&Kind::node().place("", node)) else {
             // The pod garbage collector is slow, and nobody else is left.
-            let rest = self
-                .steps
-                .rest((uid(pod), Step::CollectPod), timing.orphaned_pods);
+            let rest = self.steps.rest((uid(pod), Step::CollectPod), timing.orphaned_pods);
             if rest.is_none() {
                 stage.delete_now(place, pod).await?;
             }
@@ -178,9 +155,7 @@ impl Kubelet {
             }
             Moment::Finish(after) | Moment::Stop(after) if !after.is_zero() => Ok(Some(after)),
             Moment::Finish(_) => {
-                stage
-                    .merge_status(place, pod::ended(pod, "Succeeded", now))
-                    .await?;
+                stage.merge_status(place, pod::ended(pod, "Succeeded", now)).await?;
                 Ok(None)
             }
             Moment::Stop(_) => {

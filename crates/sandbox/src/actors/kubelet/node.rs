@@ -35,10 +35,7 @@ pub(super) fn is(node: &DynamicObject, health: Health) -> bool {
 
 /// The merge patch that gives a Node the taints of its health; nothing if it has them. Others' taints stay.
 pub(super) fn taints(node: &DynamicObject, health: Health) -> Option<Value> {
-    let existing = node.data["spec"]["taints"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let existing = node.data["spec"]["taints"].as_array().cloned().unwrap_or_default();
     let mut taints = existing.clone();
     taints.retain(|one| one["key"] != NOT_READY && one["key"] != UNREACHABLE);
     match health {
@@ -50,11 +47,7 @@ pub(super) fn taints(node: &DynamicObject, health: Health) -> Option<Value> {
         }
     }
     let version = &node.metadata.resource_version;
-    let value = if taints.is_empty() {
-        Value::Null
-    } else {
-        json!(taints)
-    };
+    let value = if taints.is_empty() { Value::Null } else { json!(taints) };
     (taints != existing).then(|| json!({"metadata": {"resourceVersion": version}, "spec": {"taints": value}}))
 }
 

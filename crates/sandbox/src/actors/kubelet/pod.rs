@@ -29,14 +29,9 @@ pub(super) enum Moment {
 pub(super) fn next(pod: &DynamicObject, timing: &Timing, now: Timestamp) -> Moment {
     if let Some(end) = &pod.metadata.deletion_timestamp {
         let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
-        let takes = annotated(pod, STOPS_AFTER_ANNOTATION)
-            .unwrap_or_else(|| signed(timing.pod_stop))
-            .min(grace);
-        let takes = if has_ended(pod) {
-            SignedDuration::ZERO
-        } else {
-            takes
-        };
+        let takes =
+            annotated(pod, STOPS_AFTER_ANNOTATION).unwrap_or_else(|| signed(timing.pod_stop)).min(grace);
+        let takes = if has_ended(pod) { SignedDuration::ZERO } else { takes };
         let asked = end.0.checked_sub(grace).unwrap_or(end.0);
         return Moment::Stop(until(asked, takes, now));
     }
@@ -77,10 +72,8 @@ pub(super) fn running(pod: &DynamicObject, now: Timestamp) -> Value {
     let now = crate::clock::whole_seconds(now);
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
     let mut status = json!({"phase": "Running", "startTime": now});
-    status["conditions"] = ["PodScheduled", "Initialized", "ContainersReady", "Ready"]
-        .map(condition)
-        .to_vec()
-        .into();
+    status["conditions"] =
+        ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition).to_vec().into();
     status["containerStatuses"] = containers(pod, true, &json!({"running": {"startedAt": now}})).into();
     status
 }
@@ -88,16 +81,9 @@ pub(super) fn running(pod: &DynamicObject, now: Timestamp) -> Value {
 /// The status of a pod whose containers have ended.
 pub(super) fn ended(pod: &DynamicObject, phase: &str, now: Timestamp) -> Value {
     let now = crate::clock::whole_seconds(now);
-    let (code, reason) = if phase == "Succeeded" {
-        (0, "Completed")
-    } else {
-        (137, "Error")
-    };
+    let (code, reason) = if phase == "Succeeded" { (0, "Completed") } else { (137, "Error") };
     let state = json!({"terminated": {"exitCode": code, "reason": reason, "finishedAt": now}});
-    let mut conditions = pod.data["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let mut conditions = pod.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in &mut conditions {
         if matches!(condition["type"].as_str(), Some("Ready" | "ContainersReady")) {
             condition["status"] = "False".into();
@@ -128,11 +114,7 @@ mod tests {
     }
 
     fn due(value: Value) -> Moment {
-        next(
-            &pod(value),
-            &Timing::default(),
-            "2026-01-01T00:00:10Z".parse().expect("an instant"),
-        )
+        next(&pod(value), &Timing::default(), "2026-01-01T00:00:10Z".parse().expect("an instant"))
     }
 
     #[test]
@@ -162,10 +144,7 @@ mod tests {
     #[test]
     fn only_work_that_ends_is_finished() {
         let status = json!({"phase": "Running", "startTime": "2026-01-01T00:00:00Z"});
-        assert_eq!(
-            due(json!({"metadata": {"name": "p"}, "status": status})),
-            Moment::Never
-        );
+        assert_eq!(due(json!({"metadata": {"name": "p"}, "status": status})), Moment::Never);
         let annotated = json!({"name": "p", "annotations": {FINISHES_AFTER_ANNOTATION: "1m"}});
         assert_eq!(
             due(json!({"metadata": annotated, "status": status})),
@@ -173,13 +152,7 @@ mod tests {
         );
         let owners = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u"}]);
         let job = json!({"name": "p", "ownerReferences": owners});
-        assert_eq!(
-            due(json!({"metadata": job, "status": status})),
-            Moment::Finish(Duration::from_secs(590))
-        );
-        assert_eq!(
-            due(json!({"metadata": {"name": "p"}, "status": {"phase": "Pending"}})),
-            Moment::Start
-        );
+        assert_eq!(due(json!({"metadata": job, "status": status})), Moment::Finish(Duration::from_secs(590)));
+        assert_eq!(due(json!({"metadata": {"name": "p"}, "status": {"phase": "Pending"}})), Moment::Start);
     }
 }

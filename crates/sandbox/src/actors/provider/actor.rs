@@ -29,11 +29,7 @@ pub(in super::super) struct Provider {
 
 impl Provider {
     pub(in super::super) fn new(clock: Clock, scenario: Scenario) -> Self {
-        Self {
-            clock,
-            scenario,
-            steps: Stopwatch::default(),
-        }
+        Self { clock, scenario, steps: Stopwatch::default() }
     }
 
     /// Which custom kinds it watches.
@@ -52,10 +48,7 @@ impl Actor for Provider {
             return vec![change.place.clone()];
         }
         // A machine is prepared once its bootstrap data are there, which its Machine says.
-        let Some(machine) = change
-            .after
-            .as_ref()
-            .filter(|_| change.place.kind.is(CORE_GROUP, "Machine"))
+        let Some(machine) = change.after.as_ref().filter(|_| change.place.kind.is(CORE_GROUP, "Machine"))
         else {
             return Vec::new();
         };
@@ -64,9 +57,7 @@ impl Actor for Provider {
             return Vec::new();
         };
         let kind = stage.kind(INFRASTRUCTURE_GROUP, kind);
-        kind.map(|kind| kind.place(&change.place.namespace, name))
-            .into_iter()
-            .collect()
+        kind.map(|kind| kind.place(&change.place.namespace, name)).into_iter().collect()
     }
 
     async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {

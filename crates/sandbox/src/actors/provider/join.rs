@@ -41,12 +41,7 @@ pub(super) async fn join(
         ]},
     });
     stage.create(&Kind::node().place("", &name), node).await?;
-    stage
-        .merge(
-            place,
-            json!({"metadata": {"annotations": {JOINED_ANNOTATION: "true"}}}),
-        )
-        .await
+    stage.merge(place, json!({"metadata": {"annotations": {JOINED_ANNOTATION: "true"}}})).await
 }
 
 /// Deletes the Node.

@@ -42,10 +42,7 @@ mod tests {
         assert_eq!(role(BOOTSTRAP_GROUP, "K0sWorkerConfigTemplate"), None);
         assert_eq!(role(INFRASTRUCTURE_GROUP, "RemoteMachine"), Some(Role::Machine));
         assert_eq!(role(INFRASTRUCTURE_GROUP, "RemoteCluster"), Some(Role::Cluster));
-        assert_eq!(
-            role(CONTROL_PLANE_GROUP, "StubControlPlane"),
-            Some(Role::ControlPlane)
-        );
+        assert_eq!(role(CONTROL_PLANE_GROUP, "StubControlPlane"), Some(Role::ControlPlane));
         assert_eq!(role("example.org", "Machine"), None);
     }
 }

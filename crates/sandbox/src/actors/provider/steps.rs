@@ -33,11 +33,8 @@ pub(super) async fn bootstrap(
         return Ok(wait.again());
     }
     let name = format!("{}-data", place.name);
-    let cluster_label: BTreeMap<&String, &String> = object
-        .labels()
-        .iter()
-        .filter(|(label, _)| *label == CLUSTER_NAME_LABEL)
-        .collect();
+    let cluster_label: BTreeMap<&String, &String> =
+        object.labels().iter().filter(|(label, _)| *label == CLUSTER_NAME_LABEL).collect();
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {
@@ -51,9 +48,7 @@ pub(super) async fn bootstrap(
         "type": "cluster.x-k8s.io/secret",
         "stringData": {"value": "#cloud-config\n", "format": "cloud-config"},
     });
-    stage
-        .create(&Kind::secret().place(&place.namespace, &name), secret)
-        .await?;
+    stage.create(&Kind::secret().place(&place.namespace, &name), secret).await?;
     // Both at once: Cluster API takes one without the other for an error.
     let mut status = json!({"dataSecretName": name, "initialization": {"dataSecretCreated": true}});
     status["conditions"] = ready(provider);
@@ -137,11 +132,7 @@ async fn release(
         return Ok(None);
     }
     let behaviour = provider.scenario.behaviour(&place.namespace);
-    let step = (
-        Step::Release,
-        behaviour.release,
-        provider.scenario.timing().release,
-    );
+    let step = (Step::Release, behaviour.release, provider.scenario.timing().release);
     if let Some(wait) = goes_on(provider, place, object, stage, step).await? {
         return Ok(wait.again());
     }
@@ -161,12 +152,7 @@ async fn release(
 
 /// What a cluster needs is always there.
 pub(super) async fn cluster(place: &Place, stage: &mut Stage) -> kube::Result<Next> {
-    stage
-        .merge_status(
-            place,
-            json!({"ready": true, "initialization": {"provisioned": true}}),
-        )
-        .await?;
+    stage.merge_status(place, json!({"ready": true, "initialization": {"provisioned": true}})).await?;
     Ok(None)
 }
 
@@ -230,11 +216,7 @@ fn condition(provider: &Provider, status: &str, reason: &str, message: &str) -> 
 }
 
 fn owner_machine(object: &DynamicObject) -> Option<String> {
-    object
-        .owner_references()
-        .iter()
-        .find(|owner| owner.kind == "Machine")
-        .map(|owner| owner.name.clone())
+    object.owner_references().iter().find(|owner| owner.kind == "Machine").map(|owner| owner.name.clone())
 }
 
 /// k0smotron's own form for its machines; for others one that says where they come from.
@@ -245,10 +227,7 @@ fn provider_id(place: &Place, object: &DynamicObject) -> String {
     }
     if place.kind.kind() == "RemoteMachine" {
         let address = spec["address"].as_str().unwrap_or_default();
-        return format!(
-            "remote-machine://{address}:{}",
-            spec["port"].as_u64().unwrap_or(22)
-        );
+        return format!("remote-machine://{address}:{}", spec["port"].as_u64().unwrap_or(22));
     }
     format!("sandbox://{}/{}", place.namespace, place.name)
 }

@@ -16,44 +16,27 @@ impl Mirror {
     /// Takes an object in, unless it says nothing new.
     pub(super) fn learn(&mut self, kind: &Kind, mut object: DynamicObject) -> Option<Change> {
         // Items of a list may leave their type to the list.
-        object.types = Some(TypeMeta {
-            api_version: kind.api_version(),
-            kind: kind.kind().to_owned(),
-        });
+        object.types = Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind().to_owned() });
         let place = kind.place_of(&object);
         let before = self.objects.get(&place).cloned();
-        if before
-            .as_ref()
-            .is_some_and(|known| version(known) >= version(&object))
-        {
+        if before.as_ref().is_some_and(|known| version(known) >= version(&object)) {
             return None;
         }
         let after = Arc::new(object);
         self.objects.insert(place.clone(), after.clone());
-        Some(Change {
-            place,
-            before,
-            after: Some(after),
-        })
+        Some(Change { place, before, after: Some(after) })
     }
 
     /// Forgets an object that was deleted, unless another one of that name is known by now.
     pub(super) fn lose(&mut self, kind: &Kind, deleted: &DynamicObject) -> Option<Change> {
         let place = kind.place_of(deleted);
-        let is_newer = self
-            .objects
-            .get(&place)
-            .is_some_and(|known| version(known) > version(deleted));
+        let is_newer = self.objects.get(&place).is_some_and(|known| version(known) > version(deleted));
         if is_newer { None } else { self.forget(&place) }
     }
 
     pub(super) fn forget(&mut self, place: &Place) -> Option<Change> {
         let before = self.objects.remove(place)?;
-        Some(Change {
-            place: place.clone(),
-            before: Some(before),
-            after: None,
-        })
+        Some(Change { place: place.clone(), before: Some(before), after: None })
     }
 
     pub(super) fn get(&self, place: &Place) -> Option<Arc<DynamicObject>> {
@@ -79,10 +62,5 @@ impl Mirror {
 
 /// Versions are opaque by contract; the API that we talk to counts, and so does every real one.
 fn version(object: &DynamicObject) -> u64 {
-    object
-        .metadata
-        .resource_version
-        .as_deref()
-        .and_then(|version| version.parse().ok())
-        .unwrap_or_default()
+    object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
 }

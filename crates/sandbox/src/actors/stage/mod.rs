@@ -117,11 +117,7 @@ impl Stage {
 
     /// The kind that goes by this name, if it is watched.
     pub(super) fn kind(&self, group: &str, kind: &str) -> Option<Kind> {
-        self.watches
-            .iter()
-            .map(|watch| &watch.kind)
-            .find(|one| one.is(group, kind))
-            .cloned()
+        self.watches.iter().map(|watch| &watch.kind).find(|one| one.is(group, kind)).cloned()
     }
 
     fn watch(&mut self, kind: Kind, client: Client) {
@@ -129,18 +125,10 @@ impl Stage {
             return;
         }
         // Whole days, and no bookmarks: a watch that begins anew every five minutes is most of what a quiet week costs.
-        let config = watcher::Config {
-            bookmarks: false,
-            ..watcher::Config::default()
-        }
-        .timeout(WATCH_SECONDS);
+        let config =
+            watcher::Config { bookmarks: false, ..watcher::Config::default() }.timeout(WATCH_SECONDS);
         let events = watcher(kind.everywhere(&client), config).backoff(Steady).boxed();
-        self.watches.push(Watch {
-            kind,
-            client,
-            events,
-            listed: BTreeSet::new(),
-        });
+        self.watches.push(Watch { kind, client, events, listed: BTreeSet::new() });
     }
 
     fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Change> {

@@ -22,11 +22,7 @@ impl Stage {
     /// Creates an object; one that is already there stays as it is.
     pub(in super::super) async fn create(&mut self, place: &Place, object: Value) -> kube::Result<()> {
         let object: DynamicObject = serde_json::from_value(object).map_err(Error::SerdeError)?;
-        match place
-            .api(&self.client_of(&place.kind))
-            .create(&PostParams::default(), &object)
-            .await
-        {
+        match place.api(&self.client_of(&place.kind)).create(&PostParams::default(), &object).await {
             Err(Error::Api(status)) if status.is_already_exists() => Ok(()),
             answer => {
                 self.take_in(place, answer?);
@@ -38,9 +34,7 @@ impl Stage {
     /// Changes an object by a merge patch. One that is gone needs no change any more.
     pub(in super::super) async fn merge(&mut self, place: &Place, patch: Value) -> kube::Result<()> {
         let api = place.api(&self.client_of(&place.kind));
-        let answer = api
-            .patch(&place.name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
+        let answer = api.patch(&place.name, &PatchParams::default(), &Patch::Merge(patch)).await;
         self.learn(place, answer)
     }
 
@@ -52,9 +46,7 @@ impl Stage {
         }
         let api = place.api(&self.client_of(&place.kind));
         let patch = Patch::Merge(serde_json::json!({ "status": status }));
-        let answer = api
-            .patch_status(&place.name, &PatchParams::default(), &patch)
-            .await;
+        let answer = api.patch_status(&place.name, &PatchParams::default(), &patch).await;
         self.learn(place, answer)
     }
 
@@ -73,8 +65,7 @@ impl Stage {
         place: &Place,
         pod: &DynamicObject,
     ) -> kube::Result<()> {
-        self.delete_with(place, pod, DeleteParams::default().grace_period(0))
-            .await
+        self.delete_with(place, pod, DeleteParams::default().grace_period(0)).await
     }
 
     async fn delete_with(
@@ -84,20 +75,11 @@ impl Stage {
         params: DeleteParams,
     ) -> kube::Result<()> {
         let uid = object.metadata.uid.clone();
-        let params = params.preconditions(Preconditions {
-            uid,
-            resource_version: None,
-        });
-        match place
-            .api(&self.client_of(&place.kind))
-            .delete(&place.name, &params)
-            .await
-        {
+        let params = params.preconditions(Preconditions { uid, resource_version: None });
+        match place.api(&self.client_of(&place.kind)).delete(&place.name, &params).await {
             Ok(answer) => {
                 // What stays until its finalizers go is the object; of what is gone the watch tells.
-                if let Some(object) = answer
-                    .left()
-                    .filter(|left| left.metadata.deletion_timestamp.is_some())
+                if let Some(object) = answer.left().filter(|left| left.metadata.deletion_timestamp.is_some())
                 {
                     self.take_in(place, object);
                 }
@@ -113,28 +95,18 @@ impl Stage {
         let metadata = &pod.metadata;
         let api: Api<Pod> =
             Api::namespaced(self.workload(), metadata.namespace.as_deref().unwrap_or_default());
-        let preconditions = Preconditions {
-            uid: metadata.uid.clone(),
-            resource_version: None,
-        };
+        let preconditions = Preconditions { uid: metadata.uid.clone(), resource_version: None };
         let params = EvictParams {
             delete_options: Some(DeleteParams::default().preconditions(preconditions)),
             ..EvictParams::default()
         };
-        match api
-            .evict(metadata.name.as_deref().unwrap_or_default(), &params)
-            .await
-        {
+        match api.evict(metadata.name.as_deref().unwrap_or_default(), &params).await {
             Ok(_) => Ok(Eviction::Granted),
             Err(Error::Api(status)) if status.is_not_found() => Ok(Eviction::Granted),
             Err(Error::Api(status)) if status.code == 429 => {
                 let causes = status.details.iter().flat_map(|details| &details.causes);
                 let why: Vec<&str> = causes.map(|cause| cause.message.as_str()).collect();
-                Ok(Eviction::Refused(format!(
-                    "{} {}",
-                    status.message,
-                    why.join(", ")
-                )))
+                Ok(Eviction::Refused(format!("{} {}", status.message, why.join(", "))))
             }
             Err(error) => Err(error),
         }
@@ -174,9 +146,7 @@ fn contains(all: &Value, some: &Value) -> bool {
     match (all, some) {
         (Value::Object(all), Value::Object(some)) => some.iter().all(|(key, value)| {
             key == "lastTransitionTime"
-                || all
-                    .get(key)
-                    .map_or(value.is_null(), |existing| contains(existing, value))
+                || all.get(key).map_or(value.is_null(), |existing| contains(existing, value))
         }),
         (Value::Array(all), Value::Array(some)) => {
             all.len() == some.len() && all.iter().zip(some).all(|(all, some)| contains(all, some))
@@ -195,10 +165,7 @@ mod tests {
         let now =
             json!({"ready": true, "conditions": [{"type": "Ready", "lastTransitionTime": "yesterday"}]});
         assert!(contains(&now, &json!({"ready": true, "phase": null})));
-        assert!(contains(
-            &now,
-            &json!({"conditions": [{"type": "Ready", "lastTransitionTime": "today"}]})
-        ));
+        assert!(contains(&now, &json!({"conditions": [{"type": "Ready", "lastTransitionTime": "today"}]})));
         assert!(!contains(&now, &json!({"ready": false})));
         assert!(!contains(&Value::Null, &json!({"ready": true})));
     }

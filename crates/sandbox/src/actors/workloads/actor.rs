@@ -16,27 +16,18 @@ impl Actor for Workloads {
         let place = &change.place;
         if place.kind == Kind::node() {
             // Somebody's pods may be waiting for just this.
-            return stage
-                .list(&Kind::replica_set(), "")
-                .map(|(place, _)| place.clone())
-                .collect();
+            return stage.list(&Kind::replica_set(), "").map(|(place, _)| place.clone()).collect();
         }
         let mut concerned = Vec::new();
         if place.kind == Kind::deployment() || place.kind == Kind::replica_set() {
             concerned.push(place.clone());
         }
-        concerned.extend(
-            change
-                .object()
-                .and_then(|object| controller(object, &place.namespace)),
-        );
+        concerned.extend(change.object().and_then(|object| controller(object, &place.namespace)));
         concerned
     }
 
     async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {
-        let Some(object) = stage
-            .get(place)
-            .filter(|object| object.metadata.deletion_timestamp.is_none())
+        let Some(object) = stage.get(place).filter(|object| object.metadata.deletion_timestamp.is_none())
         else {
             return Ok(None);
         };
@@ -51,13 +42,9 @@ impl Actor for Workloads {
 
 /// The Deployment or `ReplicaSet` that an object belongs to.
 fn controller(object: &DynamicObject, namespace: &str) -> Option<Place> {
-    let owner = object
-        .owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true))?;
-    let kind = [Kind::deployment(), Kind::replica_set()]
-        .into_iter()
-        .find(|kind| kind.kind() == owner.kind)?;
+    let owner = object.owner_references().iter().find(|owner| owner.controller == Some(true))?;
+    let kind =
+        [Kind::deployment(), Kind::replica_set()].into_iter().find(|kind| kind.kind() == owner.kind)?;
     Some(kind.place(namespace, &owner.name))
 }
 

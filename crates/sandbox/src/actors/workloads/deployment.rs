@@ -17,33 +17,19 @@ pub(super) async fn attend(place: &Place, deployment: &DynamicObject, stage: &mu
         .filter(|(_, set)| is_owned_by(set, deployment))
         .map(|(place, set)| (place.clone(), (**set).clone()))
         .collect();
-    if !sets
-        .iter()
-        .any(|(_, set)| set.labels().get(HASH_LABEL) == Some(&hash))
-    {
+    if !sets.iter().any(|(_, set)| set.labels().get(HASH_LABEL) == Some(&hash)) {
         let name = format!("{}-{hash}", place.name);
         let set = replica_set(deployment, &name, &hash, replicas);
-        stage
-            .create(&Kind::replica_set().place(&place.namespace, &name), set)
-            .await?;
+        stage.create(&Kind::replica_set().place(&place.namespace, &name), set).await?;
     }
     for (set_place, set) in &sets {
-        let wanted = if set.labels().get(HASH_LABEL) == Some(&hash) {
-            replicas
-        } else {
-            0
-        };
+        let wanted = if set.labels().get(HASH_LABEL) == Some(&hash) { replicas } else { 0 };
         if set.data["spec"]["replicas"] != wanted {
-            stage
-                .merge(set_place, json!({"spec": {"replicas": wanted}}))
-                .await?;
+            stage.merge(set_place, json!({"spec": {"replicas": wanted}})).await?;
         }
     }
-    let sum = |field: &str| {
-        sets.iter()
-            .filter_map(|(_, set)| set.data["status"][field].as_i64())
-            .sum::<i64>()
-    };
+    let sum =
+        |field: &str| sets.iter().filter_map(|(_, set)| set.data["status"][field].as_i64()).sum::<i64>();
     let status = json!({
         "observedGeneration": deployment.metadata.generation, "replicas": sum("replicas"),
         "updatedReplicas": sum("replicas"), "readyReplicas": sum("readyReplicas"),
@@ -72,8 +58,9 @@ fn replica_set(deployment: &DynamicObject, name: &str, hash: &str, replicas: i64
 
 /// A short name for a template (FNV-1a): the same in every run.
 fn fingerprint(template: &Value) -> String {
-    let hash = template.to_string().bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = template
+        .to_string()
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("{hash:08x}")
 }

@@ -27,9 +27,7 @@ fn takes(node: &DynamicObject, pod_spec: &Value) -> bool {
         && node.data["spec"]["unschedulable"] != true
         && taints.all(|taint| taint["effect"] == "PreferNoSchedule" || is_tolerated(taint, pod_spec))
         && selector.is_none_or(|wanted| {
-            wanted
-                .iter()
-                .all(|(key, value)| node.labels().get(key).map(String::as_str) == value.as_str())
+            wanted.iter().all(|(key, value)| node.labels().get(key).map(String::as_str) == value.as_str())
         })
 }
 
@@ -62,45 +60,29 @@ mod tests {
         choose(
             pod_spec,
             nodes.iter(),
-            &pods
-                .iter()
-                .map(|(name, count)| ((*name).to_owned(), *count))
-                .collect(),
+            &pods.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
         )
     }
 
     #[test]
     fn the_emptiest_fitting_node_is_taken() {
-        let nodes = [
-            node("a", json!({})),
-            node("b", json!({})),
-            node("c", json!({"unschedulable": true})),
-        ];
+        let nodes = [node("a", json!({})), node("b", json!({})), node("c", json!({"unschedulable": true}))];
         assert_eq!(chosen(&json!({}), &nodes, &[]).as_deref(), Some("a"));
         assert_eq!(chosen(&json!({}), &nodes, &[("a", 1)]).as_deref(), Some("b"));
-        assert_eq!(
-            chosen(&json!({"nodeSelector": {"zone": "b"}}), &nodes, &[]).as_deref(),
-            Some("b")
-        );
+        assert_eq!(chosen(&json!({"nodeSelector": {"zone": "b"}}), &nodes, &[]).as_deref(), Some("b"));
         assert_eq!(chosen(&json!({"nodeSelector": {"zone": "c"}}), &nodes, &[]), None);
     }
 
     #[test]
     fn taints_keep_away_who_does_not_tolerate_them() {
-        let nodes = [node(
-            "a",
-            json!({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}),
-        )];
+        let nodes = [node("a", json!({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}))];
         assert_eq!(chosen(&json!({}), &nodes, &[]), None);
         for toleration in [
             json!({"key": "k", "operator": "Exists"}),
             json!({"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule"}),
             json!({"operator": "Exists"}),
         ] {
-            assert!(
-                chosen(&json!({"tolerations": [toleration]}), &nodes, &[]).is_some(),
-                "{toleration}"
-            );
+            assert!(chosen(&json!({"tolerations": [toleration]}), &nodes, &[]).is_some(), "{toleration}");
         }
         let other = json!({"tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute"}]});
         assert_eq!(chosen(&other, &nodes, &[]), None);

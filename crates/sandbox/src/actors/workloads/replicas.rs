@@ -14,23 +14,16 @@ pub(super) async fn attend(place: &Place, set: &DynamicObject, stage: &mut Stage
     let mut pods = active_pods(place, set, stage);
     let template = &set.data["spec"]["template"];
     // A waiting pod is exchanged once there is a place for it.
-    if let Some((waiting, pod)) = pods
-        .iter()
-        .find(|(_, pod)| pod.data["spec"]["nodeName"].is_null())
+    if let Some((waiting, pod)) = pods.iter().find(|(_, pod)| pod.data["spec"]["nodeName"].is_null())
         && pods.len() <= replicas
         && choose(&template["spec"], stage).is_some()
     {
         stage.delete(waiting, pod).await?;
-        pods = active_pods(place, set, stage)
-            .into_iter()
-            .filter(|(one, _)| one != waiting)
-            .collect();
+        pods = active_pods(place, set, stage).into_iter().filter(|(one, _)| one != waiting).collect();
     }
     for _ in pods.len()..replicas {
         let node = choose(&template["spec"], stage);
-        stage
-            .create(&Kind::pod().place(&place.namespace, ""), pod(set, template, node))
-            .await?;
+        stage.create(&Kind::pod().place(&place.namespace, ""), pod(set, template, node)).await?;
     }
     for (surplus, pod) in pods.iter().skip(replicas) {
         stage.delete(surplus, pod).await?;
@@ -68,11 +61,7 @@ fn choose(pod_spec: &Value, stage: &Stage) -> Option<String> {
             *pods_on.entry(node.to_owned()).or_default() += 1;
         }
     }
-    placement::choose(
-        pod_spec,
-        stage.list(&Kind::node(), "").map(|(_, node)| &**node),
-        &pods_on,
-    )
+    placement::choose(pod_spec, stage.list(&Kind::node(), "").map(|(_, node)| &**node), &pods_on)
 }
 
 fn pod(set: &DynamicObject, template: &Value, node: Option<String>) -> Value {

@@ -26,30 +26,17 @@ pub(super) fn check(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>)
         ));
     }
     if !["Namespaced", "Cluster"].iter().any(|one| spec["scope"] == *one) {
-        faults.push(Fault::unsupported(
-            "spec.scope",
-            &spec["scope"],
-            &["Cluster", "Namespaced"],
-        ));
+        faults.push(Fault::unsupported("spec.scope", &spec["scope"], &["Cluster", "Namespaced"]));
     }
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    if versions
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .count()
-        != 1
-    {
+    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
         faults.push(Fault::invalid(
             "spec.versions",
             &spec["versions"],
             "must have exactly one version marked as storage version",
         ));
     }
-    if value["status"]["storedVersions"]
-        .as_array()
-        .is_some_and(|stored| stored.len() > 1)
-        && old.is_none()
-    {
+    if value["status"]["storedVersions"].as_array().is_some_and(|stored| stored.len() > 1) && old.is_none() {
         faults.push(Fault::invalid(
             "status.storedVersions",
             &value["status"]["storedVersions"],
@@ -67,11 +54,7 @@ pub(super) fn check(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>)
     if let Some(old) = old {
         for field in ["group", "scope"] {
             if old["spec"][field] != spec[field] {
-                faults.push(Fault::invalid(
-                    format!("spec.{field}"),
-                    &spec[field],
-                    "field is immutable",
-                ));
+                faults.push(Fault::invalid(format!("spec.{field}"), &spec[field], "field is immutable"));
             }
         }
     }

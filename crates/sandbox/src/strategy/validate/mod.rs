@@ -47,12 +47,7 @@ fn config_map(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
 }
 
 fn secret(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
-    for key in value["data"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, _)| key)
-    {
+    for key in value["data"].as_object().into_iter().flatten().map(|(key, _)| key) {
         if !names::is_config_key(key) {
             faults.push(Fault::invalid(
                 format!("data[{key}]"),
@@ -74,17 +69,11 @@ fn immutable_once_sealed(value: &Value, old: Option<&Value>, fields: &[&str], fa
         return;
     };
     if value["immutable"] != true {
-        faults.push(Fault::forbidden(
-            "immutable",
-            "field is immutable when `immutable` is set",
-        ));
+        faults.push(Fault::forbidden("immutable", "field is immutable when `immutable` is set"));
     }
     for field in fields {
         if old[*field] != value[*field] {
-            faults.push(Fault::forbidden(
-                *field,
-                "field is immutable when `immutable` is set",
-            ));
+            faults.push(Fault::forbidden(*field, "field is immutable when `immutable` is set"));
         }
     }
 }
@@ -154,31 +143,18 @@ fn pod_spec(spec: &Value, place: &str, faults: &mut Vec<Fault>) {
 
 fn node(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     let mut seen = Vec::new();
-    for (index, taint) in value["spec"]["taints"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for (index, taint) in value["spec"]["taints"].as_array().into_iter().flatten().enumerate() {
         let at = format!("metadata.taints[{index}]");
         let key = taint["key"].as_str().unwrap_or_default();
         if !names::is_qualified_name(key) {
-            faults.push(Fault::invalid(
-                format!("{at}.key"),
-                &json!(key),
-                "name part must be non-empty",
-            ));
+            faults.push(Fault::invalid(format!("{at}.key"), &json!(key), "name part must be non-empty"));
         }
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
         if !effects.iter().any(|one| taint["effect"] == *one) {
             if taint["effect"].is_null() {
                 faults.push(Fault::required(format!("{at}.effect"), ""));
             } else {
-                faults.push(Fault::unsupported(
-                    format!("{at}.effect"),
-                    &taint["effect"],
-                    &effects,
-                ));
+                faults.push(Fault::unsupported(format!("{at}.effect"), &taint["effect"], &effects));
             }
         }
         let identity = (key, &taint["effect"]);
@@ -201,11 +177,7 @@ fn node(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
 fn budget(value: &Value, faults: &mut Vec<Fault>) {
     let spec = &value["spec"];
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-        faults.push(Fault::invalid(
-            "spec",
-            spec,
-            "minAvailable and maxUnavailable cannot be both set",
-        ));
+        faults.push(Fault::invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"));
     }
     for field in ["minAvailable", "maxUnavailable"] {
         let amount = &spec[field];
@@ -231,11 +203,7 @@ fn budget(value: &Value, faults: &mut Vec<Fault>) {
 fn lease(value: &Value, faults: &mut Vec<Fault>) {
     let duration = &value["spec"]["leaseDurationSeconds"];
     if duration.as_i64().is_some_and(|seconds| seconds <= 0) {
-        faults.push(Fault::invalid(
-            "spec.leaseDurationSeconds",
-            duration,
-            "must be greater than 0",
-        ));
+        faults.push(Fault::invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"));
     }
     let transitions = &value["spec"]["leaseTransitions"];
     if transitions.as_i64().is_some_and(|count| count < 0) {
@@ -253,11 +221,7 @@ fn workload(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     if selector.is_null() {
         faults.push(Fault::required("spec.selector", ""));
     } else if selector["matchLabels"].is_null() && selector["matchExpressions"].is_null() {
-        faults.push(Fault::invalid(
-            "spec.selector",
-            selector,
-            "empty selector is invalid for deployment",
-        ));
+        faults.push(Fault::invalid("spec.selector", selector, "empty selector is invalid for deployment"));
     }
     let template = &spec["template"];
     let fits = crate::select::LabelSelector::from_object(selector).matches(template);
@@ -271,11 +235,7 @@ fn workload(value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
     }
     pod_spec(&template["spec"], "spec.template.spec", faults);
     if spec["replicas"].as_i64().is_some_and(|count| count < 0) {
-        faults.push(Fault::invalid(
-            "spec.replicas",
-            &spec["replicas"],
-            "must be greater than or equal to 0",
-        ));
+        faults.push(Fault::invalid("spec.replicas", &spec["replicas"], "must be greater than or equal to 0"));
     }
     if let Some(old) = old
         && old["spec"]["selector"] != *selector
