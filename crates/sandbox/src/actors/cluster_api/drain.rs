@@ -89,7 +89,7 @@ fn applies(rule: &DynamicObject, machine: &DynamicObject, pod: &Pod) -> bool {
 mod tests {
     use super::*;
 
-    fn treated(metadata: Value) -> Treatment {
+    fn treated(metadata: &Value) -> Treatment {
         let pod = serde_json::from_value(json!({"metadata": metadata})).expect("a pod");
         let object = |value| serde_json::from_value::<DynamicObject>(value).expect("an object");
         let machine = object(json!({"metadata": {"name": "m"}}));
@@ -102,17 +102,20 @@ mod tests {
 
     #[test]
     fn each_pod_is_treated_by_its_marks() {
-        assert_eq!(treated(json!({"name": "web"})), Treatment::Evict);
-        assert_eq!(treated(json!({"name": "web", "labels": {"app": "ruled"}})), Treatment::Skip);
-        assert_eq!(treated(json!({"name": "web", "labels": {DRAIN_LABEL: "skip"}})), Treatment::Skip);
+        assert_eq!(treated(&json!({"name": "web"})), Treatment::Evict);
+        assert_eq!(treated(&json!({"name": "web", "labels": {"app": "ruled"}})), Treatment::Skip);
+        assert_eq!(treated(&json!({"name": "web", "labels": {DRAIN_LABEL: "skip"}})), Treatment::Skip);
         assert_eq!(
-            treated(json!({"name": "web", "labels": {DRAIN_LABEL: "wait-completed"}})),
+            treated(&json!({"name": "web", "labels": {DRAIN_LABEL: "wait-completed"}})),
             Treatment::Wait
         );
-        assert_eq!(treated(json!({"name": "web", "annotations": {MIRROR_ANNOTATION: "x"}})), Treatment::Skip);
+        assert_eq!(
+            treated(&json!({"name": "web", "annotations": {MIRROR_ANNOTATION: "x"}})),
+            Treatment::Skip
+        );
         let daemon = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]);
-        assert_eq!(treated(json!({"name": "web", "ownerReferences": daemon})), Treatment::Skip);
+        assert_eq!(treated(&json!({"name": "web", "ownerReferences": daemon})), Treatment::Skip);
         let ending = json!({"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"});
-        assert_eq!(treated(ending), Treatment::Wait);
+        assert_eq!(treated(&ending), Treatment::Wait);
     }
 }

@@ -102,19 +102,19 @@ pub(super) fn reference(value: &Value) -> Option<Reference> {
 mod tests {
     use super::*;
 
-    fn machine(spec: Value) -> DynamicObject {
+    fn machine(spec: &Value) -> DynamicObject {
         serde_json::from_value(json!({"metadata": {"name": "m"}, "spec": spec})).expect("a Machine")
     }
 
     #[test]
     fn timeouts_are_text_in_one_version_and_numbers_in_the_other() {
-        let old = machine(json!({"nodeDrainTimeout": "1m30s"}));
-        let new = machine(json!({"deletion": {"nodeDrainTimeoutSeconds": 90}}));
+        let old = machine(&json!({"nodeDrainTimeout": "1m30s"}));
+        let new = machine(&json!({"deletion": {"nodeDrainTimeoutSeconds": 90}}));
         let expected = Some(Duration::from_secs(90));
         assert_eq!(Contract::V1Beta1.drain_timeout(&old), expected);
         assert_eq!(Contract::V1Beta2.drain_timeout(&new), expected);
-        assert_eq!(Contract::V1Beta1.drain_timeout(&machine(json!({"nodeDrainTimeout": "0s"}))), None);
-        assert_eq!(Contract::V1Beta2.drain_timeout(&machine(json!({}))), None);
+        assert_eq!(Contract::V1Beta1.drain_timeout(&machine(&json!({"nodeDrainTimeout": "0s"}))), None);
+        assert_eq!(Contract::V1Beta2.drain_timeout(&machine(&json!({}))), None);
     }
 
     #[test]

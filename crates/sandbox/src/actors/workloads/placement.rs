@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn node(name: &str, spec: Value) -> DynamicObject {
+    fn node(name: &str, spec: &Value) -> DynamicObject {
         serde_json::from_value(json!({
             "metadata": {"name": name, "labels": {"zone": name}}, "spec": spec,
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
@@ -66,7 +66,8 @@ mod tests {
 
     #[test]
     fn the_emptiest_fitting_node_is_taken() {
-        let nodes = [node("a", json!({})), node("b", json!({})), node("c", json!({"unschedulable": true}))];
+        let nodes =
+            [node("a", &json!({})), node("b", &json!({})), node("c", &json!({"unschedulable": true}))];
         assert_eq!(chosen(&json!({}), &nodes, &[]).as_deref(), Some("a"));
         assert_eq!(chosen(&json!({}), &nodes, &[("a", 1)]).as_deref(), Some("b"));
         assert_eq!(chosen(&json!({"nodeSelector": {"zone": "b"}}), &nodes, &[]).as_deref(), Some("b"));
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn taints_keep_away_who_does_not_tolerate_them() {
-        let nodes = [node("a", json!({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}))];
+        let nodes = [node("a", &json!({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}))];
         assert_eq!(chosen(&json!({}), &nodes, &[]), None);
         for toleration in [
             json!({"key": "k", "operator": "Exists"}),
