@@ -232,15 +232,18 @@ fn last_lines(text: &str, count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     /// A stand-in for `go` that does what `script` says.
+    ///
+    /// A shell writes the program, not this process: a test on another thread that starts a child at the wrong moment
+    /// would hand it our file, still open for writing, and the kernel does not run such a file ("text file busy").
     fn fake_go(directory: &Path, script: &str) -> PathBuf {
         let path = directory.join("go");
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("write");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("chmod");
+        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
+        let status =
+            Command::new("sh").arg("-c").arg(write).arg(&path).arg(script).status().expect("a shell");
+        assert!(status.success(), "{} was not written", path.display());
         path
     }
 
