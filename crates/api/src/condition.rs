@@ -142,8 +142,6 @@ reasons! {
     Blocked,
     /// The node is empty.
     Drained,
-    /// Nothing had to be drained, or draining was not wanted.
-    NotNeeded,
     /// CAPI's Cluster is paused.
     ClusterPaused,
     /// The annotation `cluster.x-k8s.io/paused` is set.

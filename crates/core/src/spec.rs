@@ -94,7 +94,7 @@ impl ValidSpec {
         let forced =
             spec.r#override.as_ref().map(|forced| checks.one(Override::parse(forced, "spec.override")));
         let cordon_before = checks.one(checks::cordon_before(&spec.drain.cordon_before));
-        let join_timeout = checks.one(checks::join_timeout(&spec.join_timeout));
+        let join_timeout = checks.one(checks::timeout(&spec.join_timeout, "spec.joinTimeout"));
         let handling = checks.all(handling(spec));
         checks.cluster_name(&spec.cluster_name);
         let bootstrap = checks.provider(&spec.bootstrap_spec, "spec.bootstrapSpec");

@@ -18,6 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> ScheduledMachineStatus {
     let world = situation.world;
     let phase = phase(situation, demand, draft);
+    let message = words::message(situation, phase, demand, draft);
     let plan = situation.plan().filter(|_| follows_plan(demand));
     let next_activation = plan.and_then(|plan| plan.next_activation(situation.now));
     let next_cleanup = plan.and_then(|plan| plan.next_cleanup(situation.now));
@@ -25,7 +26,8 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
     let name = &world.object.name;
     ScheduledMachineStatus {
         phase: Some(phase),
-        message: Some(words::message(situation, phase, demand, draft)),
+        conditions: conditions::all(situation, phase, demand, draft, &message),
+        message: Some(message),
         observed_generation: Some(world.object.generation),
         in_schedule: situation.plan().map(|plan| plan.schedule().is_open(situation.now)),
         next_activation: next_activation.map(Time),
@@ -55,7 +57,6 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
         drain: draft.facts.drain.clone(),
         reclaims: draft.facts.reclaims.clone(),
         join: draft.facts.join.clone().filter(|join| *join != JoinStatus::default()),
-        conditions: conditions::all(situation, phase, demand, draft),
     }
 }
 

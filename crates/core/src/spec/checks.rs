@@ -162,10 +162,6 @@ pub(super) fn cordon_before(text: &str) -> Result<SignedDuration, FieldError> {
     parse_duration(text, "spec.drain.cordonBefore", DurationBounds::OR_ZERO)
 }
 
-pub(super) fn join_timeout(text: &str) -> Result<SignedDuration, FieldError> {
-    timeout(text, "spec.joinTimeout")
-}
-
 pub(super) fn timeout(text: &str, field: &str) -> Result<SignedDuration, FieldError> {
     parse_duration(text, field, DurationBounds::POSITIVE)
 }

@@ -14,4 +14,5 @@ pub(crate) use options::Options;
 pub(crate) use protobuf::{MEDIA_TYPE as PROTOBUF, decode as decode_protobuf};
 pub(crate) use route::{Route, Target, parse as parse_route};
 pub use server::{HttpServer, serve};
+pub(crate) use service::full;
 pub use service::{ApiService, BoxError, ResponseBody};

@@ -57,7 +57,8 @@ impl ApiService {
     }
 }
 
-fn full(bytes: Bytes) -> ResponseBody {
+/// A body that is whole from the start.
+pub(crate) fn full(bytes: Bytes) -> ResponseBody {
     Full::new(bytes).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 

@@ -2,15 +2,13 @@
 
 use super::plan::{Fault, FaultPlan};
 use super::watch::faulty_watch;
-use crate::door::{ApiService, BoxError, ResponseBody};
+use crate::door::{ApiService, BoxError, ResponseBody, full};
 use crate::error::ApiError;
 use crate::verbs::StaleBy;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode, header};
 use http_body::Body;
-use http_body_util::{BodyExt, Full};
-use std::convert::Infallible;
 use std::io;
 use std::task::{Context, Poll};
 
@@ -78,8 +76,7 @@ fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ResponseBody>
     if let Some(seconds) = retry_after {
         response = response.header(header::RETRY_AFTER, seconds);
     }
-    let body = Full::new(Bytes::from(status)).map_err(|never: Infallible| match never {}).boxed_unsync();
-    response.body(body).expect("the parts of a refusal are valid")
+    response.body(full(Bytes::from(status))).expect("the parts of a refusal are valid")
 }
 
 impl<B> tower::Service<Request<B>> for FaultyService

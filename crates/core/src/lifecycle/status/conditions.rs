@@ -53,9 +53,15 @@ pub(in crate::lifecycle) fn was_wanted(situation: &Situation<'_>) -> bool {
 }
 
 /// All conditions that have something to say, in their order.
-pub(super) fn all(situation: &Situation<'_>, phase: Phase, demand: Demand, draft: &Draft) -> Vec<Condition> {
+pub(super) fn all(
+    situation: &Situation<'_>,
+    phase: Phase,
+    demand: Demand,
+    draft: &Draft,
+    message: &str,
+) -> Vec<Condition> {
     let current = |kind| match kind {
-        ConditionType::Ready => Some(ready(situation, phase, demand, draft)),
+        ConditionType::Ready => Some(ready(situation, phase, draft, message)),
         ConditionType::MachineReady => Some(machine_ready(situation)),
         ConditionType::Scheduled => Some(scheduled(situation, demand)),
         ConditionType::ReferencesValid => Some(references_valid(situation)),
@@ -103,8 +109,7 @@ fn condition(situation: &Situation<'_>, kind: ConditionType, verdict: Verdict) -
     }
 }
 
-fn ready(situation: &Situation<'_>, phase: Phase, demand: Demand, draft: &Draft) -> Verdict {
-    let message = words::message(situation, phase, demand, draft);
+fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) -> Verdict {
     if let Some(fault) = &draft.fault {
         return Verdict::new(false, fault.kind.reason(), fault.message.clone());
     }
