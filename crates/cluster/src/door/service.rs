@@ -1,0 +1,94 @@
+//! What the door does with one request.
+
+use super::{ANSWER_DEADLINE, Call, Door, DoorError, Exchange, WATCH_SILENCE};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use tokio::time::{Instant, timeout};
+use tower::BoxError;
+
+/// A service behind the door.
+#[derive(Clone, Debug)]
+pub struct DoorService<S> {
+    door: Door,
+    inner: S,
+}
+
+impl<S> DoorService<S> {
+    pub(super) const fn new(door: Door, inner: S) -> Self {
+        Self { door, inner }
+    }
+}
+
+/// The body of an answer.
+type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
+
+impl<S, Q, B> tower::Service<Request<Q>> for DoorService<S>
+where
+    S: tower::Service<Request<Q>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<AnswerBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, mut request: Request<Q>) -> Self::Future {
+        let call = Call::of(&request);
+        request.headers_mut().insert(header::USER_AGENT, self.door.inner.user_agent.clone());
+        if call.writes()
+            && let Err(why) = self.door.inner.fence.check()
+        {
+            return Box::pin(std::future::ready(Err(DoorError::Fenced(why).into())));
+        }
+        let door = self.door.clone();
+        let uri = request.uri().to_string();
+        // The call is made now, so that the readiness that was asked for is the one that is used. A future does
+        // nothing before it is polled, which for a watch is after its turn has come.
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            if call.verb == "watch" {
+                door.inner.watches.turn(&uri).await;
+            }
+            let began = Instant::now();
+            let answer = bounded(&door, &call, &uri, answer).await;
+            let status = answer.as_ref().ok().map(Response::status);
+            door.inner.witness.answered(&Exchange { call, status, took: began.elapsed() });
+            answer
+        })
+    }
+}
+
+async fn bounded<B, E>(
+    door: &Door,
+    call: &Call,
+    uri: &str,
+    answer: impl Future<Output = Result<Response<B>, E>>,
+) -> Result<Response<AnswerBody>, BoxError>
+where
+    E: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let whole = async {
+        let (head, body) = answer.await.map_err(Into::into)?.into_parts();
+        if call.verb == "watch" && head.status.is_success() {
+            let body = door.inner.watches.follow(uri, body, WATCH_SILENCE);
+            return Ok(Response::from_parts(head, body));
+        }
+        let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+        let body = Full::new(bytes).map_err(|never: Infallible| match never {});
+        Ok(Response::from_parts(head, body.boxed_unsync()))
+    };
+    timeout(ANSWER_DEADLINE, whole).await.unwrap_or_else(|_| Err(DoorError::Deadline(ANSWER_DEADLINE).into()))
+}

@@ -1,0 +1,118 @@
+//! Watches: when each may start again, and when each was last heard of.
+
+use super::DoorError;
+use bytes::Bytes;
+use futures::stream;
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
+use tower::BoxError;
+
+/// At most one start a second of the same watch. The watcher of `kube` backs off after an error, but a watch that the
+/// server ends at once, in good order, it starts again at once: 19,000 times a second were seen.
+const BETWEEN_STARTS: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watches {
+    seen: Arc<Mutex<BTreeMap<String, Seen>>>,
+}
+
+/// What is known of one watch.
+#[derive(Debug, Default)]
+struct Seen {
+    next_start: Option<Instant>,
+    /// Present while it is open.
+    last_byte: Option<Instant>,
+}
+
+impl Watches {
+    /// Waits until this watch may start.
+    pub(super) async fn turn(&self, uri: &str) {
+        let start = {
+            let mut seen = self.seen();
+            // What has ended long ago may start at any time, and need not be remembered.
+            let now = Instant::now();
+            seen.retain(|_, watch| watch.last_byte.is_some() || watch.next_start > Some(now));
+            let watch = seen.entry(name(uri)).or_default();
+            let start = watch.next_start.map_or(now, |next| next.max(now));
+            watch.next_start = Some(start + BETWEEN_STARTS);
+            start
+        };
+        sleep_until(start).await;
+    }
+
+    /// Passes a watch's events on, notes when they come, and ends it if they stop coming.
+    pub(super) fn follow<B>(&self, uri: &str, body: B, silence: Duration) -> UnsyncBoxBody<Bytes, BoxError>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let open = Open::new(self.clone(), name(uri));
+        let frames = stream::unfold(Some((Box::pin(body), open)), move |state| async move {
+            let (mut body, open) = state?;
+            match timeout(silence, next_frame(&mut body)).await {
+                Ok(Some(Ok(frame))) => {
+                    open.heard();
+                    Some((Ok(frame), Some((body, open))))
+                }
+                Ok(Some(Err(error))) => Some((Err(error.into()), None)),
+                Ok(None) => None,
+                Err(_) => Some((Err(DoorError::Deadline(silence).into()), None)),
+            }
+        });
+        StreamBody::new(frames).boxed_unsync()
+    }
+
+    pub(super) fn ages(&self) -> Vec<(String, Duration)> {
+        let age = |(name, watch): (&String, &Seen)| Some((name.clone(), watch.last_byte?.elapsed()));
+        self.seen().iter().filter_map(age).collect()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+        // Every change of the map is one assignment: a panic cannot leave it half done.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn next_frame<B: http_body::Body>(body: &mut Pin<Box<B>>) -> Option<Result<Frame<B::Data>, B::Error>> {
+    std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await
+}
+
+/// A watch that is open for as long as this lives.
+struct Open {
+    watches: Watches,
+    name: String,
+}
+
+impl Open {
+    fn new(watches: Watches, name: String) -> Self {
+        let open = Self { watches, name };
+        open.heard();
+        open
+    }
+
+    fn heard(&self) {
+        self.watches.seen().entry(self.name.clone()).or_default().last_byte = Some(Instant::now());
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watches.seen().get_mut(&self.name) {
+            watch.last_byte = None;
+        }
+    }
+}
+
+/// What makes a watch this one: where it looks and what it selects, not where it has got to.
+fn name(uri: &str) -> String {
+    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let selects = |pair: &&str| pair.starts_with("fieldSelector=") || pair.starts_with("labelSelector=");
+    let selectors: Vec<&str> = query.split('&').filter(selects).collect();
+    if selectors.is_empty() { path.to_owned() } else { format!("{path}?{}", selectors.join("&")) }
+}

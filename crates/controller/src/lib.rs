@@ -1,0 +1,50 @@
+//! The controller: what goes first, when, and how many at once. What should happen is decided in `core`, and done by
+//! `cluster`.
+
+use five_spot_cluster::Connection;
+use five_spot_core::world::Policy;
+use tokio_util::sync::CancellationToken;
+
+/// How the controller is run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How it was told to behave.
+    pub policy: Policy,
+    /// The namespaces to look after; empty: all.
+    pub namespaces: Vec<String>,
+    /// How many objects are reconciled at the same time.
+    pub concurrency: usize,
+    /// The name of this instance in the events that it publishes.
+    pub instance: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            namespaces: Vec::new(),
+            concurrency: 16,
+            instance: "5spot-controller".to_owned(),
+        }
+    }
+}
+
+/// Why the controller has ended without being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no way to the management cluster.
+    #[error("failed to make a client of the management cluster: {0}")]
+    Client(#[from] kube::Error),
+}
+
+/// Runs until it is told to stop.
+pub async fn run(
+    connection: Connection,
+    settings: Settings,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let _client = connection.management()?;
+    let _ = settings;
+    stop.cancelled().await;
+    Ok(())
+}

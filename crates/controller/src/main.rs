@@ -1,0 +1,3 @@
+//! The program `5spot-controller`.
+
+fn main() {}
