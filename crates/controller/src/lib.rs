@@ -1,6 +1,8 @@
 //! The controller: what goes first, when, and how many at once. What should happen is decided in `core`, and done by
 //! `cluster`.
 
+pub mod queue;
+
 use five_spot_cluster::Connection;
 use five_spot_core::world::Policy;
 use tokio_util::sync::CancellationToken;

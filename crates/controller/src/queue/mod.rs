@@ -1,0 +1,200 @@
+//! Who goes first, and when. A pure data structure: whoever uses it brings the time, so that the same requests give the
+//! same order in every run.
+//!
+//! Among those that are due the order is: emergencies, then the higher priority, then the earlier due time, then the
+//! key. A priority rises by one point for every second that its key has been due and was not taken, so that nothing
+//! starves: with priorities from 0 to 100 the lowest waits at most 100 s longer than the highest. Emergencies do not
+//! wait for anything of lower rank; they are few.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How urgent a key is once it is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rank {
+    /// Goes before everything that is no emergency.
+    pub emergency: bool,
+    /// The higher goes first.
+    pub priority: u8,
+}
+
+/// The keys that wait, those that are due, and those that are being worked on.
+#[derive(Debug)]
+pub struct Queue<K> {
+    keys: BTreeMap<K, Entry>,
+    /// Waiting keys of which no [`Queue::next`] has seen yet that they are due.
+    later: BTreeSet<(Instant, K)>,
+    /// The others, the longest waiting first.
+    due: BTreeSet<(Instant, K)>,
+    /// The same as `due`, the most urgent first.
+    ready: BTreeSet<(Urgency, K)>,
+}
+
+/// What is known of a key. It stays for as long as somebody asks for the key or it is in flight.
+#[derive(Debug, Default)]
+struct Entry {
+    asked: Option<Call>,
+    wake: Option<Call>,
+    priority: u8,
+    in_flight: bool,
+}
+
+/// A reason to reconcile.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    at: Instant,
+    emergency: bool,
+}
+
+/// The smaller is the more urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Urgency {
+    calm: bool,
+    aged: Instant,
+    due: Instant,
+}
+
+impl Urgency {
+    /// All priorities rise equally fast, so that the order of two keys never changes with time: instead of the priority
+    /// at this moment it is enough to compare the instants at which each would reach the highest one.
+    fn new(rank: Rank, due: Instant) -> Self {
+        let behind = Duration::from_secs(u64::from(u8::MAX - rank.priority));
+        Self { calm: !rank.emergency, aged: due.checked_add(behind).unwrap_or(due), due }
+    }
+}
+
+impl Entry {
+    fn calls(&self) -> impl Iterator<Item = Call> {
+        self.asked.into_iter().chain(self.wake)
+    }
+
+    /// When it wants to be taken and how urgently, if it waits for that.
+    fn urgency(&self) -> Option<Urgency> {
+        if self.in_flight {
+            return None;
+        }
+        let due = self.calls().map(|call| call.at).min()?;
+        let emergency = self.calls().any(|call| call.emergency);
+        Some(Urgency::new(Rank { emergency, priority: self.priority }, due))
+    }
+}
+
+impl<K> Default for Queue<K> {
+    fn default() -> Self {
+        Self { keys: BTreeMap::new(), later: BTreeSet::new(), due: BTreeSet::new(), ready: BTreeSet::new() }
+    }
+}
+
+impl<K: Ord + Clone> Queue<K> {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks for `key` to be reconciled at `due`. One that waits already is raised: it keeps the earlier due time, is an
+    /// emergency if either is, and takes the new priority. One that is in flight will be taken again after it is done.
+    pub fn add(&mut self, key: K, rank: Rank, due: Instant) {
+        self.change(key, |entry| {
+            let earlier = entry.asked;
+            entry.asked = Some(Call {
+                at: earlier.map_or(due, |call| call.at.min(due)),
+                emergency: rank.emergency || earlier.is_some_and(|call| call.emergency),
+            });
+            entry.priority = rank.priority;
+        });
+    }
+
+    /// Sets when time alone will make `key` worth a reconcile, in place of what was set before. What was asked for with
+    /// [`Queue::add`] stays as it is. Taking the key forgets both.
+    pub fn wake(&mut self, key: K, rank: Rank, due: Instant) {
+        self.change(key, |entry| {
+            entry.wake = Some(Call { at: due, emergency: rank.emergency });
+            entry.priority = rank.priority;
+        });
+    }
+
+    /// The most urgent key that is due and not in flight. It is in flight from now on, until [`Queue::done`].
+    pub fn next(&mut self, now: Instant) -> Option<K> {
+        self.notice_due(now);
+        let (_, key) = self.ready.first().cloned()?;
+        self.change(key.clone(), |entry| {
+            *entry = Entry { in_flight: true, priority: entry.priority, ..Entry::default() };
+        });
+        Some(key)
+    }
+
+    /// The key is no longer in flight; what was asked for meanwhile counts from now on.
+    pub fn done(&mut self, key: &K) {
+        if self.keys.contains_key(key) {
+            self.change(key.clone(), |entry| entry.in_flight = false);
+        }
+    }
+
+    /// Forgets what was asked for. A key that is in flight stays so until [`Queue::done`]: an object of the same name
+    /// that comes meanwhile has to wait for it.
+    pub fn remove(&mut self, key: &K) {
+        if self.keys.contains_key(key) {
+            self.change(key.clone(), |entry| (entry.asked, entry.wake) = (None, None));
+        }
+    }
+
+    /// When the earliest key that is not in flight is due, or has been since.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Instant> {
+        let earliest = |keys: &BTreeSet<(Instant, K)>| keys.first().map(|(at, _)| *at);
+        earliest(&self.due).into_iter().chain(earliest(&self.later)).min()
+    }
+
+    /// How many keys are due and wait.
+    #[must_use]
+    pub fn depth(&self, now: Instant) -> usize {
+        self.due.len() + self.later.iter().take_while(|(at, _)| *at <= now).count()
+    }
+
+    /// How long the one that waits longest has been due.
+    #[must_use]
+    pub fn oldest_waiting(&self, now: Instant) -> Option<Duration> {
+        self.next_due().filter(|due| *due <= now).map(|due| now.duration_since(due))
+    }
+
+    /// Moves what has become due to where [`Queue::next`] takes from.
+    fn notice_due(&mut self, now: Instant) {
+        while self.later.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((at, key)) = self.later.pop_first() else { return };
+            if let Some(urgency) = self.keys.get(&key).and_then(Entry::urgency) {
+                self.ready.insert((urgency, key.clone()));
+                self.due.insert((at, key));
+            }
+        }
+    }
+
+    /// Changes what is known of a key, and keeps the orders in step with it.
+    fn change(&mut self, key: K, change: impl FnOnce(&mut Entry)) {
+        let mut entry = self.keys.remove(&key).unwrap_or_default();
+        if let Some(urgency) = entry.urgency() {
+            self.withdraw(&key, urgency);
+        }
+        change(&mut entry);
+        if let Some(urgency) = entry.urgency() {
+            self.later.insert((urgency.due, key.clone()));
+        }
+        if entry.in_flight || entry.calls().next().is_some() {
+            self.keys.insert(key, entry);
+        }
+    }
+
+    fn withdraw(&mut self, key: &K, urgency: Urgency) {
+        let place = (urgency.due, key.clone());
+        if !self.later.remove(&place) {
+            self.due.remove(&place);
+            self.ready.remove(&(urgency, place.1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

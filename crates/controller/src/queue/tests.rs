@@ -1,0 +1,180 @@
+//! What the queue promises, case by case.
+
+use super::{Queue, Rank};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The time line of a test: whole seconds after a moment that is the same throughout.
+#[derive(Clone, Copy)]
+pub(super) struct Line(Instant);
+
+impl Line {
+    pub(super) fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn at(self, seconds: u64) -> Instant {
+        self.0 + Duration::from_secs(seconds)
+    }
+}
+
+const fn calm(priority: u8) -> Rank {
+    Rank { emergency: false, priority }
+}
+
+const fn emergency(priority: u8) -> Rank {
+    Rank { emergency: true, priority }
+}
+
+/// Takes and finishes everything that is due, in order.
+fn drain(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
+    let taken: Vec<_> = std::iter::from_fn(|| queue.next(now)).collect();
+    taken.iter().for_each(|key| queue.done(key));
+    taken
+}
+
+#[test]
+fn the_order_is_emergency_then_priority_then_due_time_then_key() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.add("b-same", calm(50), line.at(10));
+    queue.add("a-same", calm(50), line.at(10));
+    queue.add("sooner", calm(50), line.at(9));
+    queue.add("important", calm(60), line.at(10));
+    queue.add("emergency", emergency(0), line.at(10));
+    queue.add("important-emergency", emergency(90), line.at(10));
+    let expected = ["important-emergency", "emergency", "important", "sooner", "a-same", "b-same"];
+    assert_eq!(drain(&mut queue, line.at(10)), expected);
+}
+
+#[test]
+fn a_priority_rises_by_one_point_a_second() {
+    for (waited, first) in [(49, "high"), (50, "low"), (51, "low")] {
+        let (line, mut queue) = (Line::new(), Queue::new());
+        queue.add("low", calm(0), line.at(0));
+        queue.add("high", calm(50), line.at(waited));
+        assert_eq!(queue.next(line.at(waited)), Some(first), "after {waited} s");
+    }
+}
+
+#[test]
+fn an_emergency_goes_first_however_long_the_others_have_waited() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.add("old", calm(100), line.at(0));
+    queue.add("emergency", emergency(0), line.at(100_000));
+    assert_eq!(drain(&mut queue, line.at(100_000)), ["emergency", "old"]);
+}
+
+#[test]
+fn nothing_is_taken_before_it_is_due() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.add("boundary", emergency(100), line.at(10));
+    assert_eq!(queue.next(line.at(9)), None);
+    assert_eq!((queue.depth(line.at(9)), queue.oldest_waiting(line.at(9))), (0, None));
+    assert_eq!(queue.next_due(), Some(line.at(10)));
+    assert_eq!(
+        (queue.depth(line.at(12)), queue.oldest_waiting(line.at(12))),
+        (1, Some(Duration::from_secs(2)))
+    );
+    assert_eq!(queue.next(line.at(10)), Some("boundary"));
+    assert_eq!(queue.next_due(), None);
+}
+
+#[test]
+fn a_waiting_key_is_raised_and_never_doubled() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.add("key", emergency(80), line.at(100));
+    queue.add("key", calm(10), line.at(5));
+    queue.add("key", calm(10), line.at(50));
+    queue.add("other", calm(100), line.at(5));
+    assert_eq!(drain(&mut queue, line.at(5)), ["key", "other"]);
+    assert_eq!(drain(&mut queue, line.at(1000)), [""; 0], "taking it has answered all three requests");
+}
+
+#[test]
+fn the_newest_priority_counts_also_when_it_is_lower_and_the_key_was_seen_to_be_due() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.add("busy", calm(100), line.at(0));
+    queue.add("key", calm(60), line.at(0));
+    queue.add("other", calm(50), line.at(0));
+    assert_eq!(queue.next(line.at(0)), Some("busy"));
+    queue.add("key", calm(40), line.at(0));
+    assert_eq!(drain(&mut queue, line.at(0)), ["other", "key"]);
+}
+
+#[test]
+fn a_key_in_flight_is_not_taken_again_until_it_is_done() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.add("key", calm(50), line.at(0));
+    assert_eq!(queue.next(line.at(0)), Some("key"));
+    queue.add("key", emergency(50), line.at(0));
+    assert_eq!((queue.next(line.at(1)), queue.next_due(), queue.depth(line.at(1))), (None, None, 0));
+    queue.done(&"key");
+    assert_eq!((queue.next_due(), queue.depth(line.at(1))), (Some(line.at(0)), 1));
+    assert_eq!(queue.next(line.at(1)), Some("key"));
+}
+
+#[test]
+fn a_wake_up_replaces_the_one_before_and_leaves_requests_alone() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.wake("key", calm(50), line.at(10));
+    queue.wake("key", calm(50), line.at(90));
+    assert_eq!((queue.next(line.at(10)), queue.next_due()), (None, Some(line.at(90))));
+    queue.add("key", calm(50), line.at(20));
+    queue.wake("key", calm(50), line.at(200));
+    assert_eq!(queue.next_due(), Some(line.at(20)));
+    assert_eq!(queue.next(line.at(20)), Some("key"));
+    queue.wake("key", calm(50), line.at(60));
+    queue.done(&"key");
+    assert_eq!(queue.next_due(), Some(line.at(60)));
+}
+
+#[test]
+fn a_wake_up_that_was_due_and_is_put_off_is_no_longer_taken() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.wake("key", calm(0), line.at(10));
+    queue.add("other", calm(100), line.at(10));
+    assert_eq!(queue.next(line.at(10)), Some("other"));
+    queue.wake("key", calm(0), line.at(30));
+    assert_eq!((queue.next(line.at(10)), queue.depth(line.at(10))), (None, 0));
+    assert_eq!(queue.next(line.at(30)), Some("key"));
+}
+
+#[test]
+fn a_removed_key_is_forgotten_and_one_in_flight_still_has_to_be_done() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    queue.add("gone", calm(50), line.at(0));
+    queue.remove(&"gone");
+    assert_eq!((queue.next(line.at(0)), queue.next_due()), (None, None));
+    queue.add("key", calm(50), line.at(0));
+    assert_eq!(queue.next(line.at(0)), Some("key"));
+    queue.remove(&"key");
+    queue.add("key", calm(50), line.at(0));
+    assert_eq!(queue.next(line.at(0)), None, "its namesake is still being worked on");
+    queue.done(&"key");
+    assert_eq!(queue.next(line.at(0)), Some("key"));
+    queue.done(&"key");
+    queue.done(&"never seen");
+    queue.remove(&"never seen");
+    assert!(queue.keys.is_empty(), "nothing is remembered of keys that nobody asks for");
+}
+
+#[test]
+fn ten_thousand_keys_are_taken_in_order() {
+    let (line, mut queue) = (Line::new(), Queue::new());
+    // A permutation of the keys, so that neither the order of the keys nor that of the requests gives the result.
+    let keys = (0..10_000_u32).map(|index| index * 7919 % 10_000);
+    for key in keys {
+        queue.add(key, calm(u8::try_from(key % 101).unwrap_or(0)), line.at(u64::from(key / 101)));
+    }
+    let now = line.at(200);
+    assert_eq!(queue.depth(now), 10_000);
+    let mut before = None;
+    for left in (0..10_000).rev() {
+        let key = queue.next(now).expect("one that is due");
+        let place = (i64::from(key / 101) - i64::from(key % 101), key / 101, key);
+        assert!(before < Some(place), "{key} came too late");
+        before = Some(place);
+        assert_eq!(queue.depth(now), left);
+        assert!(queue.next_due().is_some() || left == 0);
+    }
+}
