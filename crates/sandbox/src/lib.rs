@@ -26,6 +26,7 @@
 pub mod actors;
 mod api;
 mod apply;
+mod bells;
 pub mod clock;
 pub mod conformance;
 mod discovery;

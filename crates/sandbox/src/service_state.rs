@@ -1,20 +1,20 @@
-//! The state behind its lock, and the signal that something changed.
+//! The state behind its lock, and the bells of those who wait for changes.
 
+use crate::bells::{Bell, Bells};
+use crate::kinds::StoreId;
 use crate::state::State;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::watch;
 
 /// What all handles of one API share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    revision: watch::Sender<u64>,
+    bells: Bells,
 }
 
 impl Shared {
     pub(crate) fn new(state: State) -> Self {
-        let revision = watch::Sender::new(state.store.revision());
-        Self { state: Mutex::new(state), revision }
+        Self { state: Mutex::new(state), bells: Bells::default() }
     }
 
     /// The state, for reading. A panic elsewhere does not make it unusable: every change is a single step.
@@ -22,22 +22,21 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and wakes the watches.
+    /// Changes the state and wakes the watches of what changed.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let (result, revision) = {
+        let (result, changed) = {
             let mut state = self.lock();
             let result = change(&mut state);
-            (result, state.store.revision())
+            (result, state.store.take_changed())
         };
-        self.revision.send_if_modified(|known| {
-            let is_new = *known != revision;
-            *known = revision;
-            is_new
-        });
+        if !changed.is_empty() {
+            self.bells.ring(&changed);
+        }
         result
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.revision.subscribe()
+    /// A bell that rings when objects of this resource change.
+    pub(crate) fn bell(&self, store: &StoreId) -> Bell {
+        self.bells.hang(store)
     }
 }

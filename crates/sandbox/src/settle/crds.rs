@@ -79,6 +79,10 @@ fn finish_if_empty(state: &mut State, crd: &Value) {
         object::finalizers(crd).filter(|one| *one != CLEANUP).map(str::to_owned).collect();
     let mut changed = crd.clone();
     object::set_finalizers(&mut changed, &kept);
+    if let Some(resource) = resource_of(state, crd) {
+        // Its watches have to learn that there is nothing more to come.
+        state.store.mark_changed(&resource.store);
+    }
     state.kinds.withdraw_crd(crd);
     put_or_finish(state, &definitions, changed);
 }

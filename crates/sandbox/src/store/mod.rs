@@ -16,7 +16,7 @@ use owners::OwnerIndex;
 use crate::kinds::StoreId;
 use crate::object;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The objects of one resource, in the order of a list.
@@ -27,8 +27,10 @@ pub(crate) type Objects = BTreeMap<Key, Arc<Value>>;
 pub(crate) struct Store {
     resources: BTreeMap<StoreId, Shelf>,
     owners: OwnerIndex,
-    /// What changed since somebody last asked.
+    /// What changed and has not been followed up.
     touched: Vec<Touched>,
+    /// The resources whose watches have something to look at.
+    changed: BTreeSet<StoreId>,
     revision: u64,
     history_limit: usize,
 }
@@ -68,6 +70,7 @@ impl Store {
             resources: BTreeMap::new(),
             owners: OwnerIndex::default(),
             touched: Vec::new(),
+            changed: BTreeSet::new(),
             revision: 1,
             history_limit,
         }
@@ -123,6 +126,7 @@ impl Store {
             Some(&entry),
         );
         self.touched.push(Touched::new(place, &entry, false));
+        self.mark_changed(store);
         let kept = self.shelf(store);
         let previous = kept.objects.insert(key, entry.clone());
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
@@ -149,12 +153,25 @@ impl Store {
         let place = Place { store: store.clone(), key: Key::new(namespace, name) };
         self.owners.update(&place, Some(&object), None);
         self.touched.push(Touched::new(place, &object, true));
+        self.mark_changed(store);
         Some(object)
     }
 
     /// What changed since the last call, in order.
     pub(crate) fn take_touched(&mut self) -> Vec<Touched> {
         std::mem::take(&mut self.touched)
+    }
+
+    /// Has the watches of a resource look at it again, though none of its objects changed.
+    pub(crate) fn mark_changed(&mut self, store: &StoreId) {
+        if !self.changed.contains(store) {
+            self.changed.insert(store.clone());
+        }
+    }
+
+    /// The resources that changed since the last call.
+    pub(crate) fn take_changed(&mut self) -> BTreeSet<StoreId> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Where the object with this UID is.

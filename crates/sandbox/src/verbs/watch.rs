@@ -3,6 +3,7 @@
 use super::convert::to_served;
 use super::read::Selection;
 use super::{Call, read};
+use crate::bells::Bell;
 use crate::door::{Accept, Options, Reply, represent};
 use crate::error::ApiError;
 use crate::kinds::Resource;
@@ -14,12 +15,16 @@ use crate::strategy;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 /// How often a watch that wants bookmarks gets one.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
+
+/// When a watch that wants bookmarks gets its last one, so that the next watch can begin where this one ended.
+const LAST_BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// Watches without a timeout of their own end after this long, plus a random part of the same length.
 const SHORTEST_TIMEOUT_SECONDS: u64 = 1800;
@@ -64,7 +69,8 @@ pub(super) fn watch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     } else if !version.is_empty() && version != "0" {
         plan.cursor = version.parse().unwrap_or_default();
     }
-    if call.options.send_initial_events == Some(true) && call.options.allow_bookmarks {
+    // A bookmark says where the initial events end, whether they were asked for by name or by a missing version.
+    if wants_state && call.options.allow_bookmarks {
         let bookmark = plan.bookmark(state, true);
         plan.initial.push_back(bookmark);
     }
@@ -136,18 +142,23 @@ impl WatchPlan {
 pub(crate) struct WatchStream {
     shared: Arc<Shared>,
     plan: WatchPlan,
-    revisions: tokio::sync::watch::Receiver<u64>,
+    bell: Bell,
     ends_at: Instant,
-    next_bookmark: Instant,
+    next_bookmark: Option<Instant>,
+    is_bookmark_due: bool,
+    /// Sleeps until the next of both. Kept from event to event: a busy watch does not set a timer for each.
+    alarm: Pin<Box<Sleep>>,
     has_ended: bool,
 }
 
 impl WatchStream {
     pub(crate) fn new(shared: Arc<Shared>, plan: WatchPlan) -> Self {
-        let revisions = shared.subscribe();
+        let bell = shared.bell(&plan.resource.store);
         let now = Instant::now();
         let ends_at = now + plan.timeout;
-        Self { shared, plan, revisions, ends_at, next_bookmark: now + BOOKMARK_INTERVAL, has_ended: false }
+        let next_bookmark = next_bookmark(now, ends_at).filter(|_| plan.options.allow_bookmarks);
+        let alarm = Box::pin(tokio::time::sleep_until(next_bookmark.unwrap_or(ends_at)));
+        Self { shared, plan, bell, ends_at, next_bookmark, is_bookmark_due: false, alarm, has_ended: false }
     }
 
     /// The next line of the stream; nothing once it has ended.
@@ -167,7 +178,7 @@ impl WatchStream {
     }
 
     fn collect(&mut self) {
-        self.revisions.mark_unchanged();
+        self.bell.silence();
         let state = self.shared.lock();
         match state.store.changes_since(&self.plan.resource.store, self.plan.cursor) {
             Ok(changes) => {
@@ -189,28 +200,41 @@ impl WatchStream {
         if state.kinds.by_store(&self.plan.resource.store).is_none() {
             self.has_ended = true;
         }
+        if self.is_bookmark_due && !self.has_ended {
+            self.is_bookmark_due = false;
+            // Everything up to now was looked at, whether or not it was of this kind.
+            self.plan.cursor = state.store.revision();
+            let bookmark = self.plan.bookmark(&state, false);
+            self.plan.initial.push_back(bookmark);
+        }
     }
 
     async fn wait(&mut self) {
-        let wants_bookmarks = self.plan.options.allow_bookmarks;
         tokio::select! {
             biased;
-            changed = self.revisions.changed() => {
-                if changed.is_err() {
-                    self.has_ended = true;
-                }
-            }
-            () = tokio::time::sleep_until(self.ends_at) => self.has_ended = true,
-            () = tokio::time::sleep_until(self.next_bookmark), if wants_bookmarks => {
-                self.next_bookmark += BOOKMARK_INTERVAL;
-                let state = self.shared.lock();
-                // Everything up to now was looked at, whether or not it was of this kind.
-                self.plan.cursor = state.store.revision();
-                let bookmark = self.plan.bookmark(&state, false);
-                self.plan.initial.push_back(bookmark);
-            }
+            () = self.bell.rung() => {}
+            () = self.alarm.as_mut() => self.look_at_the_time(),
         }
     }
+
+    fn look_at_the_time(&mut self) {
+        let now = Instant::now();
+        if now >= self.ends_at {
+            self.has_ended = true;
+            return;
+        }
+        if self.next_bookmark.is_some_and(|due| due <= now) {
+            self.is_bookmark_due = true;
+            self.next_bookmark = next_bookmark(now, self.ends_at);
+        }
+        self.alarm.as_mut().reset(self.next_bookmark.unwrap_or(self.ends_at));
+    }
+}
+
+/// A bookmark comes every minute, and one shortly before the end; after that one, none.
+fn next_bookmark(now: Instant, ends_at: Instant) -> Option<Instant> {
+    let last = ends_at.checked_sub(LAST_BOOKMARK_BEFORE_END).filter(|last| *last > now)?;
+    Some(last.min(now + BOOKMARK_INTERVAL))
 }
 
 fn line(event: &Value) -> Bytes {
