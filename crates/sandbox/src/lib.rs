@@ -14,7 +14,7 @@
 //!   initial events, bookmarks, selections, 410), tables, metadata alone.
 //! - Writing: create, update, merge, JSON and strategic merge patch, server-side apply with `managedFields` and
 //!   conflicts, delete with preconditions, propagation and grace, delete-collection, dry run, field validation,
-//!   `status`, `eviction`, `finalize`. JSON and YAML bodies; protobuf for what `kubectl`'s typed clients send.
+//!   `status`, `binding`, `eviction`, `finalize`. JSON and YAML bodies; protobuf for what `kubectl`'s typed clients send.
 //! - What follows from a write: owner garbage collection in all three modes, namespace and CRD deletion, the status of
 //!   disruption budgets, a new namespace's furniture.
 //! - CRDs: defaults, pruning, structural schemas, CEL ([`schema`]), printer columns, selectable fields.

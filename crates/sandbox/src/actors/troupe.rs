@@ -55,7 +55,7 @@ impl Troupe {
             scenario.clone(),
         );
         let workloads = play(
-            Workloads,
+            Workloads::default(),
             stage(nothing_custom)
                 .with_workload(Kind::deployment())
                 .with_workload(Kind::replica_set())

@@ -130,6 +130,7 @@ fn subresource_entry(resource: &Resource, subresource: &Subresource) -> Value {
 pub(super) fn subresources(resource: &Resource) -> Vec<Subresource> {
     let mut found = Vec::new();
     if resource.is(BuiltinKind::Pod) {
+        found.push(Subresource { kind: "Binding".to_owned(), ..own(resource, "binding", &["create"]) });
         found.push(Subresource {
             name: "eviction",
             group: "policy".to_owned(),

@@ -13,6 +13,7 @@ mod workloads;
 pub(crate) use crd::accept as accept_crd;
 pub(crate) use events::{core_to_events, events_to_core};
 pub(crate) use metadata::validate_metadata;
+pub(crate) use pod::merge_texts;
 
 use crate::error::Fault;
 use crate::kinds::{BuiltinKind, Resource};
@@ -22,6 +23,8 @@ use serde_json::{Value, json};
 /// What surrounds an object when it is admitted.
 pub(crate) struct Admission<'a> {
     pub ids: &'a mut crate::ids::Ids,
+    /// The labels that the Node of a pod gives it.
+    pub topology: Value,
 }
 
 /// True if the kind counts changes of its spec in `metadata.generation`.

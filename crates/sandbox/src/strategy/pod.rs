@@ -86,8 +86,18 @@ pub(super) fn admit(pod: &mut Value, admission: &mut Admission<'_>) {
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         tolerate(spec, key);
     }
-    let quality = quality_of_service(spec);
+    if admission.topology.as_object().is_some_and(|labels| !labels.is_empty()) {
+        merge_texts(&mut pod["metadata"]["labels"], &admission.topology);
+    }
+    let quality = quality_of_service(&pod["spec"]);
     pod["status"] = json!({"phase": "Pending", "qosClass": quality});
+}
+
+/// Puts labels or annotations beside those that are there, or in their place.
+pub(crate) fn merge_texts(existing: &mut Value, brought: &Value) {
+    for (key, value) in brought.as_object().into_iter().flatten() {
+        existing[key] = value.clone();
+    }
 }
 
 fn mount_token(spec: &mut Value, volume: &str) {

@@ -1,6 +1,6 @@
 //! One request, resolved to a resource, and the verb that it asks for.
 
-use super::{create, delete, eviction, patch, read, update, watch};
+use super::{binding, create, delete, eviction, patch, read, update, watch};
 use crate::discovery;
 use crate::door::{Accept, Options, Reply, Route, Target, parse_route};
 use crate::error::ApiError;
@@ -139,8 +139,12 @@ fn dispatch(state: &mut State, method: &Method, call: &Call) -> Result<Reply, Ap
                 _ => Err(ApiError::method_not_allowed()),
             };
         }
-        Some("eviction") if call.resource.is(BuiltinKind::Pod) && *method == Method::POST => {
-            return eviction::evict(state, call);
+        Some(subresource @ ("binding" | "eviction")) if call.resource.is(BuiltinKind::Pod) => {
+            return match (method, subresource) {
+                (&Method::POST, "binding") => binding::bind(state, call),
+                (&Method::POST, _) => eviction::evict(state, call),
+                _ => Err(ApiError::method_not_allowed()),
+            };
         }
         Some("finalize") if call.resource.is(BuiltinKind::Namespace) && *method == Method::PUT => {
             return update::finalize_namespace(state, call);
@@ -171,18 +175,8 @@ fn dispatch(state: &mut State, method: &Method, call: &Call) -> Result<Reply, Ap
 
 /// Kubernetes has subresources that this API has not; custom resources have only those of their CRD.
 fn unknown_subresource(call: &Call, subresource: &str) -> ApiError {
-    const KNOWN: [&str; 10] = [
-        "status",
-        "eviction",
-        "log",
-        "exec",
-        "attach",
-        "portforward",
-        "binding",
-        "scale",
-        "token",
-        "ephemeralcontainers",
-    ];
+    const KNOWN: [&str; 8] =
+        ["status", "log", "exec", "attach", "portforward", "scale", "token", "ephemeralcontainers"];
     if subresource != "status" && KNOWN.contains(&subresource) {
         ApiError::not_implemented(format!("{}/{subresource}", call.resource.store.as_str()))
     } else if call.resource.custom().is_some() {

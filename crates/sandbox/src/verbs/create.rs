@@ -1,7 +1,7 @@
 //! POST.
 
 use super::convert::{to_served, to_stored};
-use super::{Call, decode};
+use super::{Call, binding, decode};
 use crate::apply::{ManagerId, Operation, Owner, track_update};
 use crate::door::{Reply, represent};
 use crate::error::ApiError;
@@ -89,7 +89,9 @@ pub(super) fn store_new(
     {
         map.remove("status");
     }
-    strategy::admit_create(resource, &mut value, &mut Admission { ids: &mut state.ids });
+    let node = value["spec"]["nodeName"].as_str().filter(|_| resource.is(BuiltinKind::Pod));
+    let topology = node.map(|node| binding::topology(state, node)).unwrap_or_default();
+    strategy::admit_create(resource, &mut value, &mut Admission { ids: &mut state.ids, topology });
     let mut faults = strategy::validate_metadata(resource, &value, None);
     faults.extend(strategy::validate(resource, &value, None));
     let name = object::name(&value).to_owned();

@@ -1,5 +1,6 @@
 //! What each verb does to the state. Synchronous, under one lock, without a clock or an identifier of its own.
 
+mod binding;
 mod call;
 mod convert;
 mod create;

@@ -24,6 +24,10 @@ async fn nodes_of_pods(world: &World) -> Vec<Value> {
     nodes
 }
 
+async fn uids_of_pods(world: &World) -> Vec<Value> {
+    world.list("Pod").await.iter().map(|pod| pod["metadata"]["uid"].clone()).collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_are_spread_and_come_back_elsewhere() {
     let world = World::new();
@@ -44,9 +48,37 @@ async fn pods_without_a_node_wait_for_one() {
     deploy(&world, 2);
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(nodes_of_pods(&world).await, [Value::Null, Value::Null]);
+    let waiting = uids_of_pods(&world).await;
     let node = world.running("m", &json!({}), &json!({})).await;
     world.until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2).await;
     assert_eq!(nodes_of_pods(&world).await, [node.as_str(), node.as_str()]);
+    assert_eq!(uids_of_pods(&world).await, waiting, "the same pods");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_nobody_is_scheduled_unless_somebody_else_is_asked() {
+    let world = World::new();
+    let pod = |name: &str, scheduler: &str, gates: Value| {
+        world.api.create(
+            "/api/v1/namespaces/default/pods",
+            &json!({
+                "metadata": {"name": name},
+                "spec": {
+                    "schedulerName": scheduler, "schedulingGates": gates,
+                    "containers": [{"name": "main", "image": "example.org/app:1"}],
+                },
+            }),
+        );
+    };
+    pod("plain", "default-scheduler", json!([]));
+    pod("others", "another-scheduler", json!([]));
+    pod("gated", "default-scheduler", json!([{"name": "example.org/gate"}]));
+    let node = world.running("m", &json!({}), &json!({})).await;
+    world.until("Pod", "plain", |pod| pod["status"]["phase"] == "Running").await;
+    assert_eq!(world.get("Pod", "plain").await["spec"]["nodeName"], node.as_str());
+    for name in ["others", "gated"] {
+        assert_eq!(world.get("Pod", name).await["spec"]["nodeName"], Value::Null, "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

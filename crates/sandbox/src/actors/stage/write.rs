@@ -112,6 +112,25 @@ impl Stage {
         }
     }
 
+    /// Puts a pod on a Node. What became of the pod, the watch tells.
+    pub(in super::super) async fn bind(&mut self, pod: &DynamicObject, node: &str) -> kube::Result<()> {
+        let metadata = &pod.metadata;
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let api: Api<Pod> =
+            Api::namespaced(self.workload(), metadata.namespace.as_deref().unwrap_or_default());
+        let binding = serde_json::json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "uid": metadata.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let answer: kube::Result<Value> =
+            api.create_subresource("binding", name, &PostParams::default(), &binding).await;
+        match answer {
+            Ok(_) => Ok(()),
+            Err(Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn learn(&mut self, place: &Place, answer: kube::Result<DynamicObject>) -> kube::Result<()> {
         match answer {
             Ok(object) => {

@@ -3,23 +3,29 @@
 use super::super::agenda::{Actor, Next};
 use super::super::kinds::{Kind, Place};
 use super::super::stage::{Change, Stage};
-use super::{deployment, replicas};
+use super::{deployment, replicas, scheduler};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
 /// The stand-in for the controllers of Deployments and `ReplicaSets`, and for the scheduler.
 #[derive(Debug, Default)]
-pub(in super::super) struct Workloads;
+pub(in super::super) struct Workloads {
+    bound: scheduler::Bound,
+}
 
 impl Actor for Workloads {
     fn concerned(&self, change: &Change, stage: &Stage) -> Vec<Place> {
         let place = &change.place;
         if place.kind == Kind::node() {
-            // Somebody's pods may be waiting for just this.
-            return stage.list(&Kind::replica_set(), "").map(|(place, _)| place.clone()).collect();
+            // Pods may be waiting for just this.
+            let waiting = stage.list(&Kind::pod(), "").filter(|(_, pod)| scheduler::is_waiting(pod));
+            return waiting.map(|(place, _)| place.clone()).collect();
         }
         let mut concerned = Vec::new();
         if place.kind == Kind::deployment() || place.kind == Kind::replica_set() {
+            concerned.push(place.clone());
+        }
+        if place.kind == Kind::pod() && change.after.as_deref().is_some_and(scheduler::is_waiting) {
             concerned.push(place.clone());
         }
         concerned.extend(change.object().and_then(|object| controller(object, &place.namespace)));
@@ -35,6 +41,8 @@ impl Actor for Workloads {
             deployment::attend(place, &object, stage).await?;
         } else if place.kind == Kind::replica_set() {
             replicas::attend(place, &object, stage).await?;
+        } else if place.kind == Kind::pod() {
+            scheduler::attend(&object, stage, &mut self.bound).await?;
         }
         Ok(None)
     }

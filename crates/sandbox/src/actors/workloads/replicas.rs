@@ -1,29 +1,18 @@
-//! A `ReplicaSet` has as many pods as it says, on Nodes that take them.
+//! A `ReplicaSet` has as many pods as it says. Where they go is the scheduler's business.
 
 use super::super::kinds::{Kind, Place};
 use super::super::stage::Stage;
 use super::actor::is_owned_by;
-use super::placement;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 pub(super) async fn attend(place: &Place, set: &DynamicObject, stage: &mut Stage) -> kube::Result<()> {
     let replicas = usize::try_from(set.data["spec"]["replicas"].as_i64().unwrap_or(1)).unwrap_or_default();
-    let mut pods = active_pods(place, set, stage);
-    let template = &set.data["spec"]["template"];
-    // A waiting pod is exchanged once there is a place for it.
-    if let Some((waiting, pod)) = pods.iter().find(|(_, pod)| pod.data["spec"]["nodeName"].is_null())
-        && pods.len() <= replicas
-        && choose(&template["spec"], stage).is_some()
-    {
-        stage.delete(waiting, pod).await?;
-        pods = active_pods(place, set, stage).into_iter().filter(|(one, _)| one != waiting).collect();
-    }
+    let pods = active_pods(place, set, stage);
     for _ in pods.len()..replicas {
-        let node = choose(&template["spec"], stage);
-        stage.create(&Kind::pod().place(&place.namespace, ""), pod(set, template, node)).await?;
+        let pod = pod(set, &set.data["spec"]["template"]);
+        stage.create(&Kind::pod().place(&place.namespace, ""), pod).await?;
     }
     for (surplus, pod) in pods.iter().skip(replicas) {
         stage.delete(surplus, pod).await?;
@@ -54,18 +43,8 @@ fn is_ready(pod: &DynamicObject) -> bool {
     conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
-fn choose(pod_spec: &Value, stage: &Stage) -> Option<String> {
-    let mut pods_on: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, pod) in stage.list(&Kind::pod(), "") {
-        if let Some(node) = pod.data["spec"]["nodeName"].as_str() {
-            *pods_on.entry(node.to_owned()).or_default() += 1;
-        }
-    }
-    placement::choose(pod_spec, stage.list(&Kind::node(), "").map(|(_, node)| &**node), &pods_on)
-}
-
-fn pod(set: &DynamicObject, template: &Value, node: Option<String>) -> Value {
-    let mut pod = json!({
+fn pod(set: &DynamicObject, template: &Value) -> Value {
+    json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "generateName": format!("{}-", set.name_any()),
@@ -76,9 +55,5 @@ fn pod(set: &DynamicObject, template: &Value, node: Option<String>) -> Value {
             }],
         },
         "spec": template["spec"],
-    });
-    if let Some(node) = node {
-        pod["spec"]["nodeName"] = node.into();
-    }
-    pod
+    })
 }

@@ -1,0 +1,53 @@
+//! Gives every pod that waits for a Node one that takes it.
+
+use super::super::kinds::Kind;
+use super::super::stage::Stage;
+use super::placement;
+use kube::api::DynamicObject;
+use std::collections::BTreeMap;
+
+/// The Nodes of pods that were just bound, by the pods' UIDs: what the watch has not told yet counts already, or two
+/// pods would find the same Node the emptiest.
+pub(super) type Bound = BTreeMap<String, String>;
+
+/// Whether a pod is the scheduler's business.
+pub(super) fn is_waiting(pod: &DynamicObject) -> bool {
+    let spec = &pod.data["spec"];
+    spec["nodeName"].is_null()
+        && spec["schedulerName"] == "default-scheduler"
+        && spec["schedulingGates"].as_array().is_none_or(Vec::is_empty)
+        && pod.metadata.deletion_timestamp.is_none()
+}
+
+pub(super) async fn attend(pod: &DynamicObject, stage: &mut Stage, bound: &mut Bound) -> kube::Result<()> {
+    let uid = pod.metadata.uid.clone().unwrap_or_default();
+    if !is_waiting(pod) || bound.contains_key(&uid) {
+        return Ok(());
+    }
+    let pods_on = count(stage, bound);
+    let nodes = stage.list(&Kind::node(), "").map(|(_, node)| &**node);
+    let Some(node) = placement::choose(&pod.data["spec"], nodes, &pods_on) else {
+        return Ok(());
+    };
+    stage.bind(pod, &node).await?;
+    bound.insert(uid, node);
+    Ok(())
+}
+
+/// How many pods each Node has. What the watch has told by now is not remembered beside it.
+fn count(stage: &Stage, bound: &mut Bound) -> BTreeMap<String, usize> {
+    let mut pods_on: BTreeMap<String, usize> = BTreeMap::new();
+    let mut still_bound = Bound::new();
+    for (_, pod) in stage.list(&Kind::pod(), "") {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let just_bound = bound.get(uid);
+        if let Some(node) = pod.data["spec"]["nodeName"].as_str().or(just_bound.map(String::as_str)) {
+            *pods_on.entry(node.to_owned()).or_default() += 1;
+        }
+        if let Some(node) = just_bound.filter(|_| pod.data["spec"]["nodeName"].is_null()) {
+            still_bound.insert(uid.to_owned(), node.clone());
+        }
+    }
+    *bound = still_bound;
+    pods_on
+}
