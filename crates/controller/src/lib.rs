@@ -1,6 +1,7 @@
 //! The controller: what goes first, when, and how many at once. What should happen is decided in `core`, and done by
 //! `cluster`.
 
+pub mod logging;
 pub mod queue;
 
 use five_spot_cluster::Connection;

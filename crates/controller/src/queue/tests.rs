@@ -29,7 +29,9 @@ const fn emergency(priority: u8) -> Rank {
 /// Takes and finishes everything that is due, in order.
 fn drain(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
     let taken: Vec<_> = std::iter::from_fn(|| queue.next(now)).collect();
-    taken.iter().for_each(|key| queue.done(key));
+    for key in &taken {
+        queue.done(key);
+    }
     taken
 }
 

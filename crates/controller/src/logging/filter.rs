@@ -1,0 +1,54 @@
+//! Which lines are written: what `RUST_LOG` says, and our own at debug level under `--verbose`.
+
+use super::OURS;
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{FilterExt, FilterFn, ParseError};
+use tracing_subscriber::layer;
+use tracing_subscriber::registry::LookupSpan;
+
+/// Which lines are written.
+#[derive(Debug)]
+pub struct Filter {
+    directives: EnvFilter,
+    verbose: bool,
+}
+
+/// Why the directives of a filter cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct FilterError(#[from] ParseError);
+
+impl Filter {
+    /// Understands directives as `RUST_LOG` has them.
+    pub fn parse(directives: &str) -> Result<Self, FilterError> {
+        Ok(Self { directives: EnvFilter::builder().parse(directives)?, verbose: false })
+    }
+
+    /// The same with our own crates at debug level at least, whatever the directives say of them.
+    #[must_use]
+    pub fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
+    }
+
+    /// In a form that a layer can be given.
+    pub(super) fn into_layer_filter<S>(self) -> impl layer::Filter<S> + Send + Sync
+    where
+        S: tracing::Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let Self { directives, verbose } = self;
+        let ours = move |metadata: &Metadata<'_>| {
+            let wanted = metadata.is_span() || (verbose && *metadata.level() <= Level::DEBUG);
+            wanted && metadata.target().starts_with(OURS)
+        };
+        let highest = if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
+        directives.or(FilterFn::new(ours).with_max_level_hint(highest))
+    }
+}
+
+impl From<LevelFilter> for Filter {
+    fn from(level: LevelFilter) -> Self {
+        Self { directives: EnvFilter::default().add_directive(level.into()), verbose: false }
+    }
+}

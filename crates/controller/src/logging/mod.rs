@@ -1,0 +1,83 @@
+//! What the program says while it works: one JSON object a line for machines, or text for people.
+//!
+//! Every line of a reconcile carries the fields of its `reconcile` span ([`reconcile_span`]), whatever `RUST_LOG` says of
+//! spans: a line that cannot be told from those of other objects is of no use.
+
+mod fields;
+mod filter;
+mod json;
+mod panics;
+mod span;
+
+pub use filter::{Filter, FilterError};
+pub use span::reconcile_span;
+
+use clap::ValueEnum;
+use json::JsonLines;
+use std::io::IsTerminal;
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{Layer, Registry};
+
+/// The targets of our own crates begin with this.
+const OURS: &str = "five_spot";
+
+/// What a log line looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object a line
+    Json,
+    /// For people, with colours on a terminal
+    Text,
+}
+
+impl Format {
+    /// As it is written on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// Begins to log to standard output, for the whole program, and says panics in the same format.
+///
+/// It fails if something in this process logs already.
+pub fn start(format: Format, filter: Filter) -> Result<(), TryInitError> {
+    // https://no-color.org: any value but an empty one means no colours.
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = std::io::stdout().is_terminal() && !no_color;
+    subscriber(format, filter, std::io::stdout, colours).try_init()?;
+    if format == Format::Json {
+        panics::report_as_log_lines();
+    }
+    Ok(())
+}
+
+/// Says one thing to `writer` in the JSON format, before or without a logger.
+pub fn say_json<W>(writer: W, say: impl FnOnce())
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let filter = Filter::from(LevelFilter::INFO);
+    tracing::subscriber::with_default(subscriber(Format::Json, filter, writer, false), say);
+}
+
+/// Writes what `filter` lets through to `writer`.
+fn subscriber<W>(format: Format, filter: Filter, writer: W, colours: bool) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        Format::Json => JsonLines::new(writer).boxed(),
+        Format::Text => tracing_subscriber::fmt::layer().with_ansi(colours).with_writer(writer).boxed(),
+    };
+    tracing_subscriber::registry().with(layer.with_filter(filter.into_layer_filter()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Real lines, read back. What the documents do with `jq` is done here with the same paths.
+
+use super::{Filter, Format, panics, reconcile_span, subscriber};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use tracing::{debug, error, info, info_span, trace, warn};
+
+/// Where a test's lines go.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no test panics while it writes").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Page {
+    fn text(&self) -> String {
+        let bytes = self.0.lock().expect("no test panics while it writes").clone();
+        String::from_utf8(bytes).expect("log lines are UTF-8")
+    }
+}
+
+fn filter(directives: &str) -> Filter {
+    Filter::parse(directives).expect("a filter")
+}
+
+/// What `work` writes.
+fn written(format: Format, filter: Filter, colours: bool, work: impl FnOnce()) -> String {
+    let page = Page::default();
+    let writer = page.clone();
+    let subscriber = subscriber(format, filter, move || writer.clone(), colours);
+    tracing::subscriber::with_default(subscriber, work);
+    page.text()
+}
+
+fn lines(filter: Filter, work: impl FnOnce()) -> Vec<Value> {
+    let text = written(Format::Json, filter, false, work);
+    text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()
+}
+
+fn reconcile(work: impl FnOnce()) {
+    reconcile_span("deadbeef0001-17f3e2a1b", "production", "my-machine", "object changed").in_scope(work);
+}
+
+/// `jq -r "PATH"` for every line, where PATH is a JSON pointer.
+fn each<'a>(lines: &'a [Value], pointer: &str) -> Vec<&'a Value> {
+    lines.iter().map(|line| line.pointer(pointer).unwrap_or(&Value::Null)).collect()
+}
+
+#[test]
+fn a_line_has_the_documented_shape_and_order() {
+    let text =
+        written(Format::Json, filter("info"), false, || reconcile(|| info!("Starting reconciliation")));
+    let (timestamp, rest) =
+        text.strip_prefix(r#"{"timestamp":""#).and_then(|text| text.split_once('"')).expect("a time");
+    let expected = concat!(
+        r#","level":"INFO","fields":{"message":"Starting reconciliation","reconcile_id":"deadbeef0001-17f3e2a1b","#,
+        r#""resource":"my-machine","namespace":"production"},"target":"five_spot_controller::logging::tests","#,
+        r#""span":{"name":"reconcile","#,
+        r#""object.ref":"ScheduledMachine.v1alpha1.5spot.finos.org/my-machine.production","#,
+        r#""object.reason":"object changed"}}"#,
+        "\n",
+    );
+    assert_eq!(rest, expected);
+    let _: jiff::Timestamp = timestamp.parse().expect("RFC 3339");
+    assert_eq!(timestamp.len(), "2026-04-09T00:00:00.123456Z".len(), "{timestamp} has microseconds");
+    assert!(timestamp.ends_with('Z'));
+}
+
+#[test]
+fn fields_keep_their_types_and_come_before_those_of_the_span() {
+    let written = lines(filter("info"), || {
+        reconcile(|| {
+            let error = std::io::Error::other("CAPI operation failed: refused");
+            error!(
+                error = &error as &dyn std::error::Error,
+                retry_count = 3_u32,
+                backoff_secs = 240_u64,
+                late = -1.5,
+                forced = true,
+                r#type = ?Some("x"),
+                "Reconciliation error — requeuing with exponential back-off"
+            );
+        });
+    });
+    let expected = json!({
+        "message": "Reconciliation error — requeuing with exponential back-off",
+        "error": "CAPI operation failed: refused",
+        "retry_count": 3,
+        "backoff_secs": 240,
+        "late": -1.5,
+        "forced": true,
+        "type": "Some(\"x\")",
+        "reconcile_id": "deadbeef0001-17f3e2a1b",
+        "resource": "my-machine",
+        "namespace": "production",
+    });
+    assert_eq!(each(&written, "/fields"), [&expected]);
+    assert_eq!(each(&written, "/level"), ["ERROR"]);
+}
+
+#[test]
+fn the_documented_selections_find_their_lines_and_fail_on_none() {
+    let written = lines(filter("info"), || {
+        info!("Started");
+        reconcile(|| {
+            info!("Starting reconciliation");
+            tracing::Span::current().record("phase", "EmergencyRemove");
+            info!(from_phase = "Active", to_phase = "Error", "Phase transition");
+        });
+        reconcile_span("deadbeef0002-17f3e2a1c", "production", "other", "time")
+            .in_scope(|| info!("elsewhere"));
+    });
+    let selected =
+        |pointer: &str, value: &str| each(&written, pointer).iter().filter(|found| **found == value).count();
+    for (pointer, value, count) in [
+        ("/fields/resource", "my-machine", 2),
+        ("/fields/reconcile_id", "deadbeef0001-17f3e2a1b", 2),
+        ("/fields/to_phase", "Error", 1),
+        ("/fields/phase", "EmergencyRemove", 1),
+    ] {
+        assert_eq!(selected(pointer, value), count, "select(.{pointer} == {value:?})");
+    }
+    // `.span."object.ref" | contains("my-machine")` is an error of jq for a line where it is absent.
+    let references = each(&written, "/span/object.ref");
+    let found =
+        references.iter().filter(|name| name.as_str().expect("text on every line").contains("my-machine"));
+    assert_eq!(found.count(), 2);
+    assert_eq!(each(&written, "/span/name"), ["", "reconcile", "reconcile", "reconcile"]);
+}
+
+#[test]
+fn inner_spans_of_ours_add_fields_and_those_of_libraries_do_not() {
+    let written = lines(filter("debug"), || {
+        reconcile(|| {
+            info_span!("drain", pod = "a/b", namespace = "inner").in_scope(|| {
+                info_span!(target: "kube_client", "HTTP", url = "https://example").in_scope(|| warn!("held"));
+            });
+        });
+    });
+    let fields = each(&written, "/fields")[0];
+    assert_eq!(
+        (&fields["pod"], &fields["namespace"], &fields["resource"]),
+        (&json!("a/b"), &json!("inner"), &json!("my-machine"))
+    );
+    assert_eq!(fields.get("url"), None);
+    assert_eq!(written[0]["span"]["name"], "reconcile");
+}
+
+#[test]
+fn a_reconcile_is_told_on_every_line_also_when_only_errors_are_written() {
+    for directives in ["error", "off,five_spot_controller=error", "kube=warn,five_spot_controller=error"] {
+        let written = lines(filter(directives), || {
+            reconcile(|| {
+                warn!("left out");
+                error!("written");
+            });
+        });
+        assert_eq!(each(&written, "/fields/message"), ["written"], "{directives}");
+        assert_eq!(each(&written, "/fields/resource"), ["my-machine"], "{directives}");
+    }
+}
+
+#[test]
+fn directives_and_verbosity_choose_the_lines() {
+    let say = || {
+        trace!("our trace");
+        debug!("our debug");
+        info!("our info");
+        debug!(target: "kube_client::client", "kube debug");
+        info!(target: "kube_runtime::watcher", "kube info");
+        warn!(target: "hyper", "hyper warn");
+    };
+    let (kube, ours) = (["kube debug", "kube info"], ["our debug", "our info"]);
+    for (directives, verbose, expected) in [
+        ("info", false, vec!["our info", "kube info", "hyper warn"]),
+        ("info", true, vec![ours[0], ours[1], "kube info", "hyper warn"]),
+        ("warn,five_spot_controller::logging=error", true, vec![ours[0], ours[1], "hyper warn"]),
+        ("off", true, ours.to_vec()),
+        ("trace", true, vec!["our trace", ours[0], ours[1], kube[0], kube[1], "hyper warn"]),
+        ("kube=debug,five_spot=debug", false, vec![ours[0], ours[1], kube[0], kube[1]]),
+        ("kube=warn,hyper=warn,five_spot_controller=info", false, vec!["our info", "hyper warn"]),
+        ("kube=trace", false, kube.to_vec()),
+    ] {
+        let written = lines(filter(directives).verbose(verbose), say);
+        assert_eq!(each(&written, "/fields/message"), expected, "{directives}, verbose {verbose}");
+    }
+}
+
+#[test]
+fn a_message_of_several_lines_is_one_line() {
+    let written = lines(filter("info"), || info!("first\nsecond \"quoted\" \u{1b}[31m"));
+    assert_eq!(each(&written, "/fields/message"), ["first\nsecond \"quoted\" \u{1b}[31m"]);
+}
+
+#[test]
+fn a_panic_is_one_line_of_its_reconcile() {
+    let written = lines(filter("error"), || {
+        std::panic::set_hook(Box::new(panics::report));
+        let outcome = std::panic::catch_unwind(|| reconcile(|| panic!("no {}", "way")));
+        drop(std::panic::take_hook());
+        outcome.expect_err("it panics");
+    });
+    assert_eq!(each(&written, "/fields/message"), ["panicked: no way"]);
+    assert_eq!(each(&written, "/fields/resource"), ["my-machine"]);
+    let location = written[0]["fields"]["location"].as_str().expect("where");
+    assert!(location.contains("logging/tests.rs:"), "{location}");
+}
+
+#[test]
+fn text_has_colours_only_if_asked_for_and_names_the_reconcile() {
+    for colours in [false, true] {
+        let text = written(Format::Text, filter("error"), colours, || {
+            reconcile(|| error!(retry_count = 3, "refused"));
+        });
+        assert_eq!(text.contains('\u{1b}'), colours, "{text}");
+        assert_eq!(text.lines().count(), 1);
+        if !colours {
+            for part in ["ERROR", "refused", "retry_count=3", "my-machine", "deadbeef0001-17f3e2a1b"] {
+                assert!(text.contains(part), "{part} in {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn directives_that_mean_nothing_are_refused() {
+    for directives in ["five_spot=loud", "=", "kube=debug,five_spot=verbose"] {
+        assert!(Filter::parse(directives).is_err(), "{directives}");
+    }
+}
