@@ -92,7 +92,10 @@ pub(super) async fn play<A: Actor>(mut actor: A, mut stage: Stage, scenario: Sce
                 let Some(place) = agenda.take(Instant::now()) else { continue };
                 match actor.attend(&place, &mut stage).await {
                     Ok(next) => agenda.succeeded(place, next, Instant::now()),
-                    Err(_) => agenda.failed(place, Instant::now()),
+                    Err(error) => {
+                        stage.notebook().object(&place, error);
+                        agenda.failed(place, Instant::now());
+                    }
                 }
             }
         }

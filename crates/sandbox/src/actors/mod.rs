@@ -14,6 +14,7 @@ mod cluster_api;
 mod clusters;
 mod kinds;
 mod kubelet;
+mod mishaps;
 mod provider;
 mod scenario;
 mod stage;
@@ -23,6 +24,7 @@ mod workloads;
 
 pub use cluster_api::{Contract, crds as cluster_api_crds};
 pub use kubelet::{FINISHES_AFTER_ANNOTATION, STOPS_AFTER_ANNOTATION, machine_id};
+pub use mishaps::{Mishap, Mishaps};
 pub use provider::{crds as provider_crds, node_name};
 pub use scenario::{Behaviour, Conduct, Scenario, Timing};
 pub use troupe::Troupe;

@@ -3,6 +3,7 @@
 mod draining;
 mod growing;
 mod quiet;
+mod same_seed;
 mod trouble;
 mod workloads;
 mod world;

@@ -1,7 +1,7 @@
 //! A world with all actors in it, and sentences about it.
 
 use five_spot_sandbox::actors::{
-    Contract, Scenario, Timing, Troupe, cluster_api_crds, node_name, provider_crds,
+    Contract, Mishaps, Scenario, Timing, Troupe, cluster_api_crds, node_name, provider_crds,
 };
 use five_spot_sandbox::faults::{FaultPlan, FaultyService};
 use five_spot_sandbox::{Api, ApiConfig, Clock};
@@ -20,12 +20,19 @@ pub(crate) struct World {
     pub(crate) contract: Contract,
     /// What the actors ask of the API.
     pub(crate) requests: FaultPlan,
+    /// What they tried in vain. Nothing, unless a test says otherwise.
+    pub(crate) mishaps: Mishaps,
+    pub(crate) may_have_mishaps: bool,
     actors: JoinHandle<()>,
 }
 
 impl Drop for World {
     fn drop(&mut self) {
         self.actors.abort();
+        if !self.may_have_mishaps && !std::thread::panicking() {
+            let mishaps: Vec<String> = self.mishaps.latest().iter().map(ToString::to_string).collect();
+            assert!(mishaps.is_empty(), "the actors tried in vain: {mishaps:#?}");
+        }
     }
 }
 
@@ -35,27 +42,33 @@ impl World {
     }
 
     pub(crate) fn of(contract: Contract) -> Self {
-        Self::made(contract, false)
+        Self::made(contract, false, 0)
     }
 
     pub(crate) fn of_two_clusters() -> Self {
-        Self::made(Contract::V1Beta2, true)
+        Self::made(Contract::V1Beta2, true, 0)
     }
 
-    fn made(contract: Contract, is_split: bool) -> Self {
+    /// A world in which names, and faults that are left to chance, follow from a seed.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self::made(Contract::V1Beta2, false, seed)
+    }
+
+    fn made(contract: Contract, is_split: bool, seed: u64) -> Self {
         let clock = Clock::starting_at("2026-03-02T08:00:00Z".parse().expect("a timestamp"));
-        let api = Api::new(ApiConfig::new(clock.clone()));
+        let api = Api::new(ApiConfig { seed, ..ApiConfig::new(clock.clone()) });
         for crd in cluster_api_crds(contract).into_iter().chain(provider_crds()) {
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
         }
         let workload = if is_split { Api::new(ApiConfig::new(clock.clone())) } else { api.clone() };
         let scenario = Scenario::new(Timing::default());
-        let requests = FaultPlan::new(clock.clone(), 0);
-        let client = |api: &Api| Client::new(FaultyService::new(api.service(), requests.clone()), "default");
+        let requests = FaultPlan::new(clock.clone(), seed);
+        let client = |api: &Api| faulty_client(api, &requests);
         let troupe =
             Troupe::new(client(&api), client(&workload), clock, scenario.clone()).with_kubeconfig("way in");
+        let mishaps = troupe.mishaps();
         let actors = tokio::spawn(troupe.play());
-        Self { api, workload, scenario, contract, requests, actors }
+        Self { api, workload, scenario, contract, requests, mishaps, may_have_mishaps: false, actors }
     }
 
     /// The parts of a machine, and the Machine.
@@ -209,6 +222,11 @@ impl World {
         let seen = self.requests.seen();
         seen.iter().filter(|one| one.is_write()).map(|one| format!("{one:?}")).collect()
     }
+}
+
+/// A client whose requests meet what a plan has for them.
+pub(crate) fn faulty_client(api: &Api, plan: &FaultPlan) -> Client {
+    Client::new(FaultyService::new(api.service(), plan.clone()), "default")
 }
 
 /// A condition; null if there is none.

@@ -10,6 +10,7 @@ mod write;
 pub(super) use write::Eviction;
 
 use super::kinds::{Kind, Place};
+use super::mishaps::Notebook;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use kube::Client;
@@ -51,6 +52,7 @@ pub(super) struct Stage {
     management: Client,
     workload: Client,
     wanted: Wanted,
+    notebook: Notebook,
     watches: Vec<Watch>,
     mirror: Mirror,
     news: VecDeque<Change>,
@@ -66,11 +68,12 @@ struct Watch {
 
 impl Stage {
     /// Sees the custom kinds that are wanted, as soon as the management cluster defines them.
-    pub(super) fn new(management: Client, workload: Client, wanted: Wanted) -> Self {
+    pub(super) fn new(management: Client, workload: Client, wanted: Wanted, notebook: Notebook) -> Self {
         let mut stage = Self {
             management: management.clone(),
             workload,
             wanted,
+            notebook,
             watches: Vec::new(),
             mirror: Mirror::default(),
             news: VecDeque::new(),
@@ -89,6 +92,11 @@ impl Stage {
     /// A client of the workload cluster, for what is read only now and then.
     pub(super) fn workload(&self) -> Client {
         self.workload.clone()
+    }
+
+    /// Where this actor's mishaps are written down.
+    pub(super) fn notebook(&self) -> &Notebook {
+        &self.notebook
     }
 
     /// The next change of anything that is watched.
@@ -139,9 +147,10 @@ impl Stage {
             }
             for watch in &mut self.watches {
                 while let Poll::Ready(Some(event)) = watch.events.poll_next_unpin(context) {
-                    // An error is the watch's own business: it waits and begins anew.
-                    if let Ok(event) = event {
-                        self.news.extend(watch.read(event, &mut self.mirror));
+                    match event {
+                        Ok(event) => self.news.extend(watch.read(event, &mut self.mirror)),
+                        // The watch waits and begins anew.
+                        Err(error) => self.notebook.watch(watch.kind.kind(), error),
                     }
                 }
             }
