@@ -1,7 +1,9 @@
 //! The controller: what goes first, when, and how many at once. What should happen is decided in `core`, and done by
 //! `cluster`.
 
+pub mod args;
 pub mod logging;
+pub mod program;
 pub mod queue;
 
 use five_spot_cluster::Connection;

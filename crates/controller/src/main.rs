@@ -1,3 +1,7 @@
 //! The program `5spot-controller`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    five_spot_controller::program::main(std::env::args_os())
+}

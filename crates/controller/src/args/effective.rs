@@ -1,0 +1,30 @@
+//! The effective configuration, said once.
+
+use super::Configuration;
+use tracing::{info, warn};
+
+impl Configuration {
+    /// Says what the program was told, and what of it has no effect. Nothing in it is secret.
+    pub fn say(&self) {
+        let namespaces = &self.settings.namespaces;
+        let watched = if namespaces.is_empty() { "all".to_owned() } else { namespaces.join(",") };
+        info!(
+            version = env!("CARGO_PKG_VERSION"),
+            instance = self.settings.instance,
+            watch_namespace = watched,
+            max_concurrent_reconciles = self.settings.concurrency,
+            finalizer_cleanup_timeout_secs = self.settings.policy.finalizer_cleanup_timeout.as_secs(),
+            force_finalizer_on_timeout = self.settings.policy.force_finalizer_on_timeout,
+            log_format = self.format.as_str(),
+            rust_log = self.directives,
+            verbose = self.verbose,
+            "Effective configuration"
+        );
+        for variable in &self.not_yet {
+            warn!(
+                variable,
+                "A variable is set whose feature this version does not have yet: it has no effect"
+            );
+        }
+    }
+}

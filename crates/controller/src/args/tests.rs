@@ -1,0 +1,80 @@
+//! The command line by itself. What the environment adds to it is tested with the real program, which has one of its own.
+
+use super::values::{namespace, whole_number};
+use super::{Args, NOT_YET, Surroundings};
+use clap::{CommandFactory, Parser};
+
+fn surroundings() -> Surroundings {
+    Surroundings { host_name: "host".to_owned(), ..Surroundings::default() }
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Args::command().debug_assert();
+}
+
+#[test]
+fn nothing_is_offered_whose_feature_does_not_exist() {
+    let command = Args::command();
+    for (flag, variable) in NOT_YET {
+        let offered = command.get_arguments().find(|argument| {
+            let long = argument.get_long().map(|name| format!("--{name}"));
+            (flag.is_some() && long.as_deref() == flag)
+                || argument.get_env().is_some_and(|env| env == variable)
+        });
+        assert!(offered.is_none(), "{flag:?} {variable}");
+    }
+}
+
+#[test]
+fn every_flag_is_explained_under_a_heading() {
+    for argument in Args::command().get_arguments() {
+        assert!(argument.get_help().is_some(), "{}", argument.get_id());
+        assert!(argument.get_help_heading().is_some(), "{}", argument.get_id());
+    }
+}
+
+#[test]
+fn the_instance_is_the_pod_or_else_the_host() {
+    for (pod_name, expected) in [(Some("5spot-controller-0"), "5spot-controller-0"), (None, "host")] {
+        let surroundings = Surroundings { pod_name: pod_name.map(str::to_owned), ..surroundings() };
+        let args = Args::try_parse_from(["5spot-controller"]).expect("no arguments are needed");
+        let (configuration, _) = args.configure(surroundings).expect("nothing is wrong");
+        assert_eq!(configuration.settings.instance, expected);
+    }
+}
+
+#[test]
+fn namespaces_are_watched_once_and_in_order() {
+    let arguments =
+        ["5spot-controller", "--watch-namespace", "b", "--watch-namespace=a", "--watch-namespace", "b"];
+    let args = Args::try_parse_from(arguments).expect("they are names");
+    let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");
+    assert_eq!(configuration.settings.namespaces, ["a", "b"]);
+}
+
+#[test]
+fn what_surrounds_this_process_has_a_host_name() {
+    assert_ne!(Surroundings::observe().host_name, "");
+}
+
+#[test]
+fn names_that_no_namespace_can_have_are_refused() {
+    let longest = "a".repeat(63);
+    for fine in ["a", "0", "team-a", "5spot-system", &longest] {
+        assert_eq!(namespace(fine).ok().as_deref(), Some(fine));
+    }
+    for bad in ["", "-a", "a-", "A", "a.b", "a_b", "ä", "a,b", &format!("{longest}a")] {
+        assert!(namespace(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn numbers_out_of_bounds_are_refused() {
+    for (text, expected) in [("1", Some(1)), ("10", Some(10)), ("007", Some(7)), ("0", None), ("11", None)] {
+        assert_eq!(whole_number::<1, 10>(text).ok(), expected, "{text}");
+    }
+    for text in ["", "-1", "1.5", "5s", "99999999999", " 5"] {
+        assert!(whole_number::<1, 10>(text).is_err(), "{text}");
+    }
+}

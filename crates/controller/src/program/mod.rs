@@ -1,0 +1,86 @@
+//! The program `5spot-controller`, which is also what `5spot` does without a subcommand: it reads flags and surroundings,
+//! begins to log, finds its cluster, works, and stops when it is told to.
+
+mod home;
+mod refuse;
+mod supervise;
+
+use crate::args::{Args, Surroundings, explain};
+use crate::logging::{self, Format};
+use crate::{Settings, run};
+use clap::Parser;
+use five_spot_cluster::Connection;
+use refuse::{refuse, requested_format};
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use supervise::Ended;
+use tokio::runtime;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+/// What the program calls itself to an API server.
+const PROGRAM: &str = "5spot-controller";
+
+/// Runs the program with `arguments`, of which the first is its name, as in [`std::env::args_os`].
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match Args::try_parse_from(&arguments) {
+        Ok(args) => start(args),
+        Err(error) => refuse(&explain(error, &arguments), requested_format(&arguments)),
+    }
+}
+
+/// Runs the program with arguments that have been parsed.
+pub fn start(args: Args) -> ExitCode {
+    let format = args.log_format;
+    let (configuration, filter) = match args.configure(Surroundings::observe()) {
+        Ok(configured) => configured,
+        Err(error) => return refuse(&error, format),
+    };
+    // It fails only where something logs already; then the lines go there.
+    let _ = logging::start(format, filter);
+    configuration.say();
+    let runtime = match runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            error!(%error, "Failed to start the threads that do the work");
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(work(configuration.settings, format));
+    // What is still busy is cut off: what it has done is in the cluster, and every step can be taken again.
+    runtime.shutdown_background();
+    ended.into()
+}
+
+async fn work(settings: Settings, format: Format) -> Ended {
+    // Before anything that takes time, so that no signal ends the program unheard.
+    let signals = match supervise::signals() {
+        Ok(signals) => signals,
+        Err(error) => {
+            error!(%error, "Failed to listen to signals");
+            return Ended::Failed;
+        }
+    };
+    let config = match home::find().await {
+        Ok(config) => config,
+        Err(error) => {
+            say_homeless(&error, format);
+            return Ended::Failed;
+        }
+    };
+    info!(cluster = home::address(&config), "Found the management cluster");
+    let stop = CancellationToken::new();
+    let connection = Connection::network(config, PROGRAM);
+    let working = tokio::spawn(run(connection, settings, stop.clone()));
+    supervise::supervise(working, stop, signals).await
+}
+
+/// Says that there is no cluster, where a person will see it: on a terminal JSON is hard to read.
+fn say_homeless(error: &home::Homeless, format: Format) {
+    error!(error = error.cause(), "{error}");
+    if format == Format::Json && std::io::stderr().is_terminal() {
+        eprintln!("{error}");
+    }
+}

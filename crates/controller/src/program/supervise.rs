@@ -1,0 +1,187 @@
+//! Stopping: a signal asks for it, a second one or too long a wait enforces it.
+
+use crate::RunError;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+/// How long work in flight has to come to an end. The program is gone two seconds after the signal; this leaves it time
+/// to say so.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// A wish that the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// SIGINT, as Ctrl-C sends it.
+    Interrupt,
+    /// SIGTERM, as the kubelet sends it.
+    Terminate,
+}
+
+impl Signal {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        }
+    }
+
+    /// As a shell reports a program that the signal has ended.
+    const fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 128 + 2,
+            Self::Terminate => 128 + 15,
+        }
+    }
+}
+
+/// How the work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// By itself, or because it was told to.
+    Finished,
+    /// It was told to end, and did not in time.
+    CutOff,
+    /// It was told to end twice.
+    Enforced(Signal),
+    /// It could not go on.
+    Failed,
+}
+
+impl From<Ended> for ExitCode {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Finished | Ended::CutOff => Self::SUCCESS,
+            Ended::Enforced(signal) => Self::from(signal.exit_code()),
+            Ended::Failed => Self::FAILURE,
+        }
+    }
+}
+
+/// The signals that this process gets from now on.
+pub(super) fn signals() -> std::io::Result<UnboundedReceiver<Signal>> {
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    let (sender, receiver) = unbounded_channel();
+    tokio::spawn(async move {
+        loop {
+            let signal = tokio::select! {
+                Some(()) = interrupts.recv() => Signal::Interrupt,
+                Some(()) = terminations.recv() => Signal::Terminate,
+                else => return,
+            };
+            if sender.send(signal).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// Waits until the work has ended, by itself or on a signal.
+pub(super) async fn supervise(
+    mut working: JoinHandle<Result<(), RunError>>,
+    stop: CancellationToken,
+    mut signals: UnboundedReceiver<Signal>,
+) -> Ended {
+    let signal = tokio::select! {
+        biased;
+        outcome = &mut working => return judge(outcome),
+        Some(signal) = signals.recv() => signal,
+    };
+    info!(signal = signal.name(), "Stopping");
+    stop.cancel();
+    tokio::select! {
+        biased;
+        outcome = &mut working => judge(outcome),
+        Some(signal) = signals.recv() => {
+            warn!(signal = signal.name(), "Stopped at once on a second signal: work in flight was cut off");
+            Ended::Enforced(signal)
+        }
+        () = tokio::time::sleep(GRACE) => {
+            warn!("Stopped although work in flight had not come to an end: it was cut off");
+            Ended::CutOff
+        }
+    }
+}
+
+fn judge(outcome: Result<Result<(), RunError>, tokio::task::JoinError>) -> Ended {
+    match outcome {
+        Ok(Ok(())) => {
+            info!("Stopped");
+            Ended::Finished
+        }
+        Ok(Err(error)) => {
+            error!(%error, "The controller cannot go on");
+            Ended::Failed
+        }
+        Err(error) => {
+            error!(%error, "The controller has crashed");
+            Ended::Failed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+    use tokio::time::Instant;
+
+    /// How `work` ends, and when, if signals come at these moments.
+    async fn supervised(
+        work: impl FnOnce(CancellationToken) -> JoinHandle<Result<(), RunError>>,
+        moments: &'static [(u64, Signal)],
+    ) -> (Ended, u128) {
+        let began = Instant::now();
+        let (stop, (sender, signals)) = (CancellationToken::new(), unbounded_channel());
+        let working = work(stop.clone());
+        tokio::spawn(async move {
+            for (milliseconds, signal) in moments {
+                tokio::time::sleep_until(began + Duration::from_millis(*milliseconds)).await;
+                sender.send(*signal).expect("somebody listens");
+            }
+            pending::<()>().await;
+        });
+        let ended = supervise(working, stop, signals).await;
+        (ended, began.elapsed().as_millis())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_listens_ends_with_the_signal() {
+        let listens = |stop: CancellationToken| {
+            tokio::spawn(async move {
+                stop.cancelled().await;
+                Ok(())
+            })
+        };
+        let outcome = supervised(listens, &[(700, Signal::Terminate)]).await;
+        assert_eq!(outcome, (Ended::Finished, 700));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_hangs_is_cut_off_within_two_seconds() {
+        let outcome = supervised(|_| tokio::spawn(pending()), &[(700, Signal::Terminate)]).await;
+        assert_eq!(outcome, (Ended::CutOff, 2200));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_signal_ends_it_at_once() {
+        let signals = &[(700, Signal::Terminate), (800, Signal::Interrupt)];
+        let outcome = supervised(|_| tokio::spawn(pending()), signals).await;
+        assert_eq!(outcome, (Ended::Enforced(Signal::Interrupt), 800));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_fails_or_panics_is_a_failure() {
+        let refused = || kube::Error::Service("refused".into());
+        let fails = |_| tokio::spawn(async move { Err(RunError::Client(refused())) });
+        assert_eq!(supervised(fails, &[]).await, (Ended::Failed, 0));
+        let panics = |_| tokio::spawn(async { panic!("no way") });
+        assert_eq!(supervised(panics, &[]).await, (Ended::Failed, 0));
+    }
+}

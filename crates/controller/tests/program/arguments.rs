@@ -1,0 +1,154 @@
+//! Flags over variables over defaults, and what is said of bad ones.
+
+use crate::process::{line_of, run};
+use serde_json::json;
+
+const EFFECTIVE: &str = "Effective configuration";
+
+#[tokio::test]
+async fn flags_win_over_variables_and_variables_over_defaults() {
+    let timeout = "finalizer_cleanup_timeout_secs";
+    let force = "force_finalizer_on_timeout";
+    let count = "max_concurrent_reconciles";
+    let timeout_variable = ("FINALIZER_CLEANUP_TIMEOUT_SECS", "30");
+    let force_variable = ("FORCE_FINALIZER_ON_TIMEOUT", "false");
+    for (arguments, variables, field, expected) in [
+        (vec![], vec![], timeout, json!(600)),
+        (vec![], vec![timeout_variable], timeout, json!(30)),
+        (vec!["--finalizer-cleanup-timeout-secs", "40"], vec![timeout_variable], timeout, json!(40)),
+        (vec!["--finalizer-cleanup-timeout-secs=86400"], vec![], timeout, json!(86_400)),
+        (vec![], vec![], force, json!(true)),
+        (vec![], vec![force_variable], force, json!(false)),
+        (vec!["--force-finalizer-on-timeout"], vec![force_variable], force, json!(true)),
+        (vec!["--force-finalizer-on-timeout=true"], vec![force_variable], force, json!(true)),
+        (vec!["--force-finalizer-on-timeout=false"], vec![], force, json!(false)),
+        (vec![], vec![], count, json!(16)),
+        (vec![], vec![("MAX_CONCURRENT_RECONCILES", "2")], count, json!(2)),
+        (vec!["--max-concurrent-reconciles=3"], vec![("MAX_CONCURRENT_RECONCILES", "2")], count, json!(3)),
+        (vec![], vec![], "watch_namespace", json!("all")),
+        (vec!["--watch-namespace=b", "--watch-namespace", "a"], vec![], "watch_namespace", json!("a,b")),
+        (vec![], vec![], "log_format", json!("json")),
+        (vec!["--log-format", "json"], vec![("RUST_LOG_FORMAT", "text")], "log_format", json!("json")),
+        (vec![], vec![], "rust_log", json!("info")),
+        (vec![], vec![("RUST_LOG", "")], "rust_log", json!("info")),
+        (vec![], vec![("RUST_LOG", "info,kube=warn")], "rust_log", json!("info,kube=warn")),
+        (vec![], vec![], "verbose", json!(false)),
+        (vec!["-v"], vec![], "verbose", json!(true)),
+        (vec!["--verbose"], vec![], "verbose", json!(true)),
+        (vec!["--verbose=false"], vec![], "verbose", json!(false)),
+        (vec!["-v=true"], vec![], "verbose", json!(true)),
+        (vec![], vec![("POD_NAME", "5spot-0")], "instance", json!("5spot-0")),
+    ] {
+        let said = run(&arguments, &variables).await;
+        assert_eq!(said.fields(EFFECTIVE)[field], expected, "{arguments:?} {variables:?}: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_pod_name_the_instance_is_the_host() {
+    let said = run(&[], &[]).await;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    assert_eq!(said.fields(EFFECTIVE)["instance"], host);
+}
+
+#[tokio::test]
+async fn text_is_for_people_and_has_no_colours_where_there_is_no_terminal() {
+    for (arguments, variables) in
+        [(vec!["--log-format=text"], vec![]), (vec![], vec![("RUST_LOG_FORMAT", "text")])]
+    {
+        let said = run(&arguments, &variables).await;
+        assert!(said.stdout.contains(" INFO five_spot_controller"), "{said:?}");
+        assert!(!said.stdout.contains(['{', '\u{1b}']), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn bad_values_exit_2_and_name_flag_value_and_what_is_allowed() {
+    let (timeout, force) = ("--finalizer-cleanup-timeout-secs", "--force-finalizer-on-timeout");
+    let timeout_bounds = "a whole number from 1 to 86400";
+    for (arguments, variables, parts) in [
+        (vec![timeout, "soon"], vec![], vec![timeout, "'soon'", timeout_bounds]),
+        (vec![timeout, "0"], vec![], vec![timeout, "'0'", timeout_bounds]),
+        (vec![timeout, "86401"], vec![], vec![timeout, "'86401'", timeout_bounds]),
+        (
+            vec![],
+            vec![("FINALIZER_CLEANUP_TIMEOUT_SECS", "10m")],
+            vec![timeout, "'10m'", timeout_bounds, "variable FINALIZER_CLEANUP_TIMEOUT_SECS"],
+        ),
+        (vec!["--force-finalizer-on-timeout=maybe"], vec![], vec![force, "'maybe'", "true, false"]),
+        (
+            vec![],
+            vec![("FORCE_FINALIZER_ON_TIMEOUT", "yes")],
+            vec![force, "'yes'", "true, false", "variable FORCE_FINALIZER_ON_TIMEOUT"],
+        ),
+        (vec!["--verbose=loud"], vec![], vec!["--verbose", "'loud'", "true, false"]),
+        (vec!["--log-format", "xml"], vec![], vec!["--log-format", "'xml'", "json, text"]),
+        (
+            vec![],
+            vec![("RUST_LOG_FORMAT", "xml")],
+            vec!["--log-format", "'xml'", "json, text", "RUST_LOG_FORMAT"],
+        ),
+        (vec![], vec![("RUST_LOG", "kube=loud")], vec!["'RUST_LOG'", "'kube=loud'", "info"]),
+        (
+            vec!["--max-concurrent-reconciles=0"],
+            vec![],
+            vec!["--max-concurrent-reconciles", "'0'", "1 to 1000"],
+        ),
+        (vec!["--watch-namespace", "Team"], vec![], vec!["--watch-namespace", "'Team'", "a-z, 0-9 and '-'"]),
+        (vec!["--colour"], vec![], vec!["--colour"]),
+        (vec!["stray"], vec![], vec!["stray"]),
+    ] {
+        let said = run(&arguments, &variables).await;
+        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{arguments:?} {variables:?}: {said:?}");
+        // Nobody watches: one log line like any other.
+        let line = line_of(&said.stderr);
+        let message = line["fields"]["message"].as_str().expect("a message");
+        assert_eq!(line["level"], "ERROR");
+        for part in parts {
+            assert!(message.contains(part), "{arguments:?} {variables:?}: no {part:?} in {message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_plain_text_where_text_is_asked_for() {
+    for (arguments, variables) in [
+        (vec!["--colour", "--log-format=text"], vec![]),
+        (vec!["--log-format", "text", "--colour"], vec![]),
+        (vec!["--colour"], vec![("RUST_LOG_FORMAT", "text")]),
+    ] {
+        let said = run(&arguments, &variables).await;
+        assert_eq!(said.code, Some(2));
+        assert!(said.stderr.starts_with("error: unexpected argument '--colour' found"), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_exist_yet_is_refused_as_a_flag_and_named_as_a_variable() {
+    for (flag, variable) in five_spot_controller::args::NOT_YET {
+        if let Some(flag) = flag {
+            let said = run(&[flag, "1"], &[]).await;
+            assert_eq!(said.code, Some(2), "{flag}");
+            assert!(said.stderr.contains(&format!("'{flag}' belongs to a feature")), "{said:?}");
+        }
+        let said = run(&[], &[(variable, "1")]).await;
+        let warned = said.stdout.contains(&format!(r#""variable":"{variable}""#));
+        assert_eq!(warned, variable != "POD_NAMESPACE", "{variable}: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn help_and_version_go_to_standard_output() {
+    let help = run(&["--help"], &[]).await;
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    for part in
+        ["Scope:", "Work:", "Deletion:", "Logging:", "RUST_LOG ", "POD_NAME ", "[addition]", "5spot sandbox"]
+    {
+        assert!(help.stdout.contains(part), "{part} in {}", help.stdout);
+    }
+    let version = run(&["--version"], &[]).await;
+    assert_eq!(
+        (version.code, version.stdout),
+        (Some(0), format!("5spot-controller {}\n", env!("CARGO_PKG_VERSION")))
+    );
+}

@@ -1,0 +1,5 @@
+//! The real program, started as a process of its own with an environment of its own.
+
+mod arguments;
+mod process;
+mod stopping;
