@@ -69,6 +69,10 @@ pub mod annotation {
     /// On a Node: it was 5-Spot that cordoned it, and 5-Spot may uncordon it. The value is the UID of
     /// the `ScheduledMachine`.
     pub const CORDONED_BY: &str = "5spot.finos.org/cordoned-by";
+    /// On an agent's ConfigMap: the `ScheduledMachine` that it was made for, as `namespace/name`.
+    pub const MADE_FOR: &str = "5spot.finos.org/made-for";
+    /// On an agent's ConfigMap: what it was rendered from. Another value means rendering it again.
+    pub const AGENT_HASH: &str = "5spot.finos.org/agent-hash";
 }
 
 /// The name of the bootstrap object of the named `ScheduledMachine`.

@@ -18,9 +18,12 @@ pub const CONFIG_NAMESPACE: &str = SYSTEM_NAMESPACE;
 /// The key of the agent's ConfigMap.
 pub const CONFIG_KEY: &str = "reclaim.toml";
 
+/// What the name of an agent's ConfigMap begins with; the name of its node follows.
+pub const CONFIG_NAME_PREFIX: &str = "reclaim-agent-";
+
 /// The name of the ConfigMap of the agent on the named node.
 pub fn config_map(node: &str) -> String {
-    format!("reclaim-agent-{node}")
+    format!("{CONFIG_NAME_PREFIX}{node}")
 }
 
 /// A request to give a node back, as an agent writes it and the controller reads it.

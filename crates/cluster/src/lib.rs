@@ -1,8 +1,35 @@
 //! The only crate that talks to Kubernetes: every request goes through one [`door`], what is seen is boiled down to
 //! the facts that decisions need, and what was decided is carried out.
+//!
+//! A [`Fleet`] holds what is known. [`Fleet::observe`] makes a world of it, [`Fleet::refresh`] asks the API server
+//! itself before anything that cannot be taken back, and [`Fleet::carry_out`] does what was decided. When that happens,
+//! and to which object first, is not decided here.
 
 mod connection;
 pub mod door;
+mod drift;
+mod error;
+mod execute;
+mod fleet;
+mod key;
+mod kinds;
+mod kubeconfig;
+mod memory;
+mod observe;
+mod outcome;
+mod project;
+mod refresh;
+mod render;
+mod shelf;
+mod watch;
+mod workload;
 
 pub use connection::{Connection, Dial, DialError, Now, Raw, Route};
 pub use door::{Call, Exchange, Witness};
+pub use error::CallError;
+pub use execute::Setback;
+pub use fleet::{Fleet, FleetSettings};
+pub use key::ObjectKey;
+pub use observe::{Observation, Observed};
+pub use outcome::{Retry, Urgency};
+pub use refresh::{Original, is_leap};

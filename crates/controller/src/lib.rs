@@ -5,10 +5,12 @@ pub mod args;
 pub mod logging;
 pub mod program;
 pub mod queue;
+mod reconcile;
+mod run;
 
-use five_spot_cluster::Connection;
+pub use run::run;
+
 use five_spot_core::world::Policy;
-use tokio_util::sync::CancellationToken;
 
 /// How the controller is run.
 #[derive(Clone, Debug)]
@@ -40,16 +42,4 @@ pub enum RunError {
     /// There is no way to the management cluster.
     #[error("failed to make a client of the management cluster: {0}")]
     Client(#[from] kube::Error),
-}
-
-/// Runs until it is told to stop.
-pub async fn run(
-    connection: Connection,
-    settings: Settings,
-    stop: CancellationToken,
-) -> Result<(), RunError> {
-    let _client = connection.management()?;
-    let _ = settings;
-    stop.cancelled().await;
-    Ok(())
 }

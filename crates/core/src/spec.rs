@@ -12,6 +12,7 @@ use five_spot_api::{
 };
 use jiff::SignedDuration;
 use serde::Serialize;
+use serde_json::Value;
 
 /// A spec that has been understood, boiled down to what decisions need. It is small enough to be kept for
 /// ten thousand objects; of the provider objects only their kind and a fingerprint stay.
@@ -151,6 +152,22 @@ impl InvalidSpec {
             pod_grace_period: SignedDuration::ZERO,
         };
         Self { errors, handling: handling(spec).unwrap_or(defaults) }
+    }
+
+    /// What is still known of a spec that is not even of our shape, as one from a CRD of another version may be.
+    pub fn unreadable(spec: &Value, errors: Vec<FieldError>) -> Self {
+        let flag = |path: &str, otherwise| spec.pointer(path).and_then(Value::as_bool).unwrap_or(otherwise);
+        let word = |path: &str| spec.pointer(path).and_then(Value::as_str);
+        let handling = Handling {
+            kill_switch: flag("/killSwitch", false),
+            enabled: flag("/schedule/enabled", true),
+            override_up: word("/override/state") == Some("up"),
+            graceful_shutdown_timeout: checks::DEFAULT_SHUTDOWN,
+            node_drain_timeout: checks::DEFAULT_SHUTDOWN,
+            on_timeout: if word("/drain/onTimeout") == Some("Force") { OnTimeout::Force } else { OnTimeout::Error },
+            pod_grace_period: SignedDuration::ZERO,
+        };
+        Self { errors, handling }
     }
 }
 

@@ -1,0 +1,79 @@
+//! What can go wrong between us and a cluster.
+
+use crate::door::DoorError;
+use std::error::Error;
+
+/// An error with everything that brought it about, in one line.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// An answer or a failure of the client, in the server's own words where there are any.
+pub(crate) fn explain(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.message.is_empty() => {
+            format!("{} ({})", status.reason, status.code)
+        }
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        other => with_causes(other),
+    }
+}
+
+/// What went wrong with a call.
+#[derive(Debug, thiserror::Error)]
+#[error("{call}: {}", explain(source))]
+pub struct CallError {
+    /// What was tried, such as `patch Machine shop/a-machine`.
+    pub call: String,
+    /// What came of it.
+    pub source: kube::Error,
+}
+
+impl CallError {
+    pub(crate) fn new(call: impl Into<String>, source: kube::Error) -> Self {
+        Self { call: call.into(), source }
+    }
+
+    /// The status code of the answer, if there was one.
+    pub fn code(&self) -> Option<u16> {
+        match &self.source {
+            kube::Error::Api(status) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// What we acted upon was not the latest: to look again and decide anew is the cure.
+    pub fn is_stale(&self) -> bool {
+        self.code() == Some(409)
+    }
+
+    /// The API server refuses it and will go on refusing it until someone changes something.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.code(), Some(400 | 403 | 405 | 413 | 415 | 422))
+    }
+
+    /// It was not sent because this instance may not write now.
+    pub fn is_fenced(&self) -> bool {
+        let kube::Error::Service(source) = &self.source else { return false };
+        matches!(source.downcast_ref::<DoorError>(), Some(DoorError::Fenced(_)))
+    }
+}
+
+/// Turns "not there" into nothing.
+pub(crate) fn or_absent<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,91 @@
+//! Pods on a node that has to be emptied.
+
+use super::Job;
+use crate::error::{CallError, or_absent};
+use crate::key::ObjectKey;
+use crate::project;
+use five_spot_core::world::{EvictionAttempt, NodeName, PodId};
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, EvictParams, PostParams, Preconditions};
+use kube::{Api, ResourceExt};
+
+impl Job<'_> {
+    /// Asks for an eviction. A disruption budget that forbids it is noted, and no failure.
+    pub(super) async fn evict(&self, pod: &PodId) -> Result<(), CallError> {
+        let Some(api) = self.pods(pod) else { return Ok(()) };
+        let parameters = EvictParams {
+            delete_options: Some(DeleteParams { preconditions: this_pod(pod), ..DeleteParams::default() }),
+            post_options: PostParams::default(),
+        };
+        match api.evict(&pod.name, &parameters).await {
+            Ok(_) => self.note_eviction(pod, None),
+            Err(kube::Error::Api(status)) if status.code == 429 => {
+                let budget = status.details.as_ref().and_then(|details| details.causes.first());
+                let reason = budget.map_or(status.message.as_str(), |cause| cause.message.as_str());
+                tracing::warn!(
+                    pod = %format!("{}/{}", pod.namespace, pod.name),
+                    reason,
+                    "Pod eviction blocked by PDB (HTTP 429)"
+                );
+                self.note_eviction(pod, Some(reason.to_owned()));
+            }
+            // Gone, or another pod of the same name: either way this one has left.
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => self.drop_pod(pod),
+            Err(error) => return Err(pod_error("evict", pod, error)),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn delete_pod(&self, pod: &PodId, grace: SignedDuration) -> Result<(), CallError> {
+        let Some(api) = self.pods(pod) else { return Ok(()) };
+        let parameters = DeleteParams {
+            preconditions: this_pod(pod),
+            grace_period_seconds: Some(u32::try_from(grace.as_secs()).unwrap_or(0)),
+            ..DeleteParams::default()
+        };
+        match or_absent(api.delete(&pod.name, &parameters).await) {
+            Ok(Some(either::Either::Left(left))) if left.metadata.deletion_timestamp.is_some() => {
+                self.keep_pod(&left)
+            }
+            Ok(_) => self.drop_pod(pod),
+            Err(kube::Error::Api(status)) if status.code == 409 => self.drop_pod(pod),
+            Err(error) => return Err(pod_error("delete", pod, error)),
+        }
+        Ok(())
+    }
+
+    fn note_eviction(&self, pod: &PodId, refusal: Option<String>) {
+        let attempt = EvictionAttempt { at: self.fleet.connection.now(), refusal };
+        self.fleet.remember(self.key, |memory| memory.evictions.insert(pod.uid.clone(), attempt));
+    }
+
+    fn keep_pod(&self, pod: &Pod) {
+        if let Some(shelf) = self.node().and_then(|(node, link)| link.watched_pods(node)) {
+            shelf.put(ObjectKey::of(pod), &pod.resource_version().unwrap_or_default(), project::pod(pod));
+        }
+    }
+
+    fn drop_pod(&self, pod: &PodId) {
+        if let Some(shelf) = self.node().and_then(|(node, link)| link.watched_pods(node)) {
+            shelf.remove(&ObjectKey::new(pod.namespace.clone(), pod.name.clone()));
+        }
+    }
+
+    fn node(&self) -> Option<(&NodeName, &crate::workload::Link)> {
+        Some((&self.observed.world.node.found()?.name, self.observed.link.as_deref()?))
+    }
+
+    fn pods(&self, pod: &PodId) -> Option<Api<Pod>> {
+        let link = self.observed.link.as_ref()?;
+        Some(Api::namespaced(link.client.clone(), &pod.namespace))
+    }
+}
+
+fn this_pod(pod: &PodId) -> Option<Preconditions> {
+    Some(Preconditions { uid: Some(pod.uid.as_str().to_owned()), resource_version: None })
+}
+
+fn pod_error(verb: &str, pod: &PodId, error: kube::Error) -> CallError {
+    CallError::new(format!("{verb} pod {}/{}", pod.namespace, pod.name), error)
+}

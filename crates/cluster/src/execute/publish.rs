@@ -1,0 +1,63 @@
+//! Events on the `ScheduledMachine`.
+
+use super::Job;
+use crate::error::explain;
+use five_spot_api::names;
+use five_spot_core::Fingerprint;
+use five_spot_core::action::Event;
+use jiff::Timestamp;
+use k8s_openapi::api::events::v1::Event as KubeEvent;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+
+/// The longest note that the API server takes.
+const MAX_NOTE: usize = 1024;
+
+impl Job<'_> {
+    /// Publishes an event. One that cannot be published is a line in the log, and never the failure of a reconcile.
+    pub(super) async fn publish(&self, event: &Event) {
+        let reason = event.reason.as_str();
+        let object = match serde_json::from_value(self.event(event, self.fleet.connection.now())) {
+            Ok(object) => object,
+            Err(error) => return tracing::warn!(%error, reason, "event could not be written down"),
+        };
+        let api: Api<KubeEvent> = Api::namespaced(self.fleet.client.clone(), &self.key.namespace);
+        match api.create(&PostParams::default(), &object).await {
+            Ok(_) => {}
+            // Its name says what brought it about: the same cause has been published before.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => tracing::warn!(error = explain(&error), reason, "event could not be published"),
+        }
+    }
+
+    fn event(&self, event: &Event, now: Timestamp) -> serde_json::Value {
+        let object = &self.observed.world.object;
+        let reason = event.reason.as_str();
+        let identity = json!([object.uid.as_str(), reason, event.cause.to_string()]);
+        let mut note = event.note.clone();
+        if let Some((cut, _)) = note.char_indices().nth(MAX_NOTE) {
+            note.truncate(cut);
+        }
+        json!({
+            "metadata": {
+                "name": format!("{}.{}", self.key.name, Fingerprint::of(&identity)),
+                "namespace": self.key.namespace,
+            },
+            "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+            "reportingController": names::FIELD_MANAGER,
+            "reportingInstance": self.fleet.instance,
+            "action": "Reconcile",
+            "reason": reason,
+            "type": event.reason.event_type().as_str(),
+            "note": note,
+            "regarding": {
+                "apiVersion": format!("{}/{}", names::GROUP, names::VERSION),
+                "kind": names::KIND,
+                "namespace": self.key.namespace,
+                "name": self.key.name,
+                "uid": object.uid.as_str(),
+            },
+        })
+    }
+}

@@ -1,0 +1,443 @@
+//! Everything that is known of the clusters, and the watches that keep it known.
+
+use crate::connection::Connection;
+use crate::key::ObjectKey;
+use crate::kinds::{Kinds, capi_resource, our_resource};
+use crate::kubeconfig::{self, SecretFacts};
+use crate::memory::Memory;
+use crate::observe::node_key;
+use crate::project::{self, ClusterFacts, MachineFacts, ObjectFacts, ProviderFacts};
+use crate::render::CapiVersion;
+use crate::shelf::{Condition, Scope, Shelf};
+use crate::watch::{News, fill};
+use crate::workload::{Link, TellNode, WorkloadKey};
+use five_spot_api::names::{self, label};
+use five_spot_core::ProviderKind;
+use five_spot_core::world::{NodeName, PauseLevel, Policy};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// How long after a kind was not found it is looked for again, at first and at most.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+
+/// Everything that is known. Clones are the same fleet.
+#[derive(Clone)]
+pub struct Fleet {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) connection: Connection,
+    pub(crate) client: Client,
+    pub(crate) policy: Policy,
+    pub(crate) instance: String,
+    pub(crate) kinds: Kinds,
+    pub(crate) objects: Shelf<ObjectFacts>,
+    pub(crate) machines: Shelf<MachineFacts>,
+    pub(crate) clusters: Shelf<ClusterFacts>,
+    pub(crate) namespaces: Shelf<Option<PauseLevel>>,
+    capi: Mutex<Option<CapiVersion>>,
+    providers: Mutex<BTreeMap<ProviderKind, Watched<ProviderFacts>>>,
+    secrets: Mutex<BTreeMap<ObjectKey, Watched<SecretFacts>>>,
+    links: Mutex<BTreeMap<WorkloadKey, Arc<Link>>>,
+    /// Which objects have, or had, which node.
+    users_of_node: Mutex<BTreeMap<NodeName, BTreeSet<ObjectKey>>>,
+    memories: Mutex<BTreeMap<ObjectKey, Memory>>,
+    scopes: Vec<Scope>,
+    changes: UnboundedSender<ObjectKey>,
+    stop: CancellationToken,
+}
+
+struct Watched<V> {
+    shelf: Shelf<V>,
+    _ends_with_us: DropGuard,
+}
+
+/// How a fleet is watched.
+#[derive(Clone, Debug)]
+pub struct FleetSettings {
+    /// How the controller was told to behave.
+    pub policy: Policy,
+    /// The namespaces to look after; empty: all.
+    pub namespaces: Vec<String>,
+    /// The name of this instance in the events that it publishes.
+    pub instance: String,
+}
+
+impl Fleet {
+    /// Starts to watch. Whoever holds the other end of `changes` hears of every object that has to be looked at.
+    pub fn watch(
+        connection: Connection,
+        settings: FleetSettings,
+        changes: UnboundedSender<ObjectKey>,
+        stop: &CancellationToken,
+    ) -> Result<Self, kube::Error> {
+        let client = connection.management()?;
+        let scopes: Vec<Scope> = if settings.namespaces.is_empty() {
+            vec![None]
+        } else {
+            settings.namespaces.into_iter().map(Some).collect()
+        };
+        let inner = Arc::new(Inner {
+            kinds: Kinds::new(client.clone()),
+            policy: settings.policy,
+            instance: settings.instance,
+            objects: Shelf::new(scopes.clone()),
+            machines: Shelf::new(scopes.clone()),
+            clusters: Shelf::new(scopes.clone()),
+            namespaces: Shelf::new([None]),
+            capi: Mutex::new(None),
+            providers: Mutex::default(),
+            secrets: Mutex::default(),
+            links: Mutex::default(),
+            users_of_node: Mutex::default(),
+            memories: Mutex::default(),
+            scopes,
+            changes,
+            stop: stop.child_token(),
+            connection,
+            client,
+        });
+        let fleet = Self { inner };
+        fleet.watch_namespaces();
+        fleet.watch_cluster_api();
+        fleet.watch_objects();
+        Ok(fleet)
+    }
+
+    /// Every object there is, in order.
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.inner.objects.keys()
+    }
+
+    fn watch_namespaces(&self) {
+        let fleet = self.inner.clone();
+        self.inner.spawn(async move {
+            let api: Api<PartialObjectMeta<Namespace>> = Api::all(fleet.client.clone());
+            let tell = |news: News| match news {
+                News::Changed(namespace) => fleet.tell_where(|key, _| key.namespace == namespace.name),
+                News::Condition => fleet.tell_all(),
+            };
+            fill(api, Config::default(), None, &fleet.namespaces, project::namespace_pause, tell).await;
+        });
+    }
+
+    fn watch_objects(&self) {
+        for scope in self.inner.scopes.clone() {
+            let fleet = self.inner.clone();
+            self.inner.spawn(async move {
+                let api = fleet.api_in(&scope, &our_resource());
+                let tell = |news: News| match news {
+                    News::Changed(key) => fleet.tell(key),
+                    News::Condition => {}
+                };
+                fill(api, Config::default(), scope, &fleet.objects, project::scheduled_machine, tell).await;
+            });
+        }
+    }
+
+    fn watch_cluster_api(&self) {
+        let fleet = self.inner.clone();
+        self.inner.spawn(async move {
+            let version = fleet.find_cluster_api().await;
+            for scope in fleet.scopes.clone() {
+                fleet.watch_machines(version, scope.clone());
+                fleet.watch_clusters(version, scope);
+            }
+        });
+    }
+}
+
+impl Inner {
+    async fn find_cluster_api(self: &Arc<Self>) -> CapiVersion {
+        let mut pause = LOOK_AGAIN.0;
+        loop {
+            match self.kinds.cluster_api().await {
+                Ok(version) => {
+                    *lock(&self.capi) = Some(version);
+                    return version;
+                }
+                Err(failure) => {
+                    tracing::warn!(error = %failure.message, "Cluster API was not found");
+                    let news = self.machines.fail(failure.clone());
+                    if self.clusters.fail(failure) || news {
+                        self.tell_all();
+                    }
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOOK_AGAIN.1);
+        }
+    }
+
+    fn watch_machines(self: &Arc<Self>, version: CapiVersion, scope: Scope) {
+        let fleet = self.clone();
+        self.spawn(async move {
+            let api = fleet.api_in(&scope, &capi_resource(version, "Machine", "machines"));
+            let config = Config::default().labels(label::SCHEDULED_MACHINE);
+            let tell = |news: News| match news {
+                News::Changed(key) => {
+                    fleet.note_node(&key);
+                    fleet.tell_owner(&key);
+                }
+                News::Condition => fleet.tell_all(),
+            };
+            fill(api, config, scope, &fleet.machines, project::machine, tell).await;
+        });
+    }
+
+    fn watch_clusters(self: &Arc<Self>, version: CapiVersion, scope: Scope) {
+        let fleet = self.clone();
+        self.spawn(async move {
+            let api = fleet.api_in(&scope, &capi_resource(version, "Cluster", "clusters"));
+            let tell = |news: News| match news {
+                News::Changed(cluster) => fleet.tell_where(|key, object| {
+                    let named = object.spec.as_ref().is_ok_and(|spec| spec.cluster_name == cluster.name);
+                    key.namespace == cluster.namespace && named
+                }),
+                News::Condition => fleet.tell_all(),
+            };
+            fill(api, Config::default(), scope, &fleet.clusters, project::cluster, tell).await;
+        });
+    }
+
+    /// The objects of a provider's kind that are ours, which are watched from the first time that they are asked for.
+    pub(crate) fn provider(self: &Arc<Self>, kind: &ProviderKind) -> Shelf<ProviderFacts> {
+        let mut providers = lock(&self.providers);
+        let watched = providers.entry(kind.clone()).or_insert_with(|| self.watch_provider(kind));
+        watched.shelf.clone()
+    }
+
+    fn watch_provider(self: &Arc<Self>, kind: &ProviderKind) -> Watched<ProviderFacts> {
+        let shelf = Shelf::new(self.scopes.clone());
+        let stop = self.stop.child_token();
+        let watched = Watched { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
+        let (fleet, kind) = (self.clone(), kind.clone());
+        tokio::spawn(async move {
+            let filling = async {
+                let resource = fleet.find_kind(&kind, &shelf).await;
+                let watches = fleet.scopes.iter().map(|scope| {
+                    let tell = |news: News| match news {
+                        News::Changed(key) => fleet.tell_owner(&key),
+                        News::Condition => fleet.tell_all(),
+                    };
+                    let config = Config::default().labels(label::SCHEDULED_MACHINE);
+                    fill(
+                        fleet.api_in(scope, &resource),
+                        config,
+                        scope.clone(),
+                        &shelf,
+                        project::provider,
+                        tell,
+                    )
+                });
+                futures::future::join_all(watches).await;
+            };
+            stop.run_until_cancelled(filling).await;
+        });
+        watched
+    }
+
+    async fn find_kind(&self, kind: &ProviderKind, shelf: &Shelf<ProviderFacts>) -> ApiResource {
+        let mut pause = LOOK_AGAIN.0;
+        loop {
+            match self.kinds.resolve(kind).await {
+                Ok(resource) => return resource,
+                Err(failure) => {
+                    if shelf.fail(failure) {
+                        self.tell_all();
+                    }
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOOK_AGAIN.1);
+        }
+    }
+
+    /// A Secret, which is watched, and it alone, from the first time that it is asked for.
+    pub(crate) fn secret(self: &Arc<Self>, key: &ObjectKey) -> Shelf<SecretFacts> {
+        let mut secrets = lock(&self.secrets);
+        let watched = secrets.entry(key.clone()).or_insert_with(|| self.watch_secret(key));
+        watched.shelf.clone()
+    }
+
+    fn watch_secret(self: &Arc<Self>, key: &ObjectKey) -> Watched<SecretFacts> {
+        let shelf = Shelf::new([None]);
+        let stop = self.stop.child_token();
+        let watched = Watched { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
+        let (fleet, key) = (self.clone(), key.clone());
+        tokio::spawn(async move {
+            let api: Api<Secret> = Api::namespaced(fleet.client.clone(), &key.namespace);
+            let config = Config::default().fields(&format!("metadata.name={}", key.name));
+            let tell = |_: News| fleet.tell_where(|object, _| object.namespace == key.namespace);
+            stop.run_until_cancelled(fill(api, config, None, &shelf, kubeconfig::secret, tell)).await;
+        });
+        watched
+    }
+
+    /// The link to a cluster, made anew if what leads to it has changed.
+    pub(crate) async fn link(
+        self: &Arc<Self>,
+        key: &WorkloadKey,
+        secret: Option<&SecretFacts>,
+    ) -> Result<Arc<Link>, String> {
+        if let Some(link) = lock(&self.links).get(key)
+            && link.made_from.as_ref() == secret
+        {
+            return Ok(link.clone());
+        }
+        let client = match (key, secret) {
+            (WorkloadKey::Kubeconfig { secret: name, key }, Some(facts)) => {
+                let kubeconfig = kubeconfig::read(facts, key)
+                    .map_err(|problem| format!("the kubeconfig in Secret {name} {problem}"))?;
+                self.connection
+                    .workload(kubeconfig)
+                    .await
+                    .map_err(|error| format!("the kubeconfig in Secret {name} cannot be used: {error}"))?
+            }
+            (WorkloadKey::Kubeconfig { .. } | WorkloadKey::Management, _) => self.client.clone(),
+        };
+        let link = Link::open(client, secret.cloned(), &self.stop, self.tell_node(), self.tell_everyone());
+        lock(&self.links).insert(key.clone(), link.clone());
+        Ok(link)
+    }
+
+    /// Whether the owner of a node of this name wants it back, in whichever cluster: urgency need not be exact.
+    pub(crate) fn is_reclaimed(&self, node: &NodeName) -> bool {
+        let links: Vec<Arc<Link>> = lock(&self.links).values().cloned().collect();
+        let asks =
+            |link: &Arc<Link>| link.nodes.view(&node_key(node)).is_some_and(|node| node.reclaim.is_some());
+        links.iter().any(asks)
+    }
+
+    pub(crate) fn tell_node(self: &Arc<Self>) -> TellNode {
+        let fleet = Arc::downgrade(self);
+        Arc::new(move |node| {
+            if let Some(fleet) = fleet.upgrade() {
+                let users = lock(&fleet.users_of_node).get(node).cloned().unwrap_or_default();
+                users.into_iter().for_each(|key| fleet.tell(key));
+            }
+        })
+    }
+
+    fn tell_everyone(self: &Arc<Self>) -> Arc<dyn Fn() + Send + Sync> {
+        let fleet = Arc::downgrade(self);
+        Arc::new(move || {
+            if let Some(fleet) = fleet.upgrade() {
+                fleet.tell_all();
+            }
+        })
+    }
+
+    /// Closes watches and links that no object needs any more.
+    pub(crate) fn close_unused(&self) {
+        let mut kinds = BTreeSet::new();
+        let mut secrets = BTreeSet::new();
+        for needs in self.objects.select(|key, object| Some(crate::observe::needs(key, object))) {
+            kinds.extend(needs.kinds);
+            secrets.extend(needs.secrets);
+        }
+        lock(&self.providers).retain(|kind, _| kinds.contains(kind));
+        lock(&self.secrets).retain(|secret, _| secrets.contains(secret));
+        let is_empty = self.objects.keys().is_empty();
+        lock(&self.links).retain(|key, _| match key {
+            WorkloadKey::Management => !is_empty,
+            WorkloadKey::Kubeconfig { secret, .. } => secrets.contains(secret),
+        });
+    }
+
+    /// The version of Cluster API, once it is known.
+    pub(crate) fn capi(&self) -> Option<CapiVersion> {
+        *lock(&self.capi)
+    }
+
+    /// What is remembered of an object.
+    pub(crate) fn remember<R>(&self, key: &ObjectKey, act: impl FnOnce(&mut Memory) -> R) -> R {
+        act(lock(&self.memories).entry(key.clone()).or_default())
+    }
+
+    /// Forgets an object that is gone.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        lock(&self.memories).remove(key);
+        self.close_unused();
+    }
+
+    /// All shelves that every decision needs, and what is wrong with them.
+    pub(crate) fn condition(&self) -> Condition {
+        let conditions = [
+            self.objects.condition(),
+            self.namespaces.condition(),
+            self.machines.condition(),
+            self.clusters.condition(),
+        ];
+        let worst = |condition: &Condition| match condition {
+            Condition::Filling => 2,
+            Condition::Failing(_) => 1,
+            Condition::Filled => 0,
+        };
+        conditions.into_iter().max_by_key(worst).unwrap_or(Condition::Filling)
+    }
+
+    pub(crate) fn api(&self, namespace: &str, resource: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, resource)
+    }
+
+    fn api_in(&self, scope: &Scope, resource: &ApiResource) -> Api<DynamicObject> {
+        match scope {
+            Some(namespace) => self.api(namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    /// Notes which node a Machine has, so that news of the node find its object.
+    fn note_node(&self, machine: &ObjectKey) {
+        let node = self.machines.view(machine).and_then(|machine| machine.node);
+        if let (Some(node), Some(owner)) = (node, owner(machine)) {
+            lock(&self.users_of_node).entry(node).or_default().insert(owner);
+        }
+    }
+
+    pub(crate) fn tell(&self, key: ObjectKey) {
+        // Nobody listens any more only when everything ends.
+        let _ = self.changes.send(key);
+    }
+
+    fn tell_owner(&self, object: &ObjectKey) {
+        owner(object).into_iter().for_each(|key| self.tell(key));
+    }
+
+    fn tell_all(&self) {
+        self.tell_where(|_, _| true);
+    }
+
+    fn tell_where(&self, concerns: impl Fn(&ObjectKey, &ObjectFacts) -> bool) {
+        let keys = self.objects.select(|key, object| concerns(key, object).then(|| key.clone()));
+        keys.into_iter().for_each(|key| self.tell(key));
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            stop.run_until_cancelled(work).await;
+        });
+    }
+}
+
+/// The `ScheduledMachine` whose name an object's name was made from.
+fn owner(object: &ObjectKey) -> Option<ObjectKey> {
+    let suffixes = [names::machine(""), names::bootstrap(""), names::infrastructure("")];
+    let name = suffixes.iter().find_map(|suffix| object.name.strip_suffix(suffix.as_str()))?;
+    Some(object.beside(name))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change under these locks is one insertion or removal: a panic leaves nothing half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,41 @@
+//! Which object of a kind.
+
+use kube::ResourceExt;
+use kube::runtime::reflector::Lookup;
+use std::fmt;
+
+/// Namespace and name. The namespace is empty for what has none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The object of this name in this namespace.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The key of an object that was read.
+    pub fn of<K: kube::Resource + Lookup>(object: &K) -> Self {
+        Self::new(ResourceExt::namespace(object).unwrap_or_default(), object.name_any())
+    }
+
+    /// Another object in the same namespace.
+    pub(crate) fn beside(&self, name: impl Into<String>) -> Self {
+        Self::new(self.namespace.clone(), name)
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}

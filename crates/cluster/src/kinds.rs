@@ -1,0 +1,108 @@
+//! Which kinds a cluster knows, and under which plural: asked of discovery, never guessed.
+
+use crate::render::{CAPI_GROUP, CapiVersion};
+use crate::shelf::{Failure, FailureKind};
+use five_spot_core::ProviderKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
+use kube::Client;
+use kube::api::ApiResource;
+use kube::core::gvk::GroupVersionKind;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What discovery has said so far. A kind that was found is not asked for again; one that was not is.
+pub(crate) struct Kinds {
+    client: Client,
+    known: Mutex<BTreeMap<ProviderKind, ApiResource>>,
+}
+
+impl Kinds {
+    pub(crate) const fn new(client: Client) -> Self {
+        Self { client, known: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// How objects of a provider's kind are addressed.
+    pub(crate) async fn resolve(&self, kind: &ProviderKind) -> Result<ApiResource, Failure> {
+        if let Some(resource) = self.known(kind) {
+            return Ok(resource);
+        }
+        let resources = self.resources(&kind.api_version).await?;
+        let found = resources.iter().find(|resource| is_whole(resource) && resource.kind == kind.kind);
+        let Some(found) = found else {
+            return Err(missing(format!("there is no kind {} in {}", kind.kind, kind.api_version)));
+        };
+        let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
+        let gvk = GroupVersionKind::gvk(group, version, &kind.kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, &found.name);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(kind.clone(), resource.clone());
+        Ok(resource)
+    }
+
+    /// How objects of a kind that was found before are addressed.
+    pub(crate) fn known(&self, kind: &ProviderKind) -> Option<ApiResource> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    }
+
+    /// The newest version of Cluster API that we both speak.
+    pub(crate) async fn cluster_api(&self) -> Result<CapiVersion, Failure> {
+        let mut last = missing(format!("Cluster API is not installed: nothing is served in {CAPI_GROUP}"));
+        for version in CapiVersion::PREFERRED {
+            match self.resources(&version.api_version()).await {
+                Ok(resources) => {
+                    let serves = |kind: &str| resources.iter().any(|resource| resource.kind == kind);
+                    if serves("Machine") && serves("Cluster") {
+                        return Ok(version);
+                    }
+                }
+                Err(failure) if failure.kind == FailureKind::NoSuchKind => {}
+                Err(failure) => last = failure,
+            }
+        }
+        Err(last)
+    }
+
+    async fn resources(&self, api_version: &str) -> Result<Vec<APIResource>, Failure> {
+        let answer: Result<APIResourceList, kube::Error> = if api_version.contains('/') {
+            self.client.list_api_group_resources(api_version).await
+        } else {
+            self.client.list_core_api_resources(api_version).await
+        };
+        answer.map(|list| list.resources).map_err(|error| Failure::of(&error))
+    }
+}
+
+/// How Machines and Clusters are addressed. Their plurals belong to Cluster API's contract.
+pub(crate) fn capi_resource(version: CapiVersion, kind: &str, plural: &str) -> ApiResource {
+    let gvk = GroupVersionKind::gvk(CAPI_GROUP, version.as_str(), kind);
+    ApiResource::from_gvk_with_plural(&gvk, plural)
+}
+
+/// How `ScheduledMachine`s are addressed.
+pub(crate) fn our_resource() -> ApiResource {
+    ApiResource::erase::<five_spot_api::ScheduledMachine>(&())
+}
+
+fn is_whole(resource: &APIResource) -> bool {
+    !resource.name.contains('/')
+}
+
+const fn missing(message: String) -> Failure {
+    Failure { kind: FailureKind::NoSuchKind, message }
+}
+
+impl Failure {
+    /// Why a call could not fill a shelf.
+    pub(crate) fn of(error: &kube::Error) -> Self {
+        let (kind, message) = match error {
+            kube::Error::Api(status) if status.code == 404 => {
+                (FailureKind::NoSuchKind, status.message.clone())
+            }
+            kube::Error::Api(status) if status.code == 401 || status.code == 403 => {
+                (FailureKind::Forbidden, status.message.clone())
+            }
+            other => (FailureKind::Unreachable, crate::error::explain(other)),
+        };
+        Self { kind, message }
+    }
+}

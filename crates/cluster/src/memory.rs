@@ -1,0 +1,63 @@
+//! What is remembered of an object between two reconciles and need not survive a restart.
+
+use crate::drift::Digest;
+use five_spot_core::world::{EvictionAttempt, Failures, Uid};
+use std::collections::BTreeMap;
+
+/// One of the names that belong to a `ScheduledMachine`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Bootstrap,
+    Infrastructure,
+    Machine,
+}
+
+/// Objects of earlier machines are not worth remembering.
+const MAX_COMPARED: usize = 16;
+
+/// What is remembered of one object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// The life of the object that all of it belongs to.
+    pub(crate) uid: Option<Uid>,
+    pub(crate) failures: Failures,
+    /// How many decisions in a row have found a fault of the object.
+    pub(crate) faults: u32,
+    /// How many reconciles in a row have left something to do at once.
+    pub(crate) rounds: u32,
+    /// What came of evictions, by the pod's UID.
+    pub(crate) evictions: BTreeMap<Uid, EvictionAttempt>,
+    /// By an object's UID: our fields of it when they were last compared, and whether they were as we would apply them.
+    compared: BTreeMap<Uid, (Digest, bool)>,
+    /// Whose the object is that has a name of ours.
+    pub(crate) foreign: BTreeMap<Place, String>,
+    /// The Machine that the API server has refused to delete.
+    pub(crate) delete_refused: Option<Uid>,
+}
+
+impl Memory {
+    /// The same memory for the same object, an empty one for another of its name.
+    pub(crate) fn belonging_to(&mut self, uid: &Uid) -> &mut Self {
+        if self.uid.as_ref() != Some(uid) {
+            *self = Self { uid: Some(uid.clone()), ..Self::default() };
+        }
+        self
+    }
+
+    pub(crate) fn compare(&mut self, uid: Uid, digest: Digest, intact: bool) {
+        if self.compared.len() >= MAX_COMPARED {
+            self.compared.clear();
+        }
+        self.compared.insert(uid, (digest, intact));
+    }
+
+    /// Our fields are as they were when they were last seen to be as we would apply them.
+    pub(crate) fn is_intact(&self, uid: &Uid, digest: &Digest) -> bool {
+        self.compared.get(uid).is_some_and(|(known, intact)| *intact && known == digest)
+    }
+
+    /// Whether our fields, as they are, have been compared at all.
+    pub(crate) fn is_proven(&self, uid: &Uid, digest: &Digest) -> bool {
+        self.compared.get(uid).is_some_and(|(known, _)| known == digest)
+    }
+}

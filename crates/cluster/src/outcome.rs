@@ -1,0 +1,116 @@
+//! What is remembered of how a reconcile went.
+
+use crate::execute::Setback;
+use crate::fleet::Fleet;
+use crate::key::ObjectKey;
+use crate::observe::Observed;
+use five_spot_api::names;
+use five_spot_core::backoff;
+use five_spot_core::world::{Failure, Failures};
+use jiff::{SignedDuration, Timestamp};
+
+/// How urgent an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Urgency {
+    /// A person waits for the machine: it is reclaimed, or its kill switch is on.
+    pub emergency: bool,
+    /// `spec.priority`.
+    pub priority: u8,
+}
+
+/// A failure that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// How many failures in a row came before this one.
+    pub retry_count: u32,
+    /// How long until the next attempt.
+    pub backoff: SignedDuration,
+}
+
+impl Fleet {
+    /// How urgent an object is, as far as the shelves tell.
+    pub fn urgency(&self, key: &ObjectKey) -> Urgency {
+        let inner = &self.inner;
+        let Some(object) = inner.objects.view(key) else {
+            return Urgency { emergency: false, priority: 0 };
+        };
+        let (handling, priority) = match &object.spec {
+            Ok(spec) => (spec.handling, spec.priority),
+            Err(spec) => (spec.handling, 50),
+        };
+        let machine = inner.machines.view(&key.beside(names::machine(&key.name)));
+        let node = machine.as_ref().and_then(|machine| machine.node.as_ref());
+        let reclaimed = object.status.reclaims.iter().any(|record| record.finished_at.is_none())
+            || node.is_some_and(|node| inner.is_reclaimed(node));
+        Urgency { emergency: reclaimed || (handling.kill_switch && machine.is_some()), priority }
+    }
+
+    /// Watches the pods of an object's node from now on, or no more.
+    pub fn watch_pods(&self, observed: &Observed, wanted: bool) {
+        let (Some(link), Some(node)) = (&observed.link, observed.world.node.found()) else { return };
+        if wanted {
+            link.pods(&node.name, &self.inner.tell_node());
+        } else {
+            link.forget_pods(&node.name);
+        }
+    }
+
+    /// Everything went well. True if it had not before, so that what is reported has to be put right.
+    pub fn succeeded(&self, key: &ObjectKey) -> bool {
+        self.inner.remember(key, |memory| std::mem::take(&mut memory.failures) != Failures::default())
+    }
+
+    /// Something went wrong, and will be tried again.
+    pub fn failed(&self, key: &ObjectKey, setback: &Setback, now: Timestamp) -> Retry {
+        self.inner.remember(key, |memory| {
+            let retry =
+                Retry { retry_count: memory.failures.count, backoff: backoff::delay(memory.failures.count) };
+            memory.failures = Failures {
+                count: memory.failures.count.saturating_add(1),
+                last: Some(Failure {
+                    message: setback.to_string(),
+                    refused: setback.error.is_refused(),
+                    taints: setback.taints,
+                    retry_at: now.saturating_add(retry.backoff).unwrap_or(Timestamp::MAX),
+                }),
+            };
+            retry
+        })
+    }
+
+    /// A decision has found a fault, or none. Returns when to look at one again that nothing may tell of.
+    pub fn found_fault(&self, key: &ObjectKey, is_faulty: bool) -> Option<Retry> {
+        self.inner.remember(key, |memory| {
+            if !is_faulty {
+                memory.faults = 0;
+                return None;
+            }
+            let retry = Retry { retry_count: memory.faults, backoff: backoff::delay(memory.faults) };
+            memory.faults = memory.faults.saturating_add(1);
+            Some(retry)
+        })
+    }
+
+    /// Counts reconciles that each left something to do at once; zero begins anew.
+    pub fn count_round(&self, key: &ObjectKey, unsettled: bool) -> u32 {
+        self.inner.remember(key, |memory| {
+            memory.rounds = if unsettled { memory.rounds.saturating_add(1) } else { 0 };
+            memory.rounds
+        })
+    }
+
+    /// Whether there is such an object.
+    pub fn knows(&self, key: &ObjectKey) -> bool {
+        self.inner.objects.get(key).is_some()
+    }
+
+    /// Forgets an object that is gone, and stops to watch what only it needed.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.inner.forget(key);
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.inner.connection.now()
+    }
+}

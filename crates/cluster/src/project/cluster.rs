@@ -1,0 +1,23 @@
+//! CAPI Clusters and namespaces.
+
+use super::pause;
+use five_spot_core::world::{ClusterView, PauseLevel, Uid};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt;
+use kube::api::{DynamicObject, PartialObjectMeta};
+
+/// What is kept of a CAPI Cluster.
+pub(crate) type ClusterFacts = ClusterView;
+
+/// A CAPI Cluster, in either version.
+pub(crate) fn cluster(object: &DynamicObject) -> ClusterFacts {
+    ClusterView {
+        uid: Uid::from(object.uid().unwrap_or_default()),
+        paused: object.data["spec"]["paused"].as_bool().unwrap_or(false),
+    }
+}
+
+/// What is kept of a namespace: our pause annotation.
+pub(crate) fn namespace_pause(object: &PartialObjectMeta<Namespace>) -> Option<PauseLevel> {
+    pause(object)
+}

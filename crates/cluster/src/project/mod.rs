@@ -1,0 +1,72 @@
+//! From the objects of a cluster to the few facts of them that are kept.
+
+mod cluster;
+mod machine;
+mod node;
+mod pod;
+mod provider;
+mod scheduled_machine;
+
+pub(crate) use cluster::{ClusterFacts, cluster, namespace_pause};
+pub(crate) use machine::{MachineFacts, machine};
+pub(crate) use node::{AgentConfigFacts, NodeFacts, agent_config, agent_node, node};
+pub(crate) use pod::{PodFacts, pod};
+pub(crate) use provider::{ProviderFacts, provider};
+pub(crate) use scheduled_machine::{ObjectFacts, read_spec, scheduled_machine};
+
+use five_spot_api::names::{annotation, label};
+use five_spot_core::world::PauseLevel;
+use kube::api::DynamicObject;
+use kube::{Resource, ResourceExt};
+
+/// Our own pause annotation, if it is there.
+fn pause(object: &impl Resource) -> Option<PauseLevel> {
+    object
+        .annotations()
+        .get(annotation::PAUSED)
+        .map(|value| if value == annotation::PAUSED_ALL { PauseLevel::All } else { PauseLevel::Ordinary })
+}
+
+/// Cluster API's own pause annotation. Its value does not matter there either.
+fn capi_paused(object: &impl Resource) -> bool {
+    object.annotations().contains_key(annotation::CAPI_PAUSED)
+}
+
+fn terminating(object: &impl Resource) -> bool {
+    object.meta().deletion_timestamp.is_some()
+}
+
+/// The name of the `ScheduledMachine` that an object says it was made for.
+pub(crate) fn made_for(object: &impl Resource) -> Option<String> {
+    object.labels().get(label::SCHEDULED_MACHINE).cloned()
+}
+
+/// Whose an object is that has a name of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Belongs {
+    /// To the `ScheduledMachine`, in this life or an earlier one.
+    Us,
+    /// To someone else, as far as can be told.
+    Other(String),
+}
+
+/// An object is ours by its label, or by an owner reference to our name, whatever UID that carries: a backup brings
+/// objects back with the UIDs of an earlier life. Another controller that owns it makes it someone else's.
+pub(crate) fn belongs(object: &DynamicObject, scheduled_machine: &str) -> Belongs {
+    let owners = object.owner_references();
+    let ours = |kind: &str, name: &str| {
+        (kind == five_spot_api::names::KIND && name == scheduled_machine)
+            || (kind == "Machine" && name == five_spot_api::names::machine(scheduled_machine))
+    };
+    if let Some(other) =
+        owners.iter().find(|owner| owner.controller == Some(true) && !ours(&owner.kind, &owner.name))
+    {
+        return Belongs::Other(format!("{} {}", other.kind, other.name));
+    }
+    let by_owner = owners.iter().any(|owner| ours(&owner.kind, &owner.name));
+    if by_owner || made_for(object).as_deref() == Some(scheduled_machine) {
+        return Belongs::Us;
+    }
+    let manager = object.managed_fields().iter().find_map(|entry| entry.manager.clone());
+    Belongs::Other(manager.unwrap_or_else(|| "someone else".to_owned()))
+}

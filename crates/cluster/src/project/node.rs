@@ -1,0 +1,92 @@
+//! Nodes, and the ConfigMaps of reclaim agents beside them.
+
+use five_spot_api::NodeTaint;
+use five_spot_api::TaintEffect;
+use five_spot_api::names::{annotation, label};
+use five_spot_api::reclaim::{CONFIG_NAME_PREFIX, ReclaimRequest};
+use five_spot_core::Fingerprint;
+use five_spot_core::world::{NodeName, Readiness, TaintId, Uid};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Taint};
+use kube::ResourceExt;
+use kube::api::PartialObjectMeta;
+use serde::Deserialize;
+
+/// What is kept of a Node. Its heartbeats are not, so that they change nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NodeFacts {
+    pub(crate) uid: Uid,
+    pub(crate) provider_id: Option<String>,
+    pub(crate) readiness: Readiness,
+    pub(crate) unschedulable: bool,
+    pub(crate) cordoned_by: Option<Uid>,
+    pub(crate) taints: Vec<NodeTaint>,
+    pub(crate) owned_taints: Vec<TaintId>,
+    pub(crate) agent_label: bool,
+    pub(crate) reclaim: Option<ReclaimRequest>,
+}
+
+pub(crate) fn node(object: &Node) -> NodeFacts {
+    let spec = object.spec.clone().unwrap_or_default();
+    let annotations = object.annotations();
+    NodeFacts {
+        uid: Uid::from(object.uid().unwrap_or_default()),
+        provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+        readiness: readiness(object),
+        unschedulable: spec.unschedulable.unwrap_or(false),
+        cordoned_by: annotations.get(annotation::CORDONED_BY).map(|uid| Uid::from(uid.as_str())),
+        taints: spec.taints.unwrap_or_default().iter().filter_map(taint).collect(),
+        owned_taints: annotations.get(annotation::APPLIED_TAINTS).map(|text| owned(text)).unwrap_or_default(),
+        agent_label: object.labels().get(label::RECLAIM_AGENT).map(String::as_str)
+            == Some(label::RECLAIM_AGENT_ENABLED),
+        reclaim: ReclaimRequest::from_annotations(annotations),
+    }
+}
+
+fn readiness(object: &Node) -> Readiness {
+    let conditions = object.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().find(|condition| condition.type_ == "Ready");
+    match ready.map(|condition| condition.status.as_str()) {
+        Some("True") => Readiness::Ready,
+        Some("Unknown") => Readiness::Unreachable,
+        Some(_) | None => Readiness::NotReady,
+    }
+}
+
+fn taint(taint: &Taint) -> Option<NodeTaint> {
+    // An effect that this program does not know is left out here, and left alone when taints are written.
+    let effect = TaintEffect::ALL.into_iter().find(|effect| effect.as_str() == taint.effect)?;
+    Some(NodeTaint { key: taint.key.clone(), value: taint.value.clone(), effect })
+}
+
+/// The record of our own taints. One that cannot be read owns nothing, which is the safe side.
+fn owned(text: &str) -> Vec<TaintId> {
+    #[derive(Deserialize)]
+    struct Entry {
+        key: String,
+        effect: TaintEffect,
+    }
+    let entries: Vec<Entry> = serde_json::from_str(text).unwrap_or_default();
+    entries.into_iter().map(|Entry { key, effect }| TaintId { key, effect }).collect()
+}
+
+/// What is kept of an agent's ConfigMap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AgentConfigFacts {
+    pub(crate) node: NodeName,
+    /// The `ScheduledMachine`, as `namespace/name`.
+    pub(crate) made_for: Option<String>,
+    pub(crate) rendered: Option<Fingerprint>,
+}
+
+pub(crate) fn agent_config(object: &PartialObjectMeta<ConfigMap>) -> AgentConfigFacts {
+    AgentConfigFacts {
+        node: agent_node(&object.name_any()),
+        made_for: object.annotations().get(annotation::MADE_FOR).cloned(),
+        rendered: object.annotations().get(annotation::AGENT_HASH).map(|hash| Fingerprint::read(hash)),
+    }
+}
+
+/// The node that an agent's ConfigMap is for, by its name.
+pub(crate) fn agent_node(name: &str) -> NodeName {
+    NodeName::from(name.strip_prefix(CONFIG_NAME_PREFIX).unwrap_or(name))
+}

@@ -1,0 +1,74 @@
+//! `ScheduledMachine`s: understood once when they are read, and kept as what they mean.
+
+use super::{capi_paused, pause};
+use five_spot_api::names::{FINALIZER, annotation};
+use five_spot_api::{ScheduledMachineSpec, ScheduledMachineStatus};
+use five_spot_core::world::{DeletionView, ObjectView, Uid};
+use five_spot_core::{FieldError, InvalidSpec, ValidSpec, check_name};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use std::sync::Arc;
+
+/// The finalizer that `--cascade=orphan` puts onto an object.
+const ORPHAN: &str = "orphan";
+
+/// What is kept of a `ScheduledMachine`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ObjectFacts {
+    pub(crate) view: ObjectView,
+    pub(crate) spec: Result<Arc<ValidSpec>, Arc<InvalidSpec>>,
+    pub(crate) status: Arc<ScheduledMachineStatus>,
+    /// Any new value is a reason to look at once.
+    pub(crate) force_reconcile: Option<String>,
+}
+
+pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
+    let finalizers = object.finalizers();
+    let deletion = object.metadata.deletion_timestamp.as_ref().map(|since| DeletionView {
+        since: since.0,
+        orphan: finalizers.iter().any(|finalizer| finalizer == ORPHAN),
+    });
+    let name = object.name_any();
+    ObjectFacts {
+        spec: understand(&name, object).map(Arc::new).map_err(Arc::new),
+        // A status that cannot be read was written by another program; ours replaces it.
+        status: Arc::new(serde_json::from_value(object.data["status"].clone()).unwrap_or_default()),
+        force_reconcile: object.annotations().get(annotation::FORCE_RECONCILE).cloned(),
+        view: ObjectView {
+            namespace: object.namespace().unwrap_or_default(),
+            name,
+            uid: Uid::from(object.uid().unwrap_or_default()),
+            generation: object.metadata.generation.unwrap_or_default(),
+            deletion,
+            has_finalizer: finalizers.iter().any(|finalizer| finalizer == FINALIZER),
+            capi_paused: capi_paused(object),
+            paused: pause(object),
+        },
+    }
+}
+
+/// The spec as it was written.
+pub(crate) fn read_spec(object: &DynamicObject) -> Result<ScheduledMachineSpec, serde_json::Error> {
+    serde_json::from_value(object.data["spec"].clone())
+}
+
+fn understand(name: &str, object: &DynamicObject) -> Result<ValidSpec, InvalidSpec> {
+    let spec = match read_spec(object) {
+        Ok(spec) => spec,
+        // Only with a CRD that is older or newer than this program.
+        Err(error) => {
+            let errors = vec![FieldError::new("spec", error.to_string())];
+            return Err(InvalidSpec::unreadable(&object.data["spec"], errors));
+        }
+    };
+    let named = check_name(name);
+    match (ValidSpec::parse(&spec), named) {
+        (Ok(valid), Ok(())) => Ok(valid),
+        (Ok(_), Err(error)) => Err(InvalidSpec::new(&spec, vec![error])),
+        (Err(errors), Ok(())) => Err(InvalidSpec::new(&spec, errors)),
+        (Err(mut errors), Err(error)) => {
+            errors.insert(0, error);
+            Err(InvalidSpec::new(&spec, errors))
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Looking twice before a leap.
+//!
+//! A shelf may lag behind, and it cannot show what is not labelled as ours. Before anything is made, deleted or
+//! released, what the decision rests upon is therefore read from the API server itself, and decided upon again.
+
+use crate::drift;
+use crate::error::{CallError, or_absent};
+use crate::fleet::{Fleet, Inner};
+use crate::key::ObjectKey;
+use crate::kinds::{capi_resource, our_resource};
+use crate::memory::Place;
+use crate::observe::{Observed, node_key};
+use crate::project::{self, Belongs, belongs};
+use crate::render::{self, Source};
+use five_spot_api::{ScheduledMachineSpec, names};
+use five_spot_core::action::Action;
+use five_spot_core::world::{NodeName, Slot, Uid};
+use five_spot_core::{Decision, ProviderKind, ValidSpec};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, ResourceExt};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The most pods that are asked for at once.
+const POD_PAGE: u32 = 500;
+
+/// Whether a decision does anything that must not rest upon a shelf alone.
+pub fn is_leap(decision: &Decision) -> bool {
+    decision.actions.iter().any(|action| match action {
+        Action::ApplyBootstrap { .. }
+        | Action::ApplyInfrastructure { .. }
+        | Action::ApplyMachine
+        | Action::DeleteMachine { .. }
+        | Action::DeleteBootstrap { .. }
+        | Action::DeleteInfrastructure { .. }
+        | Action::RemoveFinalizer => true,
+        Action::AddFinalizer
+        | Action::ExcludeDrain { .. }
+        | Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Evict { .. }
+        | Action::DeletePod { .. }
+        | Action::PatchTaints { .. }
+        | Action::LabelForAgent { .. }
+        | Action::ApplyAgentConfig { .. }
+        | Action::DeleteAgentConfig { .. }
+        | Action::DisableSchedule
+        | Action::ClearReclaimRequest { .. }
+        | Action::Publish(_) => false,
+    })
+}
+
+/// A `ScheduledMachine` as it was just read, with the parts that no shelf keeps.
+#[derive(Clone, Debug)]
+pub struct Original {
+    pub(crate) raw: Arc<ScheduledMachineSpec>,
+    pub(crate) spec: Arc<ValidSpec>,
+    pub(crate) uid: Uid,
+}
+
+impl Fleet {
+    /// Reads what a decision about this object rests upon from the API server, onto the shelves.
+    pub async fn refresh(&self, key: &ObjectKey, observed: &Observed) -> Result<Option<Original>, CallError> {
+        let inner = &self.inner;
+        let original = inner.refresh_object(key).await?;
+        inner.refresh_machine(key, original.as_ref()).await?;
+        let cluster = observed.world.cluster.as_ref().map(|cluster| &cluster.uid);
+        for (place, slot) in [
+            (Place::Bootstrap, &observed.world.bootstrap),
+            (Place::Infrastructure, &observed.world.infrastructure),
+        ] {
+            inner.refresh_provider(key, place, slot, original.as_ref(), cluster).await?;
+        }
+        inner.refresh_node(key, observed).await?;
+        Ok(original)
+    }
+
+    /// Finds out which DaemonSets of the pods on the node exist.
+    pub async fn learn_daemon_sets(&self, observed: &Observed) -> Result<(), CallError> {
+        let Some(link) = &observed.link else { return Ok(()) };
+        for key in &observed.unknown_daemon_sets {
+            let api: Api<DaemonSet> = Api::namespaced(link.client.clone(), &key.namespace);
+            let found = or_absent(api.get_metadata(&key.name).await)
+                .map_err(|error| CallError::new(format!("get DaemonSet {key}"), error))?;
+            link.remember_daemon_set(key.clone(), found.is_some());
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Reads the object itself. What it wants comes back only if it can be understood.
+    pub(crate) async fn refresh_object(&self, key: &ObjectKey) -> Result<Option<Original>, CallError> {
+        let api = self.api(&key.namespace, &our_resource());
+        let found = or_absent(api.get(&key.name).await)
+            .map_err(|error| CallError::new(format!("get ScheduledMachine {key}"), error))?;
+        let Some(object) = found else {
+            self.objects.remove(key);
+            return Ok(None);
+        };
+        Ok(self.put_object(&object))
+    }
+
+    /// Puts a `ScheduledMachine` on its shelf.
+    pub(crate) fn put_object(&self, object: &DynamicObject) -> Option<Original> {
+        let facts = project::scheduled_machine(object);
+        let version = object.resource_version().unwrap_or_default();
+        self.objects.put(ObjectKey::of(object), &version, facts.clone());
+        let raw = project::read_spec(object).ok()?;
+        Some(Original { raw: Arc::new(raw), spec: facts.spec.ok()?, uid: facts.view.uid })
+    }
+
+    async fn refresh_machine(&self, key: &ObjectKey, original: Option<&Original>) -> Result<(), CallError> {
+        let Some(version) = self.capi() else { return Ok(()) };
+        let name = key.beside(names::machine(&key.name));
+        let api = self.api(&key.namespace, &capi_resource(version, "Machine", "machines"));
+        let found = or_absent(api.get(&name.name).await)
+            .map_err(|error| CallError::new(format!("CAPI operation failed: get Machine {name}"), error))?;
+        let desired = original.and_then(|original| {
+            let source = self.source(key, original)?;
+            Some(render::machine(&source))
+        });
+        match self.judge(key, Place::Machine, found, desired.as_ref()) {
+            Some(object) => self.put_machine(&object),
+            None => {
+                self.machines.remove(&name);
+            }
+        }
+        Ok(())
+    }
+
+    async fn refresh_provider(
+        self: &Arc<Self>,
+        key: &ObjectKey,
+        place: Place,
+        slot: &Slot<five_spot_core::world::ProviderView>,
+        original: Option<&Original>,
+        cluster: Option<&Uid>,
+    ) -> Result<(), CallError> {
+        let wanted = original.map(|original| match place {
+            Place::Bootstrap => &original.spec.bootstrap,
+            Place::Infrastructure | Place::Machine => &original.spec.infrastructure,
+        });
+        let Some(kind) = slot.ours().map(|view| &view.kind).or(wanted) else { return Ok(()) };
+        let Some(resource) = self.kinds.known(kind) else { return Ok(()) };
+        let name = key.beside(match place {
+            Place::Bootstrap => names::bootstrap(&key.name),
+            Place::Infrastructure | Place::Machine => names::infrastructure(&key.name),
+        });
+        let found =
+            or_absent(self.api(&key.namespace, &resource).get(&name.name).await).map_err(|error| {
+                CallError::new(format!("CAPI operation failed: get {} {name}", kind.kind), error)
+            })?;
+        let desired =
+            original.zip(cluster).filter(|_| wanted == Some(kind)).and_then(|(original, cluster)| {
+                let source = self.source(key, original)?;
+                Some(match place {
+                    Place::Bootstrap => render::bootstrap(&source, cluster),
+                    Place::Infrastructure | Place::Machine => render::infrastructure(&source, cluster),
+                })
+            });
+        match self.judge(key, place, found, desired.as_ref()) {
+            Some(object) => self.put_provider(kind, &object),
+            None => {
+                self.provider(kind).remove(&name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose an object is, and whether it is as we would apply it. Returns it if it is ours.
+    fn judge(
+        &self,
+        key: &ObjectKey,
+        place: Place,
+        found: Option<DynamicObject>,
+        desired: Option<&Value>,
+    ) -> Option<DynamicObject> {
+        let verdict = found.as_ref().map(|object| belongs(object, &key.name));
+        self.remember(key, |memory| match verdict {
+            Some(Belongs::Other(owner)) => {
+                memory.foreign.insert(place, owner);
+                None
+            }
+            Some(Belongs::Us) | None => {
+                memory.foreign.remove(&place);
+                let object = found?;
+                let uid = Uid::from(object.uid().unwrap_or_default());
+                let drifted = desired.is_some_and(|desired| drift::has_drifted(desired, &object));
+                memory.compare(uid, drift::Digest::of(&object), !drifted);
+                Some(object)
+            }
+        })
+    }
+
+    async fn refresh_node(&self, key: &ObjectKey, observed: &Observed) -> Result<(), CallError> {
+        let machine = self.machines.view(&key.beside(names::machine(&key.name)));
+        let (Some(link), Some(name)) = (&observed.link, machine.and_then(|machine| machine.node)) else {
+            return Ok(());
+        };
+        let api: Api<Node> = Api::all(link.client.clone());
+        let found = or_absent(api.get(name.as_str()).await)
+            .map_err(|error| CallError::new(format!("get Node {name}"), error))?;
+        match found {
+            Some(node) => {
+                let version = node.resource_version().unwrap_or_default();
+                link.nodes.put(node_key(&name), &version, project::node(&node));
+            }
+            None => {
+                link.nodes.remove(&node_key(&name));
+            }
+        }
+        if link.watched_pods(&name).is_some() { self.refresh_pods(link, &name).await } else { Ok(()) }
+    }
+
+    async fn refresh_pods(&self, link: &crate::workload::Link, node: &NodeName) -> Result<(), CallError> {
+        let Some(shelf) = link.watched_pods(node) else { return Ok(()) };
+        let api: Api<Pod> = Api::all(link.client.clone());
+        let mut parameters = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(POD_PAGE);
+        let mut there = Vec::new();
+        loop {
+            let page = api
+                .list(&parameters)
+                .await
+                .map_err(|error| CallError::new(format!("list the pods of node {node}"), error))?;
+            for pod in &page.items {
+                let version = pod.resource_version().unwrap_or_default();
+                shelf.put(ObjectKey::of(pod), &version, project::pod(pod));
+                there.push(ObjectKey::of(pod));
+            }
+            let Some(next) = page.metadata.continue_.filter(|next| !next.is_empty()) else { break };
+            parameters = parameters.continue_token(&next);
+        }
+        for key in shelf.keys() {
+            if !there.contains(&key) {
+                shelf.remove(&key);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put_machine(&self, object: &DynamicObject) {
+        let version = object.resource_version().unwrap_or_default();
+        self.machines.put(ObjectKey::of(object), &version, project::machine(object));
+    }
+
+    pub(crate) fn put_provider(self: &Arc<Self>, kind: &ProviderKind, object: &DynamicObject) {
+        let version = object.resource_version().unwrap_or_default();
+        self.provider(kind).put(ObjectKey::of(object), &version, project::provider(object));
+    }
+
+    /// What rendering needs, once the version of Cluster API is known.
+    pub(crate) fn source<'a>(&self, key: &'a ObjectKey, original: &'a Original) -> Option<Source<'a>> {
+        Some(Source {
+            namespace: &key.namespace,
+            name: &key.name,
+            uid: &original.uid,
+            raw: &original.raw,
+            spec: &original.spec,
+            capi_version: self.capi()?,
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! The CAPI Machine, in either version.
+
+use super::{CapiVersion, Source, texts};
+use five_spot_api::ProviderObject;
+use five_spot_api::names::{self, annotation};
+use serde_json::{Value, json};
+
+pub(crate) fn machine(source: &Source<'_>) -> Value {
+    let template = &source.raw.machine_template;
+    let mut labels = texts(&template.labels);
+    labels.extend(source.labels());
+    let mut annotations = texts(&template.annotations);
+    annotations.insert(annotation::MACHINE_HASH.to_owned(), source.spec.machine_hash.as_str().into());
+    annotations.insert(annotation::APPLIED_HASH.to_owned(), source.spec.applied_hash.as_str().into());
+    let bootstrap = reference(source, &source.raw.bootstrap_spec, &names::bootstrap(source.name));
+    let infrastructure =
+        reference(source, &source.raw.infrastructure_spec, &names::infrastructure(source.name));
+    let mut spec = json!({
+        "clusterName": source.spec.cluster_name,
+        "bootstrap": {"configRef": bootstrap},
+        "infrastructureRef": infrastructure,
+    });
+    if let Some(version) = &template.version {
+        spec["version"] = version.as_str().into();
+    }
+    if let Some(domain) = &template.failure_domain {
+        spec["failureDomain"] = domain.as_str().into();
+    }
+    // Never 0, which CAPI reads as for ever: the shortest that a spec can say is a second.
+    let seconds = source.spec.handling.node_drain_timeout.as_secs().max(1);
+    match source.capi_version {
+        CapiVersion::V1Beta1 => spec["nodeDrainTimeout"] = format!("{seconds}s").into(),
+        CapiVersion::V1Beta2 => spec["deletion"] = json!({"nodeDrainTimeoutSeconds": seconds}),
+    }
+    json!({
+        "apiVersion": source.capi_version.api_version(),
+        "kind": "Machine",
+        "metadata": {
+            "name": names::machine(source.name),
+            "namespace": source.namespace,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [source.owner(true)],
+        },
+        "spec": spec,
+    })
+}
+
+fn reference(source: &Source<'_>, object: &ProviderObject, name: &str) -> Value {
+    match source.capi_version {
+        CapiVersion::V1Beta1 => json!({
+            "apiVersion": object.api_version, "kind": object.kind, "name": name, "namespace": source.namespace,
+        }),
+        CapiVersion::V1Beta2 => {
+            let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+            json!({"apiGroup": group, "kind": object.kind, "name": name})
+        }
+    }
+}

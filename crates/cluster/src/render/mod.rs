@@ -1,0 +1,85 @@
+//! The objects that are made for a `ScheduledMachine`, as we would apply them.
+
+mod agent;
+mod machine;
+mod provider;
+
+pub(crate) use agent::agent_config;
+pub(crate) use machine::machine;
+pub(crate) use provider::{bootstrap, infrastructure};
+
+use five_spot_api::ScheduledMachineSpec;
+use five_spot_api::names::{self, label};
+use five_spot_core::ValidSpec;
+use five_spot_core::world::Uid;
+use serde_json::{Map, Value, json};
+
+/// Everything that rendering needs to know.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) uid: &'a Uid,
+    /// What a person wrote, whole.
+    pub(crate) raw: &'a ScheduledMachineSpec,
+    /// What it means.
+    pub(crate) spec: &'a ValidSpec,
+    /// The version of Cluster API that the management cluster speaks.
+    pub(crate) capi_version: CapiVersion,
+}
+
+/// The versions of Cluster API's own objects that we can speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CapiVersion {
+    /// `cluster.x-k8s.io/v1beta1`.
+    V1Beta1,
+    /// `cluster.x-k8s.io/v1beta2`.
+    V1Beta2,
+}
+
+/// The API group of Cluster API itself.
+pub(crate) const CAPI_GROUP: &str = "cluster.x-k8s.io";
+
+impl CapiVersion {
+    /// The newest first.
+    pub(crate) const PREFERRED: [Self; 2] = [Self::V1Beta2, Self::V1Beta1];
+
+    /// The word in an `apiVersion`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V1Beta1 => "v1beta1",
+            Self::V1Beta2 => "v1beta2",
+        }
+    }
+
+    pub(crate) fn api_version(self) -> String {
+        format!("{CAPI_GROUP}/{}", self.as_str())
+    }
+}
+
+impl Source<'_> {
+    fn labels(&self) -> Map<String, Value> {
+        let labels =
+            [(label::SCHEDULED_MACHINE, self.name), (label::CLUSTER_NAME, self.spec.cluster_name.as_str())];
+        labels.map(|(key, value)| (key.to_owned(), Value::from(value))).into_iter().collect()
+    }
+
+    /// The reference to the `ScheduledMachine`.
+    fn owner(&self, is_controller: bool) -> Value {
+        let mut owner = json!({
+            "apiVersion": format!("{}/{}", names::GROUP, names::VERSION),
+            "kind": names::KIND,
+            "name": self.name,
+            "uid": self.uid.as_str(),
+        });
+        if is_controller {
+            owner["controller"] = Value::Bool(true);
+            owner["blockOwnerDeletion"] = Value::Bool(true);
+        }
+        owner
+    }
+}
+
+fn texts<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> Map<String, Value> {
+    pairs.into_iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect()
+}

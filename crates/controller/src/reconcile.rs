@@ -1,0 +1,161 @@
+//! One reconcile of one object: look, decide, look again before a leap, carry out, remember how it went.
+
+use five_spot_cluster::{Fleet, ObjectKey, Observation, Observed, Original, Setback, is_leap};
+use five_spot_core::{Decision, decide, decide_invalid};
+use jiff::Timestamp;
+use tracing::Span;
+
+/// How often a reconcile begins anew because something changed under its hands.
+const ATTEMPTS: u32 = 4;
+
+/// How many reconciles in a row may each leave something to do at once before there is a pause between them. The
+/// longest way to go without waiting for anybody is the opening of a window, with five.
+const ROUNDS: u32 = 10;
+
+/// When to look at an object again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Never: it is gone.
+    Gone,
+    /// When something is told of it.
+    OnNews,
+    /// At once.
+    Now,
+    /// At this moment, if nothing is told of it before.
+    At(Timestamp),
+}
+
+/// Reconciles one object, and says when it wants to be looked at again.
+pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey) -> Next {
+    tracing::info!("Starting reconciliation");
+    let mut attempt = 1;
+    let next = loop {
+        match once(fleet, key).await {
+            Ok(next) => break next,
+            Err(setback) if setback.error.is_fenced() => break Next::OnNews,
+            Err(setback) if setback.error.is_stale() && attempt < ATTEMPTS => {
+                tracing::debug!(error = %setback, "what was decided upon has changed, deciding anew");
+                attempt += 1;
+                if let Err(setback) = look_closer(fleet, key).await {
+                    break fail(fleet, key, &setback).await;
+                }
+            }
+            Err(setback) => break fail(fleet, key, &setback).await,
+        }
+    };
+    tracing::info!("Reconciliation finished");
+    let rounds = fleet.count_round(key, next == Next::Now);
+    if rounds > ROUNDS {
+        tracing::warn!(rounds, "the object does not come to rest");
+        return later(fleet.now(), jiff::SignedDuration::from_secs(i64::from(rounds - ROUNDS).min(60)));
+    }
+    next
+}
+
+async fn once(fleet: &Fleet, key: &ObjectKey) -> Result<Next, Setback> {
+    let Some(mut observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key)) };
+    let mut original: Option<Original> = None;
+    let mut decision = None;
+    if !observed.unproven {
+        decision = Some(decide_now(fleet, &observed)).filter(|decision| !is_leap(decision));
+    }
+    let decision = match decision {
+        Some(decision) => decision,
+        None => {
+            original = fleet.refresh(key, &observed).await?;
+            let Some(closer) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key)) };
+            observed = closer;
+            decide_now(fleet, &observed)
+        }
+    };
+    fleet.watch_pods(&observed, decision.watch_pods);
+    fleet.carry_out(key, &observed, original.as_ref(), &decision).await?;
+    log_transition(&observed, &decision);
+    let recovered = fleet.succeeded(key);
+    let retry = fleet.found_fault(key, decision.fault.is_some());
+    if recovered || !decision.actions.is_empty() {
+        return Ok(Next::Now);
+    }
+    let retry = retry.map(|retry| later(fleet.now(), retry.backoff));
+    Ok(soonest([decision.wake_at.map(Next::At), retry]))
+}
+
+/// What is known, with everything looked up that a first look has shown to be unknown.
+async fn observe(fleet: &Fleet, key: &ObjectKey) -> Result<Option<Box<Observed>>, Setback> {
+    let Observation::Known(observed) = fleet.observe(key).await else { return Ok(None) };
+    if !observed.lacks_daemon_sets() {
+        return Ok(Some(observed));
+    }
+    fleet.learn_daemon_sets(&observed).await?;
+    let Observation::Known(observed) = fleet.observe(key).await else { return Ok(None) };
+    Ok(Some(observed))
+}
+
+fn unobserved(fleet: &Fleet, key: &ObjectKey) -> Next {
+    if fleet.knows(key) {
+        return Next::OnNews;
+    }
+    fleet.forget(key);
+    Next::Gone
+}
+
+fn decide_now(fleet: &Fleet, observed: &Observed) -> Decision {
+    let now = fleet.now();
+    let decision = match &observed.spec {
+        Ok(spec) => decide(spec, &observed.world, now),
+        Err(spec) => decide_invalid(spec, &observed.world, now),
+    };
+    if let Some(phase) = decision.status.phase {
+        Span::current().record("phase", phase.as_str());
+    }
+    decision
+}
+
+/// Reads from the API server what has changed under our hands.
+async fn look_closer(fleet: &Fleet, key: &ObjectKey) -> Result<(), Setback> {
+    if let Observation::Known(observed) = fleet.observe(key).await {
+        fleet.refresh(key, &observed).await?;
+    }
+    Ok(())
+}
+
+/// Notes a failure, and reports it where it can be reported.
+async fn fail(fleet: &Fleet, key: &ObjectKey, setback: &Setback) -> Next {
+    let retry = fleet.failed(key, setback, fleet.now());
+    tracing::error!(
+        error = %setback,
+        retry_count = retry.retry_count,
+        backoff_secs = retry.backoff.as_secs(),
+        "Reconciliation error — requeuing with exponential back-off"
+    );
+    let again = later(fleet.now(), retry.backoff);
+    let Observation::Known(observed) = fleet.observe(key).await else { return again };
+    let decision = decide_now(fleet, &observed);
+    match fleet.report(key, &observed, &decision).await {
+        Ok(()) => log_transition(&observed, &decision),
+        Err(setback) => tracing::debug!(error = %setback, "the failure could not be reported"),
+    }
+    soonest([decision.wake_at.map(Next::At), Some(again)])
+}
+
+fn log_transition(observed: &Observed, decision: &Decision) {
+    let (from, to) = (observed.world.status.phase, decision.status.phase);
+    if let Some(to) = to
+        && from != Some(to)
+    {
+        let from = from.map_or("None", |phase| phase.as_str());
+        tracing::info!(from_phase = from, to_phase = to.as_str(), "Phase transition");
+    }
+}
+
+fn later(now: Timestamp, wait: jiff::SignedDuration) -> Next {
+    Next::At(now.saturating_add(wait).unwrap_or(Timestamp::MAX))
+}
+
+fn soonest(times: [Option<Next>; 2]) -> Next {
+    let at = |next: Option<Next>| match next {
+        Some(Next::At(time)) => Some(time),
+        Some(Next::Gone | Next::OnNews | Next::Now) | None => None,
+    };
+    times.into_iter().filter_map(at).min().map_or(Next::OnNews, Next::At)
+}

@@ -1,0 +1,167 @@
+//! The loop: news and time fill the queue, workers empty it.
+
+use crate::queue::{Queue, Rank};
+use crate::reconcile::{Next, reconcile};
+use crate::{RunError, Settings, logging};
+use five_spot_cluster::{Connection, Fleet, FleetSettings, ObjectKey};
+use five_spot_core::Fingerprint;
+use futures::FutureExt;
+use jiff::{SignedDuration, Timestamp};
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// How often the wall clock is compared with the one that timers run by.
+const CLOCK_CHECK: Duration = Duration::from_secs(60);
+
+/// How far the two may drift apart in that time before all wake-ups are computed anew.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
+
+/// How long work in hand may still take when everything ends. What is cut off then is safe: every action may be
+/// followed by a crash.
+const LAST_WORK: Duration = Duration::from_millis(1500);
+
+/// How long after a panic an object is left alone.
+const AFTER_PANIC: Duration = Duration::from_secs(300);
+
+/// Runs until it is told to stop.
+pub async fn run(
+    connection: Connection,
+    settings: Settings,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let (changes, news) = mpsc::unbounded_channel();
+    let watched = FleetSettings {
+        policy: settings.policy,
+        namespaces: settings.namespaces,
+        instance: settings.instance,
+    };
+    let watches = stop.child_token();
+    let fleet = Fleet::watch(connection, watched, changes, &watches)?;
+    let wall = fleet.now();
+    let looped = Loop {
+        queue: Queue::new(),
+        workers: JoinSet::new(),
+        concurrency: settings.concurrency.max(1),
+        clock: (Instant::now(), wall),
+        next_id: u64::try_from(wall.as_microsecond()).unwrap_or_default(),
+        fleet,
+        news,
+    };
+    looped.turn(stop).await;
+    watches.cancel();
+    Ok(())
+}
+
+struct Loop {
+    fleet: Fleet,
+    queue: Queue<ObjectKey>,
+    workers: JoinSet<(ObjectKey, Option<Next>)>,
+    news: mpsc::UnboundedReceiver<ObjectKey>,
+    concurrency: usize,
+    /// The same moment on both clocks.
+    clock: (Instant, Timestamp),
+    next_id: u64,
+}
+
+impl Loop {
+    async fn turn(mut self, stop: CancellationToken) {
+        loop {
+            self.start_workers();
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(done) = self.workers.join_next() => self.finish(done),
+                Some(key) = self.news.recv() => self.hear(key),
+                () = sleep_until(wake) => self.check_clock(),
+            }
+        }
+        let rest = async { while self.workers.join_next().await.is_some() {} };
+        if timeout(LAST_WORK, rest).await.is_err() {
+            tracing::warn!(
+                left = self.workers.len(),
+                "stopped with work in hand, which the next start will finish"
+            );
+        }
+    }
+
+    fn start_workers(&mut self) {
+        let now = Instant::now();
+        while self.workers.len() < self.concurrency
+            && let Some(key) = self.queue.next(now)
+        {
+            self.next_id += 1;
+            let id = format!("{}-{:x}", &Fingerprint::of(&key.to_string()).as_str()[..12], self.next_id);
+            let span = logging::reconcile_span(&id, &key.namespace, &key.name, "object updated");
+            let fleet = self.fleet.clone();
+            let work = async move {
+                let next = AssertUnwindSafe(reconcile(&fleet, &key)).catch_unwind().await;
+                (key, next.ok())
+            };
+            self.workers.spawn(work.instrument(span));
+        }
+    }
+
+    /// When to look up at the latest: at the next that is due, if there is a hand for it, and to compare the clocks.
+    fn next_wake(&self) -> Instant {
+        let check = self.clock.0 + CLOCK_CHECK;
+        let due = self.queue.next_due().filter(|_| self.workers.len() < self.concurrency);
+        due.map_or(check, |due| due.min(check))
+    }
+
+    fn hear(&mut self, key: ObjectKey) {
+        let rank = self.rank(&key);
+        self.queue.add(key, rank, Instant::now());
+    }
+
+    fn finish(&mut self, done: Result<(ObjectKey, Option<Next>), tokio::task::JoinError>) {
+        // A worker that is cancelled ends with the runtime, and one that panics catches that itself.
+        let Ok((key, next)) = done else { return };
+        let now = Instant::now();
+        let rank = self.rank(&key);
+        match next {
+            Some(Next::Gone) => self.queue.remove(&key),
+            Some(Next::OnNews) => {}
+            Some(Next::Now) => self.queue.add(key.clone(), rank, now),
+            Some(Next::At(time)) => self.queue.wake(key.clone(), rank, self.instant(time)),
+            None => {
+                tracing::error!(resource = key.name, namespace = key.namespace, "reconcile panicked");
+                self.queue.wake(key.clone(), rank, now + AFTER_PANIC);
+            }
+        }
+        self.queue.done(&key);
+    }
+
+    /// The moment on the clock that timers run by.
+    fn instant(&self, time: Timestamp) -> Instant {
+        let wait = time.duration_since(self.fleet.now());
+        let wait = Duration::try_from(wait).unwrap_or(Duration::ZERO);
+        Instant::now().checked_add(wait).unwrap_or_else(|| Instant::now() + CLOCK_CHECK)
+    }
+
+    /// A wall clock that was set makes every wake-up wrong: then everything is looked at.
+    fn check_clock(&mut self) {
+        let (instant, wall) = self.clock;
+        if Instant::now() < instant + CLOCK_CHECK {
+            return;
+        }
+        let now = (Instant::now(), self.fleet.now());
+        let passed = SignedDuration::try_from(now.0 - instant).unwrap_or(SignedDuration::MAX);
+        let drift = now.1.duration_since(wall) - passed;
+        if drift.abs() > CLOCK_TOLERANCE {
+            tracing::warn!(drift_secs = drift.as_secs(), "the clock was set, looking at everything again");
+            self.fleet.keys().into_iter().for_each(|key| self.hear(key));
+        }
+        self.clock = now;
+    }
+
+    fn rank(&self, key: &ObjectKey) -> Rank {
+        let urgency = self.fleet.urgency(key);
+        Rank { emergency: urgency.emergency, priority: urgency.priority }
+    }
+}
