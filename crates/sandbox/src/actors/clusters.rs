@@ -3,7 +3,8 @@
 //! Once made, it is left alone: whoever deletes it wants to see what happens without.
 
 use super::agenda::{Actor, Next};
-use super::kinds::{CORE_GROUP, Kind, Place};
+use super::cluster_api::Contract;
+use super::kinds::{CONTROL_PLANE_GROUP, CORE_GROUP, Kind, Place};
 use super::stage::{Change, Stage};
 use five_spot_api::names;
 use serde_json::json;
@@ -24,6 +25,7 @@ impl Clusters {
     pub(super) fn wants(group: &str, kind: &str) -> bool {
         group == names::GROUP && kind == "ScheduledMachine"
             || group == CORE_GROUP && matches!(kind, "Cluster" | "Machine")
+            || group == CONTROL_PLANE_GROUP && !kind.ends_with("Template")
     }
 
     async fn write_kubeconfig(&self, place: &Place, stage: &mut Stage) -> kube::Result<()> {
@@ -67,12 +69,29 @@ impl Actor for Clusters {
         }
         // The way in comes first: Cluster API retries a failed connection only after half a minute.
         self.write_kubeconfig(place, stage).await?;
-        let cluster = json!({
+        let mut cluster = json!({
             "apiVersion": place.kind.api_version(), "kind": place.kind.kind(),
             "metadata": {"name": place.name},
             "spec": {"controlPlaneEndpoint": {"host": "127.0.0.1", "port": 6443}},
         });
+        if let Some(control_plane) = make_control_plane(place, stage).await? {
+            cluster["spec"]["controlPlaneRef"] = Contract::of(&place.kind).reference(&control_plane);
+        }
         stage.create(place, cluster).await?;
         Ok(None)
     }
+}
+
+/// A control plane that somebody else runs, of the first kind that there is. Without one Cluster API takes every Node
+/// for the last one: it would not drain it, and leave it behind.
+async fn make_control_plane(cluster: &Place, stage: &mut Stage) -> kube::Result<Option<Place>> {
+    let Some(kind) = stage.kind_of_group(CONTROL_PLANE_GROUP) else {
+        return Ok(None);
+    };
+    let place = kind.place(&cluster.namespace, &cluster.name);
+    let object = json!({
+        "apiVersion": kind.api_version(), "kind": kind.kind(), "metadata": {"name": place.name}, "spec": {},
+    });
+    stage.create(&place, object).await?;
+    Ok(Some(place))
 }

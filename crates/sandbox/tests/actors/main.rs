@@ -1,5 +1,6 @@
 //! The stand-ins around the embedded API, under virtual time.
 
+mod drain_rules;
 mod draining;
 mod growing;
 mod quiet;

@@ -149,6 +149,8 @@ impl World {
             "Pod" => ("", "v1", "pods"),
             "Secret" => ("", "v1", "secrets"),
             "Lease" => ("coordination.k8s.io", "v1", "leases"),
+            "StubControlPlane" => ("controlplane.cluster.x-k8s.io", "v1beta2", "stubcontrolplanes"),
+            "DaemonSet" => ("apps", "v1", "daemonsets"),
             "Deployment" => ("apps", "v1", "deployments"),
             "PodDisruptionBudget" => ("policy", "v1", "poddisruptionbudgets"),
             "Machine" => ("cluster.x-k8s.io", self.contract.version(), "machines"),
@@ -166,7 +168,8 @@ impl World {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
-        let is_workload = matches!(kind, "Node" | "Pod" | "Lease" | "Deployment" | "PodDisruptionBudget");
+        let is_workload =
+            matches!(kind, "Node" | "Pod" | "Lease" | "DaemonSet" | "Deployment" | "PodDisruptionBudget");
         let side = if is_workload { &self.workload } else { &self.api };
         let client = side.client("default");
         match kind {
@@ -194,6 +197,11 @@ impl World {
     pub(crate) async fn patch(&self, kind: &str, name: &str, patch: Value) {
         let patch = Patch::Merge(patch);
         self.door(kind).patch(name, &PatchParams::default(), &patch).await.expect("it can be patched");
+    }
+
+    pub(crate) async fn patch_status(&self, kind: &str, name: &str, status: Value) {
+        let patch = Patch::Merge(json!({"status": status}));
+        self.door(kind).patch_status(name, &PatchParams::default(), &patch).await.expect("it can be patched");
     }
 
     /// Waits, in virtual time, until an object is as it should be.

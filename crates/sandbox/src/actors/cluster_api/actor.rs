@@ -19,12 +19,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
 
+/// On the Machines of a control plane that Cluster API makes.
+const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
+
 /// The stand-in for Cluster API's core.
 #[derive(Debug)]
 pub(in super::super) struct ClusterApi {
     clock: Clock,
     scenario: Scenario,
-    /// When each drain may make its next pass. Cluster API keeps the same note: news of a Machine do not hurry it.
+    /// When each Machine that is drained, or waits for volumes, may be looked at again. Cluster API keeps the same note:
+    /// news of a Machine do not hurry it.
     next_pass: BTreeMap<Place, Instant>,
 }
 
@@ -160,23 +164,25 @@ impl ClusterApi {
         facts: Facts,
         contract: Contract,
     ) -> kube::Result<Next> {
+        if let Some(pause) = self.until_next_pass(place) {
+            return Ok(Some(pause));
+        }
         if !self.take_parts(place, stage, &facts).await? {
             return Ok(None);
         }
         let mut departure = departure::next(&facts, contract, false, self.clock.now());
-        let mut message = String::new();
+        let mut drain_message = None;
         if departure == Departure::Drain {
-            if let Some(pause) = self.until_next_pass(place) {
-                return Ok(Some(pause));
-            }
-            let holders = self.drain(place, stage, &facts).await?;
-            if holders.is_empty() {
+            let report = self.drain(place, stage, &facts).await?;
+            if report.is_drained() {
                 departure = departure::next(&facts, contract, true, self.clock.now());
+            } else {
+                let began = facts.machine.data["status"]["deletion"]["nodeDrainStartTime"].as_str();
+                drain_message = Some(report.message(began.unwrap_or(&self.clock.stamp())));
             }
-            message = holders.join("\n");
         }
-        if departure != Departure::Drain {
-            self.next_pass.remove(place);
+        if matches!(departure, Departure::Drain | Departure::VolumeDetach) {
+            self.next_pass.insert(place.clone(), Instant::now() + self.scenario.timing().drain_pass);
         }
         if departure == Departure::Finalizer {
             let mut finalizers = facts.machine.finalizers().to_vec();
@@ -186,6 +192,7 @@ impl ClusterApi {
             stage.merge(place, patch).await?;
             return Ok(None);
         }
+        let message = drain_message.unwrap_or_else(|| departure.message(&facts, self.clock.now()));
         let leaving = Leaving { departure, message };
         stage.merge_status(place, status::status(&facts, contract, Some(&leaving), self.clock.now())).await?;
         self.take_leave(place, stage, &facts, departure).await
@@ -214,22 +221,20 @@ impl ClusterApi {
         Ok(None)
     }
 
-    fn until_next_pass(&self, place: &Place) -> Next {
-        let then = self.next_pass.get(place)?;
-        Some(then.saturating_duration_since(Instant::now())).filter(|pause| !pause.is_zero())
+    fn until_next_pass(&mut self, place: &Place) -> Next {
+        let pause = self.next_pass.get(place)?.saturating_duration_since(Instant::now());
+        if pause.is_zero() {
+            self.next_pass.remove(place);
+            return None;
+        }
+        Some(pause)
     }
 
     /// Cordons the Node and makes one pass over its pods.
-    async fn drain(
-        &mut self,
-        place: &Place,
-        stage: &mut Stage,
-        facts: &Facts,
-    ) -> kube::Result<Vec<drain::Holder>> {
+    async fn drain(&self, place: &Place, stage: &mut Stage, facts: &Facts) -> kube::Result<drain::Report> {
         let Some(node) = &facts.node else {
-            return Ok(Vec::new());
+            return Ok(drain::Report::default());
         };
-        self.next_pass.insert(place.clone(), Instant::now() + self.scenario.timing().drain_pass);
         if node.data["spec"]["unschedulable"] != true {
             stage.merge(&Kind::node().place_of(node), json!({"spec": {"unschedulable": true}})).await?;
         }
@@ -237,7 +242,7 @@ impl ClusterApi {
             .kind(CORE_GROUP, "MachineDrainRule")
             .map(|kind| stage.list(&kind, &place.namespace).map(|(_, rule)| (**rule).clone()).collect())
             .unwrap_or_default();
-        drain::pass(stage, &facts.machine, node, &rules).await
+        drain::pass(stage, facts, node, &rules, self.clock.now()).await
     }
 }
 
@@ -259,11 +264,22 @@ fn observe(place: &Place, stage: &Stage) -> Option<Facts> {
         control_plane: cluster
             .as_ref()
             .and_then(|cluster| referred(&cluster.data["spec"]["controlPlaneRef"])),
+        has_control_plane_machine: has_control_plane_machine(place, &machine, stage),
         cluster,
         bootstrap: referred(&spec["bootstrap"]["configRef"]),
         infrastructure: referred(&spec["infrastructureRef"]),
         node,
         machine,
+    })
+}
+
+/// Whether the Cluster of a Machine has a control plane that Cluster API made, and that stays.
+fn has_control_plane_machine(place: &Place, machine: &DynamicObject, stage: &Stage) -> bool {
+    let mut machines = stage.list(&place.kind, &place.namespace);
+    machines.any(|(_, one)| {
+        one.data["spec"]["clusterName"] == machine.data["spec"]["clusterName"]
+            && one.labels().contains_key(CONTROL_PLANE_LABEL)
+            && one.metadata.deletion_timestamp.is_none()
     })
 }
 

@@ -31,10 +31,29 @@ struct Facts {
     cluster: Option<Arc<DynamicObject>>,
     /// What `controlPlaneRef` of the Cluster means.
     control_plane: Option<Arc<DynamicObject>>,
+    /// Whether any Machine that stays is part of a control plane that Cluster API made.
+    has_control_plane_machine: bool,
     bootstrap: Option<Arc<DynamicObject>>,
     infrastructure: Option<Arc<DynamicObject>>,
     /// The Node with the Machine's provider id.
     node: Option<Arc<DynamicObject>>,
+}
+
+#[cfg(test)]
+impl Facts {
+    /// A Machine of which nothing is known but that it is there.
+    fn of_nothing() -> Self {
+        let machine = serde_json::json!({"metadata": {"name": "m"}});
+        Self {
+            machine: Arc::new(serde_json::from_value(machine).expect("a Machine")),
+            cluster: None,
+            control_plane: None,
+            has_control_plane_machine: false,
+            bootstrap: None,
+            infrastructure: None,
+            node: None,
+        }
+    }
 }
 
 /// `status` of a condition in the form that every object of these groups uses; empty if there is none.

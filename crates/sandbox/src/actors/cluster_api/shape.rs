@@ -1,6 +1,6 @@
 //! The two versions of Cluster API's kinds: what each calls the same thing.
 
-use super::super::kinds::{CORE_GROUP, Kind};
+use super::super::kinds::{CORE_GROUP, Kind, Place};
 use jiff::SignedDuration;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ impl Contract {
     }
 
     /// The version in which a kind is watched.
-    pub(super) fn of(kind: &Kind) -> Self {
+    pub(in super::super) fn of(kind: &Kind) -> Self {
         debug_assert_eq!(kind.group(), CORE_GROUP);
         if kind.version() == Self::V1Beta1.version() { Self::V1Beta1 } else { Self::V1Beta2 }
     }
@@ -59,6 +59,18 @@ impl Contract {
         };
         // Zero means without end, in both versions.
         Some(timeout).filter(|timeout| !timeout.is_zero())
+    }
+
+    /// How an object beside refers to this one.
+    pub(in super::super) fn reference(self, place: &Place) -> Value {
+        let (kind, name) = (place.kind.kind(), &place.name);
+        match self {
+            Self::V1Beta1 => {
+                let (api_version, namespace) = (place.kind.api_version(), &place.namespace);
+                json!({"apiVersion": api_version, "kind": kind, "name": name, "namespace": namespace})
+            }
+            Self::V1Beta2 => json!({"apiGroup": place.kind.group(), "kind": kind, "name": name}),
+        }
     }
 
     /// `status.nodeRef`.

@@ -67,18 +67,17 @@ fn phase(facts: &Facts, has_data: bool, is_provisioned: bool) -> &'static str {
     }
 }
 
-/// When draining and waiting for volumes began.
+/// When draining and each wait began.
 fn deletion(existing: &Value, leaving: &Leaving, now: Timestamp) -> Value {
     let mut deletion = if existing.is_object() { existing.clone() } else { json!({}) };
     let field = match leaving.departure {
         Departure::Drain => "nodeDrainStartTime",
         Departure::VolumeDetach => "waitForNodeVolumeDetachStartTime",
-        Departure::PreDrainHook
-        | Departure::PreTerminateHook
-        | Departure::Infrastructure
-        | Departure::Bootstrap
-        | Departure::Node
-        | Departure::Finalizer => return deletion,
+        Departure::PreDrainHook => "waitForPreDrainHookStartTime",
+        Departure::PreTerminateHook => "waitForPreTerminateHookStartTime",
+        Departure::Infrastructure | Departure::Bootstrap | Departure::Node | Departure::Finalizer => {
+            return deletion;
+        }
     };
     if deletion[field].is_null() {
         deletion[field] = crate::clock::whole_seconds(now).into();

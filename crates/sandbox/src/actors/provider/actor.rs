@@ -68,7 +68,7 @@ impl Actor for Provider {
             Role::Bootstrap => steps::bootstrap(self, place, &object, stage).await,
             Role::Machine => steps::machine(self, place, &object, stage).await,
             Role::Cluster => steps::cluster(place, stage).await,
-            Role::ControlPlane => steps::control_plane(place, stage).await,
+            Role::ControlPlane => steps::control_plane(place, &object, stage).await,
         }
     }
 }

@@ -156,10 +156,15 @@ pub(super) async fn cluster(place: &Place, stage: &mut Stage) -> kube::Result<Ne
     Ok(None)
 }
 
-/// A control plane runs, in somebody else's care: without that Cluster API would not drain.
-pub(super) async fn control_plane(place: &Place, stage: &mut Stage) -> kube::Result<Next> {
+/// A control plane runs, in somebody else's care unless it says otherwise: without that Cluster API would not drain.
+pub(super) async fn control_plane(
+    place: &Place,
+    object: &DynamicObject,
+    stage: &mut Stage,
+) -> kube::Result<Next> {
+    let is_external = object.data["status"]["externalManagedControlPlane"].as_bool().unwrap_or(true);
     let status = json!({
-        "externalManagedControlPlane": true, "initialization": {"controlPlaneInitialized": true},
+        "externalManagedControlPlane": is_external, "initialization": {"controlPlaneInitialized": true},
     });
     stage.merge_status(place, status).await?;
     Ok(None)

@@ -128,6 +128,11 @@ impl Stage {
         self.watches.iter().map(|watch| &watch.kind).find(|one| one.is(group, kind)).cloned()
     }
 
+    /// The first kind of a group that is watched, by name.
+    pub(super) fn kind_of_group(&self, group: &str) -> Option<Kind> {
+        self.watches.iter().map(|watch| &watch.kind).filter(|kind| kind.group() == group).min().cloned()
+    }
+
     fn watch(&mut self, kind: Kind, client: Client) {
         if self.watches.iter().any(|watch| watch.kind == kind) {
             return;

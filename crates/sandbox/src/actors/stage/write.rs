@@ -3,17 +3,17 @@
 use super::super::kinds::{Kind, Place};
 use super::Stage;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{
-    Api, DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams, Preconditions,
-};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, Error};
 use serde_json::Value;
 
 /// How the API answered to an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Eviction {
-    /// The pod is going, or gone.
+    /// The pod is going.
     Granted,
+    /// The pod is not there any more.
+    Gone,
     /// A disruption budget forbids it, and says so.
     Refused(String),
 }
@@ -91,25 +91,37 @@ impl Stage {
     }
 
     /// Asks for a pod to be evicted.
-    pub(in super::super) async fn evict(&mut self, pod: &Pod) -> kube::Result<Eviction> {
+    pub(in super::super) async fn evict(&mut self, pod: &Pod, grace: Option<u32>) -> kube::Result<Eviction> {
         let metadata = &pod.metadata;
         let api: Api<Pod> =
             Api::namespaced(self.workload(), metadata.namespace.as_deref().unwrap_or_default());
+        let name = metadata.name.as_deref().unwrap_or_default();
         let preconditions = Preconditions { uid: metadata.uid.clone(), resource_version: None };
-        let params = EvictParams {
-            delete_options: Some(DeleteParams::default().preconditions(preconditions)),
-            ..EvictParams::default()
-        };
-        match api.evict(metadata.name.as_deref().unwrap_or_default(), &params).await {
+        let options = DeleteParams { grace_period_seconds: grace, ..DeleteParams::default() };
+        // Not `Api::evict`: that names the options `delete_options`, which servers do not know and ignore.
+        let eviction = serde_json::json!({
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name},
+            "deleteOptions": options.preconditions(preconditions),
+        });
+        let answer: kube::Result<Value> =
+            api.create_subresource("eviction", name, &PostParams::default(), &eviction).await;
+        match answer {
             Ok(_) => Ok(Eviction::Granted),
-            Err(Error::Api(status)) if status.is_not_found() => Ok(Eviction::Granted),
+            Err(Error::Api(status)) if status.is_not_found() => Ok(Eviction::Gone),
             Err(Error::Api(status)) if status.code == 429 => {
                 let causes = status.details.iter().flat_map(|details| &details.causes);
                 let why: Vec<&str> = causes.map(|cause| cause.message.as_str()).collect();
-                Ok(Eviction::Refused(format!("{} {}", status.message, why.join(", "))))
+                Ok(Eviction::Refused(format!("{} {}", status.message, why.join(","))))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// A pod could not be evicted, and will be tried again with others.
+    pub(in super::super) fn note_pod(&self, pod: &Pod, error: Error) {
+        let (namespace, name) = (pod.metadata.namespace.as_deref(), pod.metadata.name.as_deref());
+        let place = Kind::pod().place(namespace.unwrap_or_default(), name.unwrap_or_default());
+        self.notebook.object(&place, error);
     }
 
     /// Puts a pod on a Node. What became of the pod, the watch tells.

@@ -1,121 +1,101 @@
-//! One pass of a drain: which pods are asked to go, which are waited for, which are left.
+//! One pass of a drain: pods of the lowest order are asked to go, others wait for their turn.
+
+mod report;
+mod treatment;
+
+pub(super) use report::Report;
 
 use super::super::stage::{Eviction, Stage};
-use crate::select::LabelSelector;
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
+use super::Facts;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{Api, DynamicObject, ListParams};
-use serde_json::{Value, json};
+use kube::{Client, ResourceExt as _};
+use std::collections::{BTreeMap, BTreeSet};
+use treatment::{Circumstances, Treatment, treatment};
 
-const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
-const DRAIN_LABEL: &str = "cluster.x-k8s.io/drain";
+/// How long the pods of a Node that does not answer get to end: nobody is there to end them.
+const GRACE_WHEN_UNREACHABLE: u32 = 1;
 
-/// What a pass does about a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Treatment {
-    /// It does not count.
-    Skip,
-    /// It holds the drain, but is not disturbed: it ends by itself, or is ending.
-    Wait,
-    Evict,
-}
-
-/// A pod that still holds the drain, and why; in the words of the condition.
-pub(super) type Holder = String;
-
-/// Makes one pass. No holder left means that the Node is drained.
+/// Makes one pass. A report without holders means that the Node is drained.
 pub(super) async fn pass(
     stage: &mut Stage,
-    machine: &DynamicObject,
+    facts: &Facts,
     node: &DynamicObject,
     rules: &[DynamicObject],
-) -> kube::Result<Vec<Holder>> {
+    now: Timestamp,
+) -> kube::Result<Report> {
     let is_unreachable = super::condition_status(node, "Ready") == "Unknown";
     let on_node = ListParams::default().fields(&format!("spec.nodeName={}", node.name_any()));
-    let api: Api<Pod> = Api::all(stage.workload());
-    let mut holders = Vec::new();
-    for pod in api.list(&on_node).await? {
-        let name = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
-        match treatment(&pod, machine, rules, is_unreachable) {
+    let mut pods = Api::<Pod>::all(stage.workload()).list(&on_node).await?.items;
+    pods.sort_by_key(name_of);
+    let rules: Vec<&DynamicObject> = rules.iter().filter(|rule| treatment::is_for(rule, facts)).collect();
+    let circumstances = Circumstances {
+        namespaces: if rules.is_empty() { BTreeMap::new() } else { namespaces(&stage.workload()).await? },
+        rules,
+        daemon_sets: daemon_sets(&stage.workload(), &pods).await?,
+        is_unreachable,
+        now,
+    };
+    let treated: Vec<(Treatment, Pod)> =
+        pods.into_iter().map(|pod| (treatment(&pod, &circumstances), pod)).collect();
+    let turn = treated.iter().filter_map(|(treatment, _)| treatment.order()).min();
+    let grace = is_unreachable.then_some(GRACE_WHEN_UNREACHABLE);
+    let mut report = Report::default();
+    for (treatment, pod) in treated {
+        let is_its_turn = treatment.order() == turn;
+        match treatment {
+            Treatment::Wait if is_its_turn => report.awaited.push(name_of(&pod)),
+            Treatment::Wait => report.awaited_later.push(name_of(&pod)),
+            Treatment::Drain(_) if pod.metadata.deletion_timestamp.is_some() => {
+                report.going.push(name_of(&pod));
+            }
+            Treatment::Drain(_) if !is_its_turn => report.evicted_later.push(name_of(&pod)),
+            Treatment::Drain(_) => evict(stage, &pod, grace, &mut report).await,
             Treatment::Skip => {}
-            Treatment::Wait => holders.push(format!("* Pod {name}: waiting for its end")),
-            Treatment::Evict => match stage.evict(&pod).await? {
-                Eviction::Granted => holders.push(format!(
-                    "* Pod {name}: deletionTimestamp set, but still not removed from the Node"
-                )),
-                Eviction::Refused(why) => holders.push(format!("* Pod {name}: cannot evict pod: {why}")),
-            },
         }
     }
-    Ok(holders)
+    Ok(report)
 }
 
-fn treatment(pod: &Pod, machine: &DynamicObject, rules: &[DynamicObject], is_unreachable: bool) -> Treatment {
-    let is_daemon = pod
-        .owner_references()
-        .iter()
-        .any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet");
-    if is_daemon || pod.annotations().contains_key(MIRROR_ANNOTATION) {
-        return Treatment::Skip;
-    }
-    if pod.metadata.deletion_timestamp.is_some() {
-        // Nobody is left on an unreachable Node to end it.
-        return if is_unreachable { Treatment::Skip } else { Treatment::Wait };
-    }
-    let label = pod.labels().get(DRAIN_LABEL).map(|value| value.to_lowercase());
-    let behaviour = label.or_else(|| {
-        let rule = rules.iter().find(|rule| applies(rule, machine, pod))?;
-        rule.data["spec"]["drain"]["behavior"].as_str().map(str::to_lowercase)
-    });
-    match behaviour.as_deref() {
-        Some("skip") => Treatment::Skip,
-        Some("wait-completed" | "waitcompleted") => Treatment::Wait,
-        Some(_) | None => Treatment::Evict,
-    }
-}
-
-/// Whether a rule means this pod on this Machine. An empty list of selectors means all.
-fn applies(rule: &DynamicObject, machine: &DynamicObject, pod: &Pod) -> bool {
-    let selected = |field: &str, labels: Value| {
-        let selectors = rule.data["spec"][field].as_array().map(Vec::as_slice).unwrap_or_default();
-        let object = json!({"metadata": {"labels": labels}});
-        selectors.is_empty()
-            || selectors.iter().any(|one| LabelSelector::from_object(&one["selector"]).matches(&object))
+/// What cannot be evicted now is reported and tried again with the next pass, whatever the reason.
+async fn evict(stage: &mut Stage, pod: &Pod, grace: Option<u32>, report: &mut Report) {
+    let why = match stage.evict(pod, grace).await {
+        Ok(Eviction::Granted) => return report.going.push(name_of(pod)),
+        Ok(Eviction::Gone) => return,
+        Ok(Eviction::Refused(why)) => why,
+        Err(error) => {
+            let why = error.to_string();
+            stage.note_pod(pod, error);
+            why
+        }
     };
-    selected("machines", json!(machine.labels())) && selected("pods", json!(pod.labels()))
+    report.refused.entry(why).or_default().push(name_of(pod));
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn name_of(pod: &Pod) -> String {
+    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+}
 
-    fn treated(metadata: &Value) -> Treatment {
-        let pod = serde_json::from_value(json!({"metadata": metadata})).expect("a pod");
-        let object = |value| serde_json::from_value::<DynamicObject>(value).expect("an object");
-        let machine = object(json!({"metadata": {"name": "m"}}));
-        let rule = object(json!({
-            "metadata": {"name": "r"},
-            "spec": {"drain": {"behavior": "Skip"}, "pods": [{"selector": {"matchLabels": {"app": "ruled"}}}]},
-        }));
-        treatment(&pod, &machine, &[rule], false)
-    }
+/// The labels of all namespaces, which rules may ask for.
+async fn namespaces(client: &Client) -> kube::Result<BTreeMap<String, BTreeMap<String, String>>> {
+    let namespaces = Api::<Namespace>::all(client.clone()).list(&ListParams::default()).await?;
+    Ok(namespaces.into_iter().map(|one| (one.name_any(), one.metadata.labels.unwrap_or_default())).collect())
+}
 
-    #[test]
-    fn each_pod_is_treated_by_its_marks() {
-        assert_eq!(treated(&json!({"name": "web"})), Treatment::Evict);
-        assert_eq!(treated(&json!({"name": "web", "labels": {"app": "ruled"}})), Treatment::Skip);
-        assert_eq!(treated(&json!({"name": "web", "labels": {DRAIN_LABEL: "skip"}})), Treatment::Skip);
-        assert_eq!(
-            treated(&json!({"name": "web", "labels": {DRAIN_LABEL: "wait-completed"}})),
-            Treatment::Wait
-        );
-        assert_eq!(
-            treated(&json!({"name": "web", "annotations": {MIRROR_ANNOTATION: "x"}})),
-            Treatment::Skip
-        );
-        let daemon = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]);
-        assert_eq!(treated(&json!({"name": "web", "ownerReferences": daemon})), Treatment::Skip);
-        let ending = json!({"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"});
-        assert_eq!(treated(&ending), Treatment::Wait);
+/// The `DaemonSets` that pods name as their controller and that exist, by namespace and name.
+async fn daemon_sets(client: &Client, pods: &[Pod]) -> kube::Result<BTreeSet<(String, String)>> {
+    let named: BTreeSet<(String, String)> = pods
+        .iter()
+        .filter_map(|pod| Some((pod.namespace().unwrap_or_default(), treatment::daemon_set(pod)?)))
+        .collect();
+    let mut found = BTreeSet::new();
+    for (namespace, name) in named {
+        let api: Api<DaemonSet> = Api::namespaced(client.clone(), &namespace);
+        if api.get_opt(&name).await?.is_some() {
+            found.insert((namespace, name));
+        }
     }
+    Ok(found)
 }
