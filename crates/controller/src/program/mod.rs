@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use supervise::Ended;
-use tokio::runtime;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -41,20 +41,28 @@ pub fn start(args: Args) -> ExitCode {
     // It fails only where something logs already; then the lines go there.
     let _ = logging::start(format, filter);
     configuration.say();
-    let runtime = match runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
+    match threads() {
+        Ok((workers, supervisor)) => {
+            let ended = supervisor.block_on(work(configuration.settings, format, workers.handle()));
+            // What is still busy is cut off: what it has done is in the cluster, and every step can be taken again.
+            workers.shutdown_background();
+            ended.into()
+        }
         Err(error) => {
             error!(%error, "Failed to start the threads that do the work");
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
-    };
-    let ended = runtime.block_on(work(configuration.settings, format));
-    // What is still busy is cut off: what it has done is in the cluster, and every step can be taken again.
-    runtime.shutdown_background();
-    ended.into()
+    }
 }
 
-async fn work(settings: Settings, format: Format) -> Ended {
+/// Those who work, and this thread, which listens to signals. It has timers of its own, so that it can stop the program
+/// even when everyone who works hangs.
+fn threads() -> std::io::Result<(Runtime, Runtime)> {
+    let workers = Builder::new_multi_thread().enable_all().build()?;
+    Ok((workers, Builder::new_current_thread().enable_all().build()?))
+}
+
+async fn work(settings: Settings, format: Format, workers: &Handle) -> Ended {
     // Before anything that takes time, so that no signal ends the program unheard.
     let signals = match supervise::signals() {
         Ok(signals) => signals,
@@ -73,7 +81,7 @@ async fn work(settings: Settings, format: Format) -> Ended {
     info!(cluster = home::address(&config), "Found the management cluster");
     let stop = CancellationToken::new();
     let connection = Connection::network(config, PROGRAM);
-    let working = tokio::spawn(run(connection, settings, stop.clone()));
+    let working = workers.spawn(run(connection, settings, stop.clone()));
     supervise::supervise(working, stop, signals).await
 }
 

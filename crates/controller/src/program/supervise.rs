@@ -1,17 +1,17 @@
 //! Stopping: a signal asks for it, a second one or too long a wait enforces it.
 
 use crate::RunError;
+use futures::{Stream, StreamExt, stream};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-/// How long work in flight has to come to an end. The program is gone two seconds after the signal; this leaves it time
-/// to say so.
-const GRACE: Duration = Duration::from_millis(1500);
+/// How long the work has to come to an end. It cuts itself off earlier than that; this is for work that hangs. The
+/// program is gone two seconds after the signal, and the difference is its time to say so.
+const GRACE: Duration = Duration::from_millis(1800);
 
 /// A wish that the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,42 +63,35 @@ impl From<Ended> for ExitCode {
 }
 
 /// The signals that this process gets from now on.
-pub(super) fn signals() -> std::io::Result<UnboundedReceiver<Signal>> {
+pub(super) fn signals() -> std::io::Result<impl Stream<Item = Signal> + Unpin> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
-    let (sender, receiver) = unbounded_channel();
-    tokio::spawn(async move {
-        loop {
-            let signal = tokio::select! {
-                Some(()) = interrupts.recv() => Signal::Interrupt,
-                Some(()) = terminations.recv() => Signal::Terminate,
-                else => return,
-            };
-            if sender.send(signal).is_err() {
-                return;
-            }
+    Ok(stream::poll_fn(move |context| {
+        let interrupted = interrupts.poll_recv(context).map(|received| received.map(|()| Signal::Interrupt));
+        if interrupted.is_ready() {
+            return interrupted;
         }
-    });
-    Ok(receiver)
+        terminations.poll_recv(context).map(|received| received.map(|()| Signal::Terminate))
+    }))
 }
 
 /// Waits until the work has ended, by itself or on a signal.
 pub(super) async fn supervise(
     mut working: JoinHandle<Result<(), RunError>>,
     stop: CancellationToken,
-    mut signals: UnboundedReceiver<Signal>,
+    mut signals: impl Stream<Item = Signal> + Unpin,
 ) -> Ended {
     let signal = tokio::select! {
         biased;
         outcome = &mut working => return judge(outcome),
-        Some(signal) = signals.recv() => signal,
+        Some(signal) = signals.next() => signal,
     };
     info!(signal = signal.name(), "Stopping");
     stop.cancel();
     tokio::select! {
         biased;
         outcome = &mut working => judge(outcome),
-        Some(signal) = signals.recv() => {
+        Some(signal) = signals.next() => {
             warn!(signal = signal.name(), "Stopped at once on a second signal: work in flight was cut off");
             Ended::Enforced(signal)
         }
@@ -130,6 +123,7 @@ fn judge(outcome: Result<Result<(), RunError>, tokio::task::JoinError>) -> Ended
 mod tests {
     use super::*;
     use std::future::pending;
+    use tokio::runtime::Builder;
     use tokio::time::Instant;
 
     /// How `work` ends, and when, if signals come at these moments.
@@ -138,16 +132,13 @@ mod tests {
         moments: &'static [(u64, Signal)],
     ) -> (Ended, u128) {
         let began = Instant::now();
-        let (stop, (sender, signals)) = (CancellationToken::new(), unbounded_channel());
+        let stop = CancellationToken::new();
         let working = work(stop.clone());
-        tokio::spawn(async move {
-            for (milliseconds, signal) in moments {
-                tokio::time::sleep_until(began + Duration::from_millis(*milliseconds)).await;
-                sender.send(*signal).expect("somebody listens");
-            }
-            pending::<()>().await;
+        let signals = stream::iter(moments).then(|(milliseconds, signal)| async move {
+            tokio::time::sleep_until(began + Duration::from_millis(*milliseconds)).await;
+            *signal
         });
-        let ended = supervise(working, stop, signals).await;
+        let ended = supervise(working, stop, Box::pin(signals)).await;
         (ended, began.elapsed().as_millis())
     }
 
@@ -166,7 +157,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_that_hangs_is_cut_off_within_two_seconds() {
         let outcome = supervised(|_| tokio::spawn(pending()), &[(700, Signal::Terminate)]).await;
-        assert_eq!(outcome, (Ended::CutOff, 2200));
+        assert_eq!(outcome, (Ended::CutOff, 2500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_that_hangs_cannot_hold_it_up() {
+        let workers = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a thread");
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let hangs = |_| {
+            workers.spawn(async move {
+                let _ = released.recv();
+                Ok(())
+            })
+        };
+        let outcome = supervised(hangs, &[(700, Signal::Terminate)]).await;
+        assert_eq!(outcome, (Ended::CutOff, 2500));
+        drop(release);
+        workers.shutdown_background();
     }
 
     #[tokio::test(start_paused = true)]
