@@ -74,7 +74,6 @@ impl Source<'_> {
         });
         if is_controller {
             owner["controller"] = Value::Bool(true);
-            owner["blockOwnerDeletion"] = Value::Bool(true);
         }
         owner
     }
