@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::preview;
+use crate::{preview, sandbox};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -16,6 +16,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Preview(preview::Args),
+    Sandbox(sandbox::Args),
 }
 
 /// How a command ended, for whoever called it.
@@ -23,7 +24,8 @@ pub enum Command {
 pub enum Outcome {
     /// All is well.
     Fine,
-    /// Something at work failed: a file that cannot be read, an output that cannot be written.
+    /// Something at work failed, or something was found: a file that cannot be read, a machine that was not where it
+    /// was wanted.
     Failed,
     /// Wrong usage or invalid input: another try needs another command line or another file.
     Invalid,

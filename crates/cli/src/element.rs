@@ -28,6 +28,12 @@ impl Element {
         self
     }
 
+    /// With words that show when it is pointed at, before all else in it.
+    pub fn titled(mut self, words: &str) -> Self {
+        self.content.insert_str(0, &Self::new("title").text(words).to_string());
+        self
+    }
+
     /// With elements in it, each on lines of its own.
     pub fn children(mut self, children: impl IntoIterator<Item = Self>) -> Self {
         for child in children {
@@ -76,6 +82,14 @@ mod tests {
             .with("class", "a")
             .children([Element::new("rect").with("x", 1.5), Element::new("text").text("up")]);
         assert_eq!(picture.to_string(), "<g class=\"a\">\n<rect x=\"1.5\"/>\n<text>up</text>\n</g>");
+    }
+
+    #[test]
+    fn a_title_comes_before_the_text() {
+        assert_eq!(
+            Element::new("text").text("up").titled("a < b").to_string(),
+            "<text><title>a &lt; b</title>up</text>"
+        );
     }
 
     #[test]

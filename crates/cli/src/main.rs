@@ -1,9 +1,17 @@
 //! `5spot`: the tools for people. Flags are parsed first; only then is the world touched.
 
 mod args;
+mod element;
 mod manifest;
+mod output;
 mod preview;
+mod range;
+mod sandbox;
+mod style;
 mod surroundings;
+mod validity;
+mod wording;
+mod wrap;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -13,5 +21,6 @@ use surroundings::Surroundings;
 fn main() -> ExitCode {
     match Args::parse().command {
         Command::Preview(args) => preview::run(&args, &Surroundings::observe()).into(),
+        Command::Sandbox(args) => sandbox::run(&args, &Surroundings::observe()).into(),
     }
 }

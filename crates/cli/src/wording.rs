@@ -1,6 +1,6 @@
 //! Days, times, zones and durations in words, the same in every form of the answer.
 
-use crate::preview::range::Range;
+use crate::range::Range;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};

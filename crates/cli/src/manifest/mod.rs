@@ -1,4 +1,4 @@
-//! Manifests: from what a person named with `-f` to the `ScheduledMachine` objects in it, as raw values.
+//! Manifests: from what a person named with `-f` to the objects in it, as raw values.
 //! Whether they are valid is decided elsewhere.
 
 mod documents;
@@ -14,7 +14,7 @@ use five_spot_api::names;
 use serde_json::Value;
 use source::Unreadable;
 
-/// An object that says it is a `ScheduledMachine`.
+/// An object that says what it is.
 #[derive(Debug)]
 pub struct Object {
     pub place: Place,
@@ -26,8 +26,8 @@ pub struct Object {
 pub enum Finding {
     /// To be looked at further.
     Object(Object),
-    /// Passed over, and why, in a sentence.
-    Skipped(String),
+    /// An object of another kind.
+    Other(Object),
     Problem(Problem),
 }
 
@@ -60,7 +60,7 @@ fn findings(source: &Source, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Lists are opened, other kinds are passed over, as people mix them in one file.
+/// Lists are opened, other kinds are told apart, as people mix them in one file.
 fn sort(place: Place, value: Value, findings: &mut Vec<Finding>) {
     let identity = match Identity::of(&value) {
         Ok(identity) => identity,
@@ -75,10 +75,7 @@ fn sort(place: Place, value: Value, findings: &mut Vec<Finding>) {
             let message = format!("apiVersion: {found:?} has no {kind}; only {API_VERSION:?} has");
             Finding::Problem(Problem::BadDocument(place, message))
         }
-        Role::OtherKind => {
-            let found = &identity.kind;
-            Finding::Skipped(format!("{place}: skipped, it is a {found} and not a {kind}"))
-        }
+        Role::OtherKind => Finding::Other(Object { place, value }),
     });
 }
 
@@ -171,7 +168,7 @@ mod tests {
             .into_iter()
             .map(|finding| match finding {
                 Finding::Object(object) => format!("object {}", object.place),
-                Finding::Skipped(note) => note,
+                Finding::Other(object) => format!("other {}", object.place),
                 Finding::Problem(problem) => problem.to_string(),
             })
             .collect();
@@ -184,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_opened_and_other_kinds_are_passed_over() {
+    fn lists_are_opened_and_other_kinds_are_told_apart() {
         check(
             "{apiVersion: v1, kind: List, items: [
                {apiVersion: v1, kind: ConfigMap, metadata: {name: c}},
@@ -192,7 +189,7 @@ mod tests {
                {apiVersion: v1, kind: List, items: [
                  {apiVersion: 5spot.finos.org/v1alpha1, kind: ScheduledMachine}]}]}",
             &[
-                "f.yaml: document 1.items[0] (c): skipped, it is a ConfigMap and not a ScheduledMachine",
+                "other f.yaml: document 1.items[0] (c)",
                 "object f.yaml: document 1.items[1] (m)",
                 "object f.yaml: document 1.items[2].items[0]",
             ],

@@ -1,6 +1,6 @@
 //! Where a manifest comes from, and its text: read within a bound, and proven to be text.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -44,6 +44,18 @@ pub enum Unreadable {
 }
 
 impl Source {
+    /// What the words behind `-f` name, or which of them cannot be meant.
+    pub fn all(words: &[OsString]) -> Result<Vec<Self>, String> {
+        let sources: Vec<Self> = words.iter().map(|word| Self::from(word.as_os_str())).collect();
+        if sources.iter().filter(|source| **source == Self::StandardInput).count() > 1 {
+            return Err("-f - stands more than once; standard input can be read only once".to_owned());
+        }
+        if words.iter().any(|word| word.is_empty()) {
+            return Err("-f '' names no file; - is standard input".to_owned());
+        }
+        Ok(sources)
+    }
+
     /// The whole text, without a byte order mark.
     pub fn read(&self) -> Result<String, Unreadable> {
         let bytes = match self {

@@ -1,8 +1,8 @@
 //! The flags of `5spot preview`, and what they ask for once the defaults are filled in.
 
 use crate::manifest::Source;
-use crate::preview::range::{DEFAULT_DAYS, MAX_DAYS, Range, parse_instant};
-use crate::preview::text::{self, Charset, Style};
+use crate::range::{DEFAULT_DAYS, MAX_DAYS, Range, parse_instant};
+use crate::style::{self, Charset, Style};
 use crate::surroundings::Surroundings;
 use clap::ValueEnum;
 use jiff::Timestamp;
@@ -46,7 +46,7 @@ pub struct Args {
 
     /// Columns of the text [default: those of the terminal, or COLUMNS, or 80]
     #[arg(long, value_name = "COLUMNS")]
-    #[arg(value_parser = clap::value_parser!(u16).range(text::MIN_WIDTH as i64..=text::MAX_WIDTH as i64))]
+    #[arg(value_parser = clap::value_parser!(u16).range(style::MIN_WIDTH as i64..=style::MAX_WIDTH as i64))]
     width: Option<u16>,
 
     /// Draw the text with ASCII characters only, as is done where the locale is not UTF-8
@@ -98,13 +98,7 @@ pub struct Request {
 impl Args {
     /// Fills in the defaults, or says which flags do not go together.
     pub fn resolve(&self, surroundings: &Surroundings) -> Result<Request, String> {
-        let sources: Vec<Source> = self.filenames.iter().map(|word| Source::from(word.as_os_str())).collect();
-        if sources.iter().filter(|source| **source == Source::StandardInput).count() > 1 {
-            return Err("-f - stands more than once; standard input can be read only once".to_owned());
-        }
-        if self.filenames.iter().any(|word| word.is_empty()) {
-            return Err("-f '' names no file; - is standard input".to_owned());
-        }
+        let sources = Source::all(&self.filenames)?;
         let from = self.from.unwrap_or(surroundings.now);
         let range = match self.to {
             Some(to) => Range::between(from, to),
@@ -114,14 +108,14 @@ impl Args {
     }
 
     fn style(&self, surroundings: &Surroundings) -> Style {
-        let width = self.width.map(usize::from).or(surroundings.columns).unwrap_or(text::DEFAULT_WIDTH);
+        let around = Style::of(surroundings);
         Style {
-            width: width.clamp(text::MIN_WIDTH, text::MAX_WIDTH),
-            charset: if self.ascii || surroundings.ascii_only { Charset::Ascii } else { Charset::Unicode },
+            width: self.width.map_or(around.width, usize::from),
+            charset: if self.ascii { Charset::Ascii } else { around.charset },
             colored: match self.color {
                 Color::Always => true,
                 Color::Never => false,
-                Color::Auto => surroundings.stdout_is_terminal && !surroundings.no_color,
+                Color::Auto => around.colored,
             },
         }
     }
@@ -146,7 +140,7 @@ mod tests {
     fn resolve(line: &str, surroundings: &Surroundings) -> Result<Request, String> {
         let words = ["5spot", "preview"].into_iter().chain(line.split_whitespace());
         let args = TopArgs::try_parse_from(words).map_err(|error| error.to_string())?;
-        let Command::Preview(args) = args.command;
+        let Command::Preview(args) = args.command else { panic!("another command") };
         args.resolve(surroundings)
     }
 
@@ -170,7 +164,7 @@ mod tests {
         assert_eq!(style("-f a --width 60", &terminal).width, 60);
         assert_eq!(style("-f a --ascii", &terminal).charset, Charset::Ascii);
         let tiny = Surroundings { columns: Some(3), ..terminal };
-        assert_eq!(style("-f a", &tiny).width, text::MIN_WIDTH);
+        assert_eq!(style("-f a", &tiny).width, style::MIN_WIDTH);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::preview::clock_change::{ClockChange, LocalSpan};
 use crate::preview::forecast::{Piece, Window};
-use crate::preview::range::Range;
+use crate::range::Range;
 use five_spot_core::schedule::Causes;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};

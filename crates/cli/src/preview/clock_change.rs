@@ -1,6 +1,6 @@
 //! Moments at which a zone's clocks are moved.
 
-use crate::preview::range::Range;
+use crate::range::Range;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};

@@ -2,7 +2,7 @@
 
 use crate::preview::clock_change::{ClockChange, LocalSpan};
 use crate::preview::forecast::{Piece, Window};
-use crate::preview::wording;
+use crate::wording;
 use five_spot_core::schedule::Cause;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;

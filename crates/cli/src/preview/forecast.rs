@@ -1,10 +1,10 @@
 //! When a machine is wanted, as the core says, with what a person needs to read it.
 
-use crate::preview::checked::Checked;
 use crate::preview::clock_change::{ClockChange, LocalSpan};
 use crate::preview::clock_note::{ClockNote, Windows};
-use crate::preview::range::Range;
-use crate::preview::wording;
+use crate::range::Range;
+use crate::validity::Checked;
+use crate::wording;
 use five_spot_api::ScheduleSpec;
 use five_spot_core::schedule::{Cause, Causes, Period, Plan, Schedule, Span, Standing};
 use jiff::tz::{Offset, TimeZone};

@@ -3,28 +3,24 @@
 
 mod args;
 mod calendar;
-mod checked;
 mod clock_change;
 mod clock_note;
 mod data;
 mod forecast;
-mod known_fields;
-mod range;
 mod svg;
 mod text;
-mod wording;
-mod wrap;
 
 pub use args::Args;
 
 use crate::args::Outcome;
 use crate::manifest::{self, Finding, Object, Problem, Source};
+use crate::output::{complain, show};
+use crate::range::Range;
 use crate::surroundings::Surroundings;
+use crate::validity::Checked;
 use args::{Format, Request};
-use checked::Checked;
+use five_spot_api::names;
 use forecast::Forecast;
-use range::Range;
-use std::io::{self, Write};
 
 /// Does all of it.
 pub fn run(args: &Args, surroundings: &Surroundings) -> Outcome {
@@ -63,7 +59,10 @@ fn foresee(sources: &[Source], range: Range) -> (Vec<Forecast>, Vec<Problem>) {
                     problems.extend(faults.into_iter().map(|fault| Problem::BadField(place.clone(), fault)));
                 }
             },
-            Finding::Skipped(note) => complain(&format!("note: {note}")),
+            Finding::Other(Object { place, value }) => {
+                let found = value["kind"].as_str().unwrap_or_default();
+                complain(&format!("note: {place}: skipped, it is a {found} and not a {}", names::KIND));
+            }
             Finding::Problem(problem) => problems.push(problem),
         }
     }
@@ -84,27 +83,4 @@ fn report(problems: &[Problem]) -> Outcome {
         complain(&format!("error: {problem}"));
     }
     if problems.iter().any(Problem::is_in_the_input) { Outcome::Invalid } else { Outcome::Failed }
-}
-
-/// A reader that has seen enough, such as `head`, is no failure.
-fn show(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
-}
-
-/// A line for the person. It may hold what a file holds, so nothing in it may steer a terminal. If nobody
-/// listens on stderr either, there is nobody left to tell.
-fn complain(line: &str) {
-    let mut harmless = String::with_capacity(line.len() + 1);
-    for c in line.chars() {
-        if c.is_control() {
-            harmless.extend(c.escape_default());
-        } else {
-            harmless.push(c);
-        }
-    }
-    let _ = writeln!(io::stderr(), "{harmless}");
 }

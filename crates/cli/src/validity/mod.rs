@@ -1,7 +1,8 @@
 //! An object that has been found valid: first by the rules of the API server, whose words people know, then
 //! by the core, which the controller asks.
 
-use crate::preview::known_fields;
+mod known_fields;
+
 use five_spot_api::{ScheduleSpec, ScheduledMachineSpec};
 use five_spot_core::schedule::Schedule;
 use five_spot_core::{FieldError, ValidSpec};

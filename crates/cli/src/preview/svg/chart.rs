@@ -1,12 +1,12 @@
 //! The chart of one machine: a row for each local day, midnight to midnight by the clock on the wall.
 
+use crate::element::Element;
 use crate::preview::calendar::{self, Day, Pass, SECONDS_OF_DAY, Stretch, Up};
 use crate::preview::forecast::{Forecast, Window, by_prominence};
 use crate::preview::svg::Block;
-use crate::preview::svg::element::Element;
 use crate::preview::svg::theme;
-use crate::preview::wording;
-use crate::preview::wrap::wrap;
+use crate::wording;
+use crate::wrap::wrap;
 use five_spot_core::schedule::Causes;
 use jiff::SignedDuration;
 use jiff::civil::Weekday;

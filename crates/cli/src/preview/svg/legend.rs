@@ -1,9 +1,9 @@
 //! What the colours mean: only those that are in the picture.
 
+use crate::element::Element;
 use crate::preview::calendar;
 use crate::preview::forecast::{Forecast, by_prominence};
 use crate::preview::svg::Block;
-use crate::preview::svg::element::Element;
 use crate::preview::svg::theme;
 use five_spot_core::schedule::Causes;
 

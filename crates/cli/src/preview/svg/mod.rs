@@ -2,13 +2,12 @@
 //! at. It needs nothing but itself, and follows the viewer's light or dark ground.
 
 mod chart;
-mod element;
 mod legend;
 mod theme;
 
+use crate::element::Element;
 use crate::preview::forecast::Forecast;
-use crate::preview::wording;
-use element::Element;
+use crate::wording;
 
 const WIDTH: u32 = 1060;
 const MARGIN: u32 = 24;

@@ -4,7 +4,7 @@ use crate::preview::calendar::{self, Day};
 use crate::preview::forecast::Forecast;
 use crate::preview::text::cells::{Cell, cells};
 use crate::preview::text::paint::Painter;
-use crate::preview::wording;
+use crate::wording;
 use jiff::SignedDuration;
 use std::fmt::Write as _;
 
@@ -133,7 +133,7 @@ impl Margins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preview::text::{MAX_WIDTH, MIN_WIDTH};
+    use crate::style::{MAX_WIDTH, MIN_WIDTH};
 
     #[test]
     fn the_chart_fits_every_width_and_grows_with_it() {

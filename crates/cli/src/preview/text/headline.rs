@@ -2,8 +2,8 @@
 
 use crate::preview::forecast::Forecast;
 use crate::preview::text::paint::Painter;
-use crate::preview::wording;
-use crate::preview::wrap::wrap;
+use crate::wording;
+use crate::wrap::wrap;
 
 pub fn lines(forecast: &Forecast, painter: Painter) -> Vec<String> {
     let Painter { style } = painter;

@@ -7,33 +7,9 @@ mod paint;
 mod transitions;
 
 use crate::preview::forecast::Forecast;
-use crate::preview::wrap::wrap;
+use crate::style::Style;
+use crate::wrap::wrap;
 use paint::Painter;
-
-/// The narrowest text in which a day still has a column for each hour.
-pub const MIN_WIDTH: usize = 40;
-
-/// Wider lines are hard to follow, and no terminal is wider by intent.
-pub const MAX_WIDTH: usize = 400;
-
-/// Where there is no terminal to ask.
-pub const DEFAULT_WIDTH: usize = 80;
-
-/// How the text looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Style {
-    /// No line is longer.
-    pub width: usize,
-    pub charset: Charset,
-    pub colored: bool,
-}
-
-/// What to draw with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Charset {
-    Unicode,
-    Ascii,
-}
 
 /// All forecasts, one below the other.
 pub fn render(forecasts: &[Forecast], style: Style) -> String {

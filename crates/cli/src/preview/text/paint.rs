@@ -1,7 +1,7 @@
 //! Colours and characters, so that the layout need not know whether there are any.
 
 use crate::preview::forecast::by_prominence;
-use crate::preview::text::{Charset, Style};
+use crate::style::{Charset, Style};
 use anstyle::{AnsiColor, Effects};
 use five_spot_core::schedule::{Cause, Causes};
 
@@ -40,29 +40,21 @@ impl Painter {
     }
 
     pub fn bold(self, text: &str) -> String {
-        self.paint(anstyle::Style::new().effects(Effects::BOLD), text)
+        self.style.paint(anstyle::Style::new().effects(Effects::BOLD), text)
     }
 
     pub fn dim(self, text: &str) -> String {
-        self.paint(anstyle::Style::new().effects(Effects::DIMMED), text)
+        self.style.paint(anstyle::Style::new().effects(Effects::DIMMED), text)
     }
 
     pub fn warn(self, text: &str) -> String {
-        self.paint(anstyle::Style::new().fg_color(Some(AnsiColor::Yellow.into())), text)
+        self.style.paint(anstyle::Style::new().fg_color(Some(AnsiColor::Yellow.into())), text)
     }
 
     /// In the colour of what makes a window.
     pub fn cause(self, causes: Causes, text: &str) -> String {
         let color = by_prominence(causes).next().map(|cause| color(cause).into());
-        self.paint(anstyle::Style::new().fg_color(color), text)
-    }
-
-    fn paint(self, style: anstyle::Style, text: &str) -> String {
-        if self.style.colored && !text.is_empty() {
-            format!("{}{text}{}", style.render(), style.render_reset())
-        } else {
-            text.to_owned()
-        }
+        self.style.paint(anstyle::Style::new().fg_color(color), text)
     }
 
     pub const fn glyph(self, glyph: Glyph) -> char {

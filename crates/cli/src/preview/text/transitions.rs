@@ -2,8 +2,8 @@
 
 use crate::preview::forecast::{Forecast, Window};
 use crate::preview::text::paint::Painter;
-use crate::preview::wording;
-use crate::preview::wrap::wrap;
+use crate::wording;
+use crate::wrap::wrap;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt::Write as _;
 

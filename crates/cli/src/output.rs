@@ -1,0 +1,26 @@
+//! What is said to the person: answers on stdout, complaints on stderr.
+
+use std::io::{self, Write};
+
+/// A reader that has seen enough, such as `head`, is no failure.
+pub fn show(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// A line for the person. It may hold what a file holds, so nothing in it may steer a terminal. If nobody
+/// listens on stderr either, there is nobody left to tell.
+pub fn complain(line: &str) {
+    let mut harmless = String::with_capacity(line.len() + 1);
+    for c in line.chars() {
+        if c.is_control() {
+            harmless.extend(c.escape_default());
+        } else {
+            harmless.push(c);
+        }
+    }
+    let _ = writeln!(io::stderr(), "{harmless}");
+}

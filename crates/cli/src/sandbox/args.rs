@@ -1,0 +1,279 @@
+//! The flags of `5spot sandbox`, and what they ask for once the defaults are filled in.
+
+use crate::manifest::Source;
+use crate::range::{Range, parse_instant};
+use crate::sandbox::span;
+use crate::style::Style;
+use crate::surroundings::Surroundings;
+use clap::ValueEnum;
+use jiff::{SignedDuration, Timestamp};
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Watch a fleet through a week in minutes
+///
+/// Runs everything on this machine, with nothing to install: a Kubernetes API in memory, stand-ins for Cluster API,
+/// a provider and kubelets, a demo fleet with a week of troubles, and the real controller, on a clock of its own.
+///
+/// In a terminal it shows a timeline, one row a machine, and what happens under it; elsewhere a line for each thing
+/// that happens. It prints a KUBECONFIG= line: what you apply with kubectl works like the demo's machines and gets a
+/// row too. When the span is over, the clock goes on in real time, until Ctrl-C; then a summary follows.
+///
+/// With --once the span runs in virtual time, as fast as it goes. Timeline and summary follow, and the exit status
+/// says whether every machine was where schedule, override, kill switch and its own timers wanted it.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "the comments are the help text")]
+#[command(after_long_help = EXAMPLES)]
+pub struct Args {
+    /// Run the span as fast as it goes, print timeline and summary, and end
+    #[arg(long)]
+    once: bool,
+
+    /// How long: a number and m, h, d or w
+    #[arg(long = "for", value_name = "SPAN", default_value = "7d", value_parser = span::parse)]
+    span: SignedDuration,
+
+    /// The first instant, such as 2026-11-01T00:00:00-04:00 [default: now minus the span]
+    #[arg(long, value_name = "RFC3339", value_parser = parse_instant)]
+    start: Option<Timestamp>,
+
+    /// Simulated seconds in a real one [default: 2016, a week in five minutes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SPEED))]
+    speed: Option<u32>,
+
+    /// What chance is made of: UIDs, names, how long machines take; the same seed and start give the same run
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Your own ScheduledMachines instead of the demo; `-` is standard input; may be repeated
+    ///
+    /// Objects of other kinds in the files (Namespaces, Deployments, PodDisruptionBudgets, ...) are applied too.
+    /// Namespaces that are missing are made, and so are kinds of providers that nobody has defined.
+    #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE")]
+    filenames: Vec<OsString>,
+
+    /// Where kubectl finds the API: a loopback address, as there is no authentication [default: 127.0.0.1, any port]
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+
+    /// Where to write the kubeconfig [default: a temporary file, removed at the end]
+    #[arg(long, value_name = "PATH")]
+    kubeconfig_out: Option<PathBuf>,
+
+    /// How to show it; svg needs --once
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// Beyond it a step of the clock is longer than a window.
+const MAX_SPEED: i64 = 100_000;
+
+/// A week in five minutes.
+const DEFAULT_SPEED: u32 = 2016;
+
+const EXAMPLES: &str = "\
+Examples:
+  5spot sandbox
+  5spot sandbox --once
+  5spot sandbox --once -f examples/fleet.yaml --start 2026-10-26T00:00:00Z --for 2w
+  5spot sandbox --once -o json | jq 'select(.type == \"transition\")'
+  5spot sandbox --once -o svg > week.svg
+  5spot sandbox --speed 60 --kubeconfig-out sandbox.kubeconfig
+
+Exit status: 0 if every machine was where it was wanted, 1 if one was not or something failed,
+2 if the command line or an object is invalid.";
+
+/// The forms of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A timeline and a summary, for people
+    Text,
+    /// A line of JSON for each thing that happens, and one at the end
+    Json,
+    /// The span as a picture
+    Svg,
+}
+
+/// What to run and how to show it.
+#[derive(Debug)]
+pub struct Request {
+    pub range: Range,
+    /// Simulated seconds in a real one; without it, as fast as it goes.
+    pub speed: Option<u32>,
+    pub seed: u64,
+    /// Empty: the demo.
+    pub sources: Vec<Source>,
+    /// How others reach the API; nobody does where it is absent.
+    pub serving: Option<Serving>,
+    pub format: Format,
+    pub style: Style,
+    /// The timeline is drawn anew again and again, rather than told line by line.
+    pub is_live: bool,
+}
+
+/// How others reach the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serving {
+    pub address: SocketAddr,
+    /// Where the kubeconfig goes, if not to a temporary file.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+impl Args {
+    /// Fills in the defaults, or says which flags do not go together.
+    pub fn resolve(&self, surroundings: &Surroundings) -> Result<Request, String> {
+        if self.output == Format::Svg && !self.once {
+            return Err("-o svg draws a span that is over: add --once".to_owned());
+        }
+        if self.once && self.speed.is_some() {
+            return Err(
+                "--speed does not go with --once, which runs as fast as it goes: leave one of them out"
+                    .to_owned(),
+            );
+        }
+        if let Some(address) = self.listen.filter(|address| !address.ip().is_loopback()) {
+            return Err(format!(
+                "--listen {address}: whoever reaches it may do anything, as there is no authentication; \
+                 use a loopback address such as 127.0.0.1:{}",
+                address.port()
+            ));
+        }
+        if self.kubeconfig_out.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+            return Err("--kubeconfig-out '' names no file: give a path, or leave it out".to_owned());
+        }
+        let is_served = !self.once || self.listen.is_some() || self.kubeconfig_out.is_some();
+        let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let serving = is_served.then(|| Serving {
+            address: self.listen.unwrap_or(anywhere),
+            kubeconfig: self.kubeconfig_out.clone(),
+        });
+        Ok(Request {
+            range: self.range(surroundings.now)?,
+            speed: (!self.once).then(|| self.speed.unwrap_or(DEFAULT_SPEED)),
+            seed: self.seed,
+            sources: Source::all(&self.filenames)?,
+            serving,
+            format: self.output,
+            style: Style::of(surroundings),
+            is_live: !self.once
+                && self.output == Format::Text
+                && surroundings.stdout_is_terminal
+                && !surroundings.no_color,
+        })
+    }
+
+    fn range(&self, now: Timestamp) -> Result<Range, String> {
+        let too_far = |_| "--start and --for must lie between the years 1970 and 9998".to_owned();
+        let start = match self.start {
+            Some(start) => start,
+            None => now.checked_sub(self.span).map_err(too_far)?,
+        };
+        let end = start.checked_add(self.span).map_err(too_far)?;
+        Range::between(start, end).map_err(|_| {
+            format!("--start {start}: --start and --for must lie between the years 1970 and 9998")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args as TopArgs, Command};
+    use clap::Parser;
+
+    fn quiet() -> Surroundings {
+        Surroundings {
+            now: "2026-11-15T09:00:00.75Z".parse().expect("an instant"),
+            stdout_is_terminal: false,
+            columns: None,
+            no_color: false,
+            ascii_only: false,
+        }
+    }
+
+    fn resolve(line: &str, surroundings: &Surroundings) -> Result<Request, String> {
+        let words = ["5spot", "sandbox"].into_iter().chain(line.split_whitespace());
+        let words = words.map(|word| if word == "''" { "" } else { word });
+        let args = TopArgs::try_parse_from(words).map_err(|error| error.to_string())?;
+        let Command::Sandbox(args) = args.command else { panic!("another command") };
+        args.resolve(surroundings)
+    }
+
+    fn valid(line: &str) -> Request {
+        resolve(line, &quiet()).expect(line)
+    }
+
+    #[test]
+    fn without_flags_it_is_the_last_week_in_five_minutes() {
+        let request = valid("");
+        assert_eq!(request.range.from.to_string(), "2026-11-08T09:00:00Z");
+        assert_eq!(request.range.to.to_string(), "2026-11-15T09:00:00Z");
+        assert_eq!((request.speed, request.seed, request.format), (Some(2016), 0, Format::Text));
+        assert!(request.sources.is_empty());
+        let serving = request.serving.expect("kubectl can come in");
+        assert_eq!((serving.address.to_string().as_str(), serving.kubeconfig), ("127.0.0.1:0", None));
+    }
+
+    #[test]
+    fn every_flag_has_its_effect() {
+        let request = valid("--once --for 2w --start 2026-03-01T00:00:00+01:00 --seed 9 -o json");
+        assert_eq!(request.range.from.to_string(), "2026-02-28T23:00:00Z");
+        assert_eq!(request.range.duration(), SignedDuration::from_hours(14 * 24));
+        assert_eq!((request.speed, request.seed, request.format), (None, 9, Format::Json));
+        assert_eq!(request.serving, None);
+        assert_eq!(valid("--speed 60").speed, Some(60));
+        assert_eq!(valid("-f a.yaml --filename b.yaml --file -").sources.len(), 3);
+        assert_eq!(valid("--once -o svg").format, Format::Svg);
+        let kubeconfig = Some(PathBuf::from("k"));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 8001));
+        let serving = |line: &str| valid(line).serving.expect("served");
+        assert_eq!(serving("--listen 127.0.0.1:8001 --kubeconfig-out k"), Serving { address, kubeconfig });
+        assert_eq!(serving("--once --listen [::1]:0").address.to_string(), "[::1]:0");
+        assert_eq!(serving("--once --kubeconfig-out k").address.port(), 0);
+    }
+
+    #[test]
+    fn the_timeline_is_live_only_on_a_terminal_with_colours_and_a_clock() {
+        let terminal = Surroundings { stdout_is_terminal: true, columns: Some(132), ..quiet() };
+        let is_live = |line: &str, around: &Surroundings| resolve(line, around).expect(line).is_live;
+        assert!(is_live("", &terminal));
+        assert!(!is_live("", &quiet()));
+        assert!(!is_live("--once", &terminal));
+        assert!(!is_live("-o json", &terminal));
+        assert!(!is_live("", &Surroundings { no_color: true, ..terminal }));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_what_to_do() {
+        for (line, message) in [
+            ("--for 7", "such as 36h, 7d or 2w"),
+            ("--for 0d", "such as 36h, 7d or 2w"),
+            ("--for", "--for <SPAN>"),
+            ("--start 2026-11-01T00:00:00", "with a zone"),
+            ("--start 1969-01-01T00:00:00Z", "--start 1969-01-01T00:00:00Z: --start and --for must lie"),
+            ("--start 9999-12-30T00:00:00Z", "--start and --for must lie"),
+            ("--speed 0", "1..=100000"),
+            ("--speed 100001", "1..=100000"),
+            ("--speed fast", "invalid digit"),
+            ("--once --speed 3", "leave one of them out"),
+            ("--seed -1", "--seed"),
+            ("--seed x", "invalid digit"),
+            ("-f", "--filename"),
+            ("-f ''", "names no file"),
+            ("-f - -f -", "standard input can be read only once"),
+            ("--listen 8001", "--listen"),
+            ("--listen localhost:8001", "--listen"),
+            ("--listen 0.0.0.0:8001", "use a loopback address such as 127.0.0.1:8001"),
+            ("--listen [::]:0", "there is no authentication"),
+            ("--kubeconfig-out ''", "--kubeconfig-out"),
+            ("-o svg", "add --once"),
+            ("-o yaml", "possible values: text, json, svg"),
+            ("--twice", "unexpected argument"),
+            ("machines.yaml", "unexpected argument"),
+        ] {
+            let refused = resolve(line, &quiet()).expect_err(line);
+            assert!(refused.contains(message), "{line}: {refused}");
+        }
+    }
+}

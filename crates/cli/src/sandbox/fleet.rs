@@ -1,0 +1,150 @@
+//! Who lives in the sandbox: the demo's machines or a person's own, and what is done to them on the way.
+
+mod demo;
+mod files;
+mod provider_kinds;
+
+pub use demo::demo;
+pub use files::read;
+
+use crate::manifest::Place;
+use crate::sandbox::recorder::{Recorder, resource, scheduled_machines};
+use crate::sandbox::trace::{Fact, Key};
+use anyhow::Context as _;
+use five_spot_sandbox::Clock;
+use jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::core::TypeMeta;
+use kube::discovery::{Scope, pinned_kind};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Objects that are there from the start, and what happens to them.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    pub objects: Vec<Furniture>,
+    /// In the order of time.
+    pub script: Vec<Deed>,
+}
+
+/// An object, and where it was read, if it was.
+#[derive(Clone, Debug)]
+pub struct Furniture {
+    pub value: Value,
+    pub place: Option<Place>,
+}
+
+/// Something that a person does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deed {
+    pub at: Timestamp,
+    /// What it is, in a sentence.
+    pub sentence: String,
+    pub change: Change,
+}
+
+/// A merge patch of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    ScheduledMachine(Key, Value),
+    Budget(Key, Value),
+}
+
+/// Why the sandbox refused an object: as a real API server would say it.
+#[derive(Debug)]
+pub struct Refusal {
+    pub place: Option<Place>,
+    pub message: String,
+}
+
+impl Fleet {
+    /// Puts every object into the API, what others need first.
+    pub async fn move_in(&self, client: &Client) -> Result<(), Refusal> {
+        let mut namespaces: BTreeSet<String> =
+            ["default", "kube-system", "kube-public", "kube-node-lease"].map(str::to_owned).into();
+        let rank = |one: &&Furniture| match one.value["kind"].as_str() {
+            Some("Namespace") => 0,
+            Some("CustomResourceDefinition") => 1,
+            Some(five_spot_api::names::KIND) => 3,
+            Some(_) | None => 2,
+        };
+        let mut objects: Vec<&Furniture> = self.objects.iter().collect();
+        objects.sort_by_key(rank);
+        for furniture in objects {
+            let refused = |message: String| Refusal { place: furniture.place.clone(), message };
+            let object = &furniture.value;
+            if object["kind"] == "Namespace" {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                if !namespaces.insert(name.to_owned()) {
+                    continue;
+                }
+            } else if let Some(namespace) = object["metadata"]["namespace"].as_str()
+                && namespaces.insert(namespace.to_owned())
+            {
+                let namespace =
+                    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+                create(client, &namespace).await.map_err(refused)?;
+            }
+            if object["kind"] == five_spot_api::names::KIND {
+                for crd in provider_kinds::missing(client, object).await {
+                    create(client, &crd).await.map_err(refused)?;
+                }
+            }
+            create(client, object).await.map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+async fn create(client: &Client, value: &Value) -> Result<(), String> {
+    let mut object: DynamicObject =
+        serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    let types: TypeMeta = object.types.clone().unwrap_or_default();
+    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+    let gvk = GroupVersionKind::gvk(group, version, &types.kind);
+    let (resource, capabilities) = pinned_kind(client, &gvk)
+        .await
+        .map_err(|_| format!("the sandbox has no kind {} of {}", types.kind, types.api_version))?;
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+        Scope::Namespaced => {
+            let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
+            object.metadata.namespace = Some(namespace.clone());
+            Api::namespaced_with(client.clone(), &namespace, &resource)
+        }
+    };
+    let params = PostParams { field_manager: Some("kubectl-create".to_owned()), ..PostParams::default() };
+    match api.create(&params, &object).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) => Err(status.message.clone()),
+        Err(other) => Err(other.to_string()),
+    }
+}
+
+/// Does everything in its time.
+pub async fn play(script: Vec<Deed>, client: Client, clock: Clock, recorder: Recorder) -> anyhow::Result<()> {
+    for deed in script {
+        let wait = deed.at.duration_since(clock.now());
+        tokio::time::sleep(wait.try_into().unwrap_or_default()).await;
+        recorder.note(Fact::Deed(deed.sentence.clone()));
+        let budgets = resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+        let (kind, key, patch) = match &deed.change {
+            Change::ScheduledMachine(key, patch) => (scheduled_machines(), key, patch),
+            Change::Budget(key, patch) => (budgets, key, patch),
+        };
+        change(&client, &kind, key, patch)
+            .await
+            .with_context(|| format!("failed to do what the script says: {}", deed.sentence))?;
+    }
+    Ok(())
+}
+
+async fn change(client: &Client, kind: &ApiResource, key: &Key, patch: &Value) -> kube::Result<()> {
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, kind);
+    match api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        // Somebody at the keyboard has been faster: it is their sandbox.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        result => result.map(drop),
+    }
+}

@@ -1,0 +1,212 @@
+//! The demo: a small fleet in four time zones, and a week in which something happens to it.
+//!
+//! The week may begin on any day at any hour. So the story is told in working days: the first four that are whole
+//! after the start all lie within a week of it.
+
+use crate::sandbox::fleet::{Change, Deed, Fleet, Furniture};
+use crate::sandbox::trace::Key;
+use five_spot_sandbox::actors::node_name;
+use jiff::civil::{Date, Time, Weekday, time};
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::{Timestamp, ToSpan as _};
+use serde_json::{Value, json};
+
+const NEW_YORK: &str = "America/New_York";
+const BERLIN: &str = "Europe/Berlin";
+const LONDON: &str = "Europe/London";
+const TOKYO: &str = "Asia/Tokyo";
+
+/// The machines, what runs on them, and what is done to them, from `start` on.
+pub fn demo(start: Timestamp) -> Fleet {
+    let office = |zone: &str| json!({"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-17"], "timezone": zone});
+    let holiday = working_day(start, TOKYO, 4);
+    let mut tokyo = office(TOKYO);
+    tokyo["exceptions"] = json!([{"date": holiday.to_string(), "state": "closed", "reason": "holiday"}]);
+    let weekend = json!({"timezone": LONDON, "windows": [{"from": "fri 18:30", "to": "mon 06:00"}]});
+    let nights = json!({"hoursOfDay": ["20-5"], "timezone": BERLIN, "leadTime": "15m"});
+
+    let mut objects = Vec::new();
+    for (number, (key, schedule, further)) in [
+        (desk(1), office(NEW_YORK), json!({})),
+        (desk(2), office(NEW_YORK), json!({"priority": 80})),
+        // Its database must be moved by hand before it may go: half an hour leaves time for that.
+        (database(), office(NEW_YORK), json!({"gracefulShutdownTimeout": "30m", "nodeDrainTimeout": "30m"})),
+        (Key::new("render", "berlin-render-01"), nights, json!({})),
+        (overridden(), office(BERLIN), json!({})),
+        (Key::new("ci", "london-ci-01"), weekend, json!({})),
+        (Key::new("research", "tokyo-lab-01"), tokyo, json!({})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        objects.push(machine(&key, number, &schedule, &further));
+        objects.push(deployment(&key));
+    }
+    objects.push(budget());
+    let objects = objects.into_iter().map(|value| Furniture { value, place: None }).collect();
+    Fleet { objects, script: script(start) }
+}
+
+fn desk(number: u32) -> Key {
+    Key::new("trading", format!("ny-desk-{number:02}"))
+}
+
+fn database() -> Key {
+    Key::new("trading", "ny-database-01")
+}
+
+fn overridden() -> Key {
+    Key::new("render", "berlin-render-02")
+}
+
+/// What people do in that week.
+fn script(start: Timestamp) -> Vec<Deed> {
+    let set_budget = |minimum: i32| Change::Budget(database(), json!({"spec": {"minAvailable": minimum}}));
+    let set_switch = |is_on: bool| Change::ScheduledMachine(desk(2), json!({"spec": {"killSwitch": is_on}}));
+    let at = |zone: &str, day: usize, time: Time| instant(zone, working_day(start, zone, day), time);
+    let until = at(BERLIN, 2, time(23, 0, 0, 0));
+    let forced = json!({"state": "up", "until": until.to_string(), "reason": "the film is late"});
+    let late = Change::ScheduledMachine(overridden(), json!({"spec": {"override": forced}}));
+    let deed = |at, sentence: &str, change| Deed { at, sentence: sentence.to_owned(), change };
+    let mut script = vec![
+        deed(
+            at(NEW_YORK, 1, time(12, 0, 0, 0)),
+            "someone protects the database of ny-database-01",
+            set_budget(1),
+        ),
+        // The window has closed at 18:00, and the budget holds the drain.
+        deed(
+            at(NEW_YORK, 1, time(18, 12, 0, 0)),
+            "someone has moved the database of ny-database-01",
+            set_budget(0),
+        ),
+        deed(
+            at(BERLIN, 2, time(19, 30, 0, 0)),
+            "someone wants berlin-render-02 up until 23:00 in Berlin",
+            late,
+        ),
+        deed(
+            at(NEW_YORK, 3, time(11, 20, 0, 0)),
+            "someone throws the kill switch of ny-desk-02",
+            set_switch(true),
+        ),
+        deed(
+            at(NEW_YORK, 3, time(14, 5, 0, 0)),
+            "someone takes the kill switch of ny-desk-02 back",
+            set_switch(false),
+        ),
+    ];
+    script.sort_by_key(|deed| deed.at);
+    script
+}
+
+/// The `number`-th whole working day after `start`, from 1.
+fn working_day(start: Timestamp, zone: &str, number: usize) -> Date {
+    let today = zone_of(zone).to_datetime(start).date();
+    // A day that has begun counts only if it begins just now.
+    let first = if instant(zone, today, Time::midnight()) >= start { today } else { day_after(today) };
+    std::iter::successors(Some(first), |day| Some(day_after(*day)))
+        .filter(|day| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday))
+        .nth(number - 1)
+        .unwrap_or(first)
+}
+
+fn day_after(day: Date) -> Date {
+    day.saturating_add(1.day())
+}
+
+fn instant(zone: &str, day: Date, time: Time) -> Timestamp {
+    let ambiguous = zone_of(zone).to_ambiguous_timestamp(day.to_datetime(time));
+    ambiguous.compatible().unwrap_or(Timestamp::MAX)
+}
+
+fn zone_of(name: &str) -> TimeZone {
+    TimeZoneDatabase::bundled().get(name).unwrap_or(TimeZone::UTC)
+}
+
+fn machine(key: &Key, number: usize, schedule: &Value, further: &Value) -> Value {
+    let mut machine = json!({
+        "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine",
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {
+            "schedule": schedule, "clusterName": key.namespace,
+            "bootstrapSpec": {
+                "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig",
+                "spec": {"version": "v1.36.4+k0s.0"},
+            },
+            "infrastructureSpec": {
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine",
+                "spec": {"address": format!("192.0.2.{}", 10 + number), "port": 22, "user": "root"},
+            },
+        },
+    });
+    for (field, value) in further.as_object().into_iter().flatten() {
+        machine["spec"][field] = value.clone();
+    }
+    machine
+}
+
+/// What runs on a machine while it is lent, so that a drain has something to do.
+fn deployment(key: &Key) -> Value {
+    let node = node_name(&key.namespace, &five_spot_api::names::infrastructure(&key.name));
+    // Two of most things; there is only one database.
+    let replicas = if *key == database() { 1 } else { 2 };
+    let labels = json!({"app": key.name});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "nodeSelector": {"kubernetes.io/hostname": node},
+                    "containers": [{"name": "main", "image": "example.org/app:1"}],
+                },
+            },
+        },
+    })
+}
+
+/// It forbids nothing until someone says so.
+fn budget() -> Value {
+    let Key { namespace, name } = database();
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": name}}},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validity::Checked;
+    use jiff::SignedDuration;
+
+    #[test]
+    fn whenever_it_begins_the_whole_story_lies_within_a_week() {
+        let first: Timestamp = "2026-10-19T00:00:00Z".parse().expect("an instant");
+        for hour in 0..24 * 21 {
+            let start = first + SignedDuration::from_hours(hour);
+            let script = script(start);
+            assert!(script.is_sorted_by_key(|deed| deed.at));
+            assert!(script.iter().all(|deed| deed.at >= start), "{start}: {script:?}");
+            let last = script.last().expect("a deed").at;
+            assert!(last < start + SignedDuration::from_hours(7 * 24), "{start}: {last}");
+            let holiday = instant(TOKYO, working_day(start, TOKYO, 4), time(18, 0, 0, 0));
+            assert!(holiday < start + SignedDuration::from_hours(7 * 24), "{start}: {holiday}");
+        }
+    }
+
+    #[test]
+    fn every_machine_is_valid() {
+        let fleet = demo("2026-11-09T00:00:00Z".parse().expect("an instant"));
+        let machines: Vec<_> =
+            fleet.objects.iter().filter(|one| one.value["kind"] == "ScheduledMachine").collect();
+        assert_eq!(machines.len(), 7);
+        for machine in machines {
+            Checked::new(machine.value.clone()).expect("a valid machine");
+        }
+    }
+}

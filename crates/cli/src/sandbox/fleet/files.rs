@@ -1,0 +1,66 @@
+//! A person's own machines, checked with the words of `preview`.
+
+use crate::manifest::{self, Finding, Object, Problem, Source};
+use crate::sandbox::fleet::{Fleet, Furniture};
+use crate::validity::Checked;
+use serde_json::Value;
+
+/// Everything in the files, or everything that is wrong with it.
+pub fn read(sources: &[Source]) -> Result<Fleet, Vec<Problem>> {
+    let (mut objects, mut problems) = (Vec::new(), Vec::new());
+    for finding in sources.iter().flat_map(manifest::read) {
+        match finding {
+            Finding::Object(Object { place, value }) => match Checked::new(value.clone()) {
+                Ok(_) => objects.push(Furniture { value: as_new(value), place: Some(place) }),
+                Err(faults) => {
+                    problems.extend(faults.into_iter().map(|fault| Problem::BadField(place.clone(), fault)));
+                }
+            },
+            Finding::Other(Object { place, value }) => {
+                objects.push(Furniture { value: as_new(value), place: Some(place) });
+            }
+            Finding::Problem(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(Fleet { objects, script: Vec::new() }) } else { Err(problems) }
+}
+
+/// Without what another API server has written: a dump of a cluster is a fine start for a sandbox.
+fn as_new(mut object: Value) -> Value {
+    const SERVERS_OWN: [&str; 9] = [
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generation",
+        "managedFields",
+        "ownerReferences",
+        "resourceVersion",
+        "uid",
+    ];
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| !SERVERS_OWN.contains(&field.as_str()));
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_dump_of_another_cluster_becomes_new() {
+        let dumped = json!({
+            "kind": "Deployment", "status": {"replicas": 1},
+            "metadata": {"name": "a", "labels": {"b": "c"}, "uid": "u", "resourceVersion": "7", "finalizers": ["f"]},
+        });
+        assert_eq!(
+            as_new(dumped),
+            json!({"kind": "Deployment", "metadata": {"name": "a", "labels": {"b": "c"}}})
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The trace as rows: one for each machine, with what it showed from when to when. Text and picture draw the same.
+
+use crate::range::Range;
+use crate::sandbox::trace::{Key, Snapshot, Trace};
+use crate::sandbox::wants::{Want, stretches};
+use five_spot_api::Phase;
+use jiff::{SignedDuration, Timestamp};
+
+/// What a machine shows at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shade {
+    /// Lent, and its node is Ready.
+    Ready,
+    /// Wanted, and its node is not there yet.
+    Coming,
+    /// On its way out.
+    ShuttingDown,
+    /// On its way out, and pods hold it.
+    Held,
+    Inactive,
+    Disabled,
+    Terminated,
+    EmergencyRemove,
+    Error,
+}
+
+impl Shade {
+    pub const ALL: [Self; 9] = [
+        Self::Ready,
+        Self::Coming,
+        Self::ShuttingDown,
+        Self::Held,
+        Self::Inactive,
+        Self::Disabled,
+        Self::Terminated,
+        Self::EmergencyRemove,
+        Self::Error,
+    ];
+
+    fn of(snapshot: &Snapshot) -> Option<Self> {
+        Some(match snapshot.phase? {
+            Phase::Active if snapshot.is_ready => Self::Ready,
+            Phase::Active | Phase::Pending => Self::Coming,
+            Phase::ShuttingDown if snapshot.is_held => Self::Held,
+            Phase::ShuttingDown => Self::ShuttingDown,
+            Phase::Inactive => Self::Inactive,
+            Phase::Disabled => Self::Disabled,
+            Phase::Terminated => Self::Terminated,
+            Phase::EmergencyRemove => Self::EmergencyRemove,
+            Phase::Error => Self::Error,
+        })
+    }
+
+    /// What it is called under the chart.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Ready => "active",
+            Self::Coming => "coming up",
+            Self::ShuttingDown => "shutting down",
+            Self::Held => "drain held",
+            Self::Inactive => "inactive",
+            Self::Disabled => "disabled",
+            Self::Terminated => "terminated",
+            Self::EmergencyRemove => "emergency",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// A half-open stretch of time with one shade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bar {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub shade: Shade,
+}
+
+/// One machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub key: Key,
+    /// In order, none touching one of its own shade.
+    pub bars: Vec<Bar>,
+}
+
+impl Row {
+    /// How long it was lent with its node Ready.
+    pub fn ready_for(&self) -> SignedDuration {
+        let ready = self.bars.iter().filter(|bar| bar.shade == Shade::Ready);
+        ready.map(|bar| bar.to.duration_since(bar.from)).sum()
+    }
+
+    /// The shade at the end, if there still is one.
+    pub fn last(&self, end: Timestamp) -> Option<Shade> {
+        self.bars.last().filter(|bar| bar.to == end).map(|bar| bar.shade)
+    }
+}
+
+/// All machines in the order of their names, as far as `now`.
+pub fn rows(trace: &Trace, range: Range, now: Timestamp) -> Vec<Row> {
+    let end = now.min(range.to);
+    trace.keys().into_iter().map(|key| Row { key: key.clone(), bars: bars(trace, key, end) }).collect()
+}
+
+fn bars(trace: &Trace, key: &Key, end: Timestamp) -> Vec<Bar> {
+    let snapshots: Vec<_> = trace.snapshots(key).collect();
+    let mut bars: Vec<Bar> = Vec::new();
+    for (index, (from, snapshot)) in snapshots.iter().enumerate() {
+        let to = snapshots.get(index + 1).map_or(end, |(next, _)| *next).min(end);
+        let Some(shade) = snapshot.and_then(Shade::of).filter(|_| *from < to) else {
+            continue;
+        };
+        match bars.last_mut() {
+            Some(last) if last.shade == shade && last.to == *from => last.to = to,
+            Some(_) | None => bars.push(Bar { from: *from, to, shade }),
+        }
+    }
+    bars
+}
+
+/// When a machine was wanted.
+pub fn wanted(trace: &Trace, key: &Key, end: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+    let stretches = stretches(trace, key, end).into_iter();
+    let mut wanted: Vec<(Timestamp, Timestamp)> = Vec::new();
+    for stretch in stretches.filter(|stretch| matches!(stretch.want, Want::Machine { .. })) {
+        match wanted.last_mut() {
+            // Another join timeout is no other window.
+            Some(last) if last.1 == stretch.from => last.1 = stretch.to,
+            Some(_) | None => wanted.push((stretch.from, stretch.to)),
+        }
+    }
+    wanted
+}

@@ -1,0 +1,107 @@
+//! The live timeline: as much of everything as the terminal has room for, drawn anew again and again.
+
+use crate::range::Range;
+use crate::sandbox::lines::{moment, words};
+use crate::sandbox::rows::rows;
+use crate::sandbox::text::{self, dim};
+use crate::sandbox::trace::Trace;
+use crate::style::{MAX_WIDTH, MIN_WIDTH, Style};
+use anstyle::Effects;
+use jiff::Timestamp;
+use std::io::{self, Write};
+
+/// The other screen without a cursor, so that what was on the terminal is there again afterwards.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+const HOME: &str = "\x1b[H";
+/// Lines may be longer than the terminal when it has just become narrower: they are cut, not wrapped.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
+const CLEAR_REST_OF_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+/// What is to be seen.
+pub struct Scene<'a> {
+    pub trace: &'a Trace,
+    pub range: Range,
+    pub now: Timestamp,
+    /// Simulated seconds in a real one.
+    pub speed: u32,
+    /// The line to paste.
+    pub way_in: &'a str,
+}
+
+/// The terminal while it shows the timeline. It is left as it was found, whatever happens.
+#[derive(Debug)]
+pub struct Screen(());
+
+impl Screen {
+    pub fn enter() -> io::Result<Self> {
+        let screen = Self(());
+        put(&format!("{ENTER}{NO_WRAP}"))?;
+        Ok(screen)
+    }
+
+    /// Needs the screen: on any other there is something that a person wants to keep.
+    #[expect(clippy::unused_self, reason = "whoever draws has entered")]
+    pub fn draw(&self, scene: &Scene<'_>, style: Style, (columns, lines): (usize, usize)) -> io::Result<()> {
+        let style = Style { width: columns.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
+        let mut frame = String::from(HOME);
+        for (index, line) in compose(scene, style, lines).iter().enumerate() {
+            if index > 0 {
+                frame.push_str("\r\n");
+            }
+            frame.push_str(line);
+            frame.push_str(CLEAR_REST_OF_LINE);
+        }
+        frame.push_str(CLEAR_BELOW);
+        put(&frame)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // If the terminal is gone, it needs no tidying up.
+        let _ = put(&format!("{WRAP}{LEAVE}"));
+    }
+}
+
+fn put(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// The lines of a frame, at most as many as fit: the clock, the chart, and under it the latest that happened.
+pub fn compose(scene: &Scene<'_>, style: Style, height: usize) -> Vec<String> {
+    let range = Range { from: scene.range.from, to: scene.range.to.max(scene.now) };
+    let speed = if scene.now < scene.range.to { format!("{}x", scene.speed) } else { "real time".to_owned() };
+    let clock = format!("5spot sandbox  {}  {speed}", moment(scene.now));
+    let mut frame = vec![style.paint(anstyle::Style::new().effects(Effects::BOLD), &clock), String::new()];
+    frame.extend(text::chart(&rows(scene.trace, range, scene.now), range, style));
+    frame.push(String::new());
+    // The clock above and the way in below stay whatever else has no room.
+    let room = height.saturating_sub(1);
+    if frame.len() > room {
+        frame.truncate(room.saturating_sub(1));
+        frame.push(dim(style, "(the terminal is too low for all of it)"));
+    }
+    let left = room.saturating_sub(frame.len());
+    frame.extend(latest(scene.trace, left, style));
+    frame.resize(room.max(1), String::new());
+    frame.push(dim(style, &format!("{}   Ctrl-C ends", scene.way_in)));
+    frame
+}
+
+/// The last lines of what happened, cut to the width.
+fn latest(trace: &Trace, number: usize, style: Style) -> Vec<String> {
+    let told: Vec<_> = trace.told().collect();
+    let mut lines: Vec<String> = told
+        .into_iter()
+        .rev()
+        .filter_map(|(entry, transition)| words(entry, transition, style))
+        .take(number)
+        .collect();
+    lines.reverse();
+    lines
+}

@@ -1,0 +1,49 @@
+//! How text looks: its width, its characters, and whether it has colours.
+
+use crate::surroundings::Surroundings;
+
+/// The narrowest text in which a day still has a column for each hour.
+pub const MIN_WIDTH: usize = 40;
+
+/// Wider lines are hard to follow, and no terminal is wider by intent.
+pub const MAX_WIDTH: usize = 400;
+
+/// Where there is no terminal to ask.
+pub const DEFAULT_WIDTH: usize = 80;
+
+/// How the text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// No line is longer.
+    pub width: usize,
+    pub charset: Charset,
+    pub colored: bool,
+}
+
+/// What to draw with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charset {
+    Unicode,
+    Ascii,
+}
+
+impl Style {
+    /// What suits the place where the text is read.
+    pub fn of(surroundings: &Surroundings) -> Self {
+        let width = surroundings.columns.unwrap_or(DEFAULT_WIDTH);
+        Self {
+            width: width.clamp(MIN_WIDTH, MAX_WIDTH),
+            charset: if surroundings.ascii_only { Charset::Ascii } else { Charset::Unicode },
+            colored: surroundings.stdout_is_terminal && !surroundings.no_color,
+        }
+    }
+
+    /// The text in a style of the terminal, if there are colours at all.
+    pub fn paint(self, style: anstyle::Style, text: &str) -> String {
+        if self.colored && !text.is_empty() {
+            format!("{}{text}{}", style.render(), style.render_reset())
+        } else {
+            text.to_owned()
+        }
+    }
+}
