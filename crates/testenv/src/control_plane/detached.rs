@@ -12,6 +12,7 @@ use super::{ControlPlane, ControlPlaneError};
 use crate::binaries::Binaries;
 use crate::guard::ProcessIdentity;
 use crate::probe::Probe;
+use crate::provider::Provider;
 use crate::run_directory;
 
 const RECORD: &str = "control-plane.json";
@@ -80,6 +81,12 @@ pub async fn keep_up(
         let _ = report(Report::Step(step));
     })
     .await?;
+    // A person who makes Machines by hand wants nodes to come of them.
+    let provider = Provider::start(control_plane.management(), control_plane.workload()).await;
+    let _provider = provider.map_err(|source| ControlPlaneError::Io {
+        action: "start the provider".into(),
+        source: io::Error::other(source),
+    })?;
     let record = control_plane.record().await;
     record
         .save()
