@@ -63,10 +63,12 @@ impl Dial for Network {
     }
 }
 
+type MakeClient = Arc<dyn Fn(&Door) -> Result<Client, kube::Error> + Send + Sync>;
+
 /// The management cluster, the way to the others, the time, and the door that every request goes through.
 #[derive(Clone)]
 pub struct Connection {
-    management: Arc<dyn Fn(&Door) -> Result<Client, kube::Error> + Send + Sync>,
+    management: MakeClient,
     dial: Arc<dyn Dial>,
     now: Now,
     door: Door,

@@ -20,13 +20,9 @@ fn with_causes(error: &dyn Error) -> String {
 
 /// An answer or a failure of the client, in the server's own words where there are any.
 pub(crate) fn explain(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if status.message.is_empty() => {
-            format!("{} ({})", status.reason, status.code)
-        }
-        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
-        other => with_causes(other),
-    }
+    let kube::Error::Api(status) = error else { return with_causes(error) };
+    let said = if status.message.is_empty() { &status.reason } else { &status.message };
+    format!("{said} ({})", status.code)
 }
 
 /// What went wrong with a call.
@@ -46,10 +42,8 @@ impl CallError {
 
     /// The status code of the answer, if there was one.
     pub fn code(&self) -> Option<u16> {
-        match &self.source {
-            kube::Error::Api(status) => Some(status.code),
-            _ => None,
-        }
+        let kube::Error::Api(status) = &self.source else { return None };
+        Some(status.code)
     }
 
     /// What we acted upon was not the latest: to look again and decide anew is the cure.

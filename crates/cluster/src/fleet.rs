@@ -25,7 +25,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How long after a kind was not found it is looked for again, at first and at most.
-const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(1));
 
 /// Everything that is known. Clones are the same fleet.
 #[derive(Clone)]
@@ -322,7 +322,9 @@ impl Inner {
         Arc::new(move |node| {
             if let Some(fleet) = fleet.upgrade() {
                 let users = lock(&fleet.users_of_node).get(node).cloned().unwrap_or_default();
-                users.into_iter().for_each(|key| fleet.tell(key));
+                for key in users {
+                    fleet.tell(key);
+                }
             }
         })
     }
@@ -410,7 +412,9 @@ impl Inner {
     }
 
     fn tell_owner(&self, object: &ObjectKey) {
-        owner(object).into_iter().for_each(|key| self.tell(key));
+        if let Some(key) = owner(object) {
+            self.tell(key);
+        }
     }
 
     fn tell_all(&self) {
@@ -419,7 +423,9 @@ impl Inner {
 
     fn tell_where(&self, concerns: impl Fn(&ObjectKey, &ObjectFacts) -> bool) {
         let keys = self.objects.select(|key, object| concerns(key, object).then(|| key.clone()));
-        keys.into_iter().for_each(|key| self.tell(key));
+        for key in keys {
+            self.tell(key);
+        }
     }
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {

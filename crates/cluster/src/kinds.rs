@@ -94,15 +94,12 @@ const fn missing(message: String) -> Failure {
 impl Failure {
     /// Why a call could not fill a shelf.
     pub(crate) fn of(error: &kube::Error) -> Self {
-        let (kind, message) = match error {
-            kube::Error::Api(status) if status.code == 404 => {
-                (FailureKind::NoSuchKind, status.message.clone())
-            }
-            kube::Error::Api(status) if status.code == 401 || status.code == 403 => {
-                (FailureKind::Forbidden, status.message.clone())
-            }
-            other => (FailureKind::Unreachable, crate::error::explain(other)),
+        let code = if let kube::Error::Api(status) = error { status.code } else { 0 };
+        let kind = match code {
+            404 => FailureKind::NoSuchKind,
+            401 | 403 => FailureKind::Forbidden,
+            _ => FailureKind::Unreachable,
         };
-        Self { kind, message }
+        Self { kind, message: crate::error::explain(error) }
     }
 }

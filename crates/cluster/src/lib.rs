@@ -5,6 +5,9 @@
 //! itself before anything that cannot be taken back, and [`Fleet::carry_out`] does what was decided. When that happens,
 //! and to which object first, is not decided here.
 
+// Clippy takes `shelf` for a slip of the pen for `self`.
+#![allow(clippy::similar_names)]
+
 mod connection;
 pub mod door;
 mod drift;

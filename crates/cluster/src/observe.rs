@@ -36,7 +36,7 @@ pub struct Observed {
     /// The version of the object that was read.
     pub(crate) version: String,
     pub(crate) link: Option<Arc<Link>>,
-    /// DaemonSets of which nobody knows yet whether they exist.
+    /// `DaemonSet`s of which nobody knows yet whether they exist.
     pub(crate) unknown_daemon_sets: Vec<ObjectKey>,
     /// Something that should be as we applied it has not been compared, or something that is not ours was in the way:
     /// only the API server knows.
@@ -44,7 +44,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Whether nobody has looked yet which DaemonSets of the pods on the node exist.
+    /// Whether nobody has looked yet which `DaemonSet`s of the pods on the node exist.
     pub fn lacks_daemon_sets(&self) -> bool {
         !self.unknown_daemon_sets.is_empty()
     }
@@ -276,7 +276,7 @@ impl Inner {
             match shelf.condition() {
                 Condition::Filling => return None,
                 Condition::Failing(failure) if field != "status" => {
-                    problem_found = Some(problem(field, &failure))
+                    problem_found = Some(problem(field, &failure));
                 }
                 Condition::Failing(_) | Condition::Filled => {}
             }
@@ -302,7 +302,6 @@ fn secret_failure(secret: &ObjectKey, failure: &Failure) -> String {
 
 fn problem(field: &str, failure: &Failure) -> ReferenceProblem {
     let (kind, message) = match failure.kind {
-        FailureKind::NoSuchKind => (ReferenceProblemKind::NotFound, failure.message.clone()),
         FailureKind::Forbidden => (
             ReferenceProblemKind::Forbidden,
             format!(
@@ -310,7 +309,11 @@ fn problem(field: &str, failure: &Failure) -> ReferenceProblem {
                 failure.message
             ),
         ),
-        FailureKind::Unreachable => (ReferenceProblemKind::NotFound, failure.message.clone()),
+        FailureKind::NoSuchKind => (ReferenceProblemKind::NotFound, failure.message.clone()),
+        FailureKind::Unreachable => (
+            ReferenceProblemKind::NotFound,
+            format!("objects of this kind cannot be listed: {}", failure.message),
+        ),
     };
     ReferenceProblem { field: field.to_owned(), kind, message }
 }
@@ -402,7 +405,7 @@ fn pod_view(pod: &PodFacts, link: &Link, memory: &Memory) -> PodView {
     }
 }
 
-/// The DaemonSets of the pods on the node of which nobody knows yet whether they exist.
+/// The `DaemonSet`s of the pods on the node of which nobody knows yet whether they exist.
 fn daemon_sets(machine: Option<&MachineFacts>, link: &Link) -> Vec<ObjectKey> {
     let node = machine.and_then(|machine| machine.node.as_ref());
     let Some(shelf) = node.and_then(|node| link.watched_pods(node)) else {

@@ -77,7 +77,7 @@ impl Fleet {
         Ok(original)
     }
 
-    /// Finds out which DaemonSets of the pods on the node exist.
+    /// Finds out which `DaemonSet`s of the pods on the node exist.
     pub async fn learn_daemon_sets(&self, observed: &Observed) -> Result<(), CallError> {
         let Some(link) = &observed.link else { return Ok(()) };
         for key in &observed.unknown_daemon_sets {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// How long a watch has to go well before a failure counts as the first again.
-const WELL: Duration = Duration::from_secs(60);
+const WELL: Duration = Duration::from_mins(1);
 
 /// What a watch has to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,9 @@ async fn follow<K, V>(
             }
             Ok(Event::InitDone) => {
                 let (changed, filled) = shelf.complete(&scope);
-                changed.into_iter().for_each(|key| tell(News::Changed(key)));
+                for key in changed {
+                    tell(News::Changed(key));
+                }
                 if filled {
                     tell(News::Condition);
                 }

@@ -1,6 +1,7 @@
 //! One reconcile of one object: look, decide, look again before a leap, carry out, remember how it went.
 
 use five_spot_cluster::{Fleet, ObjectKey, Observation, Observed, Original, Setback, is_leap};
+use five_spot_core::action::Action;
 use five_spot_core::{Decision, decide, decide_invalid};
 use jiff::Timestamp;
 use tracing::Span;
@@ -53,24 +54,45 @@ pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey) -> Next {
 }
 
 async fn once(fleet: &Fleet, key: &ObjectKey) -> Result<Next, Setback> {
-    let Some(mut observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key)) };
-    let mut original: Option<Original> = None;
-    let mut decision = None;
-    if !observed.unproven {
-        decision = Some(decide_now(fleet, &observed)).filter(|decision| !is_leap(decision));
+    let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key)) };
+    let decision = decide_now(fleet, &observed);
+    if !observed.unproven && !is_leap(&decision) {
+        return carry_out(fleet, key, &observed, None, &decision).await;
     }
-    let decision = match decision {
-        Some(decision) => decision,
-        None => {
-            original = fleet.refresh(key, &observed).await?;
-            let Some(closer) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key)) };
-            observed = closer;
-            decide_now(fleet, &observed)
+    let original = match fleet.refresh(key, &observed).await {
+        Ok(original) => original,
+        // What cannot be asked any more must not hold an object for ever that is to be let go.
+        Err(_) if is_last_resort(&observed, &decision, fleet.now()) => {
+            return carry_out(fleet, key, &observed, None, &decision).await;
         }
+        Err(error) => return Err(error.into()),
     };
-    fleet.watch_pods(&observed, decision.watch_pods);
-    fleet.carry_out(key, &observed, original.as_ref(), &decision).await?;
-    log_transition(&observed, &decision);
+    let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key)) };
+    let decision = decide_now(fleet, &observed);
+    carry_out(fleet, key, &observed, original.as_ref(), &decision).await
+}
+
+/// Whether a decision lets go of an object whose cleanup has had its time.
+fn is_last_resort(observed: &Observed, decision: &Decision, now: Timestamp) -> bool {
+    let policy = observed.world.policy;
+    let overdue = observed
+        .world
+        .object
+        .deletion
+        .is_some_and(|deletion| now.duration_since(deletion.since) >= policy.finalizer_cleanup_timeout);
+    overdue && policy.force_finalizer_on_timeout && decision.actions.contains(&Action::RemoveFinalizer)
+}
+
+async fn carry_out(
+    fleet: &Fleet,
+    key: &ObjectKey,
+    observed: &Observed,
+    original: Option<&Original>,
+    decision: &Decision,
+) -> Result<Next, Setback> {
+    fleet.watch_pods(observed, decision.watch_pods);
+    fleet.carry_out(key, observed, original, decision).await?;
+    log_transition(observed, decision);
     let recovered = fleet.succeeded(key);
     let retry = fleet.found_fault(key, decision.fault.is_some());
     if recovered || !decision.actions.is_empty() {

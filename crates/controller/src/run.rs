@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 /// How often the wall clock is compared with the one that timers run by.
-const CLOCK_CHECK: Duration = Duration::from_secs(60);
+const CLOCK_CHECK: Duration = Duration::from_mins(1);
 
 /// How far the two may drift apart in that time before all wake-ups are computed anew.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
@@ -26,7 +26,7 @@ const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
 const LAST_WORK: Duration = Duration::from_millis(1500);
 
 /// How long after a panic an object is left alone.
-const AFTER_PANIC: Duration = Duration::from_secs(300);
+const AFTER_PANIC: Duration = Duration::from_mins(5);
 
 /// Runs until it is told to stop.
 pub async fn run(
@@ -35,13 +35,13 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), RunError> {
     let (changes, news) = mpsc::unbounded_channel();
-    let watched = FleetSettings {
+    let fleet_settings = FleetSettings {
         policy: settings.policy,
         namespaces: settings.namespaces,
         instance: settings.instance,
     };
     let watches = stop.child_token();
-    let fleet = Fleet::watch(connection, watched, changes, &watches)?;
+    let fleet = Fleet::watch(connection, fleet_settings, changes, &watches)?;
     let wall = fleet.now();
     let looped = Loop {
         queue: Queue::new(),

@@ -26,7 +26,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long a watch may be silent. A kube-apiserver sends a bookmark about every minute, so that after three the
 /// connection is dead, whatever TCP says.
-const WATCH_SILENCE: Duration = Duration::from_secs(180);
+const WATCH_SILENCE: Duration = Duration::from_mins(3);
 
 /// A request that has been answered, or has failed.
 #[derive(Clone, Debug)]

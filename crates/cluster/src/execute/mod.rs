@@ -139,10 +139,11 @@ impl Job<'_> {
     }
 
     async fn clear_pod(&self, action: &Action) -> Result<(), CallError> {
-        match action {
-            Action::Evict { pod } => self.evict(pod).await,
-            Action::DeletePod { pod, grace } => self.delete_pod(pod, *grace).await,
-            _ => Ok(()),
+        if let Action::Evict { pod } = action {
+            self.evict(pod).await?;
+        } else if let Action::DeletePod { pod, grace } = action {
+            self.delete_pod(pod, *grace).await?;
         }
+        Ok(())
     }
 }

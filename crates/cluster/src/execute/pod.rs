@@ -15,7 +15,10 @@ impl Job<'_> {
     pub(super) async fn evict(&self, pod: &PodId) -> Result<(), CallError> {
         let Some(api) = self.pods(pod) else { return Ok(()) };
         let parameters = EvictParams {
-            delete_options: Some(DeleteParams { preconditions: this_pod(pod), ..DeleteParams::default() }),
+            delete_options: Some(DeleteParams {
+                preconditions: Some(this_pod(pod)),
+                ..DeleteParams::default()
+            }),
             post_options: PostParams::default(),
         };
         match api.evict(&pod.name, &parameters).await {
@@ -40,13 +43,13 @@ impl Job<'_> {
     pub(super) async fn delete_pod(&self, pod: &PodId, grace: SignedDuration) -> Result<(), CallError> {
         let Some(api) = self.pods(pod) else { return Ok(()) };
         let parameters = DeleteParams {
-            preconditions: this_pod(pod),
+            preconditions: Some(this_pod(pod)),
             grace_period_seconds: Some(u32::try_from(grace.as_secs()).unwrap_or(0)),
             ..DeleteParams::default()
         };
         match or_absent(api.delete(&pod.name, &parameters).await) {
             Ok(Some(either::Either::Left(left))) if left.metadata.deletion_timestamp.is_some() => {
-                self.keep_pod(&left)
+                self.keep_pod(&left);
             }
             Ok(_) => self.drop_pod(pod),
             Err(kube::Error::Api(status)) if status.code == 409 => self.drop_pod(pod),
@@ -82,8 +85,8 @@ impl Job<'_> {
     }
 }
 
-fn this_pod(pod: &PodId) -> Option<Preconditions> {
-    Some(Preconditions { uid: Some(pod.uid.as_str().to_owned()), resource_version: None })
+fn this_pod(pod: &PodId) -> Preconditions {
+    Preconditions { uid: Some(pod.uid.as_str().to_owned()), resource_version: None }
 }
 
 fn pod_error(verb: &str, pod: &PodId, error: kube::Error) -> CallError {

@@ -10,14 +10,14 @@ use five_spot_core::world::Uid;
 use serde_json::{Value, json};
 
 pub(crate) fn bootstrap(source: &Source<'_>, cluster: &Uid) -> Value {
-    object(source, cluster, &source.raw.bootstrap_spec, names::bootstrap(source.name))
+    object(source, cluster, &source.raw.bootstrap_spec, &names::bootstrap(source.name))
 }
 
 pub(crate) fn infrastructure(source: &Source<'_>, cluster: &Uid) -> Value {
-    object(source, cluster, &source.raw.infrastructure_spec, names::infrastructure(source.name))
+    object(source, cluster, &source.raw.infrastructure_spec, &names::infrastructure(source.name))
 }
 
-fn object(source: &Source<'_>, cluster: &Uid, object: &ProviderObject, name: String) -> Value {
+fn object(source: &Source<'_>, cluster: &Uid, object: &ProviderObject, name: &str) -> Value {
     let cluster = json!({
         "apiVersion": source.capi_version.api_version(),
         "kind": "Cluster",
