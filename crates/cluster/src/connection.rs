@@ -34,9 +34,10 @@ pub enum Route {
 /// Why a kubeconfig leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// It cannot be understood.
-    #[error("failed to read the kubeconfig: {0}")]
-    Kubeconfig(#[from] kube::config::KubeconfigError),
+    /// It cannot be understood. What is wrong with it is not repeated: kube shows the lines around the mistake, and a
+    /// credential may be in them.
+    #[error("the kubeconfig names a context, cluster, user or certificate that is missing or cannot be read")]
+    Kubeconfig(#[source] kube::config::KubeconfigError),
     /// A client cannot be made of it.
     #[error("failed to make a client: {0}")]
     Client(#[from] kube::Error),
@@ -57,7 +58,9 @@ struct Network;
 impl Dial for Network {
     fn dial(&self, kubeconfig: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>> {
         Box::pin(async {
-            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                .await
+                .map_err(DialError::Kubeconfig)?;
             Ok(Route::Network(Box::new(config)))
         })
     }

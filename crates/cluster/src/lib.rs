@@ -10,6 +10,7 @@
 
 mod connection;
 pub mod door;
+mod drain_rules;
 mod drift;
 mod error;
 mod execute;
@@ -17,6 +18,7 @@ mod fleet;
 mod key;
 mod kinds;
 mod kubeconfig;
+mod lookup;
 mod memory;
 mod observe;
 mod outcome;

@@ -1,8 +1,10 @@
 //! What is remembered of an object between two reconciles and need not survive a restart.
 
+use crate::drain_rules::DrainRules;
 use crate::drift::Digest;
 use five_spot_core::world::{EvictionAttempt, Failures, Uid};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One of the names that belong to a `ScheduledMachine`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,8 @@ pub(crate) struct Memory {
     pub(crate) evictions: BTreeMap<Uid, EvictionAttempt>,
     /// By an object's UID: our fields of it when they were last compared, and whether they were as we would apply them.
     compared: BTreeMap<Uid, (Digest, bool)>,
+    /// The rules of Cluster API for the drain in progress, once they have been looked up.
+    pub(crate) drain_rules: Option<Arc<DrainRules>>,
     /// Whose the object is that has a name of ours.
     pub(crate) foreign: BTreeMap<Place, String>,
     /// The Machine that the API server has refused to delete.

@@ -8,10 +8,11 @@ use crate::shelf::{Condition, Failure, FailureKind, Item};
 use crate::workload::{Link, WorkloadKey};
 use five_spot_api::{ObjectRef, WorkloadCluster, names};
 use five_spot_core::world::{
-    AgentConfigView, MachineView, NodeFact, NodeName, NodeView, PodView, ProviderView, ReferenceProblem,
-    ReferenceProblemKind, ResourceVersion, Slot, Workload, World,
+    AgentConfigView, MachineView, NodeFact, NodeName, NodeView, PodDrain, PodView, ProviderView,
+    ReferenceProblem, ReferenceProblemKind, ResourceVersion, Slot, Workload, World,
 };
 use five_spot_core::{InvalidSpec, ProviderKind, ValidSpec};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The key of a kubeconfig Secret that Cluster API writes.
@@ -36,17 +37,28 @@ pub struct Observed {
     /// The version of the object that was read.
     pub(crate) version: String,
     pub(crate) link: Option<Arc<Link>>,
-    /// `DaemonSet`s of which nobody knows yet whether they exist.
-    pub(crate) unknown_daemon_sets: Vec<ObjectKey>,
+    /// What has to be looked up before the pods of the node can be judged.
+    pub(crate) lookups: Lookups,
     /// Something that should be as we applied it has not been compared, or something that is not ours was in the way:
     /// only the API server knows.
     pub unproven: bool,
 }
 
+/// What has to be looked up before the pods of a node can be judged.
+#[derive(Debug, Default)]
+pub(crate) struct Lookups {
+    /// The rules of Cluster API that apply to the Machine.
+    pub(crate) rules: bool,
+    /// Whether these exist.
+    pub(crate) daemon_sets: BTreeSet<ObjectKey>,
+    /// The labels of these.
+    pub(crate) namespaces: BTreeSet<String>,
+}
+
 impl Observed {
-    /// Whether nobody has looked yet which `DaemonSet`s of the pods on the node exist.
-    pub fn lacks_daemon_sets(&self) -> bool {
-        !self.unknown_daemon_sets.is_empty()
+    /// Whether something has to be looked up before the pods of the node can be judged.
+    pub fn lacks_lookups(&self) -> bool {
+        self.lookups.rules || !self.lookups.daemon_sets.is_empty() || !self.lookups.namespaces.is_empty()
     }
 }
 
@@ -225,8 +237,8 @@ impl Inner {
             || machine.as_ref().is_some_and(|machine| {
                 !machine.terminating && !memory.is_proven(&machine.uid, &machine.digest)
             });
-        let unknown_daemon_sets =
-            link.as_deref().map_or_else(Vec::new, |link| daemon_sets(machine.as_ref(), link));
+        let lookups =
+            link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
         let world = World {
             policy: self.policy,
             cluster: spec_kinds.and_then(|spec| self.clusters.view(&key.beside(spec.cluster_name.clone()))),
@@ -242,7 +254,7 @@ impl Inner {
             status: (*object.status).clone(),
             object: object.view,
         };
-        let observed = Observed { spec: object.spec, world, version, link, unknown_daemon_sets, unproven };
+        let observed = Observed { spec: object.spec, world, version, link, lookups, unproven };
         Observation::Known(Box::new(observed))
     }
 
@@ -394,6 +406,10 @@ fn node_view(
 fn pod_view(pod: &PodFacts, link: &Link, memory: &Memory) -> PodView {
     // Until someone has looked, a DaemonSet that is named exists: almost always it does.
     let daemon_set = pod.daemon_set.as_ref().is_some_and(|key| link.daemon_set(key).unwrap_or(true));
+    let by_rule = || {
+        let namespace = link.namespace_labels(&pod.id.namespace).unwrap_or_default();
+        memory.drain_rules.as_ref()?.drain(&pod.labels, &namespace)
+    };
     PodView {
         eviction: memory.evictions.get(&pod.id.uid).cloned(),
         id: pod.id.clone(),
@@ -401,21 +417,26 @@ fn pod_view(pod: &PodFacts, link: &Link, memory: &Memory) -> PodView {
         daemon_set,
         finished: pod.finished,
         terminating: pod.terminating,
-        drain: pod.drain,
+        drain: pod.drain.or_else(by_rule).unwrap_or(PodDrain::Evict { order: 0 }),
     }
 }
 
-/// The `DaemonSet`s of the pods on the node of which nobody knows yet whether they exist.
-fn daemon_sets(machine: Option<&MachineFacts>, link: &Link) -> Vec<ObjectKey> {
+/// What nobody has looked up yet of all that decides how the pods of the node are treated.
+fn lookups(machine: Option<&MachineFacts>, link: &Link, memory: &Memory) -> Lookups {
     let node = machine.and_then(|machine| machine.node.as_ref());
     let Some(shelf) = node.and_then(|node| link.watched_pods(node)) else {
-        return Vec::new();
+        return Lookups::default();
     };
-    let mut unknown: Vec<ObjectKey> =
-        shelf.select(|_, pod| pod.daemon_set.clone().filter(|key| link.daemon_set(key).is_none()));
-    unknown.sort();
-    unknown.dedup();
-    unknown
+    let mut lookups = Lookups { rules: memory.drain_rules.is_none(), ..Lookups::default() };
+    let by_namespace = memory.drain_rules.as_ref().is_some_and(|rules| rules.look_at_namespaces());
+    shelf.select(|key, pod| {
+        lookups.daemon_sets.extend(pod.daemon_set.clone().filter(|key| link.daemon_set(key).is_none()));
+        if by_namespace && link.namespace_labels(&key.namespace).is_none() {
+            lookups.namespaces.insert(key.namespace.clone());
+        }
+        None::<()>
+    });
+    lookups
 }
 
 fn agent_configs(key: &ObjectKey, link: &Link) -> Vec<AgentConfigView> {

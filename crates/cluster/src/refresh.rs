@@ -16,7 +16,6 @@ use five_spot_api::{ScheduledMachineSpec, names};
 use five_spot_core::action::Action;
 use five_spot_core::world::{NodeName, Slot, Uid};
 use five_spot_core::{Decision, ProviderKind, ValidSpec};
-use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
@@ -75,18 +74,6 @@ impl Fleet {
         }
         inner.refresh_node(key, observed).await?;
         Ok(original)
-    }
-
-    /// Finds out which `DaemonSet`s of the pods on the node exist.
-    pub async fn learn_daemon_sets(&self, observed: &Observed) -> Result<(), CallError> {
-        let Some(link) = &observed.link else { return Ok(()) };
-        for key in &observed.unknown_daemon_sets {
-            let api: Api<DaemonSet> = Api::namespaced(link.client.clone(), &key.namespace);
-            let found = or_absent(api.get_metadata(&key.name).await)
-                .map_err(|error| CallError::new(format!("get DaemonSet {key}"), error))?;
-            link.remember_daemon_set(key.clone(), found.is_some());
-        }
-        Ok(())
     }
 }
 

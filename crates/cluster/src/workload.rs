@@ -1,6 +1,7 @@
 //! The clusters in which Nodes live: one link each, with a client of its own and its own watches, so that one that is
 //! broken or hangs holds up nobody else.
 
+use crate::drain_rules::Labels;
 use crate::key::ObjectKey;
 use crate::kubeconfig::SecretFacts;
 use crate::project::{self, AgentConfigFacts, NodeFacts, PodFacts};
@@ -35,6 +36,7 @@ pub(crate) struct Link {
     pub(crate) agent_configs: Shelf<AgentConfigFacts>,
     pods: Mutex<BTreeMap<NodeName, PodWatch>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
+    namespace_labels: Mutex<BTreeMap<String, Labels>>,
     stop: CancellationToken,
     _ends_with_us: DropGuard,
 }
@@ -62,6 +64,7 @@ impl Link {
             agent_configs: Shelf::new([None]),
             pods: Mutex::new(BTreeMap::new()),
             daemon_sets: Mutex::new(BTreeMap::new()),
+            namespace_labels: Mutex::new(BTreeMap::new()),
             _ends_with_us: stop.clone().drop_guard(),
             client,
             made_from,
@@ -113,7 +116,10 @@ impl Link {
 
     /// Nobody needs the pods of this node any more.
     pub(crate) fn forget_pods(&self, node: &NodeName) {
-        lock(&self.pods).remove(node);
+        let mut watches = lock(&self.pods);
+        if watches.remove(node).is_some() && watches.is_empty() {
+            self.forget_lookups();
+        }
     }
 
     fn watch_pods(&self, node: &NodeName, tell: TellNode) -> PodWatch {
@@ -130,13 +136,28 @@ impl Link {
         watch
     }
 
-    /// Whether a DaemonSet exists; nothing if nobody has looked yet.
+    /// Whether a `DaemonSet` exists; nothing if nobody has looked yet.
     pub(crate) fn daemon_set(&self, key: &ObjectKey) -> Option<bool> {
         lock(&self.daemon_sets).get(key).copied()
     }
 
     pub(crate) fn remember_daemon_set(&self, key: ObjectKey, exists: bool) {
         lock(&self.daemon_sets).insert(key, exists);
+    }
+
+    /// The labels of a namespace; nothing if nobody has looked yet.
+    pub(crate) fn namespace_labels(&self, namespace: &str) -> Option<Labels> {
+        lock(&self.namespace_labels).get(namespace).cloned()
+    }
+
+    pub(crate) fn remember_namespace_labels(&self, namespace: String, labels: Labels) {
+        lock(&self.namespace_labels).insert(namespace, labels);
+    }
+
+    /// Forgets what was looked up for a drain, so that the next one looks again.
+    fn forget_lookups(&self) {
+        lock(&self.daemon_sets).clear();
+        lock(&self.namespace_labels).clear();
     }
 }
 

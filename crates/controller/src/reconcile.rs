@@ -13,6 +13,9 @@ const ATTEMPTS: u32 = 4;
 /// longest way to go without waiting for anybody is the opening of a window, with five.
 const ROUNDS: u32 = 10;
 
+/// How often an observation may show that something else has to be looked up.
+const LOOKUPS: u32 = 3;
+
 /// When to look at an object again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -105,11 +108,16 @@ async fn carry_out(
 /// What is known, with everything looked up that a first look has shown to be unknown.
 async fn observe(fleet: &Fleet, key: &ObjectKey) -> Result<Option<Box<Observed>>, Setback> {
     let Observation::Known(observed) = fleet.observe(key).await else { return Ok(None) };
-    if !observed.lacks_daemon_sets() {
-        return Ok(Some(observed));
+    // The rules of a drain come first, and may ask for more.
+    let mut observed = observed;
+    for _ in 0..LOOKUPS {
+        if !observed.lacks_lookups() {
+            break;
+        }
+        fleet.look_up(key, &observed).await?;
+        let Observation::Known(closer) = fleet.observe(key).await else { return Ok(None) };
+        observed = closer;
     }
-    fleet.learn_daemon_sets(&observed).await?;
-    let Observation::Known(observed) = fleet.observe(key).await else { return Ok(None) };
     Ok(Some(observed))
 }
 

@@ -1,5 +1,6 @@
 //! Pods on a node that is being emptied.
 
+use crate::drain_rules::{Labels, by_label};
 use crate::key::ObjectKey;
 use five_spot_api::names::label;
 use five_spot_core::world::{PodDrain, PodId, PodTermination, Uid};
@@ -19,7 +20,9 @@ pub(crate) struct PodFacts {
     pub(crate) daemon_set: Option<ObjectKey>,
     pub(crate) finished: bool,
     pub(crate) terminating: Option<PodTermination>,
-    pub(crate) drain: PodDrain,
+    /// What its own label says of it; without one, rules may.
+    pub(crate) drain: Option<PodDrain>,
+    pub(crate) labels: Labels,
 }
 
 pub(crate) fn pod(object: &Pod) -> PodFacts {
@@ -29,11 +32,6 @@ pub(crate) fn pod(object: &Pod) -> PodFacts {
         .iter()
         .find(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet");
     let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
-    let drain = match object.labels().get(label::DRAIN).map(String::as_str) {
-        Some("skip") => PodDrain::Skip,
-        Some("wait-completed") => PodDrain::WaitCompleted,
-        Some(_) | None => PodDrain::Evict { order: 0 },
-    };
     PodFacts {
         id: PodId {
             namespace: namespace.clone(),
@@ -47,6 +45,7 @@ pub(crate) fn pod(object: &Pod) -> PodFacts {
             until: until.0,
             grace: SignedDuration::from_secs(object.metadata.deletion_grace_period_seconds.unwrap_or(0)),
         }),
-        drain,
+        drain: object.labels().get(label::DRAIN).and_then(|value| by_label(value)),
+        labels: object.labels().clone(),
     }
 }
