@@ -9,6 +9,7 @@ use crate::render;
 use five_spot_api::names::{self, FIELD_MANAGER, annotation};
 use five_spot_core::ProviderKind;
 use five_spot_core::world::{ProviderView, Slot, Uid};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy,
 };
@@ -50,16 +51,38 @@ impl Job<'_> {
 
     /// Applies an object by server-side apply, and remembers what of it is ours now.
     async fn apply(&self, resource: &ApiResource, desired: &Value) -> Result<DynamicObject, CallError> {
-        let name = desired["metadata"]["name"].as_str().unwrap_or_default();
+        let name = self.key.beside(desired["metadata"]["name"].as_str().unwrap_or_default());
         let api = self.fleet.api(&self.key.namespace, resource);
         let parameters = PatchParams::apply(FIELD_MANAGER).force();
-        let object = api.patch(name, &parameters, &Patch::Apply(desired)).await.map_err(|error| {
-            let call = format!("CAPI operation failed: apply {} {}", resource.kind, self.key.beside(name));
-            CallError::new(call, error)
-        })?;
+        let call = |verb: &str| format!("CAPI operation failed: {verb} {} {name}", resource.kind);
+        let mut answer = api.patch(&name.name, &parameters, &Patch::Apply(desired)).await;
+        if is_invalid(&answer)
+            && self.drop_old_owner(&api, &name).await.map_err(|error| CallError::new(call("mend"), error))?
+        {
+            answer = api.patch(&name.name, &parameters, &Patch::Apply(desired)).await;
+        }
+        let object = answer.map_err(|error| CallError::new(call("apply"), error))?;
         let uid = Uid::from(object.uid().unwrap_or_default());
         self.fleet.remember(self.key, |memory| memory.compare(uid, Digest::of(&object), true));
         Ok(object)
+    }
+
+    /// Removes references to a `ScheduledMachine` of our name with another UID, as a backup brings them back: an object
+    /// may have one controller only. False if there are none.
+    async fn drop_old_owner(&self, api: &Api<DynamicObject>, name: &ObjectKey) -> Result<bool, kube::Error> {
+        let Some(object) = or_absent(api.get(&name.name).await)? else { return Ok(false) };
+        let is_old = |owner: &OwnerReference| {
+            owner.kind == names::KIND && owner.name == self.key.name && owner.uid != self.uid()
+        };
+        let owners = object.owner_references();
+        if !owners.iter().any(is_old) {
+            return Ok(false);
+        }
+        let kept: Vec<&OwnerReference> = owners.iter().filter(|owner| !is_old(owner)).collect();
+        let patch =
+            json!({"metadata": {"resourceVersion": object.resource_version(), "ownerReferences": kept}});
+        api.patch(&name.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(patch)).await?;
+        Ok(true)
     }
 
     pub(super) async fn exclude_drain(&self, machine: &Uid, volumes: bool) -> Result<(), CallError> {
@@ -149,4 +172,8 @@ impl Job<'_> {
         let name = self.key.beside(names::machine(&self.key.name));
         Some((self.fleet.api(&self.key.namespace, &resource), name))
     }
+}
+
+fn is_invalid<T>(answer: &Result<T, kube::Error>) -> bool {
+    matches!(answer, Err(kube::Error::Api(status)) if status.code == 422)
 }
