@@ -7,6 +7,8 @@
 
 mod call;
 mod service;
+#[cfg(test)]
+mod tests;
 mod watches;
 
 pub use call::Call;

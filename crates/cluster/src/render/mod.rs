@@ -3,6 +3,8 @@
 mod agent;
 mod machine;
 mod provider;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use agent::agent_config;
 pub(crate) use machine::machine;

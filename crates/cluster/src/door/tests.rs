@@ -1,0 +1,160 @@
+//! What the door does to requests, under paused time.
+
+use super::{Call, Door, DoorError, Exchange, Fence, Witness};
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, StreamBody};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::api::{ListParams, PostParams, WatchParams};
+use kube::client::Body;
+use kube::{Api, Client};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+use tower::BoxError;
+
+type Answer = Response<http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>>;
+
+fn answer(text: &'static str) -> Answer {
+    let body = Full::new(Bytes::from(text)).map_err(|never: Infallible| match never {});
+    Response::new(body.boxed_unsync())
+}
+
+const EMPTY_LIST: &str = r#"{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
+
+/// A client whose every request is answered by `reply`.
+fn client<F>(door: &Door, reply: impl Fn(Request<Body>) -> F + Clone + Send + 'static) -> Client
+where
+    F: Future<Output = Result<Answer, BoxError>> + Send + 'static,
+{
+    door.client_over(tower::service_fn(reply))
+}
+
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<Exchange>>>);
+
+impl Witness for Notes {
+    fn answered(&self, exchange: &Exchange) {
+        self.0.lock().unwrap().push(exchange.clone());
+    }
+}
+
+fn why(error: &kube::Error) -> Option<DoorError> {
+    let kube::Error::Service(source) = error else { return None };
+    source.downcast_ref::<DoorError>().cloned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_request_says_who_we_are_and_is_noted() {
+    let agents: Arc<Mutex<Vec<String>>> = Arc::default();
+    let notes = Notes::default();
+    let door = Door::new("5spot-controller").with_witness(Arc::new(notes.clone()));
+    let seen = agents.clone();
+    let client = client(&door, move |request: Request<Body>| {
+        seen.lock().unwrap().push(request.headers()["user-agent"].to_str().unwrap().to_owned());
+        async { Ok(answer(EMPTY_LIST)) }
+    });
+    Api::<Node>::all(client).list(&ListParams::default()).await.unwrap();
+    assert_eq!(*agents.lock().unwrap(), [format!("5spot-controller/{}", env!("CARGO_PKG_VERSION"))]);
+    let noted = notes.0.lock().unwrap();
+    let call = Call {
+        verb: "list",
+        group: String::new(),
+        resource: "nodes".into(),
+        subresource: None,
+        namespace: None,
+        name: None,
+    };
+    assert_eq!(noted.iter().map(|exchange| &exchange.call).collect::<Vec<_>>(), [&call]);
+    assert_eq!(noted[0].status.map(|status| status.as_u16()), Some(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_come_ends_at_the_deadline() {
+    let door = Door::new("test");
+    let client = client(&door, |_| std::future::pending());
+    let began = Instant::now();
+    let error = Api::<Node>::all(client).get("a").await.unwrap_err();
+    assert_eq!(why(&error), Some(DoorError::Deadline(super::ANSWER_DEADLINE)));
+    assert_eq!(began.elapsed(), super::ANSWER_DEADLINE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_end_ends_at_the_deadline_too() {
+    let door = Door::new("test");
+    let client = client(&door, |_| async {
+        let body = StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, BoxError>>());
+        Ok(Response::new(body.boxed_unsync()))
+    });
+    let error = Api::<Node>::all(client).get("a").await.unwrap_err();
+    assert_eq!(why(&error), Some(DoorError::Deadline(super::ANSWER_DEADLINE)));
+}
+
+struct Closed;
+
+impl Fence for Closed {
+    fn check(&self) -> Result<(), &'static str> {
+        Err("not the leader")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_a_closed_fence_nothing_is_written_and_everything_read() {
+    let sent: Arc<Mutex<u32>> = Arc::default();
+    let door = Door::new("test").with_fence(Arc::new(Closed));
+    let count = sent.clone();
+    let client = client(&door, move |_| {
+        *count.lock().unwrap() += 1;
+        async { Ok(answer(EMPTY_LIST)) }
+    });
+    let configs: Api<ConfigMap> = Api::namespaced(client.clone(), "a");
+    let error = configs.create(&PostParams::default(), &ConfigMap::default()).await.unwrap_err();
+    assert_eq!(why(&error), Some(DoorError::Fenced("not the leader")));
+    assert_eq!(*sent.lock().unwrap(), 0);
+    Api::<Node>::all(client).list(&ListParams::default()).await.unwrap();
+    assert_eq!(*sent.lock().unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_starts_once_a_second() {
+    let starts: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let door = Door::new("test");
+    let seen = starts.clone();
+    let client = client(&door, move |_| {
+        let seen = seen.clone();
+        async move {
+            seen.lock().unwrap().push(Instant::now());
+            Ok(answer(""))
+        }
+    });
+    let nodes: Api<Node> = Api::all(client.clone());
+    let pods: Api<ConfigMap> = Api::all(client);
+    for _ in 0..3 {
+        let events = nodes.watch(&WatchParams::default(), "1").await.unwrap();
+        assert_eq!(events.count().await, 0);
+    }
+    drop(pods.watch(&WatchParams::default(), "1").await.unwrap());
+    let starts = starts.lock().unwrap();
+    let waits: Vec<u64> = starts.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+    assert_eq!(waits, [1, 1, 0], "another watch does not wait for this one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_falls_silent_is_ended_and_its_age_is_known() {
+    let door = Door::new("test");
+    let client = client(&door, |_| async {
+        let body = StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, BoxError>>());
+        Ok(Response::new(body.boxed_unsync()))
+    });
+    let nodes: Api<Node> = Api::all(client);
+    let mut events = nodes.watch(&WatchParams::default(), "1").await.unwrap().boxed();
+    let began = Instant::now();
+    assert!(tokio::time::timeout(Duration::from_mins(1), events.next()).await.is_err());
+    assert_eq!(door.watch_ages(), [("/api/v1/nodes".to_owned(), Duration::from_mins(1))]);
+    assert!(events.next().await.expect("the end of it").is_err());
+    assert!(began.elapsed() >= super::WATCH_SILENCE);
+    drop(events);
+    assert_eq!(door.watch_ages(), []);
+}
