@@ -257,7 +257,7 @@ mod tests {
             ("--speed 100001", "1..=100000"),
             ("--speed fast", "invalid digit"),
             ("--once --speed 3", "leave one of them out"),
-            ("--seed -1", "--seed"),
+            ("--seed=-1", "--seed"),
             ("--seed x", "invalid digit"),
             ("-f", "--filename"),
             ("-f ''", "names no file"),

@@ -4,6 +4,7 @@
 mod args;
 mod fleet;
 mod lines;
+mod patience;
 mod picture;
 mod recorder;
 mod rows;

@@ -1,6 +1,7 @@
 //! One embedded API with everybody in it: the fleet, the stand-ins around it, the real controller, and the recorder.
 
 use crate::sandbox::fleet::{self, Fleet, Refusal};
+use crate::sandbox::patience::Patient;
 use crate::sandbox::recorder::Recorder;
 use anyhow::Context as _;
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
@@ -84,7 +85,7 @@ impl Stage {
     }
 
     fn connection(&self) -> Connection {
-        let service: Raw = BoxCloneSyncService::new(self.api.service());
+        let service: Raw = BoxCloneSyncService::new(Patient::new(self.api.clone()));
         let clock = self.clock.clone();
         let dial = Arc::new(OneCluster(service.clone()));
         Connection::embedded(service, dial, Arc::new(move || clock.now()), "5spot-controller")

@@ -31,10 +31,10 @@ pub fn demo(start: Timestamp) -> Fleet {
         (desk(2), office(NEW_YORK), json!({"priority": 80})),
         // Its database must be moved by hand before it may go: half an hour leaves time for that.
         (database(), office(NEW_YORK), json!({"gracefulShutdownTimeout": "30m", "nodeDrainTimeout": "30m"})),
-        (Key::new("render", "berlin-render-01"), nights, json!({})),
+        (Key::new("europe", "berlin-render-01"), nights, json!({})),
         (overridden(), office(BERLIN), json!({})),
-        (Key::new("ci", "london-ci-01"), weekend, json!({})),
-        (Key::new("research", "tokyo-lab-01"), tokyo, json!({})),
+        (Key::new("europe", "london-ci-01"), weekend, json!({})),
+        (Key::new("asia", "tokyo-lab-01"), tokyo, json!({})),
     ]
     .into_iter()
     .enumerate()
@@ -48,15 +48,15 @@ pub fn demo(start: Timestamp) -> Fleet {
 }
 
 fn desk(number: u32) -> Key {
-    Key::new("trading", format!("ny-desk-{number:02}"))
+    Key::new("americas", format!("ny-desk-{number:02}"))
 }
 
 fn database() -> Key {
-    Key::new("trading", "ny-database-01")
+    Key::new("americas", "ny-database-01")
 }
 
 fn overridden() -> Key {
-    Key::new("render", "berlin-render-02")
+    Key::new("europe", "berlin-render-02")
 }
 
 /// What people do in that week.
