@@ -118,8 +118,8 @@ impl Connection {
     /// A client of the cluster that a kubeconfig leads to.
     pub async fn workload(&self, kubeconfig: Kubeconfig) -> Result<Client, DialError> {
         Ok(match self.dial.dial(kubeconfig).await? {
-            Route::Network(config) => self.door.client_for(*config)?,
-            Route::Embedded(service) => self.door.client_over(service),
+            Route::Network(config) => self.door.apart().client_for(*config)?,
+            Route::Embedded(service) => self.door.apart().client_over(service),
         })
     }
 

@@ -56,6 +56,16 @@ impl CallError {
         matches!(self.code(), Some(400 | 403 | 405 | 413 | 415 | 422))
     }
 
+    /// It was about the objects of Cluster API and its providers.
+    pub fn concerns_cluster_api(&self) -> bool {
+        self.call.starts_with("CAPI operation failed: ")
+    }
+
+    /// Something was to be made or mended.
+    pub fn is_apply(&self) -> bool {
+        self.call.starts_with("CAPI operation failed: apply ")
+    }
+
     /// It was not sent because this instance may not write now.
     pub fn is_fenced(&self) -> bool {
         let kube::Error::Service(source) = &self.source else { return false };

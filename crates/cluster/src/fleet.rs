@@ -391,7 +391,11 @@ impl Inner {
         Api::namespaced_with(self.client.clone(), namespace, resource)
     }
 
-    fn api_in(&self, scope: &Scope, resource: &ApiResource) -> Api<DynamicObject> {
+    pub(crate) fn scopes(&self) -> &[Scope] {
+        &self.scopes
+    }
+
+    pub(crate) fn api_in(&self, scope: &Scope, resource: &ApiResource) -> Api<DynamicObject> {
         match scope {
             Some(namespace) => self.api(namespace, resource),
             None => Api::all_with(self.client.clone(), resource),

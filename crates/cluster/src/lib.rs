@@ -26,6 +26,7 @@ mod project;
 mod refresh;
 mod render;
 mod shelf;
+mod standing;
 mod watch;
 mod workload;
 
@@ -38,3 +39,4 @@ pub use key::ObjectKey;
 pub use observe::{Observation, Observed};
 pub use outcome::{Retry, Urgency};
 pub use refresh::{Original, is_leap};
+pub use standing::ManagementWatch;

@@ -34,6 +34,8 @@ pub struct Observed {
     pub spec: Result<Arc<ValidSpec>, Arc<InvalidSpec>>,
     /// What there is.
     pub world: World,
+    /// Who wrote the spec last, by field manager.
+    pub spec_by: Option<String>,
     /// The version of the object that was read.
     pub(crate) version: String,
     pub(crate) link: Option<Arc<Link>>,
@@ -254,7 +256,8 @@ impl Inner {
             status: (*object.status).clone(),
             object: object.view,
         };
-        let observed = Observed { spec: object.spec, world, version, link, lookups, unproven };
+        let observed =
+            Observed { spec: object.spec, spec_by: object.spec_by, world, version, link, lookups, unproven };
         Observation::Known(Box::new(observed))
     }
 

@@ -13,6 +13,7 @@ mod watches;
 
 pub use call::Call;
 pub use service::DoorService;
+pub use watches::WatchState;
 
 use http::{HeaderValue, StatusCode};
 use kube::client::{Body, ClientBuilder};
@@ -137,6 +138,19 @@ impl Door {
         B::Error: Into<tower::BoxError>,
     {
         Client::new(tower::Layer::layer(self, service), "default")
+    }
+
+    /// The same door for another cluster, whose watches are not to be mistaken for those of this one.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let Inner { user_agent, witness, fence, .. } = &*self.inner;
+        let (user_agent, witness, fence) = (user_agent.clone(), witness.clone(), fence.clone());
+        Self { inner: Arc::new(Inner { user_agent, witness, fence, watches: Watches::default() }) }
+    }
+
+    /// How the watches of a path stand, whatever they select.
+    pub fn watch_of(&self, path: &str) -> WatchState {
+        self.inner.watches.state(path)
     }
 
     /// For every open watch, its path and how long it has been silent.

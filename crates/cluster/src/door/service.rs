@@ -59,6 +59,8 @@ where
         Box::pin(async move {
             if call.verb == "watch" {
                 door.inner.watches.turn(&uri).await;
+            } else if call.verb == "list" {
+                door.inner.watches.touch(&uri);
             }
             let began = Instant::now();
             let answer = bounded(&door, &call, &uri, answer).await;

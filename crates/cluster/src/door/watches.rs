@@ -17,6 +17,22 @@ use tower::BoxError;
 /// server ends at once, in good order, it starts again at once: 19,000 times a second were seen.
 const BETWEEN_STARTS: Duration = Duration::from_secs(1);
 
+/// How long a watch may take to be opened again before it counts as disconnected: the server ends every watch after a
+/// few minutes, in good order.
+const REOPENING: Duration = Duration::from_secs(10);
+
+/// How long a watch is remembered that has ended.
+const REMEMBERED: Duration = Duration::from_mins(15);
+
+/// How a watch stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchState {
+    /// It is open, or was until a moment ago.
+    pub connected: bool,
+    /// How long ago anything was tried or heard last; absent if nothing ever was.
+    pub idle: Option<Duration>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     seen: Arc<Mutex<BTreeMap<String, Seen>>>,
@@ -28,6 +44,25 @@ struct Seen {
     next_start: Option<Instant>,
     /// Present while it is open.
     last_byte: Option<Instant>,
+    /// When it ended.
+    ended: Option<Instant>,
+    /// When anything was last tried or heard: a list, a start, an event, the end.
+    active: Option<Instant>,
+}
+
+impl Seen {
+    fn state(&self) -> WatchState {
+        let within = |time: Option<Instant>, span| time.is_some_and(|time| time.elapsed() < span);
+        WatchState {
+            connected: self.last_byte.is_some() || within(self.ended, REOPENING),
+            idle: self.active.map(|time| time.elapsed()),
+        }
+    }
+
+    fn is_worth_remembering(&self, now: Instant) -> bool {
+        let recent = self.active.is_some_and(|time| now.duration_since(time) < REMEMBERED);
+        self.last_byte.is_some() || self.next_start > Some(now) || recent
+    }
 }
 
 impl Watches {
@@ -37,13 +72,33 @@ impl Watches {
             let mut seen = self.seen();
             // What has ended long ago may start at any time, and need not be remembered.
             let now = Instant::now();
-            seen.retain(|_, watch| watch.last_byte.is_some() || watch.next_start > Some(now));
+            seen.retain(|_, watch| watch.is_worth_remembering(now));
             let watch = seen.entry(name(uri)).or_default();
+            watch.active = Some(now);
             let start = watch.next_start.map_or(now, |next| next.max(now));
             watch.next_start = Some(start + BETWEEN_STARTS);
             start
         };
         sleep_until(start).await;
+    }
+
+    /// Something was tried that a watch begins with.
+    pub(super) fn touch(&self, uri: &str) {
+        self.seen().entry(name(uri)).or_default().active = Some(Instant::now());
+    }
+
+    /// How the watches of a path stand, whatever they select: the one that stands worst.
+    pub(super) fn state(&self, path: &str) -> WatchState {
+        let seen = self.seen();
+        let of_path = |name: &&String| name.split('?').next() == Some(path);
+        let mut states = seen.keys().filter(of_path).map(|name| seen[name].state()).peekable();
+        if states.peek().is_none() {
+            return WatchState::default();
+        }
+        states.fold(WatchState { connected: true, idle: None }, |worst, state| WatchState {
+            connected: worst.connected && state.connected,
+            idle: worst.idle.max(state.idle),
+        })
     }
 
     /// Passes a watch's events on, notes when they come, and ends it if they stop coming.
@@ -97,14 +152,18 @@ impl Open {
     }
 
     fn heard(&self) {
-        self.watches.seen().entry(self.name.clone()).or_default().last_byte = Some(Instant::now());
+        let now = Some(Instant::now());
+        let mut seen = self.watches.seen();
+        let watch = seen.entry(self.name.clone()).or_default();
+        (watch.last_byte, watch.active) = (now, now);
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         if let Some(watch) = self.watches.seen().get_mut(&self.name) {
-            watch.last_byte = None;
+            let now = Some(Instant::now());
+            (watch.last_byte, watch.ended, watch.active) = (None, now, now);
         }
     }
 }

@@ -11,6 +11,7 @@ mod object;
 mod pod;
 mod publish;
 mod report;
+mod series;
 
 use crate::error::CallError;
 use crate::fleet::{Fleet, Inner};
@@ -35,11 +36,13 @@ pub struct Setback {
     pub error: CallError,
     /// It was the Node's taints that could not be written.
     pub taints: bool,
+    /// What was decided is on record: events and status came before what went wrong.
+    pub reported: bool,
 }
 
 impl From<CallError> for Setback {
     fn from(error: CallError) -> Self {
-        Self { error, taints: false }
+        Self { error, taints: false, reported: false }
     }
 }
 
@@ -82,11 +85,15 @@ impl Fleet {
             let pods = actions.iter().take_while(|action| is_about_a_pod(action)).count();
             if pods > 0 {
                 let (batch, rest) = actions.split_at(pods);
-                job.clear_pods(batch).await?;
+                job.clear_pods(batch).await.map_err(|error| Setback {
+                    error,
+                    taints: false,
+                    reported: true,
+                })?;
                 actions = rest;
             } else {
                 let taints = matches!(first, Action::PatchTaints { .. });
-                job.act(first).await.map_err(|error| Setback { error, taints })?;
+                job.act(first).await.map_err(|error| Setback { error, taints, reported: true })?;
                 actions = rest;
             }
         }

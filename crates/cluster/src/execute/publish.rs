@@ -31,7 +31,7 @@ impl Job<'_> {
         }
     }
 
-    fn event(&self, event: &Event, now: Timestamp) -> serde_json::Value {
+    pub(super) fn event(&self, event: &Event, now: Timestamp) -> serde_json::Value {
         let object = &self.observed.world.object;
         let reason = event.reason.as_str();
         let identity = json!([object.uid.as_str(), reason, event.cause.to_string()]);

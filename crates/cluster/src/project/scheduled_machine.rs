@@ -18,6 +18,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) view: ObjectView,
     pub(crate) spec: Result<Arc<ValidSpec>, Arc<InvalidSpec>>,
     pub(crate) status: Arc<ScheduledMachineStatus>,
+    /// Who wrote the spec last, by field manager.
+    pub(crate) spec_by: Option<String>,
     /// Any new value is a reason to look at once.
     pub(crate) force_reconcile: Option<String>,
 }
@@ -33,6 +35,7 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
         spec: understand(&name, object).map(Arc::new).map_err(Arc::new),
         // A status that cannot be read was written by another program; ours replaces it.
         status: Arc::new(serde_json::from_value(object.data["status"].clone()).unwrap_or_default()),
+        spec_by: last_writer(object),
         force_reconcile: object.annotations().get(annotation::FORCE_RECONCILE).cloned(),
         view: ObjectView {
             namespace: object.namespace().unwrap_or_default(),
@@ -45,6 +48,15 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
             paused: pause(object),
         },
     }
+}
+
+/// The manager of fields whose latest write touched the spec.
+fn last_writer(object: &DynamicObject) -> Option<String> {
+    let writes = object.managed_fields().iter().filter(|entry| {
+        let of_spec = entry.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some());
+        of_spec && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    });
+    writes.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))?.manager.clone()
 }
 
 /// The spec as it was written.
