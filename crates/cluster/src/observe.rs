@@ -241,6 +241,13 @@ impl Inner {
             });
         let lookups =
             link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
+        let mut view = object.view;
+        if let Some(deletion) = &mut view.deletion {
+            // `--cascade=orphan` takes us from the owners of what we made, and its finalizer goes when that is done.
+            deletion.orphan |= bootstrap.abandoned
+                || infrastructure.abandoned
+                || machine.as_ref().is_some_and(|machine| !machine.terminating && !machine.has_owner);
+        }
         let world = World {
             policy: self.policy,
             cluster: spec_kinds.and_then(|spec| self.clusters.view(&key.beside(spec.cluster_name.clone()))),
@@ -254,7 +261,7 @@ impl Inner {
             node,
             failures: memory.failures.clone(),
             status: (*object.status).clone(),
-            object: object.view,
+            object: view,
         };
         let observed =
             Observed { spec: object.spec, spec_by: object.spec_by, world, version, link, lookups, unproven };
@@ -281,7 +288,7 @@ impl Inner {
     ) -> Option<ProviderSlot> {
         if let Some(owner) = memory.foreign.get(&place) {
             let slot = Slot::Foreign { owner: owner.clone() };
-            return Some(ProviderSlot { slot, problem: None, unproven: true });
+            return Some(ProviderSlot { slot, problem: None, unproven: true, abandoned: false });
         }
         let mut problem_found = None;
         let recorded = recorded.map(kind_of).map(|kind| ("status", kind));
@@ -297,11 +304,12 @@ impl Inner {
             }
             if let Some(facts) = shelf.view(key) {
                 let unproven = !facts.terminating && !memory.is_proven(&facts.uid, &facts.digest);
+                let abandoned = !facts.terminating && !facts.has_owner;
                 let slot = Slot::Ours(provider_view(kind, facts, memory));
-                return Some(ProviderSlot { slot, problem: problem_found, unproven });
+                return Some(ProviderSlot { slot, problem: problem_found, unproven, abandoned });
             }
         }
-        Some(ProviderSlot { slot: Slot::Absent, problem: problem_found, unproven: false })
+        Some(ProviderSlot { slot: Slot::Absent, problem: problem_found, unproven: false, abandoned: false })
     }
 }
 
@@ -309,6 +317,8 @@ struct ProviderSlot {
     slot: Slot<ProviderView>,
     problem: Option<ReferenceProblem>,
     unproven: bool,
+    /// It exists, stays, and has no `ScheduledMachine` for an owner.
+    abandoned: bool,
 }
 
 fn secret_failure(secret: &ObjectKey, failure: &Failure) -> String {

@@ -1,6 +1,6 @@
 //! CAPI Machines, in either version.
 
-use super::{capi_paused, terminating};
+use super::{capi_paused, has_owner, terminating};
 use crate::drift::Digest;
 use five_spot_api::names::annotation;
 use five_spot_core::Fingerprint;
@@ -17,6 +17,7 @@ pub(crate) struct MachineFacts {
     pub(crate) uid: Uid,
     pub(crate) created_at: Timestamp,
     pub(crate) terminating: bool,
+    pub(crate) has_owner: bool,
     pub(crate) machine_hash: Option<Fingerprint>,
     pub(crate) applied_hash: Option<Fingerprint>,
     pub(crate) digest: Digest,
@@ -37,6 +38,7 @@ pub(crate) fn machine(object: &DynamicObject) -> MachineFacts {
         uid: Uid::from(object.uid().unwrap_or_default()),
         created_at: object.creation_timestamp().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         terminating: terminating(object),
+        has_owner: has_owner(object),
         machine_hash: hash(annotation::MACHINE_HASH),
         applied_hash: hash(annotation::APPLIED_HASH),
         digest: Digest::of(object),
