@@ -7,10 +7,12 @@
 mod compare;
 mod extract;
 mod field_set;
+mod last_applied;
 mod managers;
 mod merge;
 mod ownership;
 mod prune;
 
+pub(crate) use last_applied::{note_last_applied, take_over};
 pub(crate) use managers::{ManagerId, Operation};
 pub(crate) use ownership::{ConflictingFields, Owner, apply, track_update};

@@ -24,6 +24,13 @@ pub(crate) struct Owner {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ConflictingFields(pub Vec<(ManagerId, Vec<String>)>);
 
+impl ConflictingFields {
+    /// The fields themselves, whoever owns them.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().flat_map(|(_, paths)| paths)
+    }
+}
+
 /// What came of an apply.
 #[derive(Clone, Debug)]
 pub(crate) struct Applied {

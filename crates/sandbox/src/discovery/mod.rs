@@ -28,6 +28,11 @@ pub(crate) fn answer(state: &State, route: &Route, accept: &Accept) -> Result<Re
         Route::Groups => Ok(Reply::ok(resources::groups(state))),
         Route::Group(group) => Ok(found(resources::group(state, group))),
         Route::Resources { group, version } => Ok(found(resources::resources(state, group, version))),
+        Route::OpenApi2 if accept.openapi_protobuf => Ok(Reply::bytes(
+            openapi::version_2(),
+            "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        )),
+        Route::OpenApi2 => Err(ApiError::not_implemented("OpenAPI v2 as JSON")),
         Route::OpenApiIndex => Ok(Reply::ok(openapi::index(state))),
         Route::OpenApi(path) => openapi::document(state, path).map(Reply::ok),
         Route::Target(_) | Route::Unknown => Err(ApiError::no_such_resource()),

@@ -36,7 +36,7 @@ pub(super) fn document(state: &State, path: &str) -> Result<Value, ApiError> {
     for resource in resources {
         let name = schema_name(resource);
         let mut schema = match resource.custom() {
-            Some(custom) => custom.schema.clone(),
+            Some(custom) => with_type_and_metadata(custom.schema.clone()),
             None => definitions().get(&name).cloned().unwrap_or_default(),
         };
         schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(resource)]);
@@ -48,6 +48,48 @@ pub(super) fn document(state: &State, path: &str) -> Result<Value, ApiError> {
         "openapi": "3.0.0", "info": {"title": "5-Spot sandbox", "version": super::KUBERNETES_VERSION},
         "paths": paths, "components": {"schemas": schemas},
     }))
+}
+
+/// What every object has is described in the same words for every kind, whether or not its CRD mentions it.
+fn with_type_and_metadata(mut schema: Value) -> Value {
+    const CONVENTIONS: &str =
+        "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+    for (field, text) in [
+        (
+            "apiVersion",
+            format!(
+                "APIVersion defines the versioned schema of this representation of an object. Servers should convert \
+                 recognized schemas to the latest internal value, and may reject unrecognized values. More info: \
+                 {CONVENTIONS}#resources"
+            ),
+        ),
+        (
+            "kind",
+            format!(
+                "Kind is a string value representing the REST resource this object represents. Servers may infer this \
+                 from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
+                 {CONVENTIONS}#types-kinds"
+            ),
+        ),
+    ] {
+        schema["properties"][field] = json!({"type": "string", "description": text});
+    }
+    schema["properties"]["metadata"] = json!({
+        "description": format!("Standard object's metadata. More info: {CONVENTIONS}#metadata"),
+        "allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}],
+    });
+    schema
+}
+
+/// OpenAPI v2 in the one form that `kubectl` reads, without any definition: it then leaves it to the server to check
+/// what it applies. It asks for this about kinds that version 3 does not have, such as `List`.
+pub(super) fn version_2() -> Vec<u8> {
+    let field = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).expect("short texts");
+        [&[number << 3 | 2, length], content].concat()
+    };
+    let info = [field(1, b"5-Spot sandbox"), field(2, super::KUBERNETES_VERSION.as_bytes())].concat();
+    [field(1, b"2.0"), field(2, &info)].concat()
 }
 
 /// The name of a custom kind reverses its group, as the server's does.

@@ -6,6 +6,9 @@ use crate::kinds::Resource;
 use crate::tables;
 use serde_json::{Value, json};
 
+/// How `kubectl` asks for OpenAPI v2.
+const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
 /// The form of an answer's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
@@ -20,14 +23,20 @@ pub(crate) struct Accept {
     pub representation: Representation,
     /// The group of an aggregated discovery document, if one is wanted first.
     pub aggregated_discovery: Option<&'static str>,
+    /// True if the one form in which OpenAPI v2 can be had is among those that are wanted.
+    pub openapi_protobuf: bool,
     /// True for a plain-text or protobuf-only request that JSON cannot answer.
     acceptable: bool,
 }
 
 impl Accept {
     pub(crate) fn parse(header: &str) -> Self {
-        let mut accept =
-            Self { representation: Representation::Whole, aggregated_discovery: None, acceptable: false };
+        let mut accept = Self {
+            representation: Representation::Whole,
+            aggregated_discovery: None,
+            openapi_protobuf: header.contains(OPENAPI_PROTOBUF),
+            acceptable: false,
+        };
         for clause in header.split(',').map(str::trim).filter(|clause| !clause.is_empty()) {
             let mut parts = clause.split(';').map(str::trim);
             let media = parts.next().unwrap_or_default();

@@ -42,6 +42,10 @@ impl Reply {
         }
     }
 
+    pub(crate) fn bytes(bytes: Vec<u8>, content_type: &'static str) -> Self {
+        Self { answer: Answer::Bytes(bytes.into()), content_type, ..Self::empty(StatusCode::OK) }
+    }
+
     pub(crate) fn watch(plan: WatchPlan) -> Self {
         Self { answer: Answer::Watch(Box::new(plan)), ..Self::empty(StatusCode::OK) }
     }

@@ -15,6 +15,8 @@ pub(crate) enum Route {
     Group(String),
     /// `/api/v1` or `/apis/<group>/<version>`.
     Resources { group: String, version: String },
+    /// `/openapi/v2`.
+    OpenApi2,
     /// `/openapi/v3`.
     OpenApiIndex,
     /// `/openapi/v3/<path>`.
@@ -49,6 +51,7 @@ pub(crate) fn parse(path: &str) -> Route {
         ["apis", group, version] => {
             Route::Resources { group: (*group).to_owned(), version: (*version).to_owned() }
         }
+        ["openapi", "v2"] => Route::OpenApi2,
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", rest @ ..] => Route::OpenApi(rest.join("/")),
         ["api", version, rest @ ..] => target("", version, rest),

@@ -15,8 +15,8 @@ pub(crate) enum PatchError {
     #[error("{0}")]
     Malformed(String),
     /// The patch is well formed, but the object does not fit it.
-    #[error("{0}")]
-    DoesNotFit(String),
+    #[error("the object does not fit the patch")]
+    DoesNotFit,
 }
 
 /// RFC 6902: all operations or none.
@@ -24,6 +24,6 @@ pub(crate) fn json_patch(target: &Value, patch: &Value) -> Result<Value, PatchEr
     let patch: json_patch::Patch =
         serde_json::from_value(patch.clone()).map_err(|error| PatchError::Malformed(error.to_string()))?;
     let mut patched = target.clone();
-    json_patch::patch(&mut patched, &patch).map_err(|error| PatchError::DoesNotFit(error.to_string()))?;
+    json_patch::patch(&mut patched, &patch).map_err(|_| PatchError::DoesNotFit)?;
     Ok(patched)
 }

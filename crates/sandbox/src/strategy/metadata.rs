@@ -12,7 +12,8 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// Checks `metadata`; with `old`, also what may not change.
 pub(crate) fn validate_metadata(resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<Fault> {
     let mut faults = Vec::new();
-    if old.is_none() {
+    // The schema of a custom resource checks its name.
+    if old.is_none() && resource.custom().is_none() {
         check_name(resource, value, &mut faults);
     }
     check_labels(value, &mut faults);

@@ -17,17 +17,15 @@ fn walk(value: &mut Value, of: TypeRef<'_>, path: &str, dropped: &mut Vec<String
         Value::Object(map) => {
             let known = of.properties().is_some() && !of.allows_any_field();
             map.retain(|name, child| {
+                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 if known && of.field(name).is_none() {
-                    dropped.push(format!("{path}{}{name}", if path.is_empty() { "" } else { "." }));
+                    dropped.push(place);
                     return false;
                 }
+                walk(child, of.field_or_unknown(name), &place, dropped);
                 // In a map of values a null stays what it is: the zero value of its type.
                 !(child.is_null() && of.properties().is_some())
             });
-            for (name, child) in map.iter_mut() {
-                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                walk(child, of.field_or_unknown(name), &place, dropped);
-            }
         }
         Value::Array(list) => {
             for (index, child) in list.iter_mut().enumerate() {
@@ -128,7 +126,7 @@ mod tests {
     fn unknown_fields_go_and_are_named() {
         let mut value = json!({"spec": {"containers": [{"name": "a", "imag": "x"}], "nodSelector": {}}});
         let dropped = drop_unknown(&mut value, pod());
-        assert_eq!(dropped, ["spec.nodSelector", "spec.containers[0].imag"]);
+        assert_eq!(dropped, ["spec.containers[0].imag", "spec.nodSelector"]);
         assert_eq!(value, json!({"spec": {"containers": [{"name": "a"}]}}));
     }
 

@@ -36,7 +36,8 @@ fn unreadable(call: &Call, why: &str) -> ApiError {
 pub(super) fn object(call: &Call) -> Result<(Value, Vec<String>), ApiError> {
     let mut value = body(call)?;
     check_type(&mut value, call)?;
-    let warnings = accept_fields(&mut value, call)?;
+    let unknown = accept_fields(&mut value, call)?;
+    let warnings = judge_unknown(&unknown, call, |strict| unreadable(call, &strict))?;
     drop_empty_collections(&mut value, &call.resource);
     Ok((value, warnings))
 }
@@ -86,7 +87,7 @@ pub(super) fn check_type(value: &mut Value, call: &Call) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Removes what the type does not know, or refuses it, as `fieldValidation` says; refuses values of the wrong type.
+/// Removes what the type does not know and says where it stood; refuses values of the wrong type.
 pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String>, ApiError> {
     let resource = &call.resource;
     let of = resource.type_ref();
@@ -94,30 +95,34 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
     if let Some(metadata) = value.get_mut("metadata") {
         write_times_alike(metadata);
     }
-    let unknown = match resource.custom() {
+    match resource.custom() {
         None => {
             if let Some(mismatch) = type_mismatch(value, of) {
                 return Err(unreadable(call, &format!("json: {mismatch}")));
             }
-            drop_unknown(value, of)
+            Ok(drop_unknown(value, of))
         }
         Some(custom) => {
             let mut unknown =
                 custom.validator.as_ref().map(|validator| validator.prune(value)).unwrap_or_default();
             unknown.extend(accept_metadata(value, of, call)?);
-            unknown
+            Ok(unknown)
         }
-    };
+    }
+}
+
+/// What becomes of unknown fields, as `fieldValidation` says: nothing, warnings, or the error that `refusal` makes of the
+/// strict decoder's words.
+pub(super) fn judge_unknown(
+    unknown: &[String],
+    call: &Call,
+    refusal: impl FnOnce(String) -> ApiError,
+) -> Result<Vec<String>, ApiError> {
+    let told: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
     match call.options.field_validation.as_str() {
         "Ignore" => Ok(Vec::new()),
-        "Strict" if !unknown.is_empty() => {
-            let fields: Vec<String> =
-                unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-            Err(ApiError::bad_request(format!("strict decoding error: {}", fields.join(", "))))
-        }
-        "" | "Warn" | "Strict" => {
-            Ok(unknown.iter().map(|field| format!("unknown field {field:?}")).collect())
-        }
+        "Strict" if !told.is_empty() => Err(refusal(format!("strict decoding error: {}", told.join(", ")))),
+        "" | "Warn" | "Strict" => Ok(told),
         other => Err(ApiError::bad_request(format!("invalid fieldValidation {other:?}"))),
     }
 }

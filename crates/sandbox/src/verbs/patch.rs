@@ -4,7 +4,7 @@ use super::convert::to_served;
 use super::create::{self, owner};
 use super::update::{check_uid, reply, store_changed};
 use super::{Call, decode};
-use crate::apply::{ConflictingFields, Operation, apply, track_update};
+use crate::apply::{ConflictingFields, Operation, apply, note_last_applied, take_over, track_update};
 use crate::door::Reply;
 use crate::error::{ApiError, Fault};
 use crate::object;
@@ -55,7 +55,8 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
         serde_json::from_slice(&call.body).map_err(|error| ApiError::bad_request(error.to_string()))?;
     let mut value = patched(call, media, &old, &patch)?;
     check_identity(call, &mut value, &old)?;
-    let warnings = decode::accept_fields(&mut value, call).map_err(as_bad_patch)?;
+    let unknown = decode::accept_fields(&mut value, call).map_err(as_bad_patch)?;
+    let warnings = decode::judge_unknown(&unknown, call, |strict| bad_patch(&patch, &strict))?;
     decode::drop_empty_collections(&mut value, resource);
     strategy::apply_defaults(resource, &mut value);
     let owner = owner(state, call, Operation::Update);
@@ -69,7 +70,11 @@ fn as_bad_patch(error: ApiError) -> ApiError {
     if error.code != StatusCode::BAD_REQUEST || !error.message.contains("cannot unmarshal") {
         return error;
     }
-    let fault = Fault::invalid("patch", &json!(error.message), "cannot be decoded");
+    bad_patch(&json!(error.message), "cannot be decoded")
+}
+
+fn bad_patch(patch: &Value, why: &str) -> ApiError {
+    let fault = Fault::invalid("patch", patch, why);
     ApiError::invalid(crate::error::Subject { group: "", kind: "", name: "" }, &[fault])
 }
 
@@ -84,12 +89,13 @@ fn patched(call: &Call, media: &str, old: &Value, patch: &Value) -> Result<Value
     };
     result.map_err(|error| match error {
         PatchError::Malformed(why) => ApiError::bad_request(why),
-        PatchError::DoesNotFit(why) => ApiError {
+        // The server does not say which operation it was.
+        PatchError::DoesNotFit => ApiError {
             details: json!({}),
             ..ApiError::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "Invalid",
-                format!("the server rejected our request due to an error in our request: {why}"),
+                "the server rejected our request due to an error in our request",
             )
         },
     })
@@ -115,8 +121,11 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     let mut config = apply_body(call)?;
     check_apply_options(call, &config)?;
     decode::check_type(&mut config, call)?;
+    let sent = config.clone();
     decode::check_place(&mut config, call)?;
-    let warnings = decode::accept_fields(&mut config, call)?;
+    if let Some(field) = decode::accept_fields(&mut config, call)?.first() {
+        return Err(undeclared(call, &sent, field));
+    }
     let stored = state.find(resource, &call.namespace, call.name()).cloned();
     let owner = owner(state, call, Operation::Apply);
     let force = call.options.force == Some(true);
@@ -140,18 +149,34 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
         strategy::apply_defaults(resource, &mut value);
         let dry_run = call.options.is_dry_run()?;
         let stored = create::store_new(state, call, value, dry_run)?;
-        return Ok(reply(state, call, StatusCode::CREATED, &stored).with_warnings(warnings));
+        return Ok(reply(state, call, StatusCode::CREATED, &stored));
     };
     let old = to_served(resource, &stored).into_owned();
     check_identity(call, &mut config, &old)?;
     check_uid(call, &config, &old)?;
     let applied = apply(&old, &config, resource.type_ref(), &owner, force)
+        .or_else(|conflicts| take_over(&old, &config, resource.type_ref(), &owner, conflicts))
         .map_err(|conflicts| refusal(call, &conflicts))?;
     let mut value = applied.object;
+    note_last_applied(&mut value, &sent, &owner);
     decode::drop_empty_collections(&mut value, resource);
     strategy::apply_defaults(resource, &mut value);
     let result = store_changed(state, call, value, &old)?;
-    Ok(reply(state, call, StatusCode::OK, &result).with_warnings(warnings))
+    Ok(reply(state, call, StatusCode::OK, &result))
+}
+
+/// What the schema does not have cannot be merged: the server fails at it, however lenient it was asked to be.
+fn undeclared(call: &Call, sent: &Value, field: &str) -> ApiError {
+    let resource = &call.resource;
+    let (namespace, name) = (object::namespace(sent), call.name());
+    let api_version =
+        if resource.group.is_empty() { format!("/{}", resource.version) } else { resource.api_version() };
+    let message = format!(
+        "failed to create typed patch object ({namespace}/{name}; {api_version}, Kind={}): .{field}: field not declared \
+         in schema",
+        resource.kind
+    );
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }
 
 fn apply_body(call: &Call) -> Result<Value, ApiError> {
