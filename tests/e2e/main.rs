@@ -6,11 +6,18 @@ mod conformance;
 mod crd;
 mod harness;
 mod kubernetes;
+mod sandbox_clients;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let tests =
-        [cluster_api::tests(), conformance::tests(), crd::tests(), kubernetes::tests(), harness::tests()];
+    let tests = [
+        cluster_api::tests(),
+        conformance::tests(),
+        crd::tests(),
+        kubernetes::tests(),
+        sandbox_clients::tests(),
+        harness::tests(),
+    ];
     five_spot_testenv::harness::run(tests.into_iter().flatten().collect())
 }
