@@ -1,16 +1,24 @@
 //! The controller: what goes first, when, and how many at once. What should happen is decided in `core`, and done by
 //! `cluster`.
 
+mod account;
 pub mod args;
+pub mod audit;
+pub mod health;
 pub mod logging;
+pub mod metrics;
 pub mod program;
 pub mod queue;
 mod reconcile;
 mod run;
+pub mod servers;
 
 pub use run::run;
 
 use five_spot_core::world::Policy;
+use health::Health;
+use metrics::Metrics;
+use std::sync::Arc;
 
 /// How the controller is run.
 #[derive(Clone, Debug)]
@@ -23,6 +31,10 @@ pub struct Settings {
     pub concurrency: usize,
     /// The name of this instance in the events that it publishes.
     pub instance: String,
+    /// What is counted and measured; requests only if it is also the witness of the connection.
+    pub metrics: Arc<Metrics>,
+    /// Who is told how the controller is.
+    pub health: Arc<Health>,
 }
 
 impl Default for Settings {
@@ -32,6 +44,8 @@ impl Default for Settings {
             namespaces: Vec::new(),
             concurrency: 16,
             instance: "5spot-controller".to_owned(),
+            metrics: Arc::default(),
+            health: Arc::default(),
         }
     }
 }

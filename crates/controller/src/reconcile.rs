@@ -1,5 +1,6 @@
 //! One reconcile of one object: look, decide, look again before a leap, carry out, remember how it went.
 
+use crate::account::Account;
 use five_spot_cluster::{Fleet, ObjectKey, Observation, Observed, Original, Setback, is_leap};
 use five_spot_core::action::Action;
 use five_spot_core::{Decision, decide, decide_invalid};
@@ -30,21 +31,21 @@ pub(crate) enum Next {
 }
 
 /// Reconciles one object, and says when it wants to be looked at again.
-pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey) -> Next {
+pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey, account: &mut Account) -> Next {
     tracing::info!("Starting reconciliation");
     let mut attempt = 1;
     let next = loop {
-        match once(fleet, key).await {
+        match once(fleet, key, account).await {
             Ok(next) => break next,
             Err(setback) if setback.error.is_fenced() => break Next::OnNews,
             Err(setback) if setback.error.is_stale() && attempt < ATTEMPTS => {
                 tracing::debug!(error = %setback, "what was decided upon has changed, deciding anew");
                 attempt += 1;
                 if let Err(setback) = look_closer(fleet, key).await {
-                    break fail(fleet, key, &setback).await;
+                    break fail(fleet, key, &setback, account).await;
                 }
             }
-            Err(setback) => break fail(fleet, key, &setback).await,
+            Err(setback) => break fail(fleet, key, &setback, account).await,
         }
     };
     tracing::info!("Reconciliation finished");
@@ -56,23 +57,23 @@ pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey) -> Next {
     next
 }
 
-async fn once(fleet: &Fleet, key: &ObjectKey) -> Result<Next, Setback> {
-    let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key)) };
-    let decision = decide_now(fleet, &observed);
+async fn once(fleet: &Fleet, key: &ObjectKey, account: &mut Account) -> Result<Next, Setback> {
+    let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key, account)) };
+    let decision = decide_now(fleet, &observed, account);
     if !observed.unproven && !is_leap(&decision) {
-        return carry_out(fleet, key, &observed, None, &decision).await;
+        return carry_out(fleet, key, &observed, None, &decision, account).await;
     }
     let original = match fleet.refresh(key, &observed).await {
         Ok(original) => original,
         // What cannot be asked any more must not hold an object for ever that is to be let go.
         Err(_) if is_last_resort(&observed, &decision, fleet.now()) => {
-            return carry_out(fleet, key, &observed, None, &decision).await;
+            return carry_out(fleet, key, &observed, None, &decision, account).await;
         }
         Err(error) => return Err(error.into()),
     };
-    let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key)) };
-    let decision = decide_now(fleet, &observed);
-    carry_out(fleet, key, &observed, original.as_ref(), &decision).await
+    let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key, account)) };
+    let decision = decide_now(fleet, &observed, account);
+    carry_out(fleet, key, &observed, original.as_ref(), &decision, account).await
 }
 
 /// Whether a decision lets go of an object whose cleanup has had its time.
@@ -92,15 +93,22 @@ async fn carry_out(
     observed: &Observed,
     original: Option<&Original>,
     decision: &Decision,
+    account: &mut Account,
 ) -> Result<Next, Setback> {
     fleet.watch_pods(observed, decision.watch_pods);
-    fleet.carry_out(key, observed, original, decision).await?;
-    log_transition(observed, decision);
+    let outcome = fleet.carry_out(key, observed, original, decision).await;
+    if outcome.as_ref().map_or_else(|setback| setback.reported, |()| true) {
+        account.reported(observed, decision);
+    }
+    outcome?;
     let recovered = fleet.succeeded(key);
     let retry = fleet.found_fault(key, decision.fault.is_some());
-    if recovered || !decision.actions.is_empty() {
+    let goes_on = recovered || !decision.actions.is_empty();
+    account.settled(observed, decision, retry.filter(|_| !goes_on));
+    if goes_on {
         return Ok(Next::Now);
     }
+    count_again(fleet, key, observed, decision, account).await;
     let retry = retry.map(|retry| later(fleet.now(), retry.backoff));
     Ok(soonest([decision.wake_at.map(Next::At), retry]))
 }
@@ -121,15 +129,16 @@ async fn observe(fleet: &Fleet, key: &ObjectKey) -> Result<Option<Box<Observed>>
     Ok(Some(observed))
 }
 
-fn unobserved(fleet: &Fleet, key: &ObjectKey) -> Next {
+fn unobserved(fleet: &Fleet, key: &ObjectKey, account: &Account) -> Next {
     if fleet.knows(key) {
         return Next::OnNews;
     }
     fleet.forget(key);
+    account.gone();
     Next::Gone
 }
 
-fn decide_now(fleet: &Fleet, observed: &Observed) -> Decision {
+fn decide_now(fleet: &Fleet, observed: &Observed, account: &mut Account) -> Decision {
     let now = fleet.now();
     let decision = match &observed.spec {
         Ok(spec) => decide(spec, &observed.world, now),
@@ -138,6 +147,7 @@ fn decide_now(fleet: &Fleet, observed: &Observed) -> Decision {
     if let Some(phase) = decision.status.phase {
         Span::current().record("phase", phase.as_str());
     }
+    account.decided(observed, &decision);
     decision
 }
 
@@ -150,31 +160,38 @@ async fn look_closer(fleet: &Fleet, key: &ObjectKey) -> Result<(), Setback> {
 }
 
 /// Notes a failure, and reports it where it can be reported.
-async fn fail(fleet: &Fleet, key: &ObjectKey, setback: &Setback) -> Next {
+async fn fail(fleet: &Fleet, key: &ObjectKey, setback: &Setback, account: &mut Account) -> Next {
     let retry = fleet.failed(key, setback, fleet.now());
-    tracing::error!(
-        error = %setback,
-        retry_count = retry.retry_count,
-        backoff_secs = retry.backoff.as_secs(),
-        "Reconciliation error — requeuing with exponential back-off"
-    );
     let again = later(fleet.now(), retry.backoff);
-    let Observation::Known(observed) = fleet.observe(key).await else { return again };
-    let decision = decide_now(fleet, &observed);
+    let observed = match fleet.observe(key).await {
+        Observation::Known(observed) => observed,
+        Observation::Gone | Observation::NotYet => {
+            account.failed(setback, retry, false);
+            return again;
+        }
+    };
+    account.failed(setback, retry, observed.world.machine.ours().is_some());
+    let decision = decide_now(fleet, &observed, account);
     match fleet.report(key, &observed, &decision).await {
-        Ok(()) => log_transition(&observed, &decision),
+        Ok(()) => {
+            account.reported(&observed, &decision);
+            count_again(fleet, key, &observed, &decision, account).await;
+        }
         Err(setback) => tracing::debug!(error = %setback, "the failure could not be reported"),
     }
     soonest([decision.wake_at.map(Next::At), Some(again)])
 }
 
-fn log_transition(observed: &Observed, decision: &Decision) {
-    let (from, to) = (observed.world.status.phase, decision.status.phase);
-    if let Some(to) = to
-        && from != Some(to)
-    {
-        let from = from.map_or("None", |phase| phase.as_str());
-        tracing::info!(from_phase = from, to_phase = to.as_str(), "Phase transition");
+/// A fault that is still there is counted in the event that announced it.
+async fn count_again(
+    fleet: &Fleet,
+    key: &ObjectKey,
+    observed: &Observed,
+    decision: &Decision,
+    account: &Account,
+) {
+    if let Some(repeat) = account.repeats(decision) {
+        fleet.count_again(key, observed, &repeat.event, repeat.times).await;
     }
 }
 

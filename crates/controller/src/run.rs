@@ -1,5 +1,8 @@
 //! The loop: news and time fill the queue, workers empty it.
 
+use crate::account::Account;
+use crate::health::Health;
+use crate::metrics::Metrics;
 use crate::queue::{Queue, Rank};
 use crate::reconcile::{Next, reconcile};
 use crate::{RunError, Settings, logging};
@@ -8,6 +11,7 @@ use five_spot_core::Fingerprint;
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -41,7 +45,10 @@ pub async fn run(
         instance: settings.instance,
     };
     let watches = stop.child_token();
+    let (metrics, health) = (settings.metrics, settings.health);
+    metrics.attach(&connection);
     let fleet = Fleet::watch(connection, fleet_settings, changes, &watches)?;
+    health.attach(&fleet);
     let wall = fleet.now();
     let looped = Loop {
         queue: Queue::new(),
@@ -49,11 +56,14 @@ pub async fn run(
         concurrency: settings.concurrency.max(1),
         clock: (Instant::now(), wall),
         next_id: u64::try_from(wall.as_microsecond()).unwrap_or_default(),
+        metrics,
+        health: health.clone(),
         fleet,
         news,
     };
     looped.turn(stop).await;
     watches.cancel();
+    health.detach();
     Ok(())
 }
 
@@ -63,6 +73,8 @@ struct Loop {
     workers: JoinSet<(ObjectKey, Option<Next>)>,
     news: mpsc::UnboundedReceiver<ObjectKey>,
     concurrency: usize,
+    metrics: Arc<Metrics>,
+    health: Arc<Health>,
     /// The same moment on both clocks.
     clock: (Instant, Timestamp),
     next_id: u64,
@@ -73,6 +85,8 @@ impl Loop {
         loop {
             self.start_workers();
             let wake = self.next_wake();
+            self.health.turned();
+            self.metrics.queued(self.queue.depth(Instant::now()), self.queue.next_due());
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -99,11 +113,14 @@ impl Loop {
             let id = format!("{}-{:x}", &Fingerprint::of(&key.to_string()).as_str()[..12], self.next_id);
             let span = logging::reconcile_span(&id, &key.namespace, &key.name, "object updated");
             let fleet = self.fleet.clone();
+            let mut account = Account::open(self.metrics.clone(), key.clone());
+            let working = self.health.begin(key.to_string());
             let work = async move {
-                let next = AssertUnwindSafe(reconcile(&fleet, &key)).catch_unwind().await;
+                let next = AssertUnwindSafe(reconcile(&fleet, &key, &mut account)).catch_unwind().await;
+                account.close(next.is_err());
                 (key, next.ok())
             };
-            self.workers.spawn(work.instrument(span));
+            self.workers.spawn(working.through(work).instrument(span));
         }
     }
 

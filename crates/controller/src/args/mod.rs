@@ -195,6 +195,7 @@ impl Args {
                 namespaces,
                 concurrency: self.max_concurrent_reconciles as usize,
                 instance: surroundings.pod_name.unwrap_or(surroundings.host_name),
+                ..Settings::default()
             },
             format: self.log_format,
             directives,

@@ -1,0 +1,41 @@
+//! The audit trail: one line for every change of a phase, under a target of its own, with the same fields for as long as
+//! [`SCHEMA`] says so. Events live an hour; whoever has to answer later what happened keeps these lines.
+
+use five_spot_api::Phase;
+use five_spot_api::condition::ConditionType;
+use five_spot_cluster::Observed;
+use five_spot_core::Decision;
+
+/// The target of its lines.
+pub const TARGET: &str = "audit";
+
+/// Which fields a line has, and what they mean (`docs/logs.md`). A field may be added; for anything else it rises.
+pub const SCHEMA: u32 = 1;
+
+/// Says that the phase of an object changes. Which object is in the fields of the reconcile that this belongs to.
+pub(crate) fn transition(observed: &Observed, decision: &Decision, from: &str, to: Phase) {
+    let object = &observed.world.object;
+    tracing::info!(
+        target: TARGET,
+        schema = SCHEMA,
+        kind = five_spot_api::names::KIND,
+        uid = object.uid.as_str(),
+        from,
+        to = to.as_str(),
+        cause = cause(decision),
+        detail = decision.status.message.as_deref().unwrap_or_default(),
+        generation = object.generation,
+        spec_changed_by = observed.spec_by.as_deref().unwrap_or_default(),
+        "Phase changed"
+    );
+}
+
+/// What brought the change about: a deletion, what is wrong, or why a machine is wanted or not.
+fn cause(decision: &Decision) -> &str {
+    let reason = |condition: ConditionType| {
+        let found = decision.status.conditions.iter().find(|other| other.type_ == condition.as_str());
+        found.map(|condition| condition.reason.as_str())
+    };
+    let of_fault = decision.fault.as_ref().map(|fault| fault.kind.reason().as_str());
+    of_fault.or_else(|| reason(ConditionType::Scheduled)).unwrap_or_default()
+}

@@ -1,0 +1,163 @@
+//! Whether the controller is alive, and whether it is ready.
+//!
+//! Alive: the loop turns, timers fire, every worker gets on with its work, and no watch of the management cluster hangs.
+//! Everything here is bounded by something else first (a request by its deadline, a silent watch by the door), so that a
+//! bound which is passed means that the program itself is stuck and a restart is the cure. An API server that is away
+//! is no such thing: requests fail, and are tried again.
+//!
+//! Ready: besides, the watches of the management cluster are synced and connected. Workload clusters have no part in
+//! either: theirs is the condition of the objects that need them.
+
+mod work;
+
+pub(crate) use work::{Working, progress};
+
+use five_spot_cluster::{Fleet, ManagementWatch};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use work::Work;
+
+/// The loop looks up at least once a minute, to compare the clocks.
+const LOOP_BOUND: Duration = Duration::from_secs(90);
+
+/// How often the pulse beats.
+const PULSE: Duration = Duration::from_secs(5);
+
+/// How late a beat may be: timers are late on a busy machine, and not by that much.
+const PULSE_BOUND: Duration = Duration::from_secs(30);
+
+/// How long a worker may be silent. Every request of its is answered or given up within half a minute.
+const WORK_BOUND: Duration = Duration::from_mins(2);
+
+/// How long nothing may be heard of a watch. The door ends one that has been silent for three minutes, and what has ended
+/// is tried again at least every half minute.
+const WATCH_BOUND: Duration = Duration::from_mins(4);
+
+type Watches = Arc<dyn Fn() -> Vec<ManagementWatch> + Send + Sync>;
+
+/// What is known of how the controller is.
+#[derive(Default)]
+pub struct Health {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    turned: Option<Instant>,
+    pulse: Option<Instant>,
+    working: BTreeMap<u64, Work>,
+    next_id: u64,
+    watches: Option<Watches>,
+}
+
+impl Health {
+    /// What is wrong if the controller is stuck; nothing if it is alive.
+    #[must_use]
+    pub fn ailments(&self) -> Vec<String> {
+        let mut ailments = Vec::new();
+        let watches = {
+            let inner = self.lock();
+            ailments.extend(overdue("the loop has not turned", inner.turned, LOOP_BOUND));
+            ailments.extend(overdue("timers have not fired", inner.pulse, PULSE_BOUND));
+            ailments.extend(inner.working.values().filter_map(|work| {
+                overdue(
+                    &format!("the reconcile of {} has not got on", work.key),
+                    Some(work.last()),
+                    WORK_BOUND,
+                )
+            }));
+            inner.watches.clone()
+        };
+        for watch in watches.iter().flat_map(|watches| watches()) {
+            if let Some(idle) = watch.idle.filter(|idle| *idle > WATCH_BOUND) {
+                ailments.push(format!(
+                    "nothing was heard of the watch of {} for {} s",
+                    watch.what,
+                    idle.as_secs()
+                ));
+            }
+        }
+        ailments
+    }
+
+    /// Why the controller is not ready; nothing if it is.
+    #[must_use]
+    pub fn obstacles(&self) -> Vec<String> {
+        let mut obstacles = self.ailments();
+        let Some(watches) = self.lock().watches.clone() else {
+            obstacles.push("the controller has not begun to watch".to_owned());
+            return obstacles;
+        };
+        for watch in watches() {
+            match watch.unsynced {
+                Some(why) => obstacles.push(format!("{} are not synced: {why}", watch.what)),
+                None if !watch.connected => {
+                    obstacles.push(format!("the watch of {} is not connected", watch.what));
+                }
+                None => {}
+            }
+        }
+        obstacles
+    }
+
+    /// Beats for as long as it is polled, by the timers that it tells of.
+    pub async fn keep_pulse(&self) {
+        loop {
+            self.lock().pulse = Some(Instant::now());
+            tokio::time::sleep(PULSE).await;
+        }
+    }
+
+    /// These watches are the ones to look at.
+    pub(crate) fn attach(&self, fleet: &Fleet) {
+        let fleet = fleet.clone();
+        self.lock().watches = Some(Arc::new(move || fleet.management_watches()));
+    }
+
+    /// The loop has turned.
+    pub(crate) fn turned(&self) {
+        self.lock().turned = Some(Instant::now());
+    }
+
+    /// A worker begins, and is watched until it ends.
+    pub(crate) fn begin(self: &Arc<Self>, key: String) -> Working {
+        let mut inner = self.lock();
+        inner.next_id += 1;
+        let (id, work) = (inner.next_id, Work::new(key));
+        inner.working.insert(id, work.clone());
+        drop(inner);
+        Working::new(self.clone(), id, work)
+    }
+
+    /// The controller has ended: nothing of it is looked at any more.
+    pub(crate) fn detach(&self) {
+        let mut inner = self.lock();
+        (inner.turned, inner.watches) = (None, None);
+    }
+
+    fn end(&self, id: u64) {
+        self.lock().working.remove(&id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Every change is one assignment.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn overdue(what: &str, last: Option<Instant>, bound: Duration) -> Option<String> {
+    let silent = last?.elapsed();
+    (silent > bound).then(|| format!("{what} for {} s", silent.as_secs()))
+}
+
+impl fmt::Debug for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Health").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

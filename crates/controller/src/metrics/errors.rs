@@ -1,0 +1,65 @@
+//! What kinds of errors there are, as far as a dashboard wants to tell them apart.
+
+use five_spot_cluster::Setback;
+use five_spot_core::{Fault, FaultKind};
+
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])+ $name:ident),+ $(,)?) => {
+        /// The `error_type` of `fivespot_errors_total`: a closed list.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ErrorKind { $($(#[$doc])+ $name),+ }
+
+        impl ErrorKind {
+            /// Every kind there is.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// The word in the label.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name)),+ }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    /// A call about a Machine or the objects of its providers failed, a node could not be drained in time, or a name is
+    /// taken.
+    CapiError,
+    /// The schedule of a spec cannot be understood.
+    ScheduleError,
+    /// Something else in a spec cannot be understood.
+    ValidationError,
+    /// Any other call failed.
+    KubeError,
+    /// What a spec refers to is missing, refused or not allowed.
+    ReferenceError,
+    /// The kubeconfig of a workload cluster cannot be used.
+    KubeconfigError,
+    /// A node did not join in time.
+    JoinError,
+    /// The cleanup of a deleted object took longer than its bound.
+    FinalizerTimeout,
+    /// The controller itself failed.
+    InternalError,
+}
+
+impl ErrorKind {
+    /// The kind of a call that failed.
+    pub(crate) fn of_setback(setback: &Setback) -> Self {
+        if setback.error.concerns_cluster_api() { Self::CapiError } else { Self::KubeError }
+    }
+
+    /// The kind of a fault of an object. `is_schedule`: it is the schedule that cannot be understood.
+    pub(crate) fn of_fault(fault: &Fault, is_schedule: bool) -> Self {
+        match fault.kind {
+            FaultKind::InvalidSpec if is_schedule => Self::ScheduleError,
+            FaultKind::InvalidSpec => Self::ValidationError,
+            FaultKind::NameTaken | FaultKind::DrainTimedOut => Self::CapiError,
+            FaultKind::References(_) => Self::ReferenceError,
+            FaultKind::Kubeconfig => Self::KubeconfigError,
+            FaultKind::JoinFailed => Self::JoinError,
+            FaultKind::CleanupTimedOut => Self::FinalizerTimeout,
+            FaultKind::Refused | FaultKind::Repeated => Self::KubeError,
+        }
+    }
+}

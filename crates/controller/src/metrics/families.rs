@@ -1,0 +1,216 @@
+//! Every family of metrics: its name, its help, its labels, its buckets. What is fixed exists at 0 from the start, so
+//! that `rate()` sees the first change.
+
+use super::errors::ErrorKind;
+use five_spot_api::Phase;
+use prometheus::core::{Collector, GenericCounterVec, GenericGaugeVec};
+use prometheus::{Counter, CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, Opts, Registry};
+
+/// What `phase` is when a reconcile broke off before anything was known of its object.
+pub(super) const UNKNOWN_PHASE: &str = "Unknown";
+
+/// How an operation went: well, refused or given up, or the API did not do its part.
+pub(super) const RESULTS: [&str; 3] = ["success", "failure", "error"];
+
+/// How the emptying of a node in an emergency ended.
+pub(super) const OUTCOMES: [&str; 3] = ["success", "timeout", "error"];
+
+/// From a reconcile that finds nothing to do to one that waits for several answers until their deadlines.
+const RECONCILE_BUCKETS: &[f64] =
+    &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0];
+
+/// Sized for the 60 s that an emergency waits for pods.
+const EMERGENCY_BUCKETS: &[f64] = &[0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0];
+
+/// The families, by the names of their metrics without the prefix.
+pub(super) struct Families {
+    pub(super) reconciliations: CounterVec,
+    pub(super) reconciliation_duration: HistogramVec,
+    pub(super) machines_active: Gauge,
+    pub(super) machines_by_phase: GaugeVec,
+    pub(super) schedule_evaluations: CounterVec,
+    pub(super) kill_switch_activations: Gauge,
+    pub(super) controller_info: GaugeVec,
+    pub(super) is_leader: Gauge,
+    pub(super) errors: CounterVec,
+    pub(super) finalizer_cleanup_timeouts: Counter,
+    pub(super) node_drains: CounterVec,
+    pub(super) pod_evictions: CounterVec,
+    pub(super) emergency_drain_duration: HistogramVec,
+    pub(super) emergency_reclaims: CounterVec,
+    pub(super) rapid_re_reclaims: CounterVec,
+    pub(super) tz_database_info: GaugeVec,
+    pub(super) next_boundary: GaugeVec,
+    pub(super) watch_age: GaugeVec,
+    pub(super) queue_depth: Gauge,
+    pub(super) queue_oldest_waiting: Gauge,
+    pub(super) api_requests: CounterVec,
+    pub(super) lent_seconds: CounterVec,
+}
+
+impl Families {
+    pub(super) fn new() -> Self {
+        let families = Self {
+            reconciliations: counters(
+                "reconciliations_total",
+                "Reconciliation attempts",
+                &["phase", "result"],
+            ),
+            reconciliation_duration: histograms(
+                "reconciliation_duration_seconds",
+                "How long reconciliations took",
+                "phase",
+                RECONCILE_BUCKETS,
+            ),
+            machines_active: gauge("machines_active", "Machines in phase Active"),
+            machines_by_phase: gauges("machines_by_phase", "Machines by phase", &["phase"]),
+            schedule_evaluations: counters("schedule_evaluations_total", "Schedule evaluations", &["result"]),
+            kill_switch_activations: gauge(
+                "kill_switch_activations_total",
+                "Kill switches that took effect since the start",
+            ),
+            controller_info: gauges(
+                "controller_info",
+                "Always 1; which controller this is",
+                &["version", "instance_id"],
+            ),
+            is_leader: gauge("is_leader", "1 if this instance may act: it leads, or there is no election"),
+            errors: counters(
+                "errors_total",
+                "Reconciliations that did not succeed, by cause",
+                &["error_type"],
+            ),
+            finalizer_cleanup_timeouts: counter(
+                "finalizer_cleanup_timeouts_total",
+                "Deleted objects whose cleanup took longer than its bound",
+            ),
+            node_drains: counters("node_drains_total", "Node drains", &["result"]),
+            pod_evictions: counters(
+                "pod_evictions_total",
+                "Attempts to remove a pod from a node that is drained",
+                &["result"],
+            ),
+            emergency_drain_duration: histograms(
+                "emergency_drain_duration_seconds",
+                "How long it took to empty a node that was reclaimed",
+                "outcome",
+                EMERGENCY_BUCKETS,
+            ),
+            emergency_reclaims: counters(
+                "emergency_reclaims_total",
+                "Emergency reclaims by machine",
+                &["namespace", "name"],
+            ),
+            rapid_re_reclaims: counters(
+                "rapid_re_reclaims_total",
+                "Reclaims that followed too soon upon others, by machine",
+                &["namespace", "name"],
+            ),
+            tz_database_info: gauges(
+                "tz_database_info",
+                "Always 1; the version of the time-zone database that schedules are read with",
+                &["version"],
+            ),
+            next_boundary: gauges(
+                "next_boundary_timestamp_seconds",
+                "When a machine becomes wanted or unwanted next; absent if none ever does",
+                &[],
+            ),
+            watch_age: gauges(
+                "watch_age_seconds",
+                "How long the quietest open watch of a resource has been silent",
+                &["resource"],
+            ),
+            queue_depth: gauge("queue_depth", "Objects that are due and wait for a worker"),
+            queue_oldest_waiting: gauge(
+                "queue_oldest_waiting_seconds",
+                "How long the object has waited that waits longest",
+            ),
+            api_requests: counters("api_requests_total", "Requests to API servers", &["verb", "code"]),
+            lent_seconds: counters(
+                "lent_seconds_total",
+                "How long a machine had a Ready node in its cluster",
+                &["namespace", "name"],
+            ),
+        };
+        families.exist();
+        families
+    }
+
+    /// Makes every series whose labels are known.
+    fn exist(&self) {
+        for phase in Phase::ALL {
+            self.machines_by_phase.with_label_values(&[phase.as_str()]);
+            self.reconciliation_duration.with_label_values(&[phase.as_str()]);
+            for result in RESULTS {
+                self.reconciliations.with_label_values(&[phase.as_str(), result]);
+            }
+        }
+        for result in RESULTS {
+            self.schedule_evaluations.with_label_values(&[result]);
+            self.node_drains.with_label_values(&[result]);
+            self.pod_evictions.with_label_values(&[result]);
+        }
+        for outcome in OUTCOMES {
+            self.emergency_drain_duration.with_label_values(&[outcome]);
+        }
+        for error in ErrorKind::ALL {
+            self.errors.with_label_values(&[error.as_str()]);
+        }
+    }
+
+    pub(super) fn register(&self, registry: &Registry) {
+        let families: [Box<dyn Collector>; 22] = [
+            Box::new(self.reconciliations.clone()),
+            Box::new(self.reconciliation_duration.clone()),
+            Box::new(self.machines_active.clone()),
+            Box::new(self.machines_by_phase.clone()),
+            Box::new(self.schedule_evaluations.clone()),
+            Box::new(self.kill_switch_activations.clone()),
+            Box::new(self.controller_info.clone()),
+            Box::new(self.is_leader.clone()),
+            Box::new(self.errors.clone()),
+            Box::new(self.finalizer_cleanup_timeouts.clone()),
+            Box::new(self.node_drains.clone()),
+            Box::new(self.pod_evictions.clone()),
+            Box::new(self.emergency_drain_duration.clone()),
+            Box::new(self.emergency_reclaims.clone()),
+            Box::new(self.rapid_re_reclaims.clone()),
+            Box::new(self.tz_database_info.clone()),
+            Box::new(self.next_boundary.clone()),
+            Box::new(self.watch_age.clone()),
+            Box::new(self.queue_depth.clone()),
+            Box::new(self.queue_oldest_waiting.clone()),
+            Box::new(self.api_requests.clone()),
+            Box::new(self.lent_seconds.clone()),
+        ];
+        for family in families {
+            registry.register(family).expect("every name is given once");
+        }
+    }
+}
+
+fn named(name: &str, help: &str) -> Opts {
+    Opts::new(format!("fivespot_{name}"), help)
+}
+
+fn counter(name: &str, help: &str) -> Counter {
+    Counter::with_opts(named(name, help)).expect("a name and help")
+}
+
+fn gauge(name: &str, help: &str) -> Gauge {
+    Gauge::with_opts(named(name, help)).expect("a name and help")
+}
+
+fn counters(name: &str, help: &str, labels: &[&str]) -> CounterVec {
+    GenericCounterVec::new(named(name, help), labels).expect("a name, help and labels")
+}
+
+fn gauges(name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+    GenericGaugeVec::new(named(name, help), labels).expect("a name, help and labels")
+}
+
+fn histograms(name: &str, help: &str, label: &str, buckets: &[f64]) -> HistogramVec {
+    let opts = HistogramOpts::from(named(name, help)).buckets(buckets.to_vec());
+    HistogramVec::new(opts, &[label]).expect("a name, help and rising buckets")
+}

@@ -1,0 +1,168 @@
+//! What Prometheus is told. Every metric is set where the thing happens: requests by the door, reconciles by the
+//! [`crate::account`] that each of them keeps, the queue by the loop; what only time changes is computed when somebody
+//! asks.
+//!
+//! There is no global registry: several controllers may run in one process.
+
+mod drains;
+mod errors;
+mod families;
+mod objects;
+mod page;
+mod witness;
+
+pub use errors::ErrorKind;
+pub(crate) use objects::Repeat;
+pub use page::CONTENT_TYPE;
+
+use families::{Families, UNKNOWN_PHASE};
+use five_spot_api::Phase;
+use five_spot_cluster::{Connection, ObjectKey, Observed};
+use five_spot_core::Decision;
+use objects::Objects;
+use prometheus::Registry;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Metrics that nothing changes yet, because the feature they belong to does not exist: without leader election every
+/// instance may act, so that `fivespot_is_leader` is 1 for ever.
+pub const PENDING: &[&str] = &["fivespot_is_leader"];
+
+/// How a reconcile went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Well.
+    Success,
+    /// It did not, and this is the kind of reason.
+    Failure(ErrorKind),
+    /// It broke off.
+    Error(ErrorKind),
+}
+
+impl Verdict {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failure(_) => "failure",
+            Self::Error(_) => "error",
+        }
+    }
+
+    const fn error(self) -> Option<ErrorKind> {
+        match self {
+            Self::Success => None,
+            Self::Failure(error) | Self::Error(error) => Some(error),
+        }
+    }
+}
+
+/// Everything that is counted and measured.
+pub struct Metrics {
+    registry: Registry,
+    families: Families,
+    objects: Mutex<Objects>,
+    /// What is asked for when somebody wants to see the metrics; absent until a controller runs.
+    connection: Mutex<Option<Connection>>,
+    /// When the key is due, or has been, that is due first.
+    next_due: Mutex<Option<Instant>>,
+}
+
+impl Metrics {
+    /// Everything at 0, for the instance of this number.
+    ///
+    /// # Panics
+    /// Never: the names are fixed.
+    #[must_use]
+    pub fn new(instance_id: u32) -> Self {
+        let (registry, families) = (Registry::new(), Families::new());
+        families.register(&registry);
+        let instance_id = instance_id.to_string();
+        families.controller_info.with_label_values(&[env!("CARGO_PKG_VERSION"), &instance_id]).set(1.0);
+        let version = five_spot_core::schedule::tz_database_version().unwrap_or("unknown");
+        families.tz_database_info.with_label_values(&[version]).set(1.0);
+        families.is_leader.set(1.0);
+        Self {
+            registry,
+            families,
+            objects: Mutex::default(),
+            connection: Mutex::default(),
+            next_due: Mutex::default(),
+        }
+    }
+
+    /// A controller runs with this connection from now on.
+    pub(crate) fn attach(&self, connection: &Connection) {
+        *lock(&self.connection) = Some(connection.clone());
+    }
+
+    /// How the queue stands.
+    pub(crate) fn queued(&self, depth: usize, next_due: Option<Instant>) {
+        #[allow(clippy::cast_precision_loss)]
+        self.families.queue_depth.set(depth as f64);
+        *lock(&self.next_due) = next_due;
+    }
+
+    /// A schedule was evaluated, or could not be.
+    pub(crate) fn evaluated(&self, succeeded: bool) {
+        let result = if succeeded { "success" } else { "failure" };
+        self.families.schedule_evaluations.with_label_values(&[result]).inc();
+    }
+
+    /// A decision is on record, and with it everything that it announces.
+    pub(crate) fn reported(&self, key: &ObjectKey, observed: &Observed, decision: &Decision) {
+        let now = lock(&self.connection).as_ref().map(Connection::now);
+        let mut objects = lock(&self.objects);
+        let known = objects.report(&self.families, key, observed, decision, now);
+        drains::count(&self.families, known, observed, decision, now);
+    }
+
+    /// A reconcile has ended.
+    pub(crate) fn reconciled(&self, key: &ObjectKey, phase: Option<Phase>, verdict: Verdict, took: Duration) {
+        let phase = phase.or_else(|| lock(&self.objects).phase(key)).map_or(UNKNOWN_PHASE, Phase::as_str);
+        self.families.reconciliations.with_label_values(&[phase, verdict.label()]).inc();
+        self.families.reconciliation_duration.with_label_values(&[phase]).observe(took.as_secs_f64());
+        if let Some(error) = verdict.error() {
+            self.families.errors.with_label_values(&[error.as_str()]).inc();
+        }
+    }
+
+    /// A call failed while an object was worked on.
+    pub(crate) fn set_back(&self, key: &ObjectKey) {
+        if let Some(known) = lock(&self.objects).get(key) {
+            drains::set_back(&self.families, known);
+        }
+    }
+
+    /// The same fault was found again. What its event has to say of that, unless it was said a moment ago.
+    pub(crate) fn repeated(&self, key: &ObjectKey) -> Option<Repeat> {
+        let now = lock(&self.connection).as_ref().map(Connection::now)?;
+        lock(&self.objects).get(key)?.repeat(now)
+    }
+
+    /// An object is gone, and its series go with it.
+    pub(crate) fn gone(&self, key: &ObjectKey) {
+        lock(&self.objects).forget(&self.families, key);
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A number that a panic has left behind wrong is corrected by the next report.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What is remembered of every object, so that its series can be set, and can go when it does.
+
+use super::drains::Drains;
+use super::families::Families;
+use five_spot_api::condition::ConditionType;
+use five_spot_api::event::EventReason;
+use five_spot_api::{Phase, ScheduledMachineStatus};
+use five_spot_cluster::{ObjectKey, Observed};
+use five_spot_core::Decision;
+use five_spot_core::action::{Action, Event};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+
+/// How often at most an event says that its fault is still there. The retries of a fault that lasts are further apart;
+/// this is for one that is looked at for other reasons as well.
+const BETWEEN_REPEATS: SignedDuration = SignedDuration::from_secs(30);
+
+/// An event, and how often what it announces has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Repeat {
+    /// The event.
+    pub(crate) event: Event,
+    /// How often.
+    pub(crate) times: u32,
+}
+
+/// What is remembered of one object.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    phase: Option<Phase>,
+    next_change: Option<Timestamp>,
+    /// Up to when the time that it is lent has been counted; absent while it is not.
+    lent_until: Option<Timestamp>,
+    pub(super) drains: Drains,
+    failing: Option<(Repeat, Timestamp)>,
+}
+
+impl Known {
+    /// Counts a fault that is still there.
+    pub(super) fn repeat(&mut self, now: Timestamp) -> Option<Repeat> {
+        let (repeat, last) = self.failing.as_mut()?;
+        if now.duration_since(*last) < BETWEEN_REPEATS {
+            return None;
+        }
+        repeat.times = repeat.times.saturating_add(1);
+        *last = now;
+        Some(repeat.clone())
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    known: BTreeMap<ObjectKey, Known>,
+}
+
+impl Objects {
+    pub(super) fn get(&mut self, key: &ObjectKey) -> Option<&mut Known> {
+        self.known.get_mut(key)
+    }
+
+    pub(super) fn phase(&self, key: &ObjectKey) -> Option<Phase> {
+        self.known.get(key)?.phase
+    }
+
+    /// When a machine becomes wanted or unwanted next, whichever.
+    pub(super) fn next_boundary(&self, now: Timestamp) -> Option<Timestamp> {
+        self.known.values().filter_map(|known| known.next_change).filter(|time| *time > now).min()
+    }
+
+    /// Takes over what a decision says.
+    pub(super) fn report(
+        &mut self,
+        families: &Families,
+        key: &ObjectKey,
+        observed: &Observed,
+        decision: &Decision,
+        now: Option<Timestamp>,
+    ) -> &mut Known {
+        let known = self.known.entry(key.clone()).or_default();
+        let status = &decision.status;
+        move_phase(families, known.phase, status.phase);
+        known.phase = status.phase;
+        let changes = [&status.next_activation, &status.next_cleanup];
+        known.next_change = changes.into_iter().flatten().map(|time| time.0).min();
+        count_lent(families, key, known, now);
+        known.lent_until = now.filter(|_| is_lent(status));
+        let labels = [key.namespace.as_str(), key.name.as_str()];
+        if observed.spec.as_ref().is_ok_and(|spec| !spec.kill_if_commands.is_empty()) {
+            families.emergency_reclaims.with_label_values(&labels);
+            families.rapid_re_reclaims.with_label_values(&labels);
+        }
+        for event in announced(decision) {
+            count_event(families, event.reason, &labels);
+            if event.reason == EventReason::ReconcileFailed {
+                known.failing = now.map(|now| (Repeat { event: event.clone(), times: 1 }, now));
+            }
+        }
+        if status.phase != Some(Phase::Error) {
+            known.failing = None;
+        }
+        known
+    }
+
+    /// Counts the time up to now that machines have been lent.
+    pub(super) fn count_lent(&mut self, families: &Families, now: Timestamp) {
+        for (key, known) in &mut self.known {
+            if known.lent_until.is_some() {
+                count_lent(families, key, known, Some(now));
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, families: &Families, key: &ObjectKey) {
+        if let Some(known) = self.known.remove(key) {
+            move_phase(families, known.phase, None);
+        }
+        let labels = [key.namespace.as_str(), key.name.as_str()];
+        for series in [&families.emergency_reclaims, &families.rapid_re_reclaims, &families.lent_seconds] {
+            // It fails only where there never was one.
+            let _ = series.remove_label_values(&labels);
+        }
+    }
+}
+
+/// The events of a decision, those in the middle of its actions aside: what they announce is announced before.
+fn announced(decision: &Decision) -> impl Iterator<Item = &Event> {
+    decision.events.iter()
+}
+
+fn is_lent(status: &ScheduledMachineStatus) -> bool {
+    let ready = ConditionType::MachineReady.as_str();
+    status.conditions.iter().any(|condition| condition.type_ == ready && condition.status == "True")
+}
+
+fn move_phase(families: &Families, from: Option<Phase>, to: Option<Phase>) {
+    for (phase, change) in [(from, -1.0), (to, 1.0)] {
+        if let Some(phase) = phase {
+            families.machines_by_phase.with_label_values(&[phase.as_str()]).add(change);
+        }
+        if phase == Some(Phase::Active) {
+            families.machines_active.add(change);
+        }
+    }
+}
+
+fn count_lent(families: &Families, key: &ObjectKey, known: &mut Known, now: Option<Timestamp>) {
+    let series = families.lent_seconds.with_label_values(&[&key.namespace, &key.name]);
+    if let (Some(until), Some(now)) = (known.lent_until, now) {
+        // A clock that was put back lends nothing.
+        series.inc_by(now.duration_since(until).as_secs_f64().max(0.0));
+        known.lent_until = Some(now);
+    }
+}
+
+fn count_event(families: &Families, reason: EventReason, labels: &[&str; 2]) {
+    match reason {
+        EventReason::KillSwitchActivated => families.kill_switch_activations.inc(),
+        EventReason::EmergencyReclaim => families.emergency_reclaims.with_label_values(labels).inc(),
+        EventReason::RapidReReclaim => families.rapid_re_reclaims.with_label_values(labels).inc(),
+        EventReason::FinalizerCleanupTimedOut => families.finalizer_cleanup_timeouts.inc(),
+        EventReason::MachineCreated
+        | EventReason::ScheduleActive
+        | EventReason::ScheduleInactive
+        | EventReason::GracePeriodActive
+        | EventReason::NodeDraining
+        | EventReason::NodeDrained
+        | EventReason::MachineDeleted
+        | EventReason::ScheduleDisabled
+        | EventReason::Recovered
+        | EventReason::ReconcileFailed
+        | EventReason::EmergencyReclaimDisabledSchedule => {}
+    }
+}
+
+/// Whether a decision ends with the Machine's deletion.
+pub(super) fn deletes_machine(decision: &Decision) -> bool {
+    decision.actions.iter().any(|action| matches!(action, Action::DeleteMachine { .. }))
+}

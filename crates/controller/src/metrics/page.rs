@@ -1,0 +1,65 @@
+//! The page that Prometheus reads.
+
+use super::{Metrics, lock};
+use five_spot_cluster::Connection;
+use prometheus::{Encoder, TextEncoder};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What the page is: the text format, version 0.0.4.
+pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// The labels of what has none.
+const NO_LABELS: &[&str] = &[];
+
+impl Metrics {
+    /// The page as it is now.
+    ///
+    /// # Panics
+    /// Never: text can always be written into memory.
+    #[must_use]
+    pub fn page(&self) -> String {
+        let connection = lock(&self.connection).clone();
+        if let Some(connection) = connection {
+            self.catch_up(&connection);
+        }
+        let oldest =
+            lock(&self.next_due).map_or(Duration::ZERO, |due| Instant::now().saturating_duration_since(due));
+        self.families.queue_oldest_waiting.set(oldest.as_secs_f64());
+        let mut page = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut page).expect("memory takes everything");
+        String::from_utf8(page).expect("names and labels are text")
+    }
+
+    /// Brings up to date what changes with time alone.
+    fn catch_up(&self, connection: &Connection) {
+        let now = connection.now();
+        let mut objects = lock(&self.objects);
+        objects.count_lent(&self.families, now);
+        match objects.next_boundary(now) {
+            #[allow(clippy::cast_precision_loss)]
+            Some(time) => {
+                self.families.next_boundary.with_label_values(NO_LABELS).set(time.as_second() as f64);
+            }
+            // It fails only where there is none already.
+            None => drop(self.families.next_boundary.remove_label_values(NO_LABELS)),
+        }
+        drop(objects);
+        let mut ages: BTreeMap<String, Duration> = BTreeMap::new();
+        for (watch, age) in connection.door().watch_ages() {
+            let oldest = ages.entry(resource(&watch).to_owned()).or_default();
+            *oldest = age.max(*oldest);
+        }
+        self.families.watch_age.reset();
+        for (resource, age) in ages {
+            self.families.watch_age.with_label_values(&[&resource]).set(age.as_secs_f64());
+        }
+    }
+}
+
+/// The resource that a watch is about: the end of its path. Names of objects never become labels.
+fn resource(watch: &str) -> &str {
+    let path = watch.split('?').next().unwrap_or_default();
+    path.rsplit('/').next().unwrap_or_default()
+}

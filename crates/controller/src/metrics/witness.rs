@@ -1,0 +1,36 @@
+//! What the door tells of every request.
+
+use super::Metrics;
+use five_spot_cluster::{Call, Exchange, Witness};
+use http::StatusCode;
+
+/// What `code` is when there was no answer.
+const NO_ANSWER: &str = "none";
+
+impl Witness for Metrics {
+    fn answered(&self, exchange: &Exchange) {
+        crate::health::progress();
+        let code = exchange.status.map_or_else(|| NO_ANSWER.to_owned(), |status| status.as_u16().to_string());
+        self.families.api_requests.with_label_values(&[exchange.call.verb, &code]).inc();
+        if let Some(result) = eviction(&exchange.call, exchange.status) {
+            self.families.pod_evictions.with_label_values(&[result]).inc();
+        }
+    }
+}
+
+/// How an attempt to remove a pod went, if it was one: an eviction, or in an emergency a deletion.
+fn eviction(call: &Call, status: Option<StatusCode>) -> Option<&'static str> {
+    let is_core = call.group.is_empty() && call.resource == "pods" && call.name.is_some();
+    let evicts = call.verb == "create" && call.subresource.as_deref() == Some("eviction");
+    let deletes = call.verb == "delete" && call.subresource.is_none();
+    if !is_core || !(evicts || deletes) {
+        return None;
+    }
+    Some(match status {
+        Some(StatusCode::TOO_MANY_REQUESTS) if evicts => "failure",
+        // Gone, or another pod of the same name: either way this one has left.
+        Some(StatusCode::NOT_FOUND | StatusCode::CONFLICT) => "success",
+        Some(status) if status.is_success() => "success",
+        Some(_) | None => "error",
+    })
+}
