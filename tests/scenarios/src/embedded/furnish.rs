@@ -1,0 +1,106 @@
+//! What is in a sandbox before anything happens.
+
+use super::NAMESPACE;
+use super::line::refusal;
+use crate::kinds::{CLUSTER, CONTROL_PLANE};
+use crate::world::World;
+use five_spot_sandbox::actors::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
+use five_spot_sandbox::{Api, ApiConfig, ApiService, BoxError, Clock, ResponseBody};
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+
+/// Where the Nodes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// In the management cluster.
+    OneCluster,
+    /// In a cluster of their own, which a kubeconfig leads to.
+    TwoClusters,
+}
+
+pub(super) struct Furnished {
+    pub(super) clock: Clock,
+    pub(super) management: Api,
+    pub(super) workload: Api,
+    pub(super) actors: Scenario,
+    pub(super) task: AbortHandle,
+}
+
+pub(super) fn furnish(layout: Layout) -> Furnished {
+    // Some seconds into a minute on a Monday morning, so that a full minute is something to wait for.
+    let start = "2026-11-16T08:00:20Z".parse().expect("a timestamp");
+    let clock = Clock::starting_at(start);
+    let management = Api::new(ApiConfig::new(clock.clone()));
+    let ours = serde_json::to_value(five_spot_api::crd()).expect("our CRD is JSON");
+    for crd in cluster_api_crds(Contract::V1Beta2).into_iter().chain(provider_crds()).chain([ours]) {
+        management.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
+    }
+    let workload = match layout {
+        Layout::OneCluster => management.clone(),
+        Layout::TwoClusters => Api::new(ApiConfig { seed: 1, ..ApiConfig::new(clock.clone()) }),
+    };
+    management.create("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}}));
+    if layout == Layout::TwoClusters {
+        workload.create("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}}));
+    }
+    workload.create("/api/v1/namespaces", &json!({"metadata": {"name": "5spot-system"}}));
+    let actors = Scenario::new(timing());
+    let client = Client::new(WithoutClusters(management.service()), NAMESPACE);
+    let troupe = Troupe::new(client, workload.client(NAMESPACE), clock.clone(), actors.clone());
+    let task = tokio::spawn(troupe.play()).abort_handle();
+    Furnished { clock, management, workload, actors, task }
+}
+
+/// As quick as the real control plane of the tests, so that the same timers fit both.
+fn timing() -> Timing {
+    Timing {
+        bootstrap: Duration::from_millis(300),
+        provision: Duration::from_secs(1),
+        join: Duration::from_secs(1),
+        release: Duration::from_secs(1),
+        node_ready: Duration::from_secs(1),
+        pod_start: Duration::from_secs(1),
+        pod_stop: Duration::from_secs(1),
+        ..Timing::default()
+    }
+}
+
+/// A Cluster whose control plane somebody else runs.
+pub(super) async fn make_cluster(world: &dyn World, name: &str) -> anyhow::Result<()> {
+    world.apply(CONTROL_PLANE, json!({"metadata": {"name": name}, "spec": {}})).await?;
+    let reference = json!({"apiGroup": CONTROL_PLANE.group, "kind": CONTROL_PLANE.kind, "name": name});
+    let spec = json!({
+        "controlPlaneEndpoint": {"host": "127.0.0.1", "port": 6443}, "controlPlaneRef": reference,
+    });
+    world.apply(CLUSTER, json!({"metadata": {"name": name}, "spec": spec})).await.map(drop)
+}
+
+/// The API for the stand-ins. One of them makes a Cluster whenever somebody names one; here a scenario says when.
+#[derive(Clone)]
+struct WithoutClusters(ApiService);
+
+impl tower::Service<Request<Body>> for WithoutClusters {
+    type Response = Response<ResponseBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut api = self.0.clone();
+        Box::pin(async move {
+            if request.method() == Method::POST && request.uri().path().ends_with("/clusters") {
+                return Ok(refusal(StatusCode::FORBIDDEN, "Forbidden"));
+            }
+            tower::Service::call(&mut api, request).await
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! The line between one controller and an embedded API: it dies with the controller, and it is where blows fall.
+
+use super::blow::{Blow, Fate};
+use bytes::Bytes;
+use five_spot_sandbox::{ApiService, BoxError, ResponseBody};
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use kube::client::Body;
+use serde_json::json;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How long a controller that has heard of its last write may go on thinking.
+const LAST_BREATH: Duration = Duration::from_millis(1);
+
+/// Whether a controller lives.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    dead: AtomicBool,
+}
+
+impl Life {
+    pub(super) fn end(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+    }
+
+    fn is_over(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+}
+
+/// A line to an API.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) api: ApiService,
+    pub(super) life: Arc<Life>,
+    pub(super) fate: Arc<Fate>,
+    /// Whether the credentials that came with it are still good.
+    pub(super) is_valid: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Line {
+    async fn answer(mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+        if self.life.is_over() || self.fate.is_runaway() {
+            // Nobody is left to send it, or has lost the right to.
+            std::future::pending::<()>().await;
+        }
+        if !(self.is_valid)() {
+            return Ok(refusal(StatusCode::UNAUTHORIZED, "Unauthorized"));
+        }
+        let is_write = request.method() != Method::GET;
+        match self.fate.admit(is_write) {
+            None => self.send(request).await,
+            Some(Blow::DiesBefore) => self.die().await,
+            Some(Blow::DiesUnaware) => {
+                self.send(request).await?;
+                self.die().await
+            }
+            Some(Blow::DiesAware) => {
+                let answer = self.send(request).await;
+                self.life.end();
+                let fate = self.fate.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(LAST_BREATH).await;
+                    fate.fell();
+                });
+                answer
+            }
+            Some(Blow::LosesRequest) => Err(broken("the request was lost")),
+            Some(Blow::LosesReply) => {
+                self.send(request).await?;
+                Err(broken("the answer was lost"))
+            }
+        }
+    }
+
+    async fn send(&mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+        tower::Service::call(&mut self.api, request).await
+    }
+
+    /// Nothing is sent or heard from now on.
+    async fn die(&self) -> Result<Response<ResponseBody>, BoxError> {
+        self.life.end();
+        self.fate.fell();
+        std::future::pending().await
+    }
+}
+
+fn broken(why: &str) -> BoxError {
+    io::Error::new(io::ErrorKind::ConnectionReset, why.to_owned()).into()
+}
+
+/// What an API server answers to those it will not listen to.
+pub(super) fn refusal(code: StatusCode, reason: &str) -> Response<ResponseBody> {
+    let status = json!({
+        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "message": reason,
+        "reason": reason, "code": code.as_u16(),
+    });
+    let body = Full::new(Bytes::from(status.to_string())).map_err(|never: Infallible| match never {});
+    Response::builder()
+        .status(code)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(body.boxed_unsync())
+        .expect("the parts of a refusal are valid")
+}
+
+impl tower::Service<Request<Body>> for Line {
+    type Response = Response<ResponseBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().answer(request))
+    }
+}

@@ -1,0 +1,100 @@
+//! The kinds that scenarios speak of, and in which cluster they are.
+
+use five_spot_api::names;
+use kube::api::ApiResource;
+
+/// Which of the two clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Where `ScheduledMachine`s and Machines are.
+    Management,
+    /// Where Nodes and Pods are.
+    Workload,
+}
+
+/// A kind at a version, in one of the clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kind {
+    /// The cluster.
+    pub side: Side,
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The plural name in URLs.
+    pub plural: &'static str,
+    /// Whether its objects are in a namespace.
+    pub namespaced: bool,
+}
+
+const fn management(
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+) -> Kind {
+    Kind { side: Side::Management, group, version, kind, plural, namespaced: true }
+}
+
+const fn workload(
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+) -> Kind {
+    Kind { side: Side::Workload, group, version, kind, plural, namespaced: true }
+}
+
+/// What a person writes.
+pub const SCHEDULED_MACHINE: Kind =
+    management(names::GROUP, names::VERSION, names::KIND, "scheduledmachines");
+/// Cluster API's Machine.
+pub const MACHINE: Kind = management("cluster.x-k8s.io", "v1beta2", "Machine", "machines");
+/// Cluster API's Cluster.
+pub const CLUSTER: Kind = management("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters");
+/// k0smotron's bootstrap configuration.
+pub const BOOTSTRAP: Kind =
+    management("bootstrap.cluster.x-k8s.io", "v1beta2", "K0sWorkerConfig", "k0sworkerconfigs");
+/// k0smotron's machine that is reached by SSH.
+pub const INFRASTRUCTURE: Kind =
+    management("infrastructure.cluster.x-k8s.io", "v1beta2", "RemoteMachine", "remotemachines");
+/// A control plane that somebody else runs.
+pub const CONTROL_PLANE: Kind =
+    management("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
+/// Secrets of the management cluster.
+pub const SECRET: Kind = management("", "v1", "Secret", "secrets");
+/// Namespaces of the management cluster.
+pub const NAMESPACE: Kind = Kind { namespaced: false, ..management("", "v1", "Namespace", "namespaces") };
+/// Definitions of kinds in the management cluster.
+pub const DEFINITION: Kind = Kind {
+    namespaced: false,
+    ..management("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+};
+/// Nodes.
+pub const NODE: Kind = Kind { namespaced: false, ..workload("", "v1", "Node", "nodes") };
+/// Pods.
+pub const POD: Kind = workload("", "v1", "Pod", "pods");
+/// Deployments.
+pub const DEPLOYMENT: Kind = workload("apps", "v1", "Deployment", "deployments");
+/// Budgets that forbid to disturb pods.
+pub const BUDGET: Kind = workload("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+
+impl Kind {
+    /// `group/version`, or the version alone for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// For kube's dynamic API.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.into(),
+            version: self.version.into(),
+            api_version: self.api_version(),
+            kind: self.kind.into(),
+            plural: self.plural.into(),
+        }
+    }
+}

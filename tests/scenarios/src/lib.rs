@@ -1,0 +1,27 @@
+//! What happens to a machine, told once: each [`Scenario`] is a function of a [`World`], and is played on the embedded
+//! API in virtual time and on a real control plane.
+//!
+//! After each the [`oracles`] are asked: is everything where it should be, was nothing made twice, is nothing left over,
+//! does status tell the truth, and is there silence. [`crashes`] plays a scenario again and again, and each time lets
+//! the controller die at another of its writes.
+
+mod ask;
+pub mod chronicle;
+pub mod crashes;
+pub mod embedded;
+pub mod kinds;
+pub mod oracles;
+mod perform;
+mod plays;
+mod scenario;
+mod snapshot;
+mod subject;
+mod surroundings;
+mod world;
+
+pub use perform::{Performance, perform};
+pub use plays::all;
+pub use scenario::{Ending, Needs, Scenario};
+pub use snapshot::Snapshot;
+pub use subject::Subject;
+pub use world::{Pace, World, Write};

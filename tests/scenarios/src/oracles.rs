@@ -1,0 +1,158 @@
+//! What has to be true after every scenario, whatever happened in it.
+
+use crate::chronicle::{Chronicle, Count};
+use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, SCHEDULED_MACHINE};
+use crate::scenario::Ending;
+use crate::subject::condition;
+use crate::world::{World, Write};
+use anyhow::{bail, ensure};
+use five_spot_api::names::{self, label};
+use serde_json::Value;
+
+/// Waits until the controller writes no more, and then makes sure that it stays so.
+pub(crate) async fn silence(world: &dyn World) -> anyhow::Result<()> {
+    let pace = world.pace();
+    let deadline = tokio::time::Instant::now() + pace.patience;
+    let mut before = world.writes()?.len();
+    loop {
+        tokio::time::sleep(pace.settled_after).await;
+        let now = world.writes()?.len();
+        if now == before {
+            break;
+        }
+        ensure!(
+            tokio::time::Instant::now() < deadline,
+            "the controller does not come to rest:\n{}",
+            told(&world.writes()?)
+        );
+        before = now;
+    }
+    tokio::time::sleep(pace.quiet).await;
+    let writes = world.writes()?;
+    let late = writes.get(before..).unwrap_or_default();
+    ensure!(late.is_empty(), "the controller wrote when nothing had changed:\n{}", told(late));
+    Ok(())
+}
+
+/// Writes, one a line.
+pub(crate) fn told(writes: &[Write]) -> String {
+    let lines: Vec<String> = writes.iter().map(|write| format!("  {write}")).collect();
+    lines.join("\n")
+}
+
+/// The object is where it should be, and as many Machines came and went as should have.
+pub(crate) async fn ending(world: &dyn World, ending: &Ending, chronicle: &Chronicle) -> anyhow::Result<()> {
+    let object = world.get(SCHEDULED_MACHINE, &ending.object).await?;
+    match ending.phase {
+        None => ensure!(object.is_null(), "the object should be gone: {object}"),
+        Some(phase) => {
+            ensure!(object["status"]["phase"] == phase, "the phase should be {phase}: {object}");
+        }
+    }
+    let machine = format!("{} {}", MACHINE.kind, names::machine(&ending.object));
+    let count = chronicle.counts().get(&machine).copied().unwrap_or_default();
+    let expected = Count { made: ending.made, removed: ending.removed };
+    ensure!(count == expected, "{machine} came and went {count:?} instead of {expected:?}");
+    let violations = chronicle.violations();
+    ensure!(violations.is_empty(), "{}", violations.join("\n"));
+    Ok(())
+}
+
+/// Nothing is left of an object that is gone, and no object has more than it should.
+pub(crate) async fn orphans(world: &dyn World, ending: &Ending) -> anyhow::Result<()> {
+    let owners = world.list(SCHEDULED_MACHINE).await?;
+    let mut ours = 0;
+    for kind in [MACHINE, BOOTSTRAP, INFRASTRUCTURE] {
+        for object in world.list(kind).await? {
+            let Some(owner) = object["metadata"]["labels"][label::SCHEDULED_MACHINE].as_str() else {
+                continue;
+            };
+            ours += usize::from(kind == MACHINE);
+            if ending.orphaned {
+                continue;
+            }
+            let Some(owner) = owners.iter().find(|one| one["metadata"]["name"] == owner) else {
+                bail!("{} {} is an orphan: {object}", kind.kind, object["metadata"]["name"]);
+            };
+            let references = object["metadata"]["ownerReferences"].as_array();
+            let refers =
+                references.is_some_and(|all| all.iter().any(|one| one["uid"] == owner["metadata"]["uid"]));
+            ensure!(
+                refers,
+                "{} does not refer to its owner {}: {object}",
+                kind.kind,
+                owner["metadata"]["uid"]
+            );
+        }
+    }
+    let expected = ending.made - ending.removed;
+    ensure!(ours == expected, "there are {ours} Machines of ours instead of {expected}");
+    for node in world.list(NODE).await? {
+        let name = node["metadata"]["name"].as_str().unwrap_or_default();
+        if name.starts_with(world.namespace()) && expected == 0 {
+            bail!("Node {name} was left behind: {node}");
+        }
+    }
+    Ok(())
+}
+
+/// What status says is so.
+pub(crate) async fn status(world: &dyn World) -> anyhow::Result<()> {
+    for object in world.list(SCHEDULED_MACHINE).await? {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let status = &object["status"];
+        ensure!(
+            status["observedGeneration"] == object["metadata"]["generation"],
+            "status speaks of another generation: {object}"
+        );
+        refers(world, &object, "machineRef", MACHINE, &names::machine(name)).await?;
+        refers(world, &object, "bootstrapRef", BOOTSTRAP, &names::bootstrap(name)).await?;
+        if status["infrastructureRef"]["kind"] == INFRASTRUCTURE.kind {
+            refers(world, &object, "infrastructureRef", INFRASTRUCTURE, &names::infrastructure(name)).await?;
+        }
+        if let Some(node) = status["nodeRef"]["name"].as_str() {
+            let found = world.get(NODE, node).await?;
+            ensure!(
+                found["metadata"]["uid"] == status["nodeRef"]["uid"],
+                "nodeRef of {object} means {found}"
+            );
+        }
+        let machine = world.get(MACHINE, &names::machine(name)).await?;
+        let has_machine =
+            machine["metadata"]["labels"][label::SCHEDULED_MACHINE] == name && !machine.is_null();
+        let ready = condition(&object, "Ready")["status"] == "True";
+        let (machine_fits, ready_fits) = match status["phase"].as_str() {
+            Some("Active") => {
+                (has_machine, ready == (condition(&object, "MachineReady")["status"] == "True"))
+            }
+            Some("Inactive" | "Disabled" | "Terminated") => (!has_machine, ready),
+            // It is on its way, or needs someone.
+            Some(_) | None => (true, !ready),
+        };
+        ensure!(machine_fits, "the phase does not fit the Machine: {object}\n{machine}");
+        ensure!(ready_fits, "the phase does not fit the condition Ready: {object}");
+    }
+    Ok(())
+}
+
+/// A reference in status means the object of that name which is there, and is absent if there is none.
+async fn refers(
+    world: &dyn World,
+    object: &Value,
+    field: &str,
+    kind: crate::kinds::Kind,
+    name: &str,
+) -> anyhow::Result<()> {
+    let reference = &object["status"][field];
+    let found = world.get(kind, name).await?;
+    if found["metadata"]["labels"][label::SCHEDULED_MACHINE].is_null() {
+        // Not there, or somebody else's.
+        ensure!(reference["uid"].is_null(), "{field} of {object} means nothing that is ours: {found}");
+        return Ok(());
+    }
+    ensure!(
+        reference["name"] == name && reference["uid"] == found["metadata"]["uid"],
+        "{field} of {object} does not mean {found}"
+    );
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Someone changes something while a machine is lent.
+
+use super::closing::never_deletes_pods;
+use crate::kinds::{INFRASTRUCTURE, MACHINE, POD};
+use crate::scenario::{Ending, Scenario, scenarios};
+use crate::subject::{Subject, is_ready};
+use crate::surroundings::closed;
+use crate::world::World;
+use anyhow::ensure;
+use serde_json::{Value, json};
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    scenarios![
+        schedule_edited_mid_window,
+        label_changed_in_place,
+        infrastructure_changed_by_replacement,
+        machine_deleted_by_hand,
+        field_of_ours_edited_by_hand,
+        node_lost_and_found,
+    ]
+}
+
+/// Another schedule that is open changes nothing, one that is closed takes the machine back, and so on.
+async fn schedule_edited_mid_window(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    subject.set(json!({"schedule": {"hoursOfDay": ["0-23"]}})).await?;
+    subject.until("to tell of the new schedule", is_ready).await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    let mut none = closed(world.now());
+    none["hoursOfDay"] = Value::Null;
+    subject.set(json!({"schedule": none})).await?;
+    subject.until_phase("Inactive").await?;
+    subject.set(json!({"schedule": {"daysOfWeek": ["mon-sun"], "windows": null}})).await?;
+    subject.until_ready().await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// A label of the template is changed on the Machine that is there.
+async fn label_changed_in_place(world: &dyn World) -> anyhow::Result<Ending> {
+    let labels = |row: &str| json!({"machineTemplate": {"labels": {"example.org/row": row}}});
+    let subject = Subject::lent(world, labels("3")).await?;
+    let machine = subject.machine_uid().await?;
+    subject.set(labels("4")).await?;
+    let changed = |object: &Value| object["metadata"]["labels"]["example.org/row"] == "4";
+    world.until(MACHINE, &subject.machine(), "to have the new label", changed).await?;
+    subject.set(json!({"machineTemplate": {"labels": null}})).await?;
+    let removed = |object: &Value| object["metadata"]["labels"]["example.org/row"].is_null();
+    world.until(MACHINE, &subject.machine(), "to have no such label", removed).await?;
+    subject.until_ready().await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// Another machine is another Machine: the old one goes gracefully first.
+async fn infrastructure_changed_by_replacement(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    let address = world.address();
+    subject.set(json!({"infrastructureSpec": {"spec": {"address": address}}})).await?;
+    let ready = subject.until_other_machine(&machine).await?;
+    let provider_id = ready["status"]["providerID"].as_str().unwrap_or_default();
+    ensure!(provider_id.contains(&address), "{ready}");
+    ensure!(world.get(POD, "solo").await?.is_null(), "the pod was evicted");
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// A Machine that someone deletes while it is wanted is made again.
+async fn machine_deleted_by_hand(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    world.delete(MACHINE, &subject.machine()).await?;
+    subject.until_other_machine(&machine).await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// What is ours is put back; what the provider has written stays.
+async fn field_of_ours_edited_by_hand(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    let infrastructure = world.get(INFRASTRUCTURE, &subject.infrastructure()).await?;
+    let edit = json!({"spec": {"port": 2222}});
+    world.patch(INFRASTRUCTURE, &subject.infrastructure(), edit).await?;
+    let edit = json!({"metadata": {"labels": {"cluster.x-k8s.io/cluster-name": "nowhere"}}});
+    world.patch(MACHINE, &subject.machine(), edit).await?;
+    let mended = |object: &Value| object["spec"]["port"] == 22;
+    let after = world.until(INFRASTRUCTURE, &subject.infrastructure(), "to be mended", mended).await?;
+    ensure!(after["spec"]["providerID"] == infrastructure["spec"]["providerID"], "{after}");
+    let mended = |object: &Value| object["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "edge";
+    world.until(MACHINE, &subject.machine(), "to be mended", mended).await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// A node that falls silent is told of, and nothing is done about it: its machine may come back.
+async fn node_lost_and_found(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    let node = subject.node().await?;
+    world.silence(&node, true).await?;
+    let lost = subject.until_condition("MachineReady", "False", "NodeNotReady").await?;
+    ensure!(lost["status"]["phase"] == "Active", "{lost}");
+    world.silence(&node, false).await?;
+    subject.until_ready().await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}

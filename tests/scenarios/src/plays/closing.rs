@@ -1,0 +1,185 @@
+//! A machine is not wanted any more.
+
+use crate::kinds::{BUDGET, MACHINE, POD};
+use crate::scenario::{Ending, Scenario, scenarios};
+use crate::subject::{Subject, condition};
+use crate::surroundings::{closed, override_until, window};
+use crate::world::World;
+use anyhow::ensure;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    scenarios![
+        window_closes_and_drains,
+        grace_runs_out_with_error,
+        grace_runs_out_with_force,
+        budget_is_lifted_in_time,
+        window_reopens_during_shutdown,
+        cordon_before,
+        disabled_and_enabled,
+        kill_switch_on_and_off,
+    ]
+}
+
+/// Everything that a node can hold leaves by eviction before the Machine goes.
+async fn window_closes_and_drains(world: &dyn World) -> anyhow::Result<Ending> {
+    let to = world.next_minute(20);
+    let from = to - SignedDuration::from_hours(1);
+    let subject = Subject::lent(world, json!({"schedule": window(from, to)})).await?;
+    let node = subject.node().await?;
+    world.deployment_on(&node, "web", 2).await?;
+    world.pod_on(&node, "solo").await?;
+    ensure!(world.now() < to, "the window closed before its node was in use");
+    let inactive = subject.until_phase("Inactive").await?;
+    ensure!(world.now() >= to, "it was taken back too early");
+    ensure!(inactive["status"]["drain"]["total"] == 3, "{inactive}");
+    ensure!(inactive["status"]["drain"]["evicted"] == 3, "{inactive}");
+    ensure!(condition(&inactive, "Drained")["status"] == "True", "{inactive}");
+    world.until_gone(POD, "solo").await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// At the deadline someone has to look at what holds the node; it goes on by itself when the budget is lifted.
+async fn grace_runs_out_with_error(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({"gracefulShutdownTimeout": "8s"})).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    subject.until("to name what holds it", is_held_by_web(world)).await?;
+    subject.until_condition("Ready", "False", "DrainTimedOut").await?;
+    subject.until_phase("Error").await?;
+    subject.until_cordoned(&node, true).await?;
+    ensure!(!world.get(MACHINE, &subject.machine()).await?.is_null(), "the Machine stays");
+    ensure!(!world.get(POD, "web").await?.is_null(), "the pod stays");
+    world.delete(BUDGET, "web").await?;
+    subject.until_phase("Inactive").await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// At the deadline the Machine goes, whatever holds its node.
+async fn grace_runs_out_with_force(world: &dyn World) -> anyhow::Result<Ending> {
+    let spec = json!({"gracefulShutdownTimeout": "8s", "drain": {"onTimeout": "Force"}});
+    let subject = Subject::lent(world, spec).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    let begin = world.now();
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    subject.until_phase("Inactive").await?;
+    ensure!(world.now().duration_since(begin) >= SignedDuration::from_secs(7), "it went before its time");
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// A blocked eviction is shown and retried, and is no error before the deadline.
+async fn budget_is_lifted_in_time(world: &dyn World) -> anyhow::Result<Ending> {
+    let long = json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"});
+    let subject = Subject::lent(world, long).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    let held = subject.until("to name what holds it", is_held_by_web(world)).await?;
+    ensure!(held["status"]["phase"] == "ShuttingDown", "{held}");
+    ensure!(condition(&held, "Drained")["reason"] == "Blocked", "{held}");
+    world.delete(BUDGET, "web").await?;
+    subject.until_phase("Inactive").await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// A machine that is wanted again before it is deleted stays, and its node is put back to work.
+async fn window_reopens_during_shutdown(world: &dyn World) -> anyhow::Result<Ending> {
+    let long = json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"});
+    let subject = Subject::lent(world, long).await?;
+    let (node, machine) = (subject.node().await?, subject.machine_uid().await?);
+    hold(world, &node).await?;
+    subject.set(override_until("down", world.in_seconds(12))).await?;
+    subject.until("to name what holds it", is_held_by_web(world)).await?;
+    subject.until_cordoned(&node, true).await?;
+    subject.until_ready().await?;
+    subject.until_cordoned(&node, false).await?;
+    ensure!(subject.machine_uid().await? == machine, "it is another Machine");
+    ensure!(!world.get(POD, "web").await?.is_null(), "the pod stays");
+    let object =
+        subject.until("to forget the shutdown", |object| object["status"]["drain"].is_null()).await?;
+    ensure!(object["status"]["shutdownStartedAt"].is_null(), "{object}");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// The node takes no more pods some time before the end, and keeps those that it has.
+async fn cordon_before(world: &dyn World) -> anyhow::Result<Ending> {
+    let mut spec = override_until("up", world.in_seconds(36_000));
+    spec["schedule"] = closed(world.now());
+    spec["drain"] = json!({"cordonBefore": "15s"});
+    let subject = Subject::lent(world, spec).await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    subject.until_cordoned(&node, false).await?;
+    let until = world.in_seconds(25);
+    subject.set(override_until("up", until)).await?;
+    subject.until_cordoned(&node, true).await?;
+    let early = until - SignedDuration::from_secs(15);
+    ensure!(world.now() >= early && world.now() < until, "cordoned at {}", world.now());
+    let object = subject.get().await?;
+    ensure!(object["status"]["phase"] == "Active", "{object}");
+    ensure!(!world.get(POD, "solo").await?.is_null(), "the pod stays");
+    subject.until_phase("Inactive").await?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// Disabling takes the machine back as gracefully as the end of a window does.
+async fn disabled_and_enabled(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    subject.set(json!({"schedule": {"enabled": false}})).await?;
+    let disabled = subject.until_phase("Disabled").await?;
+    ensure!(disabled["status"]["drain"]["evicted"] == 1, "{disabled}");
+    world.until_gone(POD, "solo").await?;
+    never_deletes_pods(world)?;
+    subject.set(json!({"schedule": {"enabled": true}})).await?;
+    subject.until_ready().await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// The kill switch removes at once, in spite of a budget, rests, and lends again when it is off.
+async fn kill_switch_on_and_off(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    let before = world.writes()?.len();
+    subject.set(json!({"killSwitch": true})).await?;
+    subject.until_phase("Terminated").await?;
+    // The peer wrote hundreds of times a second here. A blow to the controller may cost some repetitions.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let writes = world.writes()?;
+    let since = writes.get(before..).unwrap_or_default();
+    ensure!(since.len() <= 16, "{} writes:\n{}", since.len(), crate::oracles::told(since));
+    ensure!(!since.iter().any(|write| write.resource.starts_with("pods")), "no pod is asked to go");
+    subject.set(json!({"killSwitch": false})).await?;
+    subject.until_ready().await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// A pod on a node that a budget holds there.
+pub(super) async fn hold(world: &dyn World, node: &str) -> anyhow::Result<()> {
+    world.pod_on(node, "web").await?;
+    world.budget_for("web").await
+}
+
+/// Whether status names the pod of [`hold`].
+pub(super) fn is_held_by_web(world: &dyn World) -> impl Fn(&Value) -> bool + Send + use<> {
+    let pod = format!("{}/web", world.namespace());
+    move |object| object["status"]["drain"]["blocked"][0]["pod"] == pod.as_str()
+}
+
+/// Pods are asked to leave, never deleted.
+pub(super) fn never_deletes_pods(world: &dyn World) -> anyhow::Result<()> {
+    let writes = world.writes()?;
+    let deleted = writes.iter().find(|write| write.verb == "delete" && write.resource == "pods");
+    ensure!(deleted.is_none(), "a pod was deleted: {deleted:?}");
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The object itself is deleted.
+
+use super::closing::{hold, is_held_by_web, never_deletes_pods};
+use crate::kinds::{BUDGET, MACHINE, NODE, POD, SCHEDULED_MACHINE};
+use crate::scenario::{Ending, Scenario, scenarios};
+use crate::subject::Subject;
+use crate::world::World;
+use anyhow::ensure;
+use five_spot_api::names::FINALIZER;
+use five_spot_sandbox::actors::{Behaviour, Conduct};
+use kube::api::PropagationPolicy;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    scenarios![
+        deleted_while_active,
+        deleted_while_creating,
+        deleted_while_inactive,
+        foreground_deletion_under_a_budget,
+        orphan_deletion,
+        foreign_finalizer_stays,
+        deletion_is_bounded: VirtualTime,
+    ]
+}
+
+/// The machine is given back gracefully first.
+async fn deleted_while_active(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    world.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    subject.until_gone().await?;
+    subject.until_nothing_left().await?;
+    world.until_gone(POD, "solo").await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::gone(subject.name()).machines(1, 1))
+}
+
+/// What has only been begun is taken back as well.
+async fn deleted_while_creating(world: &dyn World) -> anyhow::Result<Ending> {
+    world.provider(Behaviour { provision: Conduct::Hangs, ..Behaviour::default() });
+    let subject = Subject::make(world, json!({})).await?;
+    subject.until_phase("Active").await?;
+    subject.until_condition("MachineReady", "False", "NoNodeYet").await?;
+    world.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    subject.until_gone().await?;
+    subject.until_nothing_left().await?;
+    Ok(Ending::gone(subject.name()).machines(1, 1))
+}
+
+/// An object that has nothing goes at once.
+async fn deleted_while_inactive(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::make(world, json!({"schedule": {"enabled": false}})).await?;
+    let is_ours = |object: &Value| object["metadata"]["finalizers"] == json!([FINALIZER]);
+    subject.until("to carry the finalizer", is_ours).await?;
+    subject.until_phase("Disabled").await?;
+    world.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    subject.until_gone().await?;
+    Ok(Ending::gone(subject.name()))
+}
+
+/// The garbage collector may not go around a budget.
+async fn foreground_deletion_under_a_budget(world: &dyn World) -> anyhow::Result<Ending> {
+    let long = json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"});
+    let subject = Subject::lent(world, long).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    world.delete_with(SCHEDULED_MACHINE, subject.name(), PropagationPolicy::Foreground).await?;
+    subject.until("to name what holds it", is_held_by_web(world)).await?;
+    world.lasts(NODE, &node, "existing", Duration::from_secs(8), |node| !node.is_null()).await?;
+    ensure!(!world.get(POD, "web").await?.is_null(), "the budget holds the pod");
+    world.delete(BUDGET, "web").await?;
+    subject.until_gone().await?;
+    subject.until_nothing_left().await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::gone(subject.name()).machines(1, 1))
+}
+
+/// Whoever asks for it keeps the machine.
+async fn orphan_deletion(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    world.delete_with(SCHEDULED_MACHINE, subject.name(), PropagationPolicy::Orphan).await?;
+    subject.until_gone().await?;
+    let stays = |object: &Value| {
+        object["metadata"]["uid"] == machine.as_str() && object["metadata"]["deletionTimestamp"].is_null()
+    };
+    world.lasts(MACHINE, &subject.machine(), "existing", Duration::from_secs(5), stays).await?;
+    Ok(Ending::gone(subject.name()).machines(1, 0).orphaned())
+}
+
+/// Our finalizer comes and goes beside somebody else's.
+async fn foreign_finalizer_stays(world: &dyn World) -> anyhow::Result<Ending> {
+    const FOREIGN: &str = "example.org/keep";
+    let subject = Subject::lent(world, json!({})).await?;
+    let both = json!({"metadata": {"finalizers": [FINALIZER, FOREIGN]}});
+    world.patch(SCHEDULED_MACHINE, subject.name(), both).await?;
+    world.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    let is_left = |object: &Value| object["metadata"]["finalizers"] == json!([FOREIGN]);
+    world.until(SCHEDULED_MACHINE, subject.name(), "to carry the foreign finalizer alone", is_left).await?;
+    subject.until_nothing_left().await?;
+    world.patch(SCHEDULED_MACHINE, subject.name(), json!({"metadata": {"finalizers": null}})).await?;
+    subject.until_gone().await?;
+    Ok(Ending::gone(subject.name()).machines(1, 1))
+}
+
+/// A budget that is never lifted holds a deleted object for ten minutes and no longer.
+async fn deletion_is_bounded(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    let begin = world.now();
+    world.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    subject.until_gone().await?;
+    let took = world.now().duration_since(begin).as_secs();
+    ensure!((590..700).contains(&took), "it took {took} s");
+    subject.until_nothing_left().await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::gone(subject.name()).machines(1, 1))
+}

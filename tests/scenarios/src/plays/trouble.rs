@@ -1,0 +1,125 @@
+//! Something that a machine needs is missing or fails, and comes back.
+
+use crate::kinds::{DEFINITION, MACHINE};
+use crate::scenario::{Ending, Scenario, scenarios};
+use crate::subject::{CLUSTER_NAME, Subject};
+use crate::world::World;
+use anyhow::ensure;
+use five_spot_sandbox::actors::{Behaviour, Conduct};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    scenarios![
+        cluster_appears_later,
+        provider_kind_appears_later,
+        foreign_machine_has_our_name,
+        provider_hangs_and_goes_on,
+        provider_fails_and_recovers,
+    ]
+}
+
+/// Without its Cluster nothing is made; with it everything is.
+async fn cluster_appears_later(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::make_without_cluster(world, json!({})).await?;
+    subject.until_condition("ReferencesValid", "False", "NotFound").await?;
+    let object = subject.until_phase("Error").await?;
+    let message = object["status"]["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("spec.clusterName"), "{object}");
+    ensure!(world.get(MACHINE, &subject.machine()).await?.is_null(), "nothing is made");
+    world.make_cluster(CLUSTER_NAME).await?;
+    subject.until_ready().await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// A provider that is installed after the objects that need it.
+async fn provider_kind_appears_later(world: &dyn World) -> anyhow::Result<Ending> {
+    let group = "infrastructure.cluster.x-k8s.io";
+    let infrastructure = json!({"kind": "LabMachine", "spec": {"address": null, "port": null, "bench": "7"}});
+    let subject = Subject::make(world, json!({"infrastructureSpec": infrastructure})).await?;
+    let object = subject.until_condition("ReferencesValid", "False", "NotFound").await?;
+    ensure!(object["status"]["message"].as_str().unwrap_or_default().contains("LabMachine"), "{object}");
+    world.grant(group, "labmachines").await?;
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "metadata": {
+            "name": format!("labmachines.{group}"), "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"},
+        },
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {
+                "kind": "LabMachine", "listKind": "LabMachineList", "plural": "labmachines",
+                "singular": "labmachine",
+            },
+            "versions": [{
+                "name": "v1beta2", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"spec": open, "status": open},
+                }},
+            }],
+        },
+    });
+    world.create(DEFINITION, definition).await?;
+    subject.until_phase("Active").await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// Somebody else's Machine is never touched; when it is gone, ours comes.
+async fn foreign_machine_has_our_name(world: &dyn World) -> anyhow::Result<Ending> {
+    world.make_cluster(CLUSTER_NAME).await?;
+    let foreign = json!({
+        "metadata": {"name": "desk-machine", "labels": {"example.org/owner": "somebody"}},
+        "spec": {
+            "clusterName": CLUSTER_NAME, "bootstrap": {"dataSecretName": "theirs"},
+            "infrastructureRef": {
+                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "RemoteMachine", "name": "theirs",
+            },
+        },
+    });
+    let foreign = world.create(MACHINE, foreign).await?;
+    let subject = Subject::make_without_cluster(world, json!({})).await?;
+    subject.until_condition("Ready", "False", "NameTaken").await?;
+    subject.until_phase("Error").await?;
+    let theirs = world.get(MACHINE, &subject.machine()).await?;
+    ensure!(theirs["metadata"]["uid"] == foreign["metadata"]["uid"], "{theirs}");
+    ensure!(theirs["metadata"]["labels"] == foreign["metadata"]["labels"], "{theirs}");
+    ensure!(!world.writes()?.iter().any(|write| write.resource == "machines"), "it is never written");
+    world.delete(MACHINE, &subject.machine()).await?;
+    subject.until_ready().await?;
+    // The first of them was theirs.
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// A provider that takes its time is no trouble.
+async fn provider_hangs_and_goes_on(world: &dyn World) -> anyhow::Result<Ending> {
+    world.provider(Behaviour { provision: Conduct::Hangs, ..Behaviour::default() });
+    let subject = Subject::make(world, json!({})).await?;
+    subject.until_condition("MachineReady", "False", "NoNodeYet").await?;
+    subject.until_phase("Active").await?;
+    world.provider(Behaviour::default());
+    subject.until_ready().await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// A machine that does not join in its time is given up, and tried again after five minutes.
+async fn provider_fails_and_recovers(world: &dyn World) -> anyhow::Result<Ending> {
+    let fails = Conduct::Fails("no route to host".to_owned());
+    world.provider(Behaviour { provision: fails, ..Behaviour::default() });
+    let subject = Subject::make(world, json!({"joinTimeout": "10s"})).await?;
+    let failed = subject.until_condition("Ready", "False", "JoinFailed").await?;
+    ensure!(failed["status"]["phase"] == "Error", "{failed}");
+    let given_up = world.now();
+    subject.until_nothing_left().await?;
+    world.provider(Behaviour::default());
+    if !world.pace().is_virtual {
+        // Five minutes are too long to wait for here; that it can be ended is seen at once.
+        subject.set(json!({"schedule": {"enabled": false}})).await?;
+        subject.until_phase("Disabled").await?;
+        return Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1));
+    }
+    let again = |object: &Value| crate::subject::is_ready(object);
+    subject.until("to be lent after all", again).await?;
+    let waited = world.now().duration_since(given_up);
+    ensure!(waited >= SignedDuration::from_mins(4), "it was tried again after {waited}");
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}

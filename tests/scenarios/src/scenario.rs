@@ -1,0 +1,92 @@
+//! A scenario: what happens, and how it should end.
+
+use crate::world::World;
+use futures::future::BoxFuture;
+
+/// How the one object of a scenario should end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The name of the `ScheduledMachine`.
+    pub object: String,
+    /// Its phase; nothing if the object should be gone.
+    pub phase: Option<&'static str>,
+    /// How many Machines were made for it.
+    pub made: usize,
+    /// How many of them are gone.
+    pub removed: usize,
+    /// Whether a Machine stays although the object is gone, as somebody has asked for.
+    pub orphaned: bool,
+}
+
+impl Ending {
+    /// The object is in a phase.
+    pub fn phase(object: &str, phase: &'static str) -> Self {
+        Self { object: object.to_owned(), phase: Some(phase), made: 0, removed: 0, orphaned: false }
+    }
+
+    /// The object is gone.
+    pub fn gone(object: &str) -> Self {
+        Self { object: object.to_owned(), phase: None, made: 0, removed: 0, orphaned: false }
+    }
+
+    /// This many Machines were made, and this many of them are gone.
+    #[must_use]
+    pub fn machines(self, made: usize, removed: usize) -> Self {
+        Self { made, removed, ..self }
+    }
+
+    /// The Machine stays although the object is gone.
+    #[must_use]
+    pub fn orphaned(self) -> Self {
+        Self { orphaned: true, ..self }
+    }
+}
+
+/// Which worlds a scenario can be played in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Any.
+    Anything,
+    /// One in which Nodes are in a cluster of their own.
+    TwoClusters,
+    /// One in which minutes cost nothing.
+    VirtualTime,
+}
+
+/// How a scenario is played.
+pub type Play = for<'a> fn(&'a dyn World) -> BoxFuture<'a, anyhow::Result<Ending>>;
+
+/// A scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: &'static str,
+    /// What happens in it.
+    pub play: Play,
+    /// Where it can be played.
+    pub needs: Needs,
+}
+
+impl Scenario {
+    /// A scenario for any world.
+    pub const fn new(name: &'static str, play: Play) -> Self {
+        Self { name, play, needs: Needs::Anything }
+    }
+
+    /// The same for certain worlds only.
+    #[must_use]
+    pub const fn needs(self, needs: Needs) -> Self {
+        Self { needs, ..self }
+    }
+}
+
+/// Lists scenarios: functions of a world, each called like its function.
+macro_rules! scenarios {
+    ($($name:ident $(: $needs:ident)?),* $(,)?) => {
+        vec![$(
+            $crate::scenario::Scenario::new(stringify!($name), |world| Box::pin($name(world)))
+                $(.needs($crate::scenario::Needs::$needs))?
+        ),*]
+    };
+}
+pub(crate) use scenarios;

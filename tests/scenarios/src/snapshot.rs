@@ -1,0 +1,111 @@
+//! How a world ended, without what differs from one run to another: UIDs, versions and times.
+
+use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE};
+use crate::world::World;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Everything that is of interest, by `Kind name`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// The objects.
+    pub objects: BTreeMap<String, Value>,
+}
+
+/// Fields that tell when, or which life of an object, and nothing else.
+const PASSING: [&str; 23] = [
+    "annotations",
+    "bootID",
+    "creationTimestamp",
+    "failedAt",
+    "finishedAt",
+    "generation",
+    "join",
+    "lastHeartbeatTime",
+    "lastScheduledTime",
+    "lastTransitionTime",
+    "lastUpdated",
+    "machineID",
+    "nodeInfo",
+    "observedGeneration",
+    "requestedAt",
+    "resourceVersion",
+    "shutdownStartedAt",
+    "startTime",
+    "startedAt",
+    "systemUUID",
+    "timeAdded",
+    "uid",
+    "nodeUID",
+];
+
+impl Snapshot {
+    /// Takes one.
+    pub async fn take(world: &dyn World) -> anyhow::Result<Self> {
+        let mut objects = BTreeMap::new();
+        for kind in [SCHEDULED_MACHINE, MACHINE, BOOTSTRAP, INFRASTRUCTURE, NODE, POD] {
+            for object in world.list(kind).await? {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                // Nodes have no namespace; those of other scenarios are none of our business.
+                if kind == NODE && !name.starts_with(world.namespace()) {
+                    continue;
+                }
+                // Pods of a Deployment are called by chance, and come and go without us.
+                if kind == POD && !object["metadata"]["ownerReferences"].is_null() {
+                    continue;
+                }
+                objects.insert(format!("{} {name}", kind.kind), lasting(&object));
+            }
+        }
+        Ok(Self { objects })
+    }
+
+    /// What differs from another, in words; empty if nothing does.
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let names: std::collections::BTreeSet<&String> =
+            self.objects.keys().chain(other.objects.keys()).collect();
+        let mut found = Vec::new();
+        for name in names {
+            let null = Value::Null;
+            let (one, two) =
+                (self.objects.get(name).unwrap_or(&null), other.objects.get(name).unwrap_or(&null));
+            differ(name, one, two, &mut found);
+        }
+        found
+    }
+}
+
+fn differ(path: &str, one: &Value, two: &Value, found: &mut Vec<String>) {
+    match (one, two) {
+        (Value::Object(left), Value::Object(right)) => {
+            let fields: std::collections::BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+            for field in fields {
+                differ(&format!("{path}.{field}"), &one[field.as_str()], &two[field.as_str()], found);
+            }
+        }
+        (one, two) if one != two => found.push(format!("{path}: {one} became {two}")),
+        _ => {}
+    }
+}
+
+/// An object without what passes. Annotations hold hashes and UIDs; which there are is what counts.
+fn lasting(object: &Value) -> Value {
+    let mut kept = scrub(object);
+    let annotations = object["metadata"]["annotations"].as_object();
+    let names: Vec<&String> = annotations.into_iter().flat_map(Map::keys).collect();
+    kept["metadata"]["annotations"] = json!(names);
+    kept
+}
+
+fn scrub(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, _)| !PASSING.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), scrub(value)))
+            .collect::<Map<String, Value>>()
+            .into(),
+        Value::Array(items) => items.iter().map(scrub).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}

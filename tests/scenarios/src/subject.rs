@@ -1,0 +1,196 @@
+//! The one `ScheduledMachine` of a scenario, and sentences about it.
+
+use crate::kinds::{INFRASTRUCTURE, MACHINE, NODE, SCHEDULED_MACHINE};
+use crate::world::World;
+use anyhow::Context as _;
+use five_spot_api::names;
+use serde_json::{Value, json};
+
+/// The Cluster of every scenario.
+pub(crate) const CLUSTER_NAME: &str = "edge";
+
+/// A `ScheduledMachine` and its world.
+pub struct Subject<'a> {
+    world: &'a dyn World,
+    name: &'static str,
+}
+
+impl<'a> Subject<'a> {
+    /// Makes a Cluster and an object that always wants its machine unless `spec`, a merge patch, says otherwise.
+    pub async fn make(world: &'a dyn World, spec: Value) -> anyhow::Result<Self> {
+        world.make_cluster(CLUSTER_NAME).await?;
+        Self::make_without_cluster(world, spec).await
+    }
+
+    /// The same without a Cluster.
+    pub async fn make_without_cluster(world: &'a dyn World, spec: Value) -> anyhow::Result<Self> {
+        let name = "desk";
+        let mut whole = ordinary(world);
+        merge(&mut whole, world.spec());
+        merge(&mut whole, spec);
+        world.create(SCHEDULED_MACHINE, json!({"metadata": {"name": name}, "spec": whole})).await?;
+        Ok(Self { world, name })
+    }
+
+    /// The same with a machine whose node is Ready.
+    pub async fn lent(world: &'a dyn World, spec: Value) -> anyhow::Result<Self> {
+        let subject = Self::make(world, spec).await?;
+        subject.until_ready().await?;
+        Ok(subject)
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The name of its Machine.
+    pub fn machine(&self) -> String {
+        names::machine(self.name)
+    }
+
+    /// The name of its infrastructure object.
+    pub fn infrastructure(&self) -> String {
+        names::infrastructure(self.name)
+    }
+
+    /// The object as it is.
+    pub async fn get(&self) -> anyhow::Result<Value> {
+        self.world.get(SCHEDULED_MACHINE, self.name).await
+    }
+
+    /// Changes its spec by merge patch.
+    pub async fn set(&self, spec: Value) -> anyhow::Result<()> {
+        self.world.patch(SCHEDULED_MACHINE, self.name, json!({"spec": spec})).await.map(drop)
+    }
+
+    /// Annotates it; null removes.
+    pub async fn annotate(&self, annotation: &str, value: Value) -> anyhow::Result<()> {
+        let patch = json!({"metadata": {"annotations": {annotation: value}}});
+        self.world.patch(SCHEDULED_MACHINE, self.name, patch).await.map(drop)
+    }
+
+    /// Waits until the object is as wanted and tells of its latest spec.
+    pub async fn until(
+        &self,
+        what: &str,
+        mut wanted: impl FnMut(&Value) -> bool + Send,
+    ) -> anyhow::Result<Value> {
+        let current = |object: &Value| {
+            object["status"]["observedGeneration"] == object["metadata"]["generation"] && wanted(object)
+        };
+        self.world.until(SCHEDULED_MACHINE, self.name, what, current).await
+    }
+
+    /// Waits for a phase.
+    pub async fn until_phase(&self, phase: &str) -> anyhow::Result<Value> {
+        self.until(&format!("to be {phase}"), |object| object["status"]["phase"] == phase).await
+    }
+
+    /// Waits for a condition with a status and a reason.
+    pub async fn until_condition(&self, kind: &str, status: &str, reason: &str) -> anyhow::Result<Value> {
+        let holds = |object: &Value| {
+            let found = condition(object, kind);
+            found["status"] == status && found["reason"] == reason
+        };
+        self.until(&format!("to be {kind}={status}/{reason}"), holds).await
+    }
+
+    /// Waits until its machine is lent: wanted, there, with a Ready node.
+    pub async fn until_ready(&self) -> anyhow::Result<Value> {
+        self.until("to have a Ready node", is_ready).await
+    }
+
+    /// Waits until it is gone.
+    pub async fn until_gone(&self) -> anyhow::Result<()> {
+        self.world.until_gone(SCHEDULED_MACHINE, self.name).await
+    }
+
+    /// The name of its node.
+    pub async fn node(&self) -> anyhow::Result<String> {
+        let object = self.get().await?;
+        let name = object["status"]["nodeRef"]["name"].as_str();
+        name.map(str::to_owned).with_context(|| format!("no node in {object}"))
+    }
+
+    /// The UID of its Machine.
+    pub async fn machine_uid(&self) -> anyhow::Result<String> {
+        let machine = self.world.get(MACHINE, &self.machine()).await?;
+        machine["metadata"]["uid"].as_str().map(str::to_owned).context("there is no Machine")
+    }
+
+    /// Waits for another Machine than this one, with a Ready node.
+    pub async fn until_other_machine(&self, uid: &str) -> anyhow::Result<Value> {
+        let other = |object: &Value| {
+            let new = object["status"]["machineRef"]["uid"].as_str();
+            is_ready(object) && new.is_some_and(|new| new != uid)
+        };
+        self.until("to have another machine", other).await
+    }
+
+    /// Waits until the node is cordoned, or is not.
+    pub async fn until_cordoned(&self, node: &str, cordoned: bool) -> anyhow::Result<Value> {
+        let what = if cordoned { "to be cordoned" } else { "to be uncordoned" };
+        let is = |node: &Value| {
+            !node.is_null() && (node["spec"]["unschedulable"] == Value::Bool(true)) == cordoned
+        };
+        self.world.until(NODE, node, what, is).await
+    }
+
+    /// Waits until nothing that was made for it is left.
+    pub async fn until_nothing_left(&self) -> anyhow::Result<()> {
+        self.world.until_gone(MACHINE, &self.machine()).await?;
+        self.world.until_gone(INFRASTRUCTURE, &self.infrastructure()).await
+    }
+}
+
+/// Whether its machine is lent, with a Ready node.
+pub(crate) fn is_ready(object: &Value) -> bool {
+    object["status"]["phase"] == "Active"
+        && condition(object, "MachineReady")["status"] == "True"
+        && condition(object, "Ready")["status"] == "True"
+}
+
+/// A condition of an object; null if there is none.
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|one| one["type"] == kind).unwrap_or(&Value::Null)
+}
+
+/// Always open, with timers that a person can wait for.
+fn ordinary(world: &dyn World) -> Value {
+    json!({
+        "schedule": {"daysOfWeek": ["mon-sun"]},
+        "clusterName": CLUSTER_NAME,
+        "bootstrapSpec": {
+            "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig",
+            "spec": {"version": "v1.36.4+k0s.0"},
+        },
+        "infrastructureSpec": {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine",
+            "spec": {"address": world.address(), "port": 22},
+        },
+        "gracefulShutdownTimeout": "20s",
+        "nodeDrainTimeout": "20s",
+    })
+}
+
+/// A merge patch as RFC 7386 has it.
+pub(crate) fn merge(target: &mut Value, patch: Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch;
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (name, value) in fields {
+        if value.is_null() {
+            if let Some(target) = target.as_object_mut() {
+                target.remove(&name);
+            }
+        } else {
+            merge(&mut target[name.as_str()], value);
+        }
+    }
+}

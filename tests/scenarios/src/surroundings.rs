@@ -1,0 +1,93 @@
+//! What surrounds a machine in a scenario: pods on its node, budgets that hold them, windows of time.
+
+use crate::kinds::{BUDGET, DEPLOYMENT, POD};
+use crate::subject::condition;
+use crate::world::World;
+use five_spot_sandbox::actors::STOPS_AFTER_ANNOTATION;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+impl dyn World + '_ {
+    /// A pod of nobody's that runs on a node, labelled `app: <name>`.
+    pub async fn pod_on(&self, node: &str, name: &str) -> anyhow::Result<()> {
+        let pod = json!({
+            "metadata": {"name": name, "labels": {"app": name}, "annotations": {STOPS_AFTER_ANNOTATION: "1s"}},
+            "spec": {
+                "nodeName": node,
+                "containers": [{"name": "main", "image": "registry.invalid/sleeper"}],
+                "terminationGracePeriodSeconds": 1,
+            },
+        });
+        self.create(POD, pod).await?;
+        self.until(POD, name, "to run", |pod| condition(pod, "Ready")["status"] == "True").await.map(drop)
+    }
+
+    /// A Deployment of as many pods, all on one node.
+    pub async fn deployment_on(&self, node: &str, name: &str, replicas: i64) -> anyhow::Result<()> {
+        let deployment = json!({
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": name}},
+                "template": {
+                    "metadata": {"labels": {"app": name}},
+                    "spec": {
+                        "nodeSelector": {"kubernetes.io/hostname": node},
+                        "containers": [{"name": "main", "image": "registry.invalid/sleeper"}],
+                        "terminationGracePeriodSeconds": 1,
+                    },
+                },
+            },
+        });
+        self.create(DEPLOYMENT, deployment).await?;
+        let all = |deployment: &Value| deployment["status"]["readyReplicas"] == replicas;
+        self.until(DEPLOYMENT, name, "to be ready", all).await.map(drop)
+    }
+
+    /// A budget that allows no disruption of the one pod of `app`, once its pods have been counted.
+    pub async fn budget_for(&self, app: &str) -> anyhow::Result<()> {
+        let budget = json!({
+            "metadata": {"name": app},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": app}}},
+        });
+        self.create(BUDGET, budget).await?;
+        let counted = |budget: &Value| {
+            let status = &budget["status"];
+            status["currentHealthy"] == 1
+                && status["disruptionsAllowed"] == 0
+                && status["observedGeneration"] == budget["metadata"]["generation"]
+        };
+        self.until(BUDGET, app, "to be counted", counted).await.map(drop)
+    }
+
+    /// The first full minute that is at least this many seconds away.
+    pub fn next_minute(&self, seconds: i64) -> Timestamp {
+        let earliest = self.now().as_second() + seconds;
+        Timestamp::from_second(earliest.div_euclid(60) * 60 + 60).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// The schedule with one window, from one full minute to another.
+pub(crate) fn window(from: Timestamp, to: Timestamp) -> Value {
+    json!({"daysOfWeek": null, "timezone": "UTC", "windows": [{"from": minute(from), "to": minute(to)}]})
+}
+
+fn minute(time: Timestamp) -> String {
+    let time = time.to_zoned(TimeZone::UTC);
+    let day = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+        [usize::from(time.weekday().to_monday_zero_offset().unsigned_abs())];
+    format!("{day} {:02}:{:02}", time.hour(), time.minute())
+}
+
+/// A schedule whose one window lies half a week away.
+pub(crate) fn closed(now: Timestamp) -> Value {
+    let from = Timestamp::from_second(now.as_second() + 84 * 3600).unwrap_or(now);
+    let to = Timestamp::from_second(now.as_second() + 85 * 3600).unwrap_or(now);
+    window(from, to)
+}
+
+/// An override until a moment.
+pub(crate) fn override_until(state: &str, until: Timestamp) -> Value {
+    json!({"override": {"state": state, "until": until.to_string(), "reason": "as the scenario says"}})
+}

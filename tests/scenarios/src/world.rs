@@ -1,0 +1,83 @@
+//! Where a scenario is played: what differs between the sandbox and a real control plane, and nothing else.
+
+use five_spot_sandbox::actors::Behaviour;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::Value;
+use std::fmt;
+use std::time::Duration;
+
+/// How long things may take in a world.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// How long to wait for something before it counts as never happening.
+    pub patience: Duration,
+    /// How long no write must come for a world to count as settled.
+    pub settled_after: Duration,
+    /// How long it then has to stay silent.
+    pub quiet: Duration,
+    /// Whether minutes cost nothing here.
+    pub is_virtual: bool,
+}
+
+/// A write that the controller made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// When.
+    pub time: Timestamp,
+    /// `create`, `patch`, `delete`, ...
+    pub verb: String,
+    /// The plural of the kind, with the subresource if there is one: `pods/eviction`.
+    pub resource: String,
+    /// The name; empty where the request names none.
+    pub name: String,
+    /// The status of the answer; absent if there was none.
+    pub code: Option<u16>,
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code.map_or_else(|| "no answer".to_owned(), |code| code.to_string());
+        write!(f, "{} {} {} {} -> {code}", self.time, self.verb, self.resource, self.name)
+    }
+}
+
+/// A management cluster and a workload cluster, which may be the same, with everybody who lives in them, and a
+/// controller.
+pub trait World: Send + Sync {
+    /// A client of the harness in the management cluster.
+    fn management(&self) -> Client;
+    /// A client of the harness in the workload cluster.
+    fn workload(&self) -> Client;
+    /// The namespace that belongs to this scenario alone, in both clusters.
+    fn namespace(&self) -> &str;
+    /// The time.
+    fn now(&self) -> Timestamp;
+    /// How long things may take.
+    fn pace(&self) -> Pace;
+    /// What a spec needs here besides what the scenario says, as a merge patch.
+    fn spec(&self) -> Value;
+    /// An address that no other machine has.
+    fn address(&self) -> String;
+    /// Makes a Cluster with a control plane, and whatever leads into the workload cluster.
+    fn make_cluster<'a>(&'a self, name: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
+    /// How the provider behaves from now on.
+    fn provider(&self, behaviour: Behaviour);
+    /// Silences the kubelet of a Node, or lets it speak again.
+    fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>>;
+    /// Lets the controller handle one more kind of a provider.
+    fn grant<'a>(&'a self, group: &'a str, plural: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
+    /// The Secret with the kubeconfig that the controller uses; nothing where Nodes are in the management cluster.
+    fn kubeconfig_secret(&self) -> Option<String>;
+    /// A kubeconfig with new credentials. Those that were good before are good no more.
+    fn new_kubeconfig(&self) -> BoxFuture<'_, anyhow::Result<String>>;
+    /// Starts the controller.
+    fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Tells the controller to stop, and waits until it has.
+    fn stop_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Kills the controller where it stands.
+    fn crash_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Every write of every controller so far, in order.
+    fn writes(&self) -> anyhow::Result<Vec<Write>>;
+}
