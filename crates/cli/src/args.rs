@@ -2,11 +2,14 @@
 
 use crate::{preview, sandbox};
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Lends machines to Kubernetes clusters by the clock.
+///
+/// Without a command it is the controller, with all of its flags: see 5spot-controller --help.
 #[derive(Debug, Parser)]
-#[command(name = "5spot", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "5spot", version, propagate_version = true)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -17,6 +20,16 @@ pub struct Args {
 pub enum Command {
     Preview(preview::Args),
     Sandbox(sandbox::Args),
+}
+
+/// Whether no command is named: then it is the controller that is started, `5spot` and `5spot-controller` being the
+/// same program.
+pub fn are_for_the_controller(words: &[OsString]) -> bool {
+    match words.get(1).and_then(|word| word.to_str()) {
+        Some("-h" | "--help" | "-V" | "--version") => false,
+        Some(word) => word.starts_with('-'),
+        None => words.len() < 2,
+    }
 }
 
 /// How a command ended, for whoever called it.
@@ -46,6 +59,27 @@ impl From<Outcome> for ExitCode {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn without_a_command_it_is_the_controller() {
+        let are_for_the_controller =
+            |line: &str| are_for_the_controller(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for line in
+            ["5spot", "5spot --watch-namespace lab", "5spot -v", "5spot --enable-leader-election=true"]
+        {
+            assert!(are_for_the_controller(line), "{line}");
+        }
+        for line in [
+            "5spot preview -f x",
+            "5spot sandbox",
+            "5spot help",
+            "5spot -h",
+            "5spot --version",
+            "5spot sandbax",
+        ] {
+            assert!(!are_for_the_controller(line), "{line}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -1,4 +1,5 @@
-//! `5spot`: the tools for people. Flags are parsed first; only then is the world touched.
+//! `5spot`: the tools for people, and without a command the controller. Flags are parsed first; only then is the
+//! world touched.
 
 mod args;
 mod element;
@@ -19,7 +20,11 @@ use std::process::ExitCode;
 use surroundings::Surroundings;
 
 fn main() -> ExitCode {
-    match Args::parse().command {
+    let words: Vec<_> = std::env::args_os().collect();
+    if args::are_for_the_controller(&words) {
+        return five_spot_controller::program::main(words);
+    }
+    match Args::parse_from(words).command {
         Command::Preview(args) => preview::run(&args, &Surroundings::observe()).into(),
         Command::Sandbox(args) => sandbox::run(&args, &Surroundings::observe()).into(),
     }

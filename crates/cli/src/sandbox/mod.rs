@@ -8,6 +8,8 @@ mod patience;
 mod picture;
 mod recorder;
 mod rows;
+#[cfg(test)]
+mod sample;
 mod screen;
 mod serving;
 mod span;
@@ -18,6 +20,9 @@ mod text;
 mod trace;
 mod verdict;
 mod wants;
+
+#[cfg(test)]
+mod tests;
 
 pub use args::Args;
 

@@ -115,7 +115,8 @@ mod tests {
     fn only_watches_with_bookmarks_are_prolonged() {
         let longer = |uri: &str| longer_watch(&uri.parse().expect("a URI")).map(|uri| uri.to_string());
         assert_eq!(
-            longer("/api/v1/nodes?&watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=7").as_deref(),
+            longer("/api/v1/nodes?&watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=7")
+                .as_deref(),
             Some("/api/v1/nodes?&watch=true&resourceVersion=7&timeoutSeconds=86400")
         );
         for uri in [
@@ -130,8 +131,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_watch_says_that_it_lives_and_changes_come_at_once() {
-        let api = Api::new(ApiConfig::new(Clock::starting_at("2026-03-02T08:00:00Z".parse().expect("an instant"))));
-        let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(Client::new(Patient::new(api.clone()), "default"));
+        let api =
+            Api::new(ApiConfig::new(Clock::starting_at("2026-03-02T08:00:00Z".parse().expect("an instant"))));
+        let maps: kube::Api<ConfigMap> =
+            kube::Api::default_namespaced(Client::new(Patient::new(api.clone()), "default"));
         let origin = tokio::time::Instant::now();
         let mut events = maps.watch(&WatchParams::default(), "0").await.expect("a watch").boxed();
         loop {

@@ -83,8 +83,9 @@ pub fn compose(scene: &Scene<'_>, style: Style, height: usize) -> Vec<String> {
     // The clock above and the way in below stay whatever else has no room.
     let room = height.saturating_sub(1);
     if frame.len() > room {
-        frame.truncate(room.saturating_sub(1));
+        frame.truncate(room.saturating_sub(1).max(1));
         frame.push(dim(style, "(the terminal is too low for all of it)"));
+        frame.truncate(room.max(1));
     }
     let left = room.saturating_sub(frame.len());
     frame.extend(latest(scene.trace, left, style));

@@ -71,15 +71,19 @@ impl Judge<'_> {
         self.violations.push(Violation { time, key: self.key.clone(), what: what.into() });
     }
 
-    /// An error needs someone, unless it is a drain that is held: that is in time for as long as it is held.
+    /// An error needs someone, unless it is a drain that is held: that is in time for as long as it is held, and until
+    /// it has been tried again.
     fn errors(&mut self) {
-        let mut is_known = false;
-        for (time, snapshot) in self.course.snapshots.clone() {
-            let faulty = snapshot.filter(|one| one.phase == Some(Phase::Error) && !one.is_held);
-            if let Some(snapshot) = faulty.filter(|_| !is_known) {
-                self.blame(time, format!("in phase Error: {}", snapshot.message));
+        for (from, to, message) in self.course.errors() {
+            let mut excused = from;
+            for (began, released) in self.course.holds_since(Timestamp::MIN) {
+                if began <= excused && released >= from {
+                    excused = excused.max(released + LAST_RETRY + REACTION);
+                }
             }
-            is_known = faulty.is_some();
+            if excused < to {
+                self.blame(excused, format!("in phase Error: {message}"));
+            }
         }
     }
 

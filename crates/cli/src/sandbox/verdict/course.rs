@@ -52,6 +52,18 @@ impl<'a> Course<'a> {
         made.is_some_and(|(made, _)| hash(*made) != hash(time))
     }
 
+    /// When it was in phase Error, until when, and with which words at first.
+    pub fn errors(&self) -> Vec<(Timestamp, Timestamp, String)> {
+        let errors = self.phases(Timestamp::MIN, self.end).into_iter();
+        errors
+            .filter(|(_, _, phase)| *phase == Some(Phase::Error))
+            .map(|(from, to, _)| {
+                let message = self.snapshot_at(from).map(|snapshot| snapshot.message.clone());
+                (from, to, message.unwrap_or_default())
+            })
+            .collect()
+    }
+
     /// Whether an error explains what happened in a stretch of time. The error itself is told elsewhere.
     pub fn is_faulty(&self, from: Timestamp, to: Timestamp) -> bool {
         self.phases(from, to).iter().any(|(_, _, phase)| *phase == Some(Phase::Error))

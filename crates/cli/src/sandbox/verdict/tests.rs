@@ -1,1 +1,260 @@
-//! todo
+//! Every way to be wrong is found, and nothing that is right is taken for wrong.
+
+use super::*;
+use crate::sandbox::sample::{Story, day};
+use crate::sandbox::trace::Presence::{Gone, Terminating, There};
+use serde_json::json;
+
+fn check(story: Story, expected: &[&str]) {
+    let found: Vec<String> = violations(&story.done(), day().to).iter().map(ToString::to_string).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_good_day_is_a_good_day() {
+    check(Story::good().and_gone(), &[]);
+}
+
+#[test]
+fn a_machine_that_comes_late_or_never() {
+    let late = Story::new()
+        .phase("09:00:00", Phase::Pending)
+        .machine("09:00:06", There)
+        .phase("09:00:06", Phase::Active)
+        .ready("09:01:10", true)
+        .machine("18:00:00", Terminating)
+        .phase("18:00:00", Phase::ShuttingDown);
+    check(
+        late.and_gone(),
+        &["lab/bench-01 at 2026-11-09T09:00:00Z: a machine was wanted and there was none for 6s"],
+    );
+    let never = Story::new();
+    check(never, &["lab/bench-01 at 2026-11-09T09:00:00Z: a machine was wanted and there was none for 9h"]);
+}
+
+#[test]
+fn a_node_that_never_joins() {
+    let story = Story::new()
+        .machine("09:00:00", There)
+        .phase("09:00:00", Phase::Active)
+        .machine("18:00:00", Terminating);
+    check(
+        story.and_gone(),
+        &["lab/bench-01 at 2026-11-09T09:20:05Z: its node was not Ready 20m after its machine was made"],
+    );
+}
+
+#[test]
+fn a_machine_that_is_deleted_while_it_is_wanted() {
+    let story = Story::new()
+        .machine("09:00:00", There)
+        .phase("09:00:00", Phase::Active)
+        .ready("09:01:00", true)
+        .delete("12:00:00")
+        .machine("12:00:00", Terminating)
+        .machine("12:00:06", Gone)
+        .machine("12:00:07", There)
+        .machine("18:00:00", Terminating)
+        .and_gone();
+    check(
+        story,
+        &["lab/bench-01 at 2026-11-09T12:00:00Z: the controller deleted its machine while it was wanted"],
+    );
+}
+
+#[test]
+fn a_person_may_delete_a_machine_and_another_spec_replaces_it() {
+    let by_hand = Story::new()
+        .machine("09:00:00", There)
+        .phase("09:00:00", Phase::Active)
+        .ready("09:01:00", true)
+        .machine("12:00:00", Terminating)
+        .machine("12:00:06", Gone)
+        .machine("12:00:07", There)
+        .machine("18:00:00", Terminating);
+    check(by_hand.and_gone(), &[]);
+    let replaced = Story::new()
+        .machine("09:00:00", There)
+        .phase("09:00:00", Phase::Active)
+        .ready("09:01:00", true)
+        .spec("12:00:00", &json!({"clusterName": "other"}))
+        .phase("12:00:00", Phase::ShuttingDown)
+        .delete("12:01:00")
+        .machine("12:01:00", Terminating)
+        .machine("12:01:06", Gone)
+        .machine("12:01:07", There)
+        .phase("12:01:08", Phase::Active)
+        .machine("18:00:00", Terminating);
+    check(replaced.and_gone(), &[]);
+}
+
+#[test]
+fn a_phase_that_tells_another_story() {
+    let asleep =
+        Story::new().machine("09:00:00", There).ready("09:01:00", true).machine("18:00:00", Terminating);
+    check(
+        asleep.and_gone(),
+        &[
+            "lab/bench-01 at 2026-11-09T09:00:05Z: in phase Inactive while its machine was wanted and there, not in Active",
+        ],
+    );
+    let dreaming = Story::good().machine("18:00:12", Gone);
+    check(
+        dreaming,
+        &[
+            "lab/bench-01 at 2026-11-09T18:02:12Z: in phase ShuttingDown though its machine was not wanted and gone, \
+           not in Inactive",
+        ],
+    );
+}
+
+#[test]
+fn a_machine_that_is_made_while_none_is_wanted() {
+    let story = Story::new().machine("07:00:00", There).machine("07:30:00", Gone);
+    let found = violations(&story.done(), day().to);
+    assert_eq!(
+        found[0].to_string(),
+        "lab/bench-01 at 2026-11-09T07:00:00Z: a machine was made while none was wanted"
+    );
+}
+
+#[test]
+fn a_machine_that_stays_beyond_its_grace() {
+    let story = Story::new()
+        .machine("09:00:00", There)
+        .phase("09:00:00", Phase::Active)
+        .ready("09:01:00", true)
+        .phase("18:00:00", Phase::ShuttingDown)
+        .machine("18:05:06", Terminating)
+        .machine("18:05:10", Gone)
+        .phase("18:05:11", Phase::Inactive);
+    check(
+        story,
+        &["lab/bench-01 at 2026-11-09T18:05:05Z: its machine was not deleted within 5m of its window"],
+    );
+}
+
+/// Up, and held from 18:00:05 to `released`, deleted at `deleted`.
+fn held(released: &str, deleted: &str) -> Story {
+    Story::new()
+        .machine("09:00:00", There)
+        .phase("09:00:00", Phase::Active)
+        .ready("09:01:00", true)
+        .phase("18:00:00", Phase::ShuttingDown)
+        .held("18:00:05", true)
+        .error("18:05:00", "drain deadline passed")
+        .held(released, false)
+        .phase(released, Phase::ShuttingDown)
+        .machine(deleted, Terminating)
+        .machine("20:30:00", Gone)
+        .phase("20:30:01", Phase::Inactive)
+}
+
+#[test]
+fn a_drain_that_is_held_is_in_time_while_it_is_held() {
+    check(held("20:24:00", "20:28:30"), &[]);
+    check(
+        held("18:30:00", "20:28:30"),
+        &["lab/bench-01 at 2026-11-09T18:35:05Z: its machine was not deleted within 5m of its window"],
+    );
+    let forced = held("20:24:00", "20:28:30").done();
+    let mut forced_entries = forced;
+    for entry in &mut forced_entries.entries {
+        if let crate::sandbox::trace::Fact::Object(_, Some(snapshot)) = &mut entry.fact
+            && let Some(spec) = &mut snapshot.spec
+        {
+            std::sync::Arc::make_mut(spec).handling.on_timeout = five_spot_api::OnTimeout::Force;
+        }
+    }
+    let found = violations(&forced_entries, day().to);
+    assert_eq!(found.len(), 1, "with Force nothing may hold it: {found:?}");
+    assert!(found[0].to_string().contains("at 2026-11-09T18:05:05Z: its machine was not deleted"));
+}
+
+#[test]
+fn a_kill_switch_gives_no_grace() {
+    let killed = |deleted: &str| {
+        Story::new()
+            .machine("09:00:00", There)
+            .phase("09:00:00", Phase::Active)
+            .ready("09:01:00", true)
+            .spec("12:00:00", &json!({"killSwitch": true}))
+            .phase("12:00:00", Phase::ShuttingDown)
+            .machine(deleted, Terminating)
+            .machine("12:01:00", Gone)
+            .phase("12:01:00", Phase::Terminated)
+    };
+    check(killed("12:00:01"), &[]);
+    check(
+        killed("12:00:06"),
+        &["lab/bench-01 at 2026-11-09T12:00:05Z: its machine was to go at once, and was not deleted"],
+    );
+    let inactive = killed("12:00:01").phase("14:00:00", Phase::Inactive);
+    let found = violations(&inactive.done(), day().to);
+    assert!(
+        found[0]
+            .to_string()
+            .ends_with("in phase Inactive though its machine was not wanted and gone, not in Terminated")
+    );
+}
+
+#[test]
+fn an_owner_gets_a_machine_back_at_once() {
+    let story = Story::new()
+        .machine("09:00:00", There)
+        .phase("09:00:00", Phase::Active)
+        .ready("09:01:00", true)
+        .reclaimed("12:00:00")
+        .phase("12:00:00", Phase::EmergencyRemove)
+        .machine("12:03:00", Terminating)
+        .machine("12:03:10", Gone);
+    check(
+        story,
+        &["lab/bench-01 at 2026-11-09T12:00:05Z: its machine was to go at once, and was not deleted"],
+    );
+}
+
+#[test]
+fn a_deleted_machine_that_does_not_go() {
+    check(
+        Story::good().machine("18:03:00", Gone).phase("18:03:01", Phase::Inactive),
+        &["lab/bench-01 at 2026-11-09T18:02:06Z: its deleted machine was still not gone"],
+    );
+}
+
+#[test]
+fn an_error_that_nobody_holds() {
+    check(
+        Story::good().and_gone().error("20:00:00", "no such kind").phase("21:00:00", Phase::Inactive),
+        &["lab/bench-01 at 2026-11-09T20:00:00Z: in phase Error: no such kind"],
+    );
+}
+
+#[test]
+fn an_object_that_is_deleted_goes() {
+    let deleted = || Story::new().deleted("07:00:00").phase("07:00:00", Phase::ShuttingDown);
+    check(deleted().forgotten("07:00:02"), &[]);
+    check(
+        deleted().forgotten("07:11:00"),
+        &["lab/bench-01 at 2026-11-09T07:10:05Z: it was deleted and is still not gone"],
+    );
+}
+
+#[test]
+fn an_override_is_what_is_wanted() {
+    let until = json!({"override": {"state": "up", "until": "2026-11-09T23:00:00Z", "reason": "late"}});
+    let ignored = Story::good().and_gone().spec("20:00:00", &until);
+    check(ignored, &["lab/bench-01 at 2026-11-09T20:00:00Z: a machine was wanted and there was none for 3h"]);
+}
+
+#[test]
+fn nobody_can_say_what_is_wanted_of_nonsense_or_under_a_pause() {
+    check(Story::new().nonsense("08:00:00"), &[]);
+    check(Story::new().paused("08:00:00"), &[]);
+}
+
+#[test]
+fn what_was_not_over_is_not_judged() {
+    let trace = Story::new().machine("09:00:00", There).phase("09:00:00", Phase::Active).done();
+    assert_eq!(violations(&trace, crate::sandbox::sample::at("09:20:00")), []);
+}
