@@ -17,9 +17,11 @@ use five_spot_core::action::Action;
 use five_spot_core::world::{NodeName, Slot, Uid};
 use five_spot_core::{Decision, ProviderKind, ValidSpec};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DynamicObject, GetParams, ListParams};
 use kube::{Api, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The most pods that are asked for at once.
@@ -81,7 +83,8 @@ impl Inner {
     /// Reads the object itself. What it wants comes back only if it can be understood.
     pub(crate) async fn refresh_object(&self, key: &ObjectKey) -> Result<Option<Original>, CallError> {
         let api = self.api(&key.namespace, &our_resource());
-        let found = or_absent(api.get(&key.name).await)
+        let found = read(&api, &key.name, self.objects.version(key))
+            .await
             .map_err(|error| CallError::new(format!("get ScheduledMachine {key}"), error))?;
         let Some(object) = found else {
             self.objects.remove(key);
@@ -103,7 +106,8 @@ impl Inner {
         let Some(version) = self.capi() else { return Ok(()) };
         let name = key.beside(names::machine(&key.name));
         let api = self.api(&key.namespace, &capi_resource(version, "Machine", "machines"));
-        let found = or_absent(api.get(&name.name).await)
+        let found = read(&api, &name.name, self.machines.version(&name))
+            .await
             .map_err(|error| CallError::new(format!("CAPI operation failed: get Machine {name}"), error))?;
         let desired = original.and_then(|original| {
             let source = self.source(key, original)?;
@@ -137,9 +141,11 @@ impl Inner {
             Place::Infrastructure | Place::Machine => names::infrastructure(&key.name),
         });
         let found =
-            or_absent(self.api(&key.namespace, &resource).get(&name.name).await).map_err(|error| {
-                CallError::new(format!("CAPI operation failed: get {} {name}", kind.kind), error)
-            })?;
+            read(&self.api(&key.namespace, &resource), &name.name, self.provider(kind).version(&name))
+                .await
+                .map_err(|error| {
+                    CallError::new(format!("CAPI operation failed: get {} {name}", kind.kind), error)
+                })?;
         let desired =
             original.zip(cluster).filter(|_| wanted == Some(kind)).and_then(|(original, cluster)| {
                 let source = self.source(key, original)?;
@@ -188,7 +194,8 @@ impl Inner {
             return Ok(());
         };
         let api: Api<Node> = Api::all(link.client.clone());
-        let found = or_absent(api.get(name.as_str()).await)
+        let found = read(&api, name.as_str(), link.nodes.version(&node_key(&name)))
+            .await
             .map_err(|error| CallError::new(format!("get Node {name}"), error))?;
         match found {
             Some(node) => {
@@ -249,4 +256,14 @@ impl Inner {
             capi_version: self.capi()?,
         })
     }
+}
+
+/// Reads an object, not older than what is known of it: an answer from before that, from a server that lags behind its
+/// peers, could say that it does not exist.
+async fn read<K>(api: &Api<K>, name: &str, known: Option<String>) -> Result<Option<K>, kube::Error>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let parameters = GetParams { resource_version: known };
+    or_absent(api.get_with(name, &parameters).await)
 }

@@ -97,6 +97,11 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().items.get(key).map(|item| item.view.clone())
     }
 
+    /// The version of an object that is known.
+    pub(crate) fn version(&self, key: &ObjectKey) -> Option<String> {
+        self.lock().items.get(key).map(|item| item.version.clone())
+    }
+
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
         self.lock().items.keys().cloned().collect()
     }
