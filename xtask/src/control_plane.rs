@@ -56,7 +56,7 @@ enum Output {
 }
 
 /// A name becomes a directory, so it must be one plain component of a path.
-fn parse_name(text: &str) -> Result<String, String> {
+pub(crate) fn parse_name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !text.is_empty() && text.len() <= 40 && text.chars().all(plain) {
         Ok(text.into())

@@ -1,5 +1,6 @@
 //! The developers' own tool: `cargo xtask <task>`. Each task is a module of its own.
 
+mod conformance;
 mod control_plane;
 mod e2e;
 mod generate;
@@ -16,6 +17,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Ask a real server the questions by which the embedded Kubernetes API is kept honest.
+    Conformance(conformance::Args),
     /// The real control plane for tests and for trying things out.
     ControlPlane(control_plane::Args),
     /// Build what is missing of the real control plane and run the end-to-end tests on it.
@@ -28,6 +31,7 @@ fn main() -> anyhow::Result<()> {
     // The control plane's processes must end with this program: see the guard's own description.
     five_spot_testenv::guard::enter();
     match Args::parse().task {
+        Task::Conformance(args) => conformance::run(&args),
         Task::ControlPlane(args) => control_plane::run(&args),
         Task::E2e(args) => e2e::run(&args),
         Task::Generate(args) => generate::run(&args),

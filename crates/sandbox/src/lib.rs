@@ -18,10 +18,11 @@
 //! - What follows from a write: owner garbage collection in all three modes, namespace and CRD deletion, the status of
 //!   disruption budgets, a new namespace's furniture.
 //! - CRDs: defaults, pruning, structural schemas, CEL ([`schema`]), printer columns, selectable fields.
-//! - Discovery, plain and aggregated; OpenAPI v3 as far as `explain`, `apply` and `diff` read it.
+//! - Discovery, plain and aggregated; OpenAPI v3 as far as `explain`, `apply` and `diff` read it, and of v2 as much as
+//!   makes `kubectl` leave all checks to the server.
 //!
 //! Not supported: users and permissions, admission webhooks and policies, conversion webhooks, `scale`, `log`, `exec`
-//! and the other subresources of Pods, OpenAPI v2, the limit of ten update managers in `managedFields`.
+//! and the other subresources of Pods, the limit of ten update managers in `managedFields`.
 
 pub mod actors;
 mod api;

@@ -20,8 +20,8 @@ pub struct Timing {
     pub node_ready: Duration,
     /// How often a Node renews its lease.
     ///
-    /// A real kubelet does so every 10 s. That is 60,000 writes for each Node and week, of which nobody here reads one
-    /// (whether a Node is silent is in the scenario), while each wakes every watch of the API.
+    /// A real kubelet does so every 10 s. That is 60,000 writes for each Node and week, of which nobody here reads one:
+    /// whether a Node is silent is in the scenario.
     pub heartbeat: Duration,
     /// How long a Node may be silent before it counts as lost.
     pub node_monitor_grace: Duration,

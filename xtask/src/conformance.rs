@@ -1,0 +1,109 @@
+//! `cargo xtask conformance`: the conformance suite of the embedded API, asked of a real server. The work is done by an
+//! example of `five-spot-sandbox`; this brings the server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use clap::Subcommand;
+use five_spot_testenv::binaries::Binaries;
+use five_spot_testenv::control_plane::{self, ControlPlane};
+use five_spot_testenv::run_directory;
+
+use crate::control_plane as task;
+
+/// Flags of `conformance`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    mode: Mode,
+    /// Ask the control plane that is up under this name; if none is, one is started for the occasion.
+    #[arg(long, global = true, default_value = "default", value_parser = task::parse_name)]
+    name: String,
+}
+
+#[derive(Subcommand)]
+enum Mode {
+    /// Keep the server's answers as what is to be expected.
+    Record(Cases),
+    /// Compare the server's answers with what was recorded.
+    Check(Cases),
+    /// Compare the server with the embedded API on random operations.
+    Walk {
+        /// How many walks of a hundred operations each.
+        #[arg(default_value_t = 25)]
+        walks: u64,
+    },
+}
+
+#[derive(clap::Args)]
+struct Cases {
+    /// Only cases whose area and name begin like this, such as `pods: a pod`.
+    #[arg(default_value = "")]
+    prefix: String,
+}
+
+impl Mode {
+    /// How the example calls it.
+    fn arguments(&self) -> [String; 2] {
+        match self {
+            Self::Record(cases) => ["record".into(), cases.prefix.clone()],
+            Self::Check(cases) => ["check".into(), cases.prefix.clone()],
+            Self::Walk { walks } => ["walk".into(), walks.to_string()],
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(record) = control_plane::find(&run_directory::base(), &args.name) {
+        return ask(&record.management_kubeconfig, &args.mode);
+    }
+    task::build()?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let (base, name) = (run_directory::base(), format!("conformance-{}", std::process::id()));
+    let server = runtime
+        .block_on(ControlPlane::start(&Binaries::from_process()?, &base, &name, |step| {
+            eprintln!("starting {step}");
+        }))
+        .context("failed to start a server to ask")?;
+    let asked = ask(server.management().kubeconfig(), &args.mode);
+    runtime.block_on(server.stop())?;
+    asked
+}
+
+fn ask(kubeconfig: &Path, mode: &Mode) -> anyhow::Result<()> {
+    let suite = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/conformance");
+    let [mode, what] = mode.arguments();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["run", "--quiet", "--package", "five-spot-sandbox", "--example", "conformance", "--"])
+        .arg(mode)
+        .arg(suite)
+        .arg(what)
+        .env("KUBECONFIG", kubeconfig)
+        .status()
+        .context("failed to run cargo")?;
+    ensure!(status.success(), "the server did not answer as it should");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_words_of_the_command_line_are_the_examples_own() {
+        let arguments = |line: &str| Line::parse_from(line.split('|')).args.mode.arguments();
+        assert_eq!(arguments("xtask|record"), ["record", ""]);
+        assert_eq!(arguments("xtask|check|pods: a pod"), ["check", "pods: a pod"]);
+        assert_eq!(arguments("xtask|walk"), ["walk", "25"]);
+        assert_eq!(arguments("xtask|walk|3|--name|other"), ["walk", "3"]);
+    }
+}
