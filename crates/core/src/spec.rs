@@ -164,7 +164,11 @@ impl InvalidSpec {
             override_up: word("/override/state") == Some("up"),
             graceful_shutdown_timeout: checks::DEFAULT_SHUTDOWN,
             node_drain_timeout: checks::DEFAULT_SHUTDOWN,
-            on_timeout: if word("/drain/onTimeout") == Some("Force") { OnTimeout::Force } else { OnTimeout::Error },
+            on_timeout: if word("/drain/onTimeout") == Some("Force") {
+                OnTimeout::Force
+            } else {
+                OnTimeout::Error
+            },
             pod_grace_period: SignedDuration::ZERO,
         };
         Self { errors, handling }

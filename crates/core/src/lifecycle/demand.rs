@@ -1,9 +1,14 @@
 //! Is a machine wanted? The first rule that applies decides.
 
 use super::reclaim::Reclaim;
-use super::situation::Situation;
+use super::situation::{Situation, instant};
 use crate::schedule::Standing;
-use five_spot_api::condition::Reason;
+use five_spot_api::condition::{ConditionType, Reason};
+use jiff::{SignedDuration, Timestamp};
+
+/// How far a clock may be put back without its being taken for another time: mistaken zones and daylight saving are
+/// hours, and a machine that is kept or missing for so long is no disaster.
+const LONGEST_STEP_BACK: SignedDuration = SignedDuration::from_hours(24);
 
 /// Whether a machine is wanted, and by what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +75,7 @@ pub(super) fn of(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> Demand
     let Some(plan) = situation.plan() else {
         return Demand::Unclear;
     };
-    match plan.at(situation.now) {
+    match plan.at(lived_until(situation)) {
         Standing::InWindow => Demand::Wanted(WantedBy::Window),
         Standing::LeadTime => Demand::Wanted(WantedBy::LeadTime),
         Standing::OverrideUp => Demand::Wanted(WantedBy::Override),
@@ -83,8 +88,22 @@ pub(super) fn of(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> Demand
     }
 }
 
+/// The moment that the schedule is asked about: now, or the moment of its last turn if the clock has been put back
+/// since. A boundary that has been crossed is not crossed again, or a clock that goes back by a second would take a
+/// machine away that has just come.
+///
+/// A turn that lies further ahead was made by a clock that was wrong, and does not count.
+fn lived_until(situation: &Situation<'_>) -> Timestamp {
+    let turn = situation
+        .prior_condition(ConditionType::Scheduled)
+        .filter(|prior| prior.observed_generation == Some(situation.world.object.generation))
+        .map(|prior| instant(&prior.last_transition_time))
+        .filter(|turn| turn.duration_since(situation.now) <= LONGEST_STEP_BACK);
+    turn.map_or(situation.now, |turn| turn.max(situation.now))
+}
+
 /// A reclaim has just been finished, or was the last thing that happened to the schedule.
 fn switched_off_by_reclaim(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> bool {
-    use five_spot_api::condition::ConditionType::Scheduled;
-    reclaim.is_some() || situation.prior_reason_is(Scheduled, Reason::EmergencyReclaimDisabledSchedule)
+    reclaim.is_some()
+        || situation.prior_reason_is(ConditionType::Scheduled, Reason::EmergencyReclaimDisabledSchedule)
 }

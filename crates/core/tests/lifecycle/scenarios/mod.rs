@@ -1,5 +1,6 @@
 //! The lifecycle as a person would tell it, one story a test.
 
+mod clock;
 mod deletion;
 mod down;
 mod node;

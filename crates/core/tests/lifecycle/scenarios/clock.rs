@@ -1,0 +1,62 @@
+//! A clock that is put back or forward.
+
+use super::at_work;
+use crate::simulation::{Simulation, office_hours, time};
+use five_spot_api::Phase;
+use jiff::SignedDuration;
+
+/// Steps that a clock takes when a zone was mistaken, or a time server corrects it.
+const STEPS: [SignedDuration; 5] = [
+    SignedDuration::from_secs(1),
+    SignedDuration::from_secs(59),
+    SignedDuration::from_mins(10),
+    SignedDuration::from_hours(1),
+    SignedDuration::from_hours(24),
+];
+
+#[test]
+fn a_machine_that_has_come_stays_when_the_clock_goes_back_over_its_boundary() {
+    for step in STEPS {
+        let mut simulation = at_work();
+        simulation.now = time("2026-11-16T09:00:00Z") - step + SignedDuration::from_millis(1);
+        simulation.settle();
+        assert_eq!(simulation.take_log(), [""; 0], "back by {step}");
+        assert_eq!(simulation.phase(), Phase::Active);
+        simulation.advance_to("2026-11-16T10:00:00Z");
+        assert_eq!(simulation.take_log(), [""; 0], "the boundary is not crossed again after {step}");
+    }
+}
+
+#[test]
+fn a_machine_that_has_gone_does_not_come_back_when_the_clock_goes_back_over_its_boundary() {
+    for step in STEPS {
+        let mut simulation = at_work();
+        simulation.advance_to("2026-11-16T18:00:00Z");
+        assert_eq!(simulation.phase(), Phase::Inactive);
+        simulation.take_log();
+        simulation.now = time("2026-11-16T18:00:00Z") - step + SignedDuration::from_millis(1);
+        simulation.settle();
+        simulation.advance_to("2026-11-16T19:00:00Z");
+        assert_eq!(simulation.take_log(), [""; 0], "back by {step}");
+    }
+}
+
+#[test]
+fn an_edit_counts_at_once_whatever_the_clock_did() {
+    let mut simulation = at_work();
+    simulation.now = time("2026-11-16T08:30:00Z");
+    simulation.edit(|spec| spec.schedule.hours_of_day = Some(vec!["10-17".to_owned()]));
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Inactive);
+}
+
+#[test]
+fn a_clock_that_was_a_year_ahead_is_not_believed_for_a_year() {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.now = time("2027-11-16T10:00:00Z");
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    simulation.now = time("2026-11-16T07:00:00Z");
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Inactive);
+}
