@@ -29,6 +29,7 @@ pub use args::Args;
 use crate::args::Outcome;
 use crate::manifest::Problem;
 use crate::output::{complain, show};
+use crate::style::Style;
 use crate::surroundings::Surroundings;
 use anyhow::Context as _;
 use args::{Format, Request};
@@ -127,7 +128,8 @@ async fn play(request: &Request, fleet: Fleet) -> anyhow::Result<Outcome> {
 
 /// What is left to say at the end.
 fn conclusion(run: &Run<'_>, request: &Request) -> String {
-    let style = request.style;
+    // A terminal may have become another one meanwhile.
+    let style = if request.is_live { Style::of(&Surroundings::observe()) } else { request.style };
     let whole = |lines: Vec<String>| lines.into_iter().map(|line| line + "\n").collect::<String>();
     match request.format {
         Format::Svg => picture::render(run),

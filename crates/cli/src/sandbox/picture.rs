@@ -18,7 +18,7 @@ const MARGIN: u32 = 24;
 /// For the names, which are cut where they are longer.
 const NAMES: u32 = 190;
 const CHART: u32 = WIDTH - NAMES - 2 * MARGIN;
-const HEADER: u32 = 78;
+const HEADER: u32 = 92;
 const ROW: u32 = 38;
 const BAR: u32 = 18;
 /// Below the bar: when a machine was wanted.

@@ -271,12 +271,23 @@ fn wrong_usage() {
 
 #[test]
 fn the_program_alone_explains_itself() {
-    let help = five_spot(&[]).refusal(INVALID);
-    assert!(help.contains("Usage: 5spot <COMMAND>") && help.contains("preview"), "{help}");
-    assert!(five_spot(&["--help"]).text().contains("preview"));
+    let help = five_spot(&["--help"]).text();
+    for words in ["Usage: 5spot <COMMAND>", "preview", "sandbox", "Without a command it is the controller"] {
+        assert!(help.contains(words), "{words}: {help}");
+    }
     assert!(five_spot(&["preview", "--help"]).text().contains("Exit status:"));
     assert_eq!(five_spot(&["--version"]).text(), format!("5spot {}\n", env!("CARGO_PKG_VERSION")));
     assert!(five_spot(&["prevew"]).refusal(INVALID).contains("'preview'"));
+}
+
+#[test]
+fn without_a_command_it_is_the_controller_which_needs_a_cluster() {
+    let alone = answer(command(&[]).env("KUBECONFIG", "/nowhere").stdin(Stdio::null()));
+    assert_eq!(alone.code, FAILED, "{alone:?}");
+    assert!(alone.stdout.contains("try `5spot sandbox`, which needs no cluster"), "{alone:?}");
+    let with_flag = answer(command(&["--no-such-flag"]).stdin(Stdio::null()));
+    assert_eq!(with_flag.code, INVALID, "{with_flag:?}");
+    assert!(!format!("{with_flag:?}").contains("preview"), "{with_flag:?}");
 }
 
 #[test]

@@ -29,8 +29,8 @@ pub fn demo(start: Timestamp) -> Fleet {
     for (number, (key, schedule, further)) in [
         (desk(1), office(NEW_YORK), json!({})),
         (desk(2), office(NEW_YORK), json!({"priority": 80})),
-        // Its database must be moved by hand before it may go: half an hour leaves time for that.
-        (database(), office(NEW_YORK), json!({"gracefulShutdownTimeout": "30m", "nodeDrainTimeout": "30m"})),
+        // Its database must be moved by hand before it may go: an hour leaves time for that.
+        (database(), office(NEW_YORK), json!({"gracefulShutdownTimeout": "1h", "nodeDrainTimeout": "1h"})),
         (Key::new("europe", "berlin-render-01"), nights, json!({})),
         (overridden(), office(BERLIN), json!({})),
         (Key::new("europe", "london-ci-01"), weekend, json!({})),
@@ -76,7 +76,7 @@ fn script(start: Timestamp) -> Vec<Deed> {
         ),
         // The window has closed at 18:00, and the budget holds the drain.
         deed(
-            at(NEW_YORK, 1, time(18, 12, 0, 0)),
+            at(NEW_YORK, 1, time(18, 30, 0, 0)),
             "someone has moved the database of ny-database-01",
             set_budget(0),
         ),
