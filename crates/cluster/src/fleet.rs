@@ -309,6 +309,11 @@ impl Inner {
         Ok(link)
     }
 
+    /// The link to a cluster, if it is open.
+    pub(crate) fn open_link(&self, key: &WorkloadKey) -> Option<Arc<Link>> {
+        lock(&self.links).get(key).cloned()
+    }
+
     /// Whether the owner of a node of this name wants it back, in whichever cluster: urgency need not be exact.
     pub(crate) fn is_reclaimed(&self, node: &NodeName) -> bool {
         let links: Vec<Arc<Link>> = lock(&self.links).values().cloned().collect();
@@ -363,6 +368,11 @@ impl Inner {
     /// What is remembered of an object.
     pub(crate) fn remember<R>(&self, key: &ObjectKey, act: impl FnOnce(&mut Memory) -> R) -> R {
         act(lock(&self.memories).entry(key.clone()).or_default())
+    }
+
+    /// What is remembered of an object, if anything is.
+    pub(crate) fn recall<R>(&self, key: &ObjectKey, look: impl FnOnce(&Memory) -> R) -> Option<R> {
+        lock(&self.memories).get(key).map(look)
     }
 
     /// Forgets an object that is gone.

@@ -23,6 +23,7 @@ mod memory;
 mod observe;
 mod outcome;
 mod project;
+mod reachable;
 mod refresh;
 mod render;
 mod shelf;

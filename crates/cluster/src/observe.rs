@@ -103,6 +103,19 @@ fn secret_of(key: &ObjectKey, cluster: &WorkloadCluster) -> Option<(ObjectKey, S
     Some((key.beside(name.clone()), in_secret))
 }
 
+/// The cluster of an object's Node, as far as its own words tell.
+pub(crate) fn workload_of(key: &ObjectKey, object: &ObjectFacts) -> WorkloadKey {
+    let by_record = object.status.workload_cluster.as_ref().map(|cluster| secret_of(key, cluster));
+    let by_spec = || {
+        let (name, in_secret) = default_secret(object.spec.as_ref().ok()?);
+        Some((key.beside(name), in_secret))
+    };
+    match by_record.unwrap_or_else(by_spec) {
+        Some((secret, key)) => WorkloadKey::Kubeconfig { secret, key },
+        None => WorkloadKey::Management,
+    }
+}
+
 /// How the cluster of an object's Node stands.
 enum Reach {
     NotYet,

@@ -10,6 +10,7 @@ pub mod metrics;
 pub mod program;
 pub mod queue;
 mod reconcile;
+mod recovery;
 mod run;
 pub mod servers;
 

@@ -5,6 +5,7 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::queue::{Queue, Rank};
 use crate::reconcile::{Next, reconcile};
+use crate::recovery::Recovery;
 use crate::{RunError, Settings, logging};
 use five_spot_cluster::{Connection, Fleet, FleetSettings, ObjectKey};
 use five_spot_core::Fingerprint;
@@ -53,6 +54,7 @@ pub async fn run(
     let looped = Loop {
         queue: Queue::new(),
         workers: JoinSet::new(),
+        recovery: Recovery::default(),
         concurrency: settings.concurrency.max(1),
         clock: (Instant::now(), wall),
         next_id: u64::try_from(wall.as_microsecond()).unwrap_or_default(),
@@ -71,6 +73,7 @@ struct Loop {
     fleet: Fleet,
     queue: Queue<ObjectKey>,
     workers: JoinSet<(ObjectKey, Option<Next>)>,
+    recovery: Recovery,
     news: mpsc::UnboundedReceiver<ObjectKey>,
     concurrency: usize,
     metrics: Arc<Metrics>,
@@ -92,7 +95,11 @@ impl Loop {
                 () = stop.cancelled() => break,
                 Some(done) = self.workers.join_next() => self.finish(done),
                 Some(key) = self.news.recv() => self.hear(key),
-                () = sleep_until(wake) => self.check_clock(),
+                recovered = self.recovery.recovered() => recovered.into_iter().for_each(|key| self.hear(key)),
+                () = sleep_until(wake) => {
+                    self.check_clock();
+                    self.recovery.ask(&self.fleet, Instant::now());
+                }
             }
         }
         let rest = async { while self.workers.join_next().await.is_some() {} };
@@ -128,7 +135,7 @@ impl Loop {
     fn next_wake(&self) -> Instant {
         let check = self.clock.0 + CLOCK_CHECK;
         let due = self.queue.next_due().filter(|_| self.workers.len() < self.concurrency);
-        due.map_or(check, |due| due.min(check))
+        [due, self.recovery.due()].into_iter().flatten().fold(check, Instant::min)
     }
 
     fn hear(&mut self, key: ObjectKey) {
@@ -141,6 +148,7 @@ impl Loop {
         let Ok((key, next)) = done else { return };
         let now = Instant::now();
         let rank = self.rank(&key);
+        self.recovery.note(&key, self.fleet.waits_for_cluster(&key), now);
         match next {
             Some(Next::Gone) => self.queue.remove(&key),
             Some(Next::OnNews) => {}
