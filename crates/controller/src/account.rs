@@ -9,6 +9,9 @@ use five_spot_core::{Decision, FaultKind};
 use std::sync::Arc;
 use tokio::time::Instant;
 
+/// The target of these lines: they are a reconcile's, wherever they are written.
+const TARGET: &str = "five_spot_controller::reconcile";
+
 /// What is said of every attempt that is made again later.
 const RETRYING: &str = "Reconciliation error — requeuing with exponential back-off";
 
@@ -41,11 +44,11 @@ impl Account {
             && from != Some(to)
         {
             let from = from.map_or("None", Phase::as_str);
-            tracing::info!(from_phase = from, to_phase = to.as_str(), "Phase transition");
+            tracing::info!(target: TARGET, from_phase = from, to_phase = to.as_str(), "Phase transition");
             audit::transition(observed, decision, from, to);
         }
         for event in decision.events.iter().filter(|event| event.reason == EventReason::RapidReReclaim) {
-            tracing::warn!(reason = event.reason.as_str(), "{}", event.note);
+            tracing::warn!(target: TARGET, reason = event.reason.as_str(), "{}", event.note);
         }
         self.metrics.reported(&self.key, observed, decision);
     }
@@ -70,7 +73,7 @@ impl Account {
         let schedule = schedule_errors(observed);
         self.verdict = Some(Verdict::Failure(ErrorKind::of_fault(fault, schedule.is_some())));
         if let Some(error) = schedule {
-            tracing::error!(error, "Failed to evaluate schedule");
+            tracing::error!(target: TARGET, error, "Failed to evaluate schedule");
         }
         if let Some(retry) = retry {
             say_retry(&fault.message, retry);
@@ -81,7 +84,7 @@ impl Account {
     pub(crate) fn failed(&mut self, setback: &Setback, retry: Retry, machine_exists: bool) {
         self.verdict = Some(Verdict::Failure(ErrorKind::of_setback(setback)));
         if setback.error.is_apply() && !machine_exists {
-            tracing::error!(error = %setback, "Machine creation failed");
+            tracing::error!(target: TARGET, error = %setback, "Machine creation failed");
         }
         say_retry(&setback.to_string(), retry);
         self.metrics.set_back(&self.key);
@@ -109,7 +112,7 @@ impl Account {
 
 fn say_retry(error: &str, retry: Retry) {
     let (retry_count, backoff_secs) = (retry.retry_count, retry.backoff.as_secs());
-    tracing::error!(error, retry_count, backoff_secs, "{RETRYING}");
+    tracing::error!(target: TARGET, error, retry_count, backoff_secs, "{RETRYING}");
 }
 
 /// What is wrong with the schedule of a spec.

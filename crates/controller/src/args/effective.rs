@@ -15,6 +15,8 @@ impl Configuration {
             max_concurrent_reconciles = self.settings.concurrency,
             finalizer_cleanup_timeout_secs = self.settings.policy.finalizer_cleanup_timeout.as_secs(),
             force_finalizer_on_timeout = self.settings.policy.force_finalizer_on_timeout,
+            metrics_port = self.metrics_port,
+            health_port = self.health_port,
             log_format = self.format.as_str(),
             rust_log = self.directives,
             verbose = self.verbose,

@@ -15,17 +15,15 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, Parser};
 use five_spot_core::world::Policy;
 use jiff::SignedDuration;
-use values::{namespace, whole_number};
+use values::{namespace, port, whole_number};
 
 /// What `RUST_LOG` is when it is not set.
 const DEFAULT_DIRECTIVES: &str = "info";
 
 /// Flags and variables of features to come.
-pub const NOT_YET: [(Option<&str>, &str); 10] = [
+pub const NOT_YET: [(Option<&str>, &str); 8] = [
     (Some("--instance-id"), "OPERATOR_INSTANCE_ID"),
     (Some("--instance-count"), "OPERATOR_INSTANCE_COUNT"),
-    (Some("--metrics-port"), "METRICS_PORT"),
-    (Some("--health-port"), "HEALTH_PORT"),
     (Some("--enable-leader-election"), "ENABLE_LEADER_ELECTION"),
     (Some("--lease-name"), "LEASE_NAME"),
     (Some("--lease-namespace"), "POD_NAMESPACE"),
@@ -90,6 +88,28 @@ pub struct Args {
         help_heading = "Deletion"
     )]
     pub force_finalizer_on_timeout: bool,
+
+    /// Port for Prometheus metrics, at /metrics; 0 for any that is free
+    #[arg(
+        long,
+        value_name = "PORT",
+        env = "METRICS_PORT",
+        default_value_t = 8080,
+        value_parser = port,
+        help_heading = "Serving"
+    )]
+    pub metrics_port: u16,
+
+    /// Port for health checks, at /health and /ready; 0 for any that is free
+    #[arg(
+        long,
+        value_name = "PORT",
+        env = "HEALTH_PORT",
+        default_value_t = 8081,
+        value_parser = port,
+        help_heading = "Serving"
+    )]
+    pub health_port: u16,
 
     /// What log lines look like
     #[arg(
@@ -168,6 +188,10 @@ pub struct Configuration {
     pub settings: Settings,
     /// What log lines look like.
     pub format: Format,
+    /// The port of `/metrics`.
+    pub metrics_port: u16,
+    /// The port of `/health` and `/ready`.
+    pub health_port: u16,
     directives: String,
     verbose: bool,
     not_yet: Vec<&'static str>,
@@ -182,6 +206,13 @@ impl Args {
             let message = format!("invalid value '{directives}' for 'RUST_LOG': {error}; {example}");
             Self::command().error(ErrorKind::InvalidValue, message)
         })?;
+        if self.metrics_port == self.health_port && self.metrics_port != 0 {
+            let message = format!(
+                "invalid value '{}' for '--health-port': it must differ from '--metrics-port'",
+                self.health_port
+            );
+            return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+        }
         let mut namespaces = self.watch_namespace;
         namespaces.sort();
         namespaces.dedup();
@@ -198,6 +229,8 @@ impl Args {
                 ..Settings::default()
             },
             format: self.log_format,
+            metrics_port: self.metrics_port,
+            health_port: self.health_port,
             directives,
             verbose: self.verbose,
             not_yet: surroundings.not_yet,

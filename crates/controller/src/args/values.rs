@@ -21,6 +21,16 @@ pub fn whole_number<const LOW: u32, const HIGH: u32>(text: &str) -> Result<u32, 
     number.ok_or(NumberError { low: LOW, high: HIGH })
 }
 
+/// Why a port is refused.
+#[derive(Debug, thiserror::Error)]
+#[error("it must be a whole number from 0 to 65535")]
+pub struct NotAPort;
+
+/// A port; 0 is any that is free.
+pub fn port(text: &str) -> Result<u16, NotAPort> {
+    text.parse().map_err(|_| NotAPort)
+}
+
 /// A name that a namespace can have.
 pub fn namespace(text: &str) -> Result<String, NamespaceError> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -1,1 +1,117 @@
+//! What gets stuck shows within its bound, and what gets on again recovers. Under paused time, in which nothing is late
+//! by itself.
 
+use super::{Health, LOOP_BOUND, PULSE_BOUND, WATCH_BOUND, WORK_BOUND, progress};
+use five_spot_cluster::ManagementWatch;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::advance;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_not_begun_is_alive_and_not_ready() {
+    let health = Health::default();
+    advance(Duration::from_hours(1)).await;
+    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.obstacles(), ["the controller has not begun to watch"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_does_not_turn_is_noticed_and_recovers() {
+    let health = Health::default();
+    health.turned();
+    advance(LOOP_BOUND).await;
+    assert_eq!(health.ailments(), [""; 0]);
+    advance(SECOND).await;
+    assert_eq!(health.ailments(), ["the loop has not turned for 91 s"]);
+    health.turned();
+    assert_eq!(health.ailments(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn timers_that_stop_are_noticed_and_recover() {
+    let health = Health::default();
+    {
+        // While it is polled it beats, however long that is.
+        let beating = tokio::time::timeout(Duration::from_hours(1), health.keep_pulse());
+        assert!(beating.await.is_err());
+        assert_eq!(health.ailments(), [""; 0]);
+    }
+    advance(PULSE_BOUND + SECOND).await;
+    assert_eq!(health.ailments().len(), 1, "{:?}", health.ailments());
+    assert!(health.ailments()[0].starts_with("timers have not fired for 3"), "{:?}", health.ailments());
+    assert!(tokio::time::timeout(SECOND, health.keep_pulse()).await.is_err());
+    assert_eq!(health.ailments(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_hangs_is_named_and_one_that_gets_on_is_not() {
+    let health = Arc::new(Health::default());
+    let slow = health.begin("shop/slow".to_owned());
+    let hangs = health.begin("shop/hangs".to_owned());
+    let (release, released) = tokio::sync::oneshot::channel::<()>();
+    let slow = tokio::spawn(slow.through(async {
+        // Many requests, each of which is given up at its deadline: slow, and no reason to be killed.
+        for _ in 0..20 {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            progress();
+        }
+    }));
+    let hung = tokio::spawn(hangs.through(async { drop(released.await) }));
+    tokio::time::sleep(WORK_BOUND + SECOND).await;
+    assert_eq!(health.ailments(), ["the reconcile of shop/hangs has not got on for 121 s"]);
+    release.send(()).expect("it waits");
+    hung.await.expect("it ends");
+    assert_eq!(health.ailments(), [""; 0]);
+    slow.await.expect("it ends");
+    advance(Duration::from_hours(1)).await;
+    assert_eq!(health.ailments(), [""; 0], "what has ended is not looked at");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_panics_or_is_cut_off_is_not_looked_at_any_more() {
+    let health = Arc::new(Health::default());
+    let panics = tokio::spawn(health.begin("a".to_owned()).through(async { panic!("no way") }));
+    assert!(panics.await.is_err());
+    let cut = tokio::spawn(health.begin("b".to_owned()).through(std::future::pending::<()>()));
+    tokio::task::yield_now().await;
+    cut.abort();
+    assert!(cut.await.expect_err("it was cut off").is_cancelled());
+    advance(Duration::from_hours(1)).await;
+    assert_eq!(health.ailments(), [""; 0]);
+}
+
+/// A health that looks at one watch, and what to change that watch with.
+fn watching() -> (Health, Arc<Mutex<ManagementWatch>>) {
+    let watch = Arc::new(Mutex::new(ManagementWatch {
+        what: "machines".to_owned(),
+        unsynced: None,
+        connected: true,
+        idle: Some(Duration::ZERO),
+    }));
+    let health = Health::default();
+    let seen = watch.clone();
+    health.lock().watches = Some(Arc::new(move || vec![seen.lock().unwrap().clone()]));
+    (health, watch)
+}
+
+#[test]
+fn a_watch_that_hangs_is_an_ailment_and_one_that_is_away_an_obstacle() {
+    let (health, watch) = watching();
+    assert_eq!((health.ailments(), health.obstacles()), (vec![], vec![]));
+    watch.lock().unwrap().idle = Some(WATCH_BOUND + SECOND);
+    assert_eq!(health.ailments(), ["nothing was heard of the watch of machines for 241 s"]);
+    assert_eq!(health.obstacles(), health.ailments());
+    // The server is away: it is tried again and again.
+    *watch.lock().unwrap() = ManagementWatch {
+        what: "machines".to_owned(),
+        unsynced: None,
+        connected: false,
+        idle: Some(Duration::from_secs(29)),
+    };
+    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.obstacles(), ["the watch of machines is not connected"]);
+    watch.lock().unwrap().unsynced = Some("forbidden".to_owned());
+    assert_eq!(health.obstacles(), ["machines are not synced: forbidden"]);
+}

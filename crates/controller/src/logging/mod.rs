@@ -68,7 +68,12 @@ where
 }
 
 /// Writes what `filter` lets through to `writer`.
-fn subscriber<W>(format: Format, filter: Filter, writer: W, colours: bool) -> impl Subscriber + Send + Sync
+pub fn subscriber<W>(
+    format: Format,
+    filter: Filter,
+    writer: W,
+    colours: bool,
+) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {

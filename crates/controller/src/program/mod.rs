@@ -5,9 +5,9 @@ mod home;
 mod refuse;
 mod supervise;
 
-use crate::args::{Args, Surroundings, explain};
+use crate::args::{Args, Configuration, Surroundings, explain};
 use crate::logging::{self, Format};
-use crate::{Settings, run};
+use crate::{run, servers};
 use clap::Parser;
 use five_spot_cluster::Connection;
 use refuse::{refuse, requested_format};
@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use supervise::Ended;
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
@@ -43,9 +44,10 @@ pub fn start(args: Args) -> ExitCode {
     configuration.say();
     match threads() {
         Ok((workers, supervisor)) => {
-            let ended = supervisor.block_on(work(configuration.settings, format, workers.handle()));
+            let ended = supervisor.block_on(work(configuration, workers.handle()));
             // What is still busy is cut off: what it has done is in the cluster, and every step can be taken again.
             workers.shutdown_background();
+            supervisor.shutdown_background();
             ended.into()
         }
         Err(error) => {
@@ -55,14 +57,14 @@ pub fn start(args: Args) -> ExitCode {
     }
 }
 
-/// Those who work, and this thread, which listens to signals. It has timers of its own, so that it can stop the program
-/// even when everyone who works hangs.
+/// Those who work, and this thread, which listens to signals and says how the others are. It has timers of its own, so
+/// that it can do so, and stop the program, even when everyone who works hangs.
 fn threads() -> std::io::Result<(Runtime, Runtime)> {
     let workers = Builder::new_multi_thread().enable_all().build()?;
     Ok((workers, Builder::new_current_thread().enable_all().build()?))
 }
 
-async fn work(settings: Settings, format: Format, workers: &Handle) -> Ended {
+async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     // Before anything that takes time, so that no signal ends the program unheard.
     let signals = match supervise::signals() {
         Ok(signals) => signals,
@@ -74,15 +76,35 @@ async fn work(settings: Settings, format: Format, workers: &Handle) -> Ended {
     let config = match home::find().await {
         Ok(config) => config,
         Err(error) => {
-            say_homeless(&error, format);
+            say_homeless(&error, configuration.format);
             return Ended::Failed;
         }
     };
     info!(cluster = home::address(&config), "Found the management cluster");
+    if let Err(error) = serve(&configuration).await {
+        error!(%error, "Failed to serve metrics and health");
+        return Ended::Failed;
+    }
+    let settings = configuration.settings;
+    let health = settings.health.clone();
+    workers.spawn(async move { health.keep_pulse().await });
     let stop = CancellationToken::new();
-    let connection = Connection::network(config, PROGRAM);
+    let connection = Connection::network(config, PROGRAM).with_witness(settings.metrics.clone());
     let working = workers.spawn(run(connection, settings, stop.clone()));
     supervise::supervise(working, stop, signals).await
+}
+
+/// Serves from this thread for as long as the program runs.
+async fn serve(configuration: &Configuration) -> Result<(), servers::PortError> {
+    let settings = &configuration.settings;
+    let metrics = servers::listen(configuration.metrics_port, "--metrics-port").await?;
+    let health = servers::listen(configuration.health_port, "--health-port").await?;
+    let port =
+        |listener: &TcpListener| listener.local_addr().map(|address| address.port()).unwrap_or_default();
+    info!(metrics_port = port(&metrics), health_port = port(&health), "Serving metrics and health");
+    tokio::spawn(servers::serve_metrics(metrics, settings.metrics.clone()));
+    tokio::spawn(servers::serve_health(health, settings.health.clone()));
+    Ok(())
 }
 
 /// Says that there is no cluster, where a person will see it: on a terminal JSON is hard to read.

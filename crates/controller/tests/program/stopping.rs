@@ -64,6 +64,7 @@ async fn a_signal_stops_it_cleanly() {
         let home = tempfile::tempdir().expect("a directory");
         let mut command = program(home.path());
         command.env("KUBECONFIG", kubeconfig(home.path(), &address)).stdout(Stdio::piped());
+        command.args(["--metrics-port=0", "--health-port=0"]);
         let mut child = command.spawn().expect("it starts");
         let id = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).expect("it runs");
         let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();

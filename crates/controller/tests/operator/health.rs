@@ -1,0 +1,101 @@
+//! Health of a controller that runs: what turns it, and what does not.
+
+use crate::play::machine;
+use crate::world::World;
+use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use http::StatusCode;
+use jiff::Timestamp;
+use serde_json::json;
+use std::time::Duration;
+
+fn always() -> Trigger {
+    Trigger::Between(Timestamp::MIN, Timestamp::MAX)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_day_of_ordinary_work_turns_neither() {
+    let mut world = World::new("off");
+    world.lend(&machine("a", &json!({})));
+    world.begin();
+    assert_eq!(world.health.obstacles(), ["the controller has not begun to watch"]);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    for _ in 0..24 * 60 {
+        assert_eq!(world.health.obstacles(), [""; 0]);
+        // Not in step with anything.
+        tokio::time::sleep(Duration::from_millis(60_007)).await;
+    }
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
+    let mut world = World::new("off");
+    world.lend(&machine("a", &json!({})));
+    world.begin();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    for fault in [Fault::DropBefore, Fault::Hang, Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None)] {
+        for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
+            world.faults.add(Rule { kind, path: String::new(), trigger: always(), fault: fault.clone() });
+        }
+        // Watches that are open stay so until the server ends them, or the door does.
+        world.wait("the watches to be lost", async || !world.health.obstacles().is_empty()).await;
+        for _ in 0..60 {
+            assert_eq!(world.health.ailments(), [""; 0], "{fault:?}");
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        let obstacles = world.health.obstacles();
+        for what in ["scheduledmachines", "machines", "clusters", "namespaces"] {
+            assert!(
+                obstacles.contains(&format!("the watch of {what} is not connected")),
+                "{fault:?}: {obstacles:?}"
+            );
+        }
+        world.faults.clear();
+        world.wait("the watches to be back", async || world.health.obstacles().is_empty()).await;
+    }
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
+    let mut world = World::new("off");
+    world.faults.add(Rule {
+        kind: RequestKind::Read,
+        path: "/scheduledmachines".to_owned(),
+        trigger: always(),
+        fault: Fault::Refuse(StatusCode::FORBIDDEN, None),
+    });
+    world.faults.add(Rule {
+        kind: RequestKind::Read,
+        path: "/apis/cluster.x-k8s.io".to_owned(),
+        trigger: always(),
+        fault: Fault::Refuse(StatusCode::NOT_FOUND, None),
+    });
+    world.begin();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let obstacles = world.health.obstacles().join("\n");
+    for part in [
+        "scheduledmachines are not synced: ",
+        "machines are not synced: ",
+        "clusters are not synced: ",
+        "403",
+    ] {
+        assert!(obstacles.contains(part), "{part} in {obstacles}");
+    }
+    assert_eq!(world.health.ailments(), [""; 0]);
+    world.faults.clear();
+    world.wait("everything to be synced", async || world.health.obstacles().is_empty()).await;
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_workload_cluster_turns_neither() {
+    let mut world = World::new("off");
+    // Nothing leads to the cluster of this machine's node.
+    world.lend(&machine("a", &json!({"kubeconfigSecretRef": {"name": "none"}})));
+    world.begin();
+    world.until(0, "09:30:00").await;
+    assert_eq!(world.status("a").await["phase"], "Error");
+    assert_eq!(world.health.obstacles(), [""; 0]);
+    world.end().await;
+}

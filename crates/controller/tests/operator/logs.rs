@@ -1,0 +1,219 @@
+//! The log of the play, read as the documents say.
+
+use crate::play::{machine, record};
+use crate::world::World;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn fields<'a>(lines: &'a [Value], message: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["fields"]["message"] == message).collect()
+}
+
+#[test]
+fn every_line_has_the_documented_shape() {
+    let lines = record().log.lines();
+    for line in &lines {
+        let members: Vec<&str> = line.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(members, ["fields", "level", "span", "target", "timestamp"], "{line}");
+        let _: jiff::Timestamp = line["timestamp"].as_str().expect("text").parse().expect("RFC 3339");
+        assert!(line["span"]["object.ref"].is_string(), "{line}");
+        if line["span"]["name"] == "reconcile" {
+            let id = line["fields"]["reconcile_id"].as_str().expect("an id");
+            let (object, number) = id.split_once('-').expect("two parts");
+            let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(object.len() == 12 && is_hex(object) && is_hex(number), "{id}");
+            assert_eq!(line["fields"]["namespace"], "shop");
+            assert!(line["fields"]["resource"].is_string(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn an_id_belongs_to_one_reconcile_which_begins_and_ends() {
+    let lines = record().log.lines();
+    let ids = |message| -> Vec<&str> {
+        let found = fields(&lines, message);
+        found.iter().map(|line| line["fields"]["reconcile_id"].as_str().expect("an id")).collect()
+    };
+    let (begun, ended) = (ids("Starting reconciliation"), ids("Reconciliation finished"));
+    assert_eq!(begun, ended, "one at a time: each ends before the next begins");
+    assert_eq!(begun.iter().collect::<BTreeSet<_>>().len(), begun.len(), "no id is used twice");
+}
+
+#[test]
+fn every_fixed_message_is_said_at_its_level() {
+    let lines = record().log.lines();
+    for (level, message) in [
+        ("INFO", "Starting reconciliation"),
+        ("INFO", "Reconciliation finished"),
+        ("INFO", "Phase transition"),
+        ("ERROR", "Reconciliation error — requeuing with exponential back-off"),
+        ("ERROR", "Machine creation failed"),
+        ("WARN", "Pod eviction blocked by PDB (HTTP 429)"),
+        ("WARN", "event could not be published"),
+        ("INFO", "Phase changed"),
+    ] {
+        let found = fields(&lines, message);
+        assert!(!found.is_empty(), "{message}");
+        assert!(found.iter().all(|line| line["level"] == level), "{message} is {level}");
+    }
+    let warned =
+        lines.iter().filter(|line| line["fields"]["reason"] == "RapidReReclaim" && line["level"] == "WARN");
+    assert_eq!(warned.count(), 1);
+}
+
+#[test]
+fn retries_count_from_zero_and_double_up_to_five_minutes() {
+    let lines = record().log.lines();
+    let of = |machine: &str| -> Vec<(u64, u64)> {
+        let found = fields(&lines, "Reconciliation error — requeuing with exponential back-off");
+        let numbers = |line: &&Value| {
+            let number = |name: &str| line["fields"][name].as_u64().expect("a number");
+            (number("retry_count"), number("backoff_secs"))
+        };
+        found.iter().filter(|line| line["fields"]["resource"] == machine).map(numbers).collect()
+    };
+    assert_eq!(of("refused")[..6], [(0, 30), (1, 60), (2, 120), (3, 240), (4, 300), (5, 300)]);
+    let refused = fields(&lines, "Machine creation failed");
+    let error = refused[0]["fields"]["error"].as_str().expect("a cause");
+    assert!(error.starts_with("CAPI operation failed: "), "{error}");
+}
+
+#[test]
+fn transitions_are_said_once_and_audited_with_their_cause() {
+    let lines = record().log.lines();
+    let pairs = |message, from: &str, to: &str| -> Vec<(Value, Value, Value)> {
+        let triple = |line: &&Value| {
+            (line["fields"]["resource"].clone(), line["fields"][from].clone(), line["fields"][to].clone())
+        };
+        fields(&lines, message).iter().map(triple).collect()
+    };
+    let said = pairs("Phase transition", "from_phase", "to_phase");
+    let audited = pairs("Phase changed", "from", "to");
+    assert_eq!(said, audited);
+    let mut phases: BTreeMap<String, Value> = BTreeMap::new();
+    for (machine, from, to) in said {
+        let before = phases.insert(machine.to_string(), to);
+        assert_eq!(from, before.unwrap_or_else(|| json!("None")), "{machine}: what ends is what began");
+    }
+    let causes: BTreeSet<(&str, &str)> = fields(&lines, "Phase changed")
+        .iter()
+        .map(|line| {
+            (
+                line["fields"]["to"].as_str().expect("a phase"),
+                line["fields"]["cause"].as_str().expect("a cause"),
+            )
+        })
+        .collect();
+    for expected in [
+        ("Active", "InWindow"),
+        ("Inactive", "OutsideWindow"),
+        ("Terminated", "KillSwitch"),
+        ("Error", "DrainTimedOut"),
+        ("Error", "ReconcileFailed"),
+        ("Disabled", "EmergencyReclaimDisabledSchedule"),
+    ] {
+        assert!(causes.contains(&expected), "{expected:?} in {causes:?}");
+    }
+    let schema: BTreeSet<&str> = [
+        "message",
+        "schema",
+        "kind",
+        "uid",
+        "from",
+        "to",
+        "cause",
+        "detail",
+        "generation",
+        "spec_changed_by",
+        "reconcile_id",
+        "resource",
+        "namespace",
+        "phase",
+    ]
+    .into();
+    for line in fields(&lines, "Phase changed") {
+        assert_eq!(line["target"], "audit");
+        let members: BTreeSet<&str> =
+            line["fields"].as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(members, schema);
+        assert!(line["fields"]["generation"].as_i64().expect("a number") > 0);
+        assert_ne!(line["fields"]["spec_changed_by"], "", "{line}");
+    }
+}
+
+/// What a `jq` program makes of the whole log.
+fn jq(program: &str) -> Vec<Value> {
+    let mut jq = Command::new("jq")
+        .args(["-c", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("jq");
+    let mut input = jq.stdin.take().expect("its input");
+    let log = record().log.text();
+    let writing = std::thread::spawn(move || input.write_all(log.as_bytes()).expect("it reads"));
+    let output = jq.wait_with_output().expect("it ends");
+    writing.join().expect("it was written");
+    assert!(output.status.success(), "{program}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn the_documented_selections_find_their_lines() {
+    let lines = record().log.lines();
+    let id = fields(&lines, "Starting reconciliation")[0]["fields"]["reconcile_id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    for (program, at_least) in [
+        (r#"select(.fields.resource == "shift")"#.to_owned(), 100),
+        (format!(r#"select(.fields.reconcile_id == "{id}")"#), 2),
+        (r#"select(.fields.to_phase == "Error")"#.to_owned(), 2),
+        (r#"select(.fields.phase == "EmergencyRemove")"#.to_owned(), 3),
+        (r#"select(.span."object.ref" | contains("shift"))"#.to_owned(), 100),
+    ] {
+        let found = jq(&program).len();
+        assert!(found >= at_least, "{program}: {found}");
+    }
+    let program = r#"select(.fields.resource == "refused") | {retry: .fields.retry_count, backoff: .fields.backoff_secs, error: .fields.error}"#;
+    let third = jq(program).into_iter().find(|found| found["retry"] == 3).expect("a fourth failure");
+    assert_eq!(third["backoff"], 240);
+    assert!(third["error"].as_str().expect("a cause").starts_with("CAPI operation failed: "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_cannot_be_understood_is_an_error_that_is_counted() {
+    // As under a CRD that is older than the program: the API server lets everything through.
+    let mut crd = serde_json::to_value(five_spot_api::crd()).expect("it is JSON");
+    let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    *spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut world = World::with_crd("info", &crd);
+    world.lend(&machine(
+        "mistaken",
+        &json!({"schedule": {"daysOfWeek": ["monday-friday"], "hoursOfDay": ["9-16"]}}),
+    ));
+    world.begin();
+    world.phase("mistaken", "Error").await;
+    let lines = world.log.lines();
+    let found = fields(&lines, "Failed to evaluate schedule");
+    assert!(!found.is_empty() && found.iter().all(|line| line["level"] == "ERROR"), "{found:?}");
+    let error = found[0]["fields"]["error"].as_str().expect("a cause");
+    assert!(error.contains("spec.schedule.daysOfWeek") && error.contains("monday-friday"), "{error}");
+    let page = world.metrics.page();
+    for series in
+        [r#"schedule_evaluations_total{result="failure"}"#, r#"errors_total{error_type="ScheduleError"}"#]
+    {
+        let count: f64 = page
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("fivespot_{series} ")))
+            .expect(series)
+            .parse()
+            .expect("a number");
+        assert!(count >= 1.0, "{series}");
+    }
+    world.end().await;
+}

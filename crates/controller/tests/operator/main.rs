@@ -1,0 +1,11 @@
+//! What an operator sees of the real controller: a few days on the embedded API, in virtual time, and then a look at its
+//! metrics, events, log lines, audit trail and health.
+
+mod canary;
+mod events;
+mod health;
+mod logs;
+mod metrics;
+mod play;
+mod seed;
+mod world;

@@ -1,0 +1,195 @@
+//! A fleet, and everything that can happen to it.
+
+use crate::world::{CANARY, Page, START, World};
+use five_spot_sandbox::actors::node_name;
+use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use http::StatusCode;
+use serde_json::{Value, json};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::runtime::Builder;
+
+/// What the controller has told.
+pub struct Record {
+    /// The metrics before anything happened.
+    pub fresh: String,
+    /// While everybody waited for the first.
+    pub crowded: String,
+    /// While much was going on.
+    pub busy: String,
+    /// When everything was deleted.
+    pub empty: String,
+    /// The log.
+    pub log: Page,
+    /// The events, as the API server has them.
+    pub events: Vec<Value>,
+    /// What the machines were like when they had been through everything.
+    pub machines: Vec<Value>,
+}
+
+/// The record of the play, which is played once for all that look at it.
+pub fn record() -> &'static Record {
+    static RECORD: OnceLock<Record> = OnceLock::new();
+    RECORD.get_or_init(|| {
+        let runtime =
+            Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+        runtime.block_on(async { play(World::new("trace")).await })
+    })
+}
+
+/// An hour that is open from nine to five, Monday to Friday.
+pub fn machine(name: &str, further: &Value) -> Value {
+    let mut machine = json!({
+        "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "schedule": {"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-16"]},
+            "clusterName": "shop",
+            "bootstrapSpec": {
+                "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig",
+                "spec": {"version": "v1.36.4+k0s.0"},
+            },
+            "infrastructureSpec": {
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine",
+                "spec": {"address": format!("{name}.example.org"), "port": 22},
+            },
+        },
+    });
+    for (field, value) in further.as_object().into_iter().flatten() {
+        machine["spec"][field] = value.clone();
+    }
+    machine
+}
+
+pub fn node(machine: &str) -> String {
+    node_name("shop", &five_spot_api::names::infrastructure(machine))
+}
+
+/// Two pods that run on a machine while it is lent, of which a budget lets so many be away.
+fn tenants(world: &World, machine: &str, away: u32) {
+    let labels = json!({"app": machine});
+    let meta = json!({"name": machine, "namespace": "shop"});
+    world.create(
+        "/apis/apps/v1/namespaces/shop/deployments",
+        &json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,
+            "spec": {
+                "replicas": 2, "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "nodeSelector": {"kubernetes.io/hostname": node(machine)},
+                        "containers": [{"name": "main", "image": "example.org/app:1"}],
+                    },
+                },
+            },
+        }),
+    );
+    world.create(
+        "/apis/policy/v1/namespaces/shop/poddisruptionbudgets",
+        &json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta,
+            "spec": {"maxUnavailable": away, "selector": {"matchLabels": labels}},
+        }),
+    );
+}
+
+async fn set_budget(world: &World, machine: &str, away: u32) {
+    let path = format!("/apis/policy/v1/namespaces/shop/poddisruptionbudgets/{machine}");
+    world.patch(&path, &json!({"spec": {"maxUnavailable": away}})).await;
+}
+
+/// What happens to writes to a path, from one moment to another.
+fn trouble(world: &World, path: &str, (from, until): (&str, &str), fault: Fault) {
+    let (from, until) = (from.parse().expect("an instant"), until.parse().expect("an instant"));
+    let trigger = Trigger::Between(from, until);
+    world.faults.add(Rule { kind: RequestKind::Write, path: path.to_owned(), trigger, fault });
+}
+
+/// Plays all of it, and leaves nothing behind.
+async fn play(mut world: World) -> Record {
+    let world = &mut world;
+    let fresh = world.metrics.page();
+    world.create(
+        "/api/v1/namespaces/shop/secrets",
+        &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other", "namespace": "shop"}, "stringData": {"value": CANARY}}),
+    );
+    // No Machine for this one until half past nine, no event at all for a moment, and slow writes for another.
+    let refused = Fault::Refuse(StatusCode::UNPROCESSABLE_ENTITY, None);
+    trouble(world, "/remotemachines/refused-infra", (START, "2026-11-16T09:30:00Z"), refused);
+    let forbidden = Fault::Refuse(StatusCode::FORBIDDEN, None);
+    trouble(world, "/namespaces/shop/events", ("2026-11-16T09:00:00Z", "2026-11-16T09:00:01Z"), forbidden);
+    let slow = Fault::Delay(Duration::from_secs(2));
+    trouble(world, "/scheduledmachines/", ("2026-11-16T09:00:00Z", "2026-11-16T09:00:05Z"), slow);
+    world.lend(&machine("shift", &json!({})));
+    tenants(world, "shift", 0);
+    world.lend(&machine("switch", &json!({})));
+    world.lend(&machine("refused", &json!({})));
+    world.lend(&machine("taken", &json!({"killIfCommands": ["java"]})));
+    world.lend(&machine("stuck", &json!({})));
+    tenants(world, "stuck", 0);
+    world.begin();
+    for name in ["shift", "switch", "refused", "taken", "stuck"] {
+        world.phase(name, "Inactive").await;
+    }
+    world.until(0, "09:00:03").await;
+    let crowded = world.metrics.page();
+    world.until(0, "10:00:00").await;
+    world.change("switch", &json!({"killSwitch": true})).await;
+    world.phase("switch", "Terminated").await;
+    reclaim_thrice(world).await;
+    world.change("shift", &json!({"schedule": {"enabled": false}})).await;
+    hold_and_release(world).await;
+    let busy = world.metrics.page();
+    let machines = world.machines().await;
+    world.remove("stuck").await;
+    for name in ["shift", "switch", "refused", "taken"] {
+        world.remove(name).await;
+    }
+    world.wait("everything to be gone", async || world.machines().await.is_empty()).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let empty = world.metrics.page();
+    world.end().await;
+    let events = world.get("/apis/events.k8s.io/v1/events").await.expect("a list");
+    let events = events["items"].as_array().cloned().expect("a list");
+    Record { fresh, crowded, busy, empty, log: world.log.clone(), events, machines }
+}
+
+/// An owner takes a machine back three times within ten minutes, while somebody switches it on again each time.
+async fn reclaim_thrice(world: &World) {
+    let path = format!("/api/v1/nodes/{}", node("taken"));
+    for _ in 0..3 {
+        world.change("taken", &json!({"schedule": {"enabled": true}})).await;
+        let is_ready = async || {
+            let status = world.status("taken").await;
+            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|one| one["type"] == "MachineReady" && one["status"] == "True")
+        };
+        world.wait("taken to be lent", is_ready).await;
+        world
+            .patch(
+                &path,
+                &json!({"metadata": {"annotations": {
+                    "5spot.finos.org/reclaim-requested": "true",
+                    "5spot.finos.org/reclaim-reason": "process-match: java",
+                    "5spot.finos.org/reclaim-requested-at": world.clock.now().to_string(),
+                }}}),
+            )
+            .await;
+        world.phase("taken", "Disabled").await;
+    }
+}
+
+/// A budget holds a machine beyond its deadline, until somebody relents.
+async fn hold_and_release(world: &World) {
+    world.phase("shift", "Error").await;
+    // Long enough for the same fault to be found again and again.
+    tokio::time::sleep(Duration::from_mins(20)).await;
+    set_budget(world, "shift", 2).await;
+    world.phase("shift", "Disabled").await;
+    world.change("shift", &json!({"schedule": {"enabled": true}})).await;
+    world.until(0, "17:30:00").await;
+    world.phase("shift", "Inactive").await;
+    world.until(1, "10:00:00").await;
+    world.phase("shift", "Active").await;
+}
