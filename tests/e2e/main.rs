@@ -1,5 +1,5 @@
-//! What 5-Spot leans on, asked of a real control plane: each fact that the design takes for granted is a test here, so
-//! that a version that changes one is noticed. Run by `cargo xtask e2e`.
+//! 5-Spot on a real control plane, and what it leans on there: each fact that the design takes for granted is a test
+//! here, so that a version that changes one is noticed. Run by `cargo xtask e2e`.
 
 mod cluster_api;
 mod conformance;
@@ -7,11 +7,14 @@ mod crd;
 mod harness;
 mod kubernetes;
 mod sandbox_clients;
+mod scenarios;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The scenarios take longest, so that they go first.
     let tests = [
+        scenarios::tests(),
         cluster_api::tests(),
         conformance::tests(),
         crd::tests(),

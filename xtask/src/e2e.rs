@@ -14,6 +14,9 @@ use crate::control_plane;
 /// The package and the program of the suite.
 const SUITE: &str = "five-spot-e2e";
 
+/// The package of the controller, which the suite finds beside itself.
+const CONTROLLER: &str = "five-spot-controller";
+
 /// Flags of `e2e`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -61,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn build_suite() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo)
-        .args(["build", "--package", SUITE, "--message-format=json-render-diagnostics"])
+        .args(["build", "--package", SUITE, "--package", CONTROLLER, "--message-format=json-render-diagnostics"])
         .stdout(Stdio::piped())
         .spawn()
         .context("failed to run cargo")?;

@@ -1,7 +1,7 @@
 //! The audit log of an API server as typed records: who asked what of it, and what it answered.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -156,17 +156,32 @@ impl AuditLog {
     /// The records that `query` wants, oldest first. The API server writes a record before it answers, so whoever
     /// has an answer finds its record here.
     pub fn read(&self, query: &AuditQuery) -> io::Result<Vec<AuditRecord>> {
-        let mut records = Vec::new();
-        for line in BufReader::new(File::open(&self.path)?).split(b'\n') {
+        Ok(self.read_from(0, query)?.0)
+    }
+
+    /// The records after a place in the log, and the place after the last of them: for those who look again and again.
+    pub fn read_from(&self, place: u64, query: &AuditQuery) -> io::Result<(Vec<AuditRecord>, u64)> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(place))?;
+        let (mut records, mut next) = (Vec::new(), place);
+        let mut lines = BufReader::new(file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let length = lines.read_until(b'\n', &mut line)?;
+            let record = parse(self.side, &line);
             // The last line may still be being written.
-            let Some(record) = parse(self.side, &line?) else {
-                continue;
-            };
-            if query.matches(&record) {
-                records.push(record);
+            if length == 0 || (record.is_none() && !line.ends_with(b"\n")) {
+                return Ok((records, next));
             }
+            next += length as u64;
+            records.extend(record.filter(|record| query.matches(record)));
         }
-        Ok(records)
+    }
+
+    /// The place after the last record.
+    pub fn end(&self) -> io::Result<u64> {
+        Ok(std::fs::metadata(&self.path)?.len())
     }
 }
 
@@ -261,6 +276,18 @@ mod tests {
     fn a_half_written_last_line_is_left_for_later() {
         let (_file, log) = log(&[DISCOVERY, &EVICTION[..200]]);
         assert_eq!(log.read(&AuditQuery::all()).expect("readable").len(), 1);
+    }
+
+    #[test]
+    fn reading_goes_on_where_it_ended() {
+        let (mut file, log) = log(&[DISCOVERY, &EVICTION[..200]]);
+        let (first, place) = log.read_from(0, &AuditQuery::all()).expect("readable");
+        assert_eq!(first.len(), 1);
+        writeln!(file, "{}", &EVICTION[200..]).expect("write");
+        let (rest, place) = log.read_from(place, &AuditQuery::all()).expect("readable");
+        assert_eq!(rest.iter().map(|record| record.verb.as_str()).collect::<Vec<_>>(), ["create"]);
+        assert_eq!(place, log.end().expect("a file"));
+        assert_eq!(log.read_from(place, &AuditQuery::all()).expect("readable").0, []);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::run_directory;
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
     /// The component's name, also that of its log.
-    pub name: &'static str,
+    pub name: String,
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
@@ -30,7 +30,7 @@ pub struct ProcessSpec {
 impl ProcessSpec {
     /// Where the component's output goes, appended to by each start.
     pub fn log(&self) -> PathBuf {
-        log_path(&self.directory, self.name)
+        log_path(&self.directory, &self.name)
     }
 }
 
@@ -78,7 +78,7 @@ impl Process {
         let mut child = guard::spawn(command)?;
         let identity = ProcessIdentity::of(child.id())
             .ok_or_else(|| io::Error::other(format!("{} ended as soon as it was started", spec.name)))?;
-        run_directory::record_process(&spec.directory, spec.name, identity)?;
+        run_directory::record_process(&spec.directory, &spec.name, identity)?;
         let (ended, exit) = watch::channel(None);
         std::thread::Builder::new().name(format!("wait-{}", spec.name)).spawn(move || {
             if let Ok(status) = child.wait() {
@@ -110,6 +110,12 @@ impl Process {
     pub async fn kill(&mut self) {
         self.identity.signal(Signal::KILL);
         self.ended().await;
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub async fn terminate(&mut self) -> Option<ExitStatus> {
+        self.identity.signal(Signal::TERM);
+        self.ended().await
     }
 
     /// Turns to `Some` when the process has ended.

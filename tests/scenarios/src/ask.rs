@@ -156,6 +156,12 @@ impl dyn World + '_ {
         tokio::time::sleep(rest).await;
     }
 
+    /// As many seconds as a person would wait for, and more where they cost nothing: a controller whose line broke
+    /// tries again after half a minute, and a scenario that is over by then would show nothing.
+    pub fn leisurely(&self, seconds: i64) -> i64 {
+        if self.pace().is_virtual { seconds * 10 } else { seconds }
+    }
+
     /// The moment that is this many seconds away, in whole seconds.
     pub fn in_seconds(&self, seconds: i64) -> Timestamp {
         Timestamp::from_second(self.now().as_second() + seconds).unwrap_or(Timestamp::MAX)

@@ -15,12 +15,12 @@ pub struct Report {
     pub failures: Vec<String>,
 }
 
-/// Tries every blow at every write.
-pub fn try_all(scenario: &Scenario, layout: Layout) -> anyhow::Result<Report> {
+/// Tries each of these blows at every write.
+pub fn try_all(scenario: &Scenario, layout: Layout, blows: &[Blow]) -> anyhow::Result<Report> {
     let undisturbed = play(scenario, layout, None).context("undisturbed")?;
     let mut report = Report::default();
     for write in 0..undisturbed.writes.len() {
-        for blow in Blow::ALL {
+        for &blow in blows {
             let at = BlowAt { write, blow };
             report.tried += 1;
             if let Err(error) = try_one(scenario, layout, at, &undisturbed) {

@@ -13,7 +13,7 @@ pub struct Snapshot {
 }
 
 /// Fields that tell when, or which life of an object, and nothing else.
-const PASSING: [&str; 23] = [
+const PASSING: [&str; 28] = [
     "annotations",
     "bootID",
     "creationTimestamp",
@@ -26,6 +26,9 @@ const PASSING: [&str; 23] = [
     "lastTransitionTime",
     "lastUpdated",
     "machineID",
+    "nextActivation",
+    "nextChange",
+    "nextCleanup",
     "nodeInfo",
     "observedGeneration",
     "requestedAt",
@@ -37,6 +40,8 @@ const PASSING: [&str; 23] = [
     "timeAdded",
     "uid",
     "nodeUID",
+    "until",
+    "windows",
 ];
 
 impl Snapshot {

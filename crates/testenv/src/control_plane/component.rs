@@ -171,7 +171,7 @@ pub(crate) fn plan(component: Component, binaries: &Binaries, files: &Files, por
         }
     };
     let spec = ProcessSpec {
-        name: component.name(),
+        name: component.name().into(),
         program: program.clone(),
         arguments: flags.0,
         environment: vec![],

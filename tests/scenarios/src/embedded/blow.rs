@@ -27,6 +27,9 @@ pub enum Blow {
 }
 
 impl Blow {
+    /// Those after which the controller has to be started again.
+    pub const CRASHES: [Self; 3] = [Self::DiesBefore, Self::DiesUnaware, Self::DiesAware];
+
     /// Every one.
     pub const ALL: [Self; 5] =
         [Self::DiesBefore, Self::DiesUnaware, Self::DiesAware, Self::LosesRequest, Self::LosesReply];

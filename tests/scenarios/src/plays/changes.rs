@@ -79,14 +79,15 @@ async fn machine_deleted_by_hand(world: &dyn World) -> anyhow::Result<Ending> {
 
 /// What is ours is put back; what the provider has written stays.
 async fn field_of_ours_edited_by_hand(world: &dyn World) -> anyhow::Result<Ending> {
-    let subject = Subject::lent(world, json!({})).await?;
+    let infrastructure = json!({"infrastructureSpec": {"spec": {"user": "root"}}});
+    let subject = Subject::lent(world, infrastructure).await?;
     let machine = subject.machine_uid().await?;
     let infrastructure = world.get(INFRASTRUCTURE, &subject.infrastructure()).await?;
-    let edit = json!({"spec": {"port": 2222}});
+    let edit = json!({"spec": {"user": "nobody"}});
     world.patch(INFRASTRUCTURE, &subject.infrastructure(), edit).await?;
     let edit = json!({"metadata": {"labels": {"cluster.x-k8s.io/cluster-name": "nowhere"}}});
     world.patch(MACHINE, &subject.machine(), edit).await?;
-    let mended = |object: &Value| object["spec"]["port"] == 22;
+    let mended = |object: &Value| object["spec"]["user"] == "root";
     let after = world.until(INFRASTRUCTURE, &subject.infrastructure(), "to be mended", mended).await?;
     ensure!(after["spec"]["providerID"] == infrastructure["spec"]["providerID"], "{after}");
     let mended = |object: &Value| object["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "edge";

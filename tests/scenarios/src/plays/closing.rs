@@ -25,7 +25,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Everything that a node can hold leaves by eviction before the Machine goes.
 async fn window_closes_and_drains(world: &dyn World) -> anyhow::Result<Ending> {
-    let to = world.next_minute(20);
+    let to = world.next_minute(world.leisurely(20));
     let from = to - SignedDuration::from_hours(1);
     let subject = Subject::lent(world, json!({"schedule": window(from, to)})).await?;
     let node = subject.node().await?;
@@ -96,7 +96,7 @@ async fn window_reopens_during_shutdown(world: &dyn World) -> anyhow::Result<End
     let subject = Subject::lent(world, long).await?;
     let (node, machine) = (subject.node().await?, subject.machine_uid().await?);
     hold(world, &node).await?;
-    subject.set(override_until("down", world.in_seconds(12))).await?;
+    subject.set(override_until("down", world.in_seconds(world.leisurely(12)))).await?;
     subject.until("to name what holds it", is_held_by_web(world)).await?;
     subject.until_cordoned(&node, true).await?;
     subject.until_ready().await?;
@@ -113,15 +113,16 @@ async fn window_reopens_during_shutdown(world: &dyn World) -> anyhow::Result<End
 async fn cordon_before(world: &dyn World) -> anyhow::Result<Ending> {
     let mut spec = override_until("up", world.in_seconds(36_000));
     spec["schedule"] = closed(world.now());
-    spec["drain"] = json!({"cordonBefore": "15s"});
+    let ahead = world.leisurely(15);
+    spec["drain"] = json!({"cordonBefore": format!("{ahead}s")});
     let subject = Subject::lent(world, spec).await?;
     let node = subject.node().await?;
     world.pod_on(&node, "solo").await?;
     subject.until_cordoned(&node, false).await?;
-    let until = world.in_seconds(25);
+    let until = world.in_seconds(ahead + world.leisurely(10));
     subject.set(override_until("up", until)).await?;
     subject.until_cordoned(&node, true).await?;
-    let early = until - SignedDuration::from_secs(15);
+    let early = until - SignedDuration::from_secs(ahead);
     ensure!(world.now() >= early && world.now() < until, "cordoned at {}", world.now());
     let object = subject.get().await?;
     ensure!(object["status"]["phase"] == "Active", "{object}");

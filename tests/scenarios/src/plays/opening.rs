@@ -28,11 +28,12 @@ async fn window_opens(world: &dyn World) -> anyhow::Result<Ending> {
 
 /// A machine is made ahead of its window.
 async fn lead_time(world: &dyn World) -> anyhow::Result<Ending> {
-    let from = world.next_minute(30);
+    let lead = world.leisurely(25);
+    let from = world.next_minute(lead + 5);
     let mut schedule = window(from, from + SignedDuration::from_hours(1));
-    schedule["leadTime"] = "25s".into();
+    schedule["leadTime"] = format!("{lead}s").into();
     let subject = Subject::make(world, json!({"schedule": schedule})).await?;
-    let begin = from - SignedDuration::from_secs(25);
+    let begin = from - SignedDuration::from_secs(lead);
     subject.until_condition("Scheduled", "True", "LeadTime").await?;
     subject.until_ready().await?;
     let made = made_at(world, &subject).await?;
@@ -46,7 +47,7 @@ async fn lead_time(world: &dyn World) -> anyhow::Result<Ending> {
 async fn override_up(world: &dyn World) -> anyhow::Result<Ending> {
     let subject = Subject::make(world, json!({"schedule": closed(world.now())})).await?;
     subject.until_phase("Inactive").await?;
-    let until = world.in_seconds(20);
+    let until = world.in_seconds(world.leisurely(20));
     subject.set(override_until("up", until)).await?;
     subject.until_condition("Scheduled", "True", "Override").await?;
     subject.until_ready().await?;
@@ -58,7 +59,7 @@ async fn override_up(world: &dyn World) -> anyhow::Result<Ending> {
 /// An override takes a machine back inside the schedule, and lends it again when it is over.
 async fn override_down(world: &dyn World) -> anyhow::Result<Ending> {
     let subject = Subject::lent(world, json!({})).await?;
-    let until = world.in_seconds(15);
+    let until = world.in_seconds(world.leisurely(15));
     subject.set(override_until("down", until)).await?;
     subject.until_condition("Scheduled", "False", "OverrideDown").await?;
     subject.until_phase("Inactive").await?;

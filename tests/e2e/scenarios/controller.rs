@@ -1,0 +1,60 @@
+//! The controller as a process.
+
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use five_spot_testenv::process::{Process, ProcessSpec, log_tail};
+use tokio::sync::Mutex;
+
+/// How much of its log a failed test shows.
+const LOG_LINES: usize = 80;
+
+/// A controller that can be started and ended again and again. It ends with this.
+pub(super) struct Controller {
+    spec: ProcessSpec,
+    process: Mutex<Option<Process>>,
+}
+
+impl Controller {
+    /// One for a namespace, with a kubeconfig in a file. It is not started yet.
+    pub(super) fn new(directory: &Path, namespace: &str, kubeconfig: &Path) -> anyhow::Result<Self> {
+        // `cargo xtask e2e` builds both programs into one directory.
+        let program = std::env::current_exe()?.with_file_name("5spot-controller");
+        ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
+        let arguments = ["--watch-namespace", namespace, "--metrics-port", "0", "--health-port", "0"];
+        let spec = ProcessSpec {
+            name: format!("5spot-controller-{namespace}"),
+            program,
+            arguments: arguments.map(Into::into).to_vec(),
+            environment: vec![("KUBECONFIG", kubeconfig.into()), ("RUST_LOG", "info".into())],
+            directory: directory.to_path_buf(),
+        };
+        Ok(Self { spec, process: Mutex::new(None) })
+    }
+
+    pub(super) async fn start(&self) -> anyhow::Result<()> {
+        let process = Process::start(&self.spec).context("failed to start the controller")?;
+        *self.process.lock().await = Some(process);
+        Ok(())
+    }
+
+    /// SIGTERM; it has to end well.
+    pub(super) async fn stop(&self) -> anyhow::Result<()> {
+        let Some(mut process) = self.process.lock().await.take() else { return Ok(()) };
+        let status = process.terminate().await.context("nobody knows how it ended")?;
+        ensure!(status.success(), "the controller ended with {status}");
+        Ok(())
+    }
+
+    /// SIGKILL.
+    pub(super) async fn kill(&self) {
+        if let Some(mut process) = self.process.lock().await.take() {
+            process.kill().await;
+        }
+    }
+
+    /// The end of its log.
+    pub(super) fn log(&self) -> String {
+        log_tail(&self.spec.directory, &self.spec.name, LOG_LINES).join("\n")
+    }
+}

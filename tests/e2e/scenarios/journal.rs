@@ -1,0 +1,63 @@
+//! What the controller has written, as the audit logs of both API servers tell.
+
+use std::sync::{Mutex, PoisonError};
+
+use five_spot_scenarios::Write;
+use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
+
+/// How every request of the controller begins.
+const USER_AGENT: &str = "5spot-controller/";
+
+/// The writes of one scene. The logs are those of all scenes, so that each is read once, bit by bit.
+pub(super) struct Journal {
+    namespace: String,
+    logs: [AuditLog; 2],
+    read: Mutex<Read>,
+}
+
+#[derive(Default)]
+struct Read {
+    places: [u64; 2],
+    writes: Vec<Write>,
+}
+
+impl Journal {
+    pub(super) fn begin(namespace: &str, logs: [AuditLog; 2]) -> anyhow::Result<Self> {
+        let places = [logs[0].end()?, logs[1].end()?];
+        let read = Mutex::new(Read { places, writes: Vec::new() });
+        Ok(Self { namespace: namespace.to_owned(), logs, read })
+    }
+
+    /// Every write so far, in order.
+    pub(super) fn writes(&self) -> anyhow::Result<Vec<Write>> {
+        let query = AuditQuery::all().user_agent(USER_AGENT).writes();
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let Read { places, writes } = &mut *read;
+        for (log, place) in self.logs.iter().zip(places) {
+            let (records, next) = log.read_from(*place, &query)?;
+            *place = next;
+            writes.extend(records.iter().filter(|record| self.is_ours(record)).map(write));
+        }
+        writes.sort_by_key(|write| write.time);
+        Ok(writes.clone())
+    }
+
+    /// Nodes and the agents' ConfigMaps are known by their names, which contain the scene's.
+    fn is_ours(&self, record: &AuditRecord) -> bool {
+        let object = &record.object;
+        record.stage == "ResponseComplete"
+            && (object.namespace == self.namespace || object.name.contains(&self.namespace))
+    }
+}
+
+fn write(record: &AuditRecord) -> Write {
+    let object = &record.object;
+    let part = if object.subresource.is_empty() { String::new() } else { format!("/{}", object.subresource) };
+    Write {
+        time: record.received,
+        verb: record.verb.clone(),
+        resource: format!("{}{part}", object.resource),
+        name: object.name.clone(),
+        code: record.code,
+    }
+}
