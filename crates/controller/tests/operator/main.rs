@@ -7,5 +7,6 @@ mod health;
 mod logs;
 mod metrics;
 mod play;
+mod reclaims;
 mod seed;
 mod world;

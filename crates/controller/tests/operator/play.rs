@@ -5,6 +5,7 @@ use five_spot_sandbox::actors::node_name;
 use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
 use http::StatusCode;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::runtime::Builder;
@@ -27,13 +28,35 @@ pub struct Record {
     pub machines: Vec<Value>,
 }
 
+/// The variable with a directory in which the record is kept, for programs that read it.
+const KEEP_IN: &str = "FIVESPOT_OPERATOR_RECORD";
+
+impl Record {
+    fn keep(&self, directory: &Path) {
+        let pages = [
+            ("fresh", &self.fresh),
+            ("crowded", &self.crowded),
+            ("busy", &self.busy),
+            ("empty", &self.empty),
+        ];
+        for (name, page) in pages {
+            std::fs::write(directory.join(name).with_extension("prom"), page).expect("it is written");
+        }
+        std::fs::write(directory.join("log.json"), self.log.text()).expect("it is written");
+    }
+}
+
 /// The record of the play, which is played once for all that look at it.
 pub fn record() -> &'static Record {
     static RECORD: OnceLock<Record> = OnceLock::new();
     RECORD.get_or_init(|| {
         let runtime =
             Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
-        runtime.block_on(async { play(World::new("trace")).await })
+        let record = runtime.block_on(async { play(World::new("trace")).await });
+        if let Some(directory) = std::env::var_os(KEEP_IN) {
+            record.keep(directory.as_ref());
+        }
+        record
     })
 }
 
@@ -155,27 +178,30 @@ async fn play(mut world: World) -> Record {
     Record { fresh, crowded, busy, empty, log: world.log.clone(), events, machines }
 }
 
+/// Whether a machine has a Ready node.
+pub async fn is_lent(world: &World, machine: &str) -> bool {
+    let status = world.status(machine).await;
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|one| one["type"] == "MachineReady" && one["status"] == "True")
+}
+
+/// The owner of a machine wants it back.
+pub async fn reclaim(world: &World, machine: &str) {
+    let annotations = json!({
+        "5spot.finos.org/reclaim-requested": "true",
+        "5spot.finos.org/reclaim-reason": "process-match: java",
+        "5spot.finos.org/reclaim-requested-at": world.clock.now().to_string(),
+    });
+    let path = format!("/api/v1/nodes/{}", node(machine));
+    world.patch(&path, &json!({"metadata": {"annotations": annotations}})).await;
+}
+
 /// An owner takes a machine back three times within ten minutes, while somebody switches it on again each time.
 async fn reclaim_thrice(world: &World) {
-    let path = format!("/api/v1/nodes/{}", node("taken"));
     for _ in 0..3 {
         world.change("taken", &json!({"schedule": {"enabled": true}})).await;
-        let is_ready = async || {
-            let status = world.status("taken").await;
-            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-            conditions.iter().any(|one| one["type"] == "MachineReady" && one["status"] == "True")
-        };
-        world.wait("taken to be lent", is_ready).await;
-        world
-            .patch(
-                &path,
-                &json!({"metadata": {"annotations": {
-                    "5spot.finos.org/reclaim-requested": "true",
-                    "5spot.finos.org/reclaim-reason": "process-match: java",
-                    "5spot.finos.org/reclaim-requested-at": world.clock.now().to_string(),
-                }}}),
-            )
-            .await;
+        world.wait("taken to be lent", async || is_lent(world, "taken").await).await;
+        reclaim(world, "taken").await;
         world.phase("taken", "Disabled").await;
     }
 }

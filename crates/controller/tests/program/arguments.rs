@@ -25,6 +25,12 @@ async fn flags_win_over_variables_and_variables_over_defaults() {
         (vec![], vec![], count, json!(16)),
         (vec![], vec![("MAX_CONCURRENT_RECONCILES", "2")], count, json!(2)),
         (vec!["--max-concurrent-reconciles=3"], vec![("MAX_CONCURRENT_RECONCILES", "2")], count, json!(3)),
+        (vec![], vec![], "metrics_port", json!(8080)),
+        (vec![], vec![], "health_port", json!(8081)),
+        (vec![], vec![("METRICS_PORT", "9090")], "metrics_port", json!(9090)),
+        (vec!["--metrics-port", "0"], vec![("METRICS_PORT", "9090")], "metrics_port", json!(0)),
+        (vec![], vec![("HEALTH_PORT", "9091")], "health_port", json!(9091)),
+        (vec!["--health-port=9092"], vec![("HEALTH_PORT", "9091")], "health_port", json!(9092)),
         (vec![], vec![], "watch_namespace", json!("all")),
         (vec!["--watch-namespace=b", "--watch-namespace", "a"], vec![], "watch_namespace", json!("a,b")),
         (vec![], vec![], "log_format", json!("json")),
@@ -95,6 +101,13 @@ async fn bad_values_exit_2_and_name_flag_value_and_what_is_allowed() {
             vec!["--max-concurrent-reconciles", "'0'", "1 to 1000"],
         ),
         (vec!["--watch-namespace", "Team"], vec![], vec!["--watch-namespace", "'Team'", "a-z, 0-9 and '-'"]),
+        (vec!["--metrics-port=65536"], vec![], vec!["--metrics-port", "'65536'", "from 0 to 65535"]),
+        (vec![], vec![("HEALTH_PORT", "http")], vec!["--health-port", "'http'", "variable HEALTH_PORT"]),
+        (
+            vec!["--metrics-port=8081"],
+            vec![],
+            vec!["--health-port", "'8081'", "must differ from '--metrics-port'"],
+        ),
         (vec!["--colour"], vec![], vec!["--colour"]),
         (vec!["stray"], vec![], vec!["stray"]),
     ] {
@@ -141,9 +154,17 @@ async fn what_does_not_exist_yet_is_refused_as_a_flag_and_named_as_a_variable() 
 async fn help_and_version_go_to_standard_output() {
     let help = run(&["--help"], &[]).await;
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
-    for part in
-        ["Scope:", "Work:", "Deletion:", "Logging:", "RUST_LOG ", "POD_NAME ", "[addition]", "5spot sandbox"]
-    {
+    for part in [
+        "Scope:",
+        "Work:",
+        "Deletion:",
+        "Serving:",
+        "Logging:",
+        "RUST_LOG ",
+        "POD_NAME ",
+        "[addition]",
+        "5spot sandbox",
+    ] {
         assert!(help.stdout.contains(part), "{part} in {}", help.stdout);
     }
     let version = run(&["--version"], &[]).await;

@@ -2,4 +2,5 @@
 
 mod arguments;
 mod process;
+mod serving;
 mod stopping;

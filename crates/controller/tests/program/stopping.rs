@@ -41,7 +41,7 @@ async fn a_broken_kubeconfig_is_named_and_not_shown() {
 }
 
 /// A kubeconfig that leads to an API server on this machine.
-fn kubeconfig(directory: &Path, server: &str) -> PathBuf {
+pub fn kubeconfig(directory: &Path, server: &str) -> PathBuf {
     let path = directory.join("kubeconfig");
     let config = json!({
         "apiVersion": "v1",
