@@ -115,7 +115,7 @@ fn the_override_keeps_a_machine_up_for_an_evening() {
     let evening = |reason: &str| -> Vec<String> {
         events("berlin-render-02", reason)
             .into_iter()
-            .filter(|time| time.starts_with("2026-11-10T"))
+            .filter(|time| time.starts_with("2026-11-11T"))
             .collect()
     };
     assert_eq!(evening("ScheduleActive"), ["2026-11-11T08:00:00Z", "2026-11-11T18:30:00Z"]);
