@@ -7,21 +7,24 @@ use crate::project;
 use five_spot_core::world::{EvictionAttempt, NodeName, PodId};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, EvictParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
 
 impl Job<'_> {
     /// Asks for an eviction. A disruption budget that forbids it is noted, and no failure.
     pub(super) async fn evict(&self, pod: &PodId) -> Result<(), CallError> {
         let Some(api) = self.pods(pod) else { return Ok(()) };
-        let parameters = EvictParams {
-            delete_options: Some(DeleteParams {
-                preconditions: Some(this_pod(pod)),
-                ..DeleteParams::default()
-            }),
-            post_options: PostParams::default(),
-        };
-        match api.evict(&pod.name, &parameters).await {
+        // Not `Api::evict`: it calls the options `delete_options`, which a server does not know, and evicts whatever pod
+        // has the name.
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid.as_str()}},
+        });
+        let body = serde_json::to_vec(&eviction).unwrap_or_default();
+        match api.create_subresource::<Value>("eviction", &pod.name, &PostParams::default(), body).await {
             Ok(_) => self.note_eviction(pod, None),
             Err(kube::Error::Api(status)) if status.code == 429 => {
                 let budget = status.details.as_ref().and_then(|details| details.causes.first());
