@@ -23,8 +23,10 @@ impl Job<'_> {
             "metadata": {"name": pod.name, "namespace": pod.namespace},
             "deleteOptions": {"preconditions": {"uid": pod.uid.as_str()}},
         });
-        let body = serde_json::to_vec(&eviction).unwrap_or_default();
-        match api.create_subresource::<Value>("eviction", &pod.name, &PostParams::default(), body).await {
+        match api
+            .create_subresource::<Value, Value>("eviction", &pod.name, &PostParams::default(), &eviction)
+            .await
+        {
             Ok(_) => self.note_eviction(pod, None),
             Err(kube::Error::Api(status)) if status.code == 429 => {
                 let budget = status.details.as_ref().and_then(|details| details.causes.first());
