@@ -80,6 +80,8 @@ impl Stage {
         Scenario::new(Timing {
             provision: Duration::from_secs(40 + chance.below(50)),
             join: Duration::from_secs(15 + chance.below(30)),
+            // Nobody here reads a lease, and each renewal is a write.
+            heartbeat: Duration::from_hours(24),
             ..Timing::default()
         })
     }
