@@ -4,6 +4,7 @@ mod conformance;
 mod control_plane;
 mod e2e;
 mod generate;
+mod operator;
 
 use clap::{Parser, Subcommand};
 
@@ -25,6 +26,8 @@ enum Task {
     E2e(e2e::Args),
     /// Write every generated file: the CRDs under deploy/crds and the API reference page.
     Generate(generate::Args),
+    /// Let promtool, Prometheus and jq read what the controller tells; installs them where it may.
+    Operator,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -35,5 +38,6 @@ fn main() -> anyhow::Result<()> {
         Task::ControlPlane(args) => control_plane::run(&args),
         Task::E2e(args) => e2e::run(&args),
         Task::Generate(args) => generate::run(&args),
+        Task::Operator => operator::run(),
     }
 }

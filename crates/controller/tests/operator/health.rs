@@ -41,7 +41,7 @@ async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
         world.wait("the watches to be lost", async || !world.health.obstacles().is_empty()).await;
         for _ in 0..60 {
             assert_eq!(world.health.ailments(), [""; 0], "{fault:?}");
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_mins(1)).await;
         }
         let obstacles = world.health.obstacles();
         for what in ["scheduledmachines", "machines", "clusters", "namespaces"] {

@@ -2,6 +2,7 @@
 //! metrics, events, log lines, audit trail and health.
 
 mod canary;
+mod deploy;
 mod events;
 mod health;
 mod logs;

@@ -25,10 +25,15 @@ async fn lent() -> World {
     world
 }
 
-fn counted(world: &World, series: &str) -> f64 {
+/// What a series is at, as it is written.
+fn value(world: &World, series: &str) -> String {
     let page = world.metrics.page();
     let line = page.lines().find_map(|line| line.strip_prefix(&format!("fivespot_{series} ")));
-    line.unwrap_or_else(|| panic!("{series}")).parse().expect("a number")
+    line.unwrap_or_else(|| panic!("{series}")).to_owned()
+}
+
+fn counted(world: &World, series: &str) -> f64 {
+    value(world, series).parse().expect("a number")
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,11 +42,11 @@ async fn a_pod_that_stays_is_a_timeout_after_a_minute() {
     reclaim(&world, "a").await;
     world.phase("a", "EmergencyRemove").await;
     world.until(0, "09:05:00").await;
-    assert_eq!(counted(&world, r#"emergency_drain_duration_seconds_count{outcome="timeout"}"#), 1.0);
+    assert_eq!(value(&world, r#"emergency_drain_duration_seconds_count{outcome="timeout"}"#), "1");
     let took = counted(&world, r#"emergency_drain_duration_seconds_sum{outcome="timeout"}"#);
     assert!((59.0..=60.0).contains(&took), "{took}: status knows whole seconds");
-    assert_eq!(counted(&world, r#"emergency_drain_duration_seconds_count{outcome="success"}"#), 0.0);
-    assert_eq!(counted(&world, r#"node_drains_total{result="failure"}"#), 1.0);
+    assert_eq!(value(&world, r#"emergency_drain_duration_seconds_count{outcome="success"}"#), "0");
+    assert_eq!(value(&world, r#"node_drains_total{result="failure"}"#), "1");
     world.end().await;
 }
 
@@ -57,7 +62,7 @@ async fn a_pod_that_cannot_be_deleted_is_an_error() {
     reclaim(&world, "a").await;
     world.phase("a", "EmergencyRemove").await;
     world.until(0, "09:05:00").await;
-    assert_eq!(counted(&world, r#"emergency_drain_duration_seconds_count{outcome="error"}"#), 1.0);
+    assert_eq!(value(&world, r#"emergency_drain_duration_seconds_count{outcome="error"}"#), "1");
     assert!(counted(&world, r#"pod_evictions_total{result="error"}"#) >= 1.0);
     assert!(counted(&world, r#"node_drains_total{result="error"}"#) >= 1.0);
     assert!(counted(&world, r#"errors_total{error_type="KubeError"}"#) >= 1.0);

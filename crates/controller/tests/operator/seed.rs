@@ -66,3 +66,25 @@ pub const EVENTS: [(&str, &str); 15] = [
     ("Warning", "FinalizerCleanupTimedOut"),
     ("Normal", "Recovered"),
 ];
+
+/// Alerts: name, expression, for how long.
+pub const ALERTS: [(&str, &str, &str); 6] = [
+    ("FiveSpotNoLeader", "sum(fivespot_is_leader) == 0", "5m"),
+    ("FiveSpotHighFailureRate", r#"rate(fivespot_reconciliations_total{result="failure"}[5m]) > 0.1"#, "10m"),
+    (
+        "FiveSpotSlowReconciliation",
+        "histogram_quantile(0.99, rate(fivespot_reconciliation_duration_seconds_bucket[5m])) > 30",
+        "15m",
+    ),
+    (
+        "FiveSpotEmergencyDrainTimeoutRising",
+        r#"sum(rate(fivespot_emergency_drain_duration_seconds_count{outcome="timeout"}[10m])) > 0"#,
+        "10m",
+    ),
+    (
+        "FiveSpotRapidReReclaim",
+        "sum by (namespace, name) (rate(fivespot_rapid_re_reclaims_total[15m])) > 0",
+        "5m",
+    ),
+    ("FiveSpotFinalizerCleanupTimeouts", "rate(fivespot_finalizer_cleanup_timeouts_total[15m]) > 0", "5m"),
+];

@@ -183,8 +183,8 @@ impl World {
         self.ask(Request::get(path).body(Vec::new()).expect("a request")).await
     }
 
-    pub async fn patch(&self, path: &str, patch: &Value) {
-        let body = serde_json::to_vec(patch).expect("JSON");
+    pub async fn patch(&self, path: &str, change: &Value) {
+        let body = serde_json::to_vec(change).expect("JSON");
         let request = Request::patch(path).header("content-type", "application/merge-patch+json").body(body);
         let answer = self.ask(request.expect("a request")).await;
         assert!(answer.is_some(), "there is no {path}");

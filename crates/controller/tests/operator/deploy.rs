@@ -1,0 +1,66 @@
+//! The manifests that are shipped say what the documents say, and name only what exists.
+
+use crate::seed::{ALERTS, METRICS};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn manifests(file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_saphyr::from_multiple(&text).expect("YAML")
+}
+
+fn of_kind<'a>(manifests: &'a [Value], kind: &str) -> &'a Value {
+    manifests.iter().find(|manifest| manifest["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))
+}
+
+#[test]
+fn the_alerts_are_the_documented_ones_and_ask_for_metrics_that_exist() {
+    let file = manifests("monitoring/alerts.yaml");
+    let rules = file[0]["groups"][0]["rules"].as_array().expect("rules");
+    let text = |value: &Value| value.as_str().expect("text").trim().to_owned();
+    let shipped: Vec<(String, String, String)> =
+        rules.iter().map(|rule| (text(&rule["alert"]), text(&rule["expr"]), text(&rule["for"]))).collect();
+    let documented: Vec<(String, String, String)> = ALERTS
+        .iter()
+        .map(|(alert, expr, pending)| ((*alert).into(), (*expr).into(), (*pending).into()))
+        .collect();
+    assert_eq!(shipped, documented);
+    for (alert, expr, _) in shipped {
+        let named = METRICS.iter().filter(|row| expr.contains(row.name)).count();
+        assert_eq!(named, 1, "{alert} asks for one metric of the table");
+    }
+}
+
+#[test]
+fn the_probes_the_ports_and_the_monitor_fit_together() {
+    let file = manifests("controller/controller.yaml");
+    let container = &of_kind(&file, "Deployment")["spec"]["template"]["spec"]["containers"][0];
+    for (probe, path) in [("livenessProbe", "/health"), ("readinessProbe", "/ready")] {
+        let probe = &container[probe];
+        assert_eq!((&probe["httpGet"]["path"], &probe["httpGet"]["port"]), (&path.into(), &8081.into()));
+        assert_eq!((&probe["initialDelaySeconds"], &probe["periodSeconds"]), (&5.into(), &10.into()));
+    }
+    let service = of_kind(&file, "Service");
+    assert_eq!(service["spec"]["ports"][0]["name"], "metrics");
+    let monitor = manifests("monitoring/servicemonitor.yaml");
+    assert_eq!(monitor[0]["spec"]["selector"]["matchLabels"], service["metadata"]["labels"]);
+    assert_eq!(monitor[0]["spec"]["endpoints"][0]["port"], "metrics");
+}
+
+#[test]
+fn the_configuration_names_only_variables_that_the_program_knows() {
+    let command = <five_spot_controller::args::Args as clap::CommandFactory>::command();
+    let mut known: BTreeSet<String> = command
+        .get_arguments()
+        .filter_map(|one| Some(one.get_env()?.to_string_lossy().into_owned()))
+        .collect();
+    known.insert("RUST_LOG".to_owned());
+    let file = manifests("controller/controller.yaml");
+    let data = of_kind(&file, "ConfigMap")["data"].as_object().expect("variables");
+    for variable in data.keys() {
+        assert!(known.contains(variable), "{variable}");
+    }
+    assert!(!data.is_empty());
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask operator`: what an operator's own tools make of what the controller tells. `promtool` and Prometheus read
+//! its metrics and alerts, `jq` its log, all from the play of the controller's operator tests.
+
+mod prometheus;
+
+use anyhow::{Context as _, bail, ensure};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The programs, and the Debian package that each is in.
+const TOOLS: [(&str, &str); 3] = [("promtool", "prometheus"), ("prometheus", "prometheus"), ("jq", "jq")];
+
+/// Where the play keeps its record.
+const RECORD_VARIABLE: &str = "FIVESPOT_OPERATOR_RECORD";
+
+/// The one thing that `promtool` may say: the name is part of the documented interface.
+const EXCEPTION: &str =
+    "fivespot_kill_switch_activations_total non-counter metrics should not have \"_total\" suffix";
+
+/// The documented selections, each of which finds something in the log of the play.
+const SELECTIONS: [&str; 6] = [
+    r#"select(.fields.resource == "shift")"#,
+    r#"select(.fields.to_phase == "Error")"#,
+    r#"select(.fields.phase == "EmergencyRemove")"#,
+    r#"select(.fields.resource == "refused") | {retry: .fields.retry_count, backoff: .fields.backoff_secs, error: .fields.error}"#,
+    r#"select(.span."object.ref" | contains("shift"))"#,
+    r#"select(.target == "audit" and .fields.to == "Error")"#,
+];
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    install_missing()?;
+    let record = Record::play()?;
+    check_pages(&record.directory)?;
+    check_rules()?;
+    check_selections(&record.directory.join("log.json"))?;
+    prometheus::check(&record.directory)?;
+    println!("promtool, Prometheus and jq read everything");
+    Ok(())
+}
+
+/// Installs what is missing, where that is possible.
+fn install_missing() -> anyhow::Result<()> {
+    let is_missing = |program: &str| {
+        let asked =
+            Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        asked.is_err()
+    };
+    let mut packages: Vec<&str> =
+        TOOLS.iter().filter(|(program, _)| is_missing(program)).map(|(_, package)| *package).collect();
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let install = ["install", "--yes", "--no-install-recommends"];
+    let installed = Command::new("apt-get").args(install).args(&packages).stdout(Stdio::null()).status();
+    ensure!(
+        installed.is_ok_and(|status| status.success()),
+        "missing, and not to be installed by this user: {0}. Run `apt-get install {0}` as root.",
+        packages.join(" ")
+    );
+    Ok(())
+}
+
+/// What the play left. It goes with this.
+struct Record {
+    directory: PathBuf,
+}
+
+impl Record {
+    fn play() -> anyhow::Result<Self> {
+        let directory = std::env::temp_dir().join(format!("5spot-operator-{}", std::process::id()));
+        std::fs::create_dir_all(&directory)?;
+        let record = Self { directory };
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let played = Command::new(cargo)
+            .args(["test", "--quiet", "--package", "five-spot-controller", "--test", "operator"])
+            .env(RECORD_VARIABLE, &record.directory)
+            .status()
+            .context("failed to run cargo")?;
+        ensure!(played.success(), "the operator tests failed: {played}");
+        Ok(record)
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // A directory that stays is under the system's own for such things.
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn check_pages(directory: &Path) -> anyhow::Result<()> {
+    for page in ["fresh", "crowded", "busy", "empty"] {
+        let file = File::open(directory.join(page).with_extension("prom"))?;
+        let output = Command::new("promtool").args(["check", "metrics"]).stdin(file).output()?;
+        let said =
+            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        ensure!(said.trim() == EXCEPTION, "promtool of the {page} page: {said}");
+    }
+    Ok(())
+}
+
+fn check_rules() -> anyhow::Result<()> {
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/alerts.yaml");
+    let output = Command::new("promtool").args(["check", "rules"]).arg(rules).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+fn check_selections(log: &Path) -> anyhow::Result<()> {
+    for selection in SELECTIONS {
+        let output = Command::new("jq").args(["-c", selection]).arg(log).output()?;
+        if !output.status.success() || output.stdout.is_empty() {
+            bail!("jq '{selection}' finds nothing: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    Ok(())
+}
