@@ -175,3 +175,64 @@ fn name(uri: &str) -> String {
     let selectors: Vec<&str> = query.split('&').filter(selects).collect();
     if selectors.is_empty() { path.to_owned() } else { format!("{path}?{}", selectors.join("&")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::advance;
+
+    const PATH: &str = "/api/v1/nodes";
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A watch whose events come from the other end.
+    fn open(
+        watches: &Watches,
+    ) -> (tokio::sync::mpsc::UnboundedSender<Bytes>, UnsyncBoxBody<Bytes, BoxError>) {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let events = stream::unfold(receiver, |mut receiver| async move {
+            let bytes = receiver.recv().await?;
+            Some((Ok::<_, BoxError>(Frame::data(bytes)), receiver))
+        });
+        let uri = format!("{PATH}?watch=true&resourceVersion=7");
+        (sender, watches.follow(&uri, StreamBody::new(events), Duration::from_mins(3)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_nobody_reads_shows_how_long() {
+        let watches = Watches::default();
+        assert_eq!(watches.state(PATH), WatchState::default());
+        let (events, mut body) = open(&watches);
+        events.send(Bytes::from("{}")).unwrap();
+        assert!(body.frame().await.is_some());
+        // Nobody reads on: the bound on its silence is measured by whoever reads.
+        advance(Duration::from_mins(10)).await;
+        let stuck = WatchState { connected: true, idle: Some(Duration::from_mins(10)) };
+        assert_eq!(watches.state(PATH), stuck);
+        events.send(Bytes::from("{}")).unwrap();
+        assert!(body.frame().await.is_some());
+        assert_eq!(watches.state(PATH), WatchState { connected: true, idle: Some(Duration::ZERO) });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_has_ended_is_connected_for_a_moment_longer() {
+        let watches = Watches::default();
+        let (_events, body) = open(&watches);
+        drop(body);
+        advance(REOPENING - SECOND).await;
+        assert!(watches.state(PATH).connected, "the server ends watches in good order all the time");
+        advance(SECOND).await;
+        assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(REOPENING) });
+        watches.touch(PATH);
+        assert_eq!(watches.state(PATH).idle, Some(Duration::ZERO), "it is tried again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_several_watches_of_a_path_the_worst_counts() {
+        let watches = Watches::default();
+        let (_events, _body) = open(&watches);
+        assert!(watches.state(PATH).connected);
+        advance(SECOND).await;
+        watches.touch(&format!("{PATH}?labelSelector=a"));
+        assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(SECOND) });
+    }
+}
