@@ -2,6 +2,7 @@
 //! by itself.
 
 use super::{Health, LOOP_BOUND, PULSE_BOUND, WATCH_BOUND, WORK_BOUND, progress};
+use crate::servers;
 use five_spot_cluster::ManagementWatch;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -114,4 +115,31 @@ fn a_watch_that_hangs_is_an_ailment_and_one_that_is_away_an_obstacle() {
     assert_eq!(health.obstacles(), ["the watch of machines is not connected"]);
     watch.lock().unwrap().unsynced = Some("forbidden".to_owned());
     assert_eq!(health.obstacles(), ["machines are not synced: forbidden"]);
+}
+
+#[tokio::test]
+async fn what_is_locked_for_ever_is_answered_all_the_same() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let health = Arc::new(Health::default());
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let locked = Mutex::new(released);
+    health.lock().watches = Some(Arc::new(move || {
+        // Until nobody can send any more.
+        let _ = locked.lock().unwrap().recv();
+        Vec::new()
+    }));
+    let listener = servers::listen(0, "--health-port").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let serving = tokio::spawn(servers::serve_health(listener, health));
+    for path in ["/health", "/ready"] {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("it answers");
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{path}: {answer}");
+        assert!(answer.ends_with("nobody can tell: something is locked for ever\n"), "{path}: {answer}");
+    }
+    drop(release);
+    serving.abort();
 }

@@ -63,6 +63,11 @@ fn the_numbers_are_those_of_the_play() {
     let Record { fresh, crowded, busy, empty, .. } = record();
     assert_eq!(value(crowded, "fivespot_queue_depth"), "4");
     assert_eq!(value(crowded, "fivespot_queue_oldest_waiting_seconds"), "3");
+    // Nobody has taken it back yet, and a rate has to see the first time.
+    for counter in ["emergency_reclaims_total", "rapid_re_reclaims_total"] {
+        assert_eq!(value(crowded, &format!(r#"fivespot_{counter}{{name="taken",namespace="shop"}}"#)), "0");
+        assert!(!crowded.contains(&format!(r#"fivespot_{counter}{{name="shift""#)), "nobody can");
+    }
     for (series, expected) in [
         ("fivespot_machines_active", "3"),
         (r#"fivespot_machines_by_phase{phase="Active"}"#, "3"),
