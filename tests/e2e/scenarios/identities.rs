@@ -70,8 +70,8 @@ pub(super) async fn grant(scene: &Scene, group: &str, plural: &str) -> anyhow::R
 async fn until_granted(admin: &Client, plural: &str) -> anyhow::Result<()> {
     let roles: Api<ClusterRole> = Api::all(admin.clone());
     let has = |role: &ClusterRole| {
-        let mut rules = role.rules.iter().flatten().flat_map(|rule| rule.resources.iter().flatten());
-        rules.any(|resource| resource == plural)
+        let mut granted = role.rules.iter().flatten().flat_map(|rule| rule.resources.iter().flatten());
+        granted.any(|resource| resource == plural)
     };
     wait::until_present(&roles, PROVIDERS_ROLE, "to grant it", GATHERED_WITHIN, has).await?;
     Ok(())

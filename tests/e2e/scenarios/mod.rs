@@ -16,7 +16,7 @@ use world::Real;
 
 pub(crate) fn tests() -> Vec<Test> {
     let playable = |scenario: &Scenario| match scenario.needs {
-        Needs::Anything | Needs::TwoClusters => true,
+        Needs::Anything | Needs::TwoClusters | Needs::RealClusterApi => true,
         Needs::VirtualTime => false,
     };
     five_spot_scenarios::all().into_iter().filter(playable).map(test).collect()

@@ -16,23 +16,45 @@ pub struct Ending {
     pub removed: usize,
     /// Whether a Machine stays although the object is gone, as somebody has asked for.
     pub orphaned: bool,
+    /// Whether the Cluster went as well: then Cluster API leaves Nodes behind.
+    pub without_cluster: bool,
 }
 
 impl Ending {
     /// The object is in a phase.
     pub fn phase(object: &str, phase: &'static str) -> Self {
-        Self { object: object.to_owned(), phase: Some(phase), made: 0, removed: 0, orphaned: false }
+        Self {
+            object: object.to_owned(),
+            phase: Some(phase),
+            made: 0,
+            removed: 0,
+            orphaned: false,
+            without_cluster: false,
+        }
     }
 
     /// The object is gone.
     pub fn gone(object: &str) -> Self {
-        Self { object: object.to_owned(), phase: None, made: 0, removed: 0, orphaned: false }
+        Self {
+            object: object.to_owned(),
+            phase: None,
+            made: 0,
+            removed: 0,
+            orphaned: false,
+            without_cluster: false,
+        }
     }
 
     /// This many Machines were made, and this many of them are gone.
     #[must_use]
     pub fn machines(self, made: usize, removed: usize) -> Self {
         Self { made, removed, ..self }
+    }
+
+    /// The Cluster went as well.
+    #[must_use]
+    pub fn without_cluster(self) -> Self {
+        Self { without_cluster: true, ..self }
     }
 
     /// The Machine stays although the object is gone.
@@ -51,6 +73,8 @@ pub enum Needs {
     TwoClusters,
     /// One in which minutes cost nothing.
     VirtualTime,
+    /// One with the real Cluster API, whose Clusters wait for their Machines.
+    RealClusterApi,
 }
 
 /// How a scenario is played.

@@ -1,6 +1,6 @@
 //! Every scenario on the sandbox, undisturbed and with blows at every write.
 
-use five_spot_scenarios::embedded::{Blow, Disturbance, Layout, play};
+use five_spot_scenarios::embedded::{Blow, Layout, play};
 use five_spot_scenarios::{Needs, Scenario, all, crashes};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -20,6 +20,7 @@ const WITH_CRASHES: [&str; 3] = ["window_opens", "window_closes_and_drains", "de
 fn trials(scenario: Scenario) -> Vec<Trial> {
     let layouts = match scenario.needs {
         Needs::TwoClusters => vec![("two_clusters", Layout::TwoClusters)],
+        Needs::RealClusterApi => Vec::new(),
         Needs::Anything | Needs::VirtualTime => {
             vec![("one_cluster", Layout::OneCluster), ("two_clusters", Layout::TwoClusters)]
         }
@@ -28,7 +29,7 @@ fn trials(scenario: Scenario) -> Vec<Trial> {
         .into_iter()
         .map(|(name, layout)| {
             Trial::test(format!("{name}::{}", scenario.name), move || {
-                play(&scenario, layout, &Disturbance::default()).map(drop).map_err(|error| told(&error))
+                play(&scenario, layout, None).map(drop).map_err(|error| told(&error))
             })
         })
         .collect();

@@ -1,7 +1,7 @@
 //! Someone changes something while a machine is lent.
 
 use super::closing::never_deletes_pods;
-use crate::kinds::{INFRASTRUCTURE, MACHINE, POD};
+use crate::kinds::{INFRASTRUCTURE, MACHINE, NODE, POD};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{Subject, is_ready};
 use crate::surroundings::closed;
@@ -17,6 +17,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         machine_deleted_by_hand,
         field_of_ours_edited_by_hand,
         node_lost_and_found,
+        node_deleted_by_hand,
     ]
 }
 
@@ -108,4 +109,16 @@ async fn node_lost_and_found(world: &dyn World) -> anyhow::Result<Ending> {
     subject.until_ready().await?;
     ensure!(subject.machine_uid().await? == machine, "the machine stays");
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// A Node that someone deletes leaves a machine without one, and nothing to drain when that machine has to go.
+async fn node_deleted_by_hand(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let node = subject.node().await?;
+    world.delete(NODE, &node).await?;
+    let gone = subject.until_condition("MachineReady", "False", "NoNodeYet").await?;
+    ensure!(gone["status"]["phase"] == "Active", "{gone}");
+    subject.set(json!({"schedule": {"enabled": false}})).await?;
+    subject.until_phase("Disabled").await?;
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }

@@ -44,7 +44,9 @@ async fn window_closes_and_drains(world: &dyn World) -> anyhow::Result<Ending> {
 
 /// At the deadline someone has to look at what holds the node; it goes on by itself when the budget is lifted.
 async fn grace_runs_out_with_error(world: &dyn World) -> anyhow::Result<Ending> {
-    let subject = Subject::lent(world, json!({"gracefulShutdownTimeout": "8s"})).await?;
+    let timeout = format!("{}s", world.leisurely(8));
+    let spec = json!({"gracefulShutdownTimeout": timeout, "nodeDrainTimeout": timeout});
+    let subject = Subject::lent(world, spec).await?;
     let node = subject.node().await?;
     hold(world, &node).await?;
     subject.set(override_until("down", world.in_seconds(36_000))).await?;
@@ -62,14 +64,21 @@ async fn grace_runs_out_with_error(world: &dyn World) -> anyhow::Result<Ending> 
 
 /// At the deadline the Machine goes, whatever holds its node.
 async fn grace_runs_out_with_force(world: &dyn World) -> anyhow::Result<Ending> {
-    let spec = json!({"gracefulShutdownTimeout": "8s", "drain": {"onTimeout": "Force"}});
+    let grace = world.leisurely(8);
+    let timeout = format!("{grace}s");
+    let spec = json!({
+        "gracefulShutdownTimeout": timeout, "nodeDrainTimeout": timeout, "drain": {"onTimeout": "Force"},
+    });
     let subject = Subject::lent(world, spec).await?;
     let node = subject.node().await?;
     hold(world, &node).await?;
     let begin = world.now();
     subject.set(override_until("down", world.in_seconds(36_000))).await?;
     subject.until_phase("Inactive").await?;
-    ensure!(world.now().duration_since(begin) >= SignedDuration::from_secs(7), "it went before its time");
+    ensure!(
+        world.now().duration_since(begin) >= SignedDuration::from_secs(grace - 1),
+        "it went before its time"
+    );
     never_deletes_pods(world)?;
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }

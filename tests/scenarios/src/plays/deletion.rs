@@ -1,7 +1,7 @@
 //! The object itself is deleted.
 
 use super::closing::{hold, is_held_by_web, never_deletes_pods};
-use crate::kinds::{BUDGET, MACHINE, NODE, POD, SCHEDULED_MACHINE};
+use crate::kinds::{BUDGET, MACHINE, NAMESPACE, NODE, POD, SCHEDULED_MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::Subject;
 use crate::world::World;
@@ -20,6 +20,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         foreground_deletion_under_a_budget,
         orphan_deletion,
         foreign_finalizer_stays,
+        namespace_deleted: RealClusterApi,
         deletion_is_bounded: VirtualTime,
     ]
 }
@@ -118,4 +119,14 @@ async fn deletion_is_bounded(world: &dyn World) -> anyhow::Result<Ending> {
     subject.until_nothing_left().await?;
     never_deletes_pods(world)?;
     Ok(Ending::gone(subject.name()).machines(1, 1))
+}
+
+/// Everything that is in a namespace goes at once: the object, its Machine, the Cluster, and the way to the Nodes.
+async fn namespace_deleted(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    world.delete(NAMESPACE, world.namespace()).await?;
+    subject.until_gone().await?;
+    subject.until_nothing_left().await?;
+    world.until_gone(NAMESPACE, world.namespace()).await?;
+    Ok(Ending::gone(subject.name()).machines(1, 1).without_cluster())
 }
