@@ -146,3 +146,41 @@ fn uid(object: &DynamicObject) -> String {
 fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
     book.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn machine(name: &str, uid: &str) -> DynamicObject {
+        let labels = json!({label::SCHEDULED_MACHINE: "desk"});
+        let metadata = json!({"name": name, "uid": uid, "labels": labels});
+        serde_json::from_value(json!({"metadata": metadata})).expect("a Machine")
+    }
+
+    #[test]
+    fn two_machines_at_a_time_are_noticed_and_one_after_the_other_is_fine() {
+        let (mut book, mut listed) = (Book::default(), BTreeSet::new());
+        let mut note = |event| book.note(MACHINE, event, &mut listed);
+        note(Event::Apply(machine("desk-machine", "1")));
+        note(Event::Apply(machine("desk-machine", "1")));
+        note(Event::Delete(machine("desk-machine", "1")));
+        note(Event::Apply(machine("desk-machine", "2")));
+        assert_eq!(book.violations, Vec::<String>::new());
+        let count = book.counts[&("Machine", "desk-machine".to_owned())];
+        assert_eq!(count, Count { made: 2, removed: 1 });
+        book.note(MACHINE, Event::Apply(machine("another", "3")), &mut listed);
+        assert_eq!(book.violations.len(), 1);
+    }
+
+    #[test]
+    fn what_a_new_list_lacks_is_gone() {
+        let (mut book, mut listed) = (Book::default(), BTreeSet::new());
+        let mut note = |event| book.note(MACHINE, event, &mut listed);
+        note(Event::Apply(machine("desk-machine", "1")));
+        note(Event::Init);
+        note(Event::InitDone);
+        let count = book.counts[&("Machine", "desk-machine".to_owned())];
+        assert_eq!(count, Count { made: 1, removed: 1 });
+    }
+}

@@ -114,3 +114,27 @@ fn scrub(value: &Value) -> Value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(object: &Value) -> Snapshot {
+        Snapshot { objects: BTreeMap::from([("Node n".to_owned(), lasting(object))]) }
+    }
+
+    #[test]
+    fn times_and_lives_do_not_count_and_everything_else_does() {
+        let node = |uid: &str, cordoned: bool, by: &str| {
+            snapshot(&json!({
+                "metadata": {"uid": uid, "annotations": {"cordoned-by": by}},
+                "spec": {"unschedulable": cordoned},
+            }))
+        };
+        assert_eq!(node("1", true, "1").differences(&node("2", true, "2")), Vec::<String>::new());
+        let found = node("1", true, "1").differences(&node("1", false, "1"));
+        assert_eq!(found, ["Node n.spec.unschedulable: true became false"]);
+        let none = Snapshot { objects: BTreeMap::new() };
+        assert_eq!(node("1", true, "1").differences(&none).len(), 1);
+    }
+}
