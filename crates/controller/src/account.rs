@@ -35,6 +35,14 @@ impl Account {
     pub(crate) fn decided(&mut self, observed: &Observed, decision: &Decision) {
         self.phase = decision.status.phase;
         self.metrics.evaluated(schedule_errors(observed).is_none());
+        let status = &decision.status;
+        tracing::trace!(
+            target: TARGET,
+            in_schedule = status.in_schedule,
+            next_change = status.next_change,
+            wake_at = decision.wake_at.map(tracing::field::display),
+            "Schedule evaluated"
+        );
     }
 
     /// What was decided is on record.
@@ -49,6 +57,9 @@ impl Account {
         }
         for event in decision.events.iter().filter(|event| event.reason == EventReason::RapidReReclaim) {
             tracing::warn!(target: TARGET, reason = event.reason.as_str(), "{}", event.note);
+        }
+        for action in &decision.actions {
+            tracing::debug!(target: TARGET, %action, "Decided");
         }
         self.metrics.reported(&self.key, observed, decision);
     }

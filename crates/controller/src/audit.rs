@@ -22,7 +22,7 @@ pub(crate) fn transition(observed: &Observed, decision: &Decision, from: &str, t
         uid = object.uid.as_str(),
         from,
         to = to.as_str(),
-        cause = cause(decision),
+        cause = cause(observed, decision),
         detail = decision.status.message.as_deref().unwrap_or_default(),
         generation = object.generation,
         spec_changed_by = observed.spec_by.as_deref().unwrap_or_default(),
@@ -31,11 +31,12 @@ pub(crate) fn transition(observed: &Observed, decision: &Decision, from: &str, t
 }
 
 /// What brought the change about: a deletion, what is wrong, or why a machine is wanted or not.
-fn cause(decision: &Decision) -> &str {
+fn cause<'a>(observed: &Observed, decision: &'a Decision) -> &'a str {
     let reason = |condition: ConditionType| {
         let found = decision.status.conditions.iter().find(|other| other.type_ == condition.as_str());
         found.map(|condition| condition.reason.as_str())
     };
     let of_fault = decision.fault.as_ref().map(|fault| fault.kind.reason().as_str());
-    of_fault.or_else(|| reason(ConditionType::Scheduled)).unwrap_or_default()
+    let of_deletion = observed.world.object.deletion.map(|_| "Deletion");
+    of_fault.or(of_deletion).or_else(|| reason(ConditionType::Scheduled)).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! One reconcile of one object: look, decide, look again before a leap, carry out, remember how it went.
 
 use crate::account::Account;
+use five_spot_api::condition::ConditionType;
 use five_spot_cluster::{Fleet, ObjectKey, Observation, Observed, Original, Setback, is_leap};
 use five_spot_core::action::Action;
 use five_spot_core::{Decision, decide, decide_invalid};
@@ -60,7 +61,9 @@ pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey, account: &mut Acco
 async fn once(fleet: &Fleet, key: &ObjectKey, account: &mut Account) -> Result<Next, Setback> {
     let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key, account)) };
     let decision = decide_now(fleet, &observed, account);
-    if !observed.unproven && !is_leap(&decision) {
+    // Nothing that cannot be taken back, and no fault, is put down to what a watch may have missed.
+    let trusts = !observed.unproven && !fleet.lacks_news(key, fleet.now());
+    if trusts && !is_leap(&decision) && decision.fault.is_none() {
         return carry_out(fleet, key, &observed, None, &decision, account).await;
     }
     let original = match fleet.refresh(key, &observed).await {
@@ -110,7 +113,14 @@ async fn carry_out(
     }
     count_again(fleet, key, observed, decision, account).await;
     let retry = retry.map(|retry| later(fleet.now(), retry.backoff));
-    Ok(soonest([decision.wake_at.map(Next::At), retry]))
+    let compare = fleet.on_its_way(key, is_moving(decision), fleet.now());
+    Ok(soonest([decision.wake_at.map(Next::At), retry, compare.map(Next::At)]))
+}
+
+/// Whether an object is not yet where it should be, and waits for others to bring it there.
+fn is_moving(decision: &Decision) -> bool {
+    let ready = ConditionType::Ready.as_str();
+    decision.status.conditions.iter().any(|condition| condition.type_ == ready && condition.status != "True")
 }
 
 /// What is known, with everything looked up that a first look has shown to be unknown.
@@ -179,7 +189,7 @@ async fn fail(fleet: &Fleet, key: &ObjectKey, setback: &Setback, account: &mut A
         }
         Err(setback) => tracing::debug!(error = %setback, "the failure could not be reported"),
     }
-    soonest([decision.wake_at.map(Next::At), Some(again)])
+    soonest([decision.wake_at.map(Next::At), Some(again), None])
 }
 
 /// A fault that is still there is counted in the event that announced it.
@@ -199,7 +209,7 @@ fn later(now: Timestamp, wait: jiff::SignedDuration) -> Next {
     Next::At(now.saturating_add(wait).unwrap_or(Timestamp::MAX))
 }
 
-fn soonest(times: [Option<Next>; 2]) -> Next {
+fn soonest(times: [Option<Next>; 3]) -> Next {
     let at = |next: Option<Next>| match next {
         Some(Next::At(time)) => Some(time),
         Some(Next::Gone | Next::OnNews | Next::Now) | None => None,

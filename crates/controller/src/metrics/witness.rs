@@ -10,12 +10,30 @@ const NO_ANSWER: &str = "none";
 impl Witness for Metrics {
     fn answered(&self, exchange: &Exchange) {
         crate::health::progress();
+        say(exchange);
         let code = exchange.status.map_or_else(|| NO_ANSWER.to_owned(), |status| status.as_u16().to_string());
         self.families.api_requests.with_label_values(&[exchange.call.verb, &code]).inc();
         if let Some(result) = eviction(&exchange.call, exchange.status) {
             self.families.pod_evictions.with_label_values(&[result]).inc();
         }
     }
+}
+
+/// Says what was asked and answered, to whoever wants to know that much. What was in it is nobody's business.
+fn say(exchange: &Exchange) {
+    let Call { verb, group, resource, subresource, namespace, name } = &exchange.call;
+    tracing::debug!(
+        target: "five_spot_controller::api",
+        verb,
+        group,
+        api_resource = resource,
+        subresource,
+        api_namespace = namespace,
+        api_name = name,
+        code = exchange.status.map(|status| status.as_u16()),
+        took_secs = exchange.took.as_secs_f64(),
+        "API call"
+    );
 }
 
 /// How an attempt to remove a pod went, if it was one: an eviction, or in an emergency a deletion.

@@ -52,6 +52,9 @@ fn every_fixed_message_is_said_at_its_level() {
         ("WARN", "Pod eviction blocked by PDB (HTTP 429)"),
         ("WARN", "event could not be published"),
         ("INFO", "Phase changed"),
+        ("DEBUG", "Decided"),
+        ("DEBUG", "API call"),
+        ("TRACE", "Schedule evaluated"),
     ] {
         let found = fields(&lines, message);
         assert!(!found.is_empty(), "{message}");
@@ -60,6 +63,25 @@ fn every_fixed_message_is_said_at_its_level() {
     let warned =
         lines.iter().filter(|line| line["fields"]["reason"] == "RapidReReclaim" && line["level"] == "WARN");
     assert_eq!(warned.count(), 1);
+}
+
+#[test]
+fn details_name_the_pod_the_call_and_the_reconcile() {
+    let lines = record().log.lines();
+    let evicts = |line: &&&Value| {
+        line["fields"]["action"].as_str().is_some_and(|text| text.starts_with("evict pod shop/"))
+    };
+    assert!(fields(&lines, "Decided").iter().filter(evicts).count() > 2);
+    let calls = fields(&lines, "API call");
+    let refused =
+        calls.iter().find(|line| line["fields"]["code"] == 429).expect("an eviction that was refused");
+    assert_eq!(
+        (&refused["fields"]["verb"], &refused["fields"]["subresource"]),
+        (&json!("create"), &json!("eviction"))
+    );
+    assert_eq!(refused["fields"]["namespace"], "shop", "the object's, whatever the call was about");
+    assert!(refused["fields"]["reconcile_id"].is_string(), "{refused}");
+    assert!(calls.iter().any(|line| line["fields"]["verb"] == "watch" && line["span"]["name"] == ""));
 }
 
 #[test]
@@ -112,6 +134,7 @@ fn transitions_are_said_once_and_audited_with_their_cause() {
         ("Error", "DrainTimedOut"),
         ("Error", "ReconcileFailed"),
         ("Disabled", "EmergencyReclaimDisabledSchedule"),
+        ("ShuttingDown", "Deletion"),
     ] {
         assert!(causes.contains(&expected), "{expected:?} in {causes:?}");
     }

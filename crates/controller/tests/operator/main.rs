@@ -3,6 +3,7 @@
 
 mod canary;
 mod deploy;
+mod documents;
 mod events;
 mod health;
 mod logs;
