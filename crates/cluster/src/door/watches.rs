@@ -218,7 +218,7 @@ mod tests {
         let watches = Watches::default();
         let (_events, body) = open(&watches);
         drop(body);
-        advance(REOPENING - SECOND).await;
+        advance(REOPENING.saturating_sub(SECOND)).await;
         assert!(watches.state(PATH).connected, "the server ends watches in good order all the time");
         advance(SECOND).await;
         assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(REOPENING) });
