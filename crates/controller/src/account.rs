@@ -64,7 +64,8 @@ impl Account {
         self.metrics.reported(&self.key, observed, decision);
     }
 
-    /// All of it was carried out. `retry`: something needs someone, and will be looked at again after that.
+    /// All of it was carried out. `retry`: something needs someone, and will be looked at again after that. Without it
+    /// the next reconcile follows at once, and speaks of a fault that is still there.
     pub(crate) fn settled(&mut self, observed: &Observed, decision: &Decision, retry: Option<Retry>) {
         // Failures that are over are still in the decision that proved it.
         let fault = decision.fault.as_ref().filter(|fault| match fault.kind {
@@ -74,8 +75,9 @@ impl Account {
             | FaultKind::References(_)
             | FaultKind::Kubeconfig
             | FaultKind::DrainTimedOut
-            | FaultKind::JoinFailed
-            | FaultKind::CleanupTimedOut => true,
+            | FaultKind::JoinFailed => retry.is_some(),
+            // The object may be gone by then.
+            FaultKind::CleanupTimedOut => true,
         });
         let Some(fault) = fault else {
             self.verdict = Some(Verdict::Success);

@@ -105,9 +105,11 @@ async fn carry_out(
     }
     outcome?;
     let recovered = fleet.succeeded(key);
-    let retry = fleet.found_fault(key, decision.fault.is_some());
     let goes_on = recovered || !decision.actions.is_empty();
-    account.settled(observed, decision, retry.filter(|_| !goes_on));
+    // A fault counts when nothing is left to do about it: the same one is found again at once until then.
+    let is_faulty = decision.fault.is_some();
+    let retry = if goes_on && is_faulty { None } else { fleet.found_fault(key, is_faulty) };
+    account.settled(observed, decision, retry);
     if goes_on {
         return Ok(Next::Now);
     }

@@ -95,6 +95,9 @@ fn retries_count_from_zero_and_double_up_to_five_minutes() {
         };
         found.iter().filter(|line| line["fields"]["resource"] == machine).map(numbers).collect()
     };
+    for machine in ["shift", "stuck"] {
+        assert_eq!(of(machine)[..2], [(0, 30), (1, 60)], "{machine}");
+    }
     assert_eq!(of("refused")[..6], [(0, 30), (1, 60), (2, 120), (3, 240), (4, 300), (5, 300)]);
     let refused = fields(&lines, "Machine creation failed");
     let error = refused[0]["fields"]["error"].as_str().expect("a cause");

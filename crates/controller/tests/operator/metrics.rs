@@ -85,6 +85,7 @@ fn the_numbers_are_those_of_the_play() {
         assert_eq!(value(busy, series), expected, "{series}");
     }
     assert_eq!(value(empty, "fivespot_finalizer_cleanup_timeouts_total"), "1");
+    assert_eq!(value(empty, r#"fivespot_errors_total{error_type="FinalizerTimeout"}"#), "1");
     for series in [
         r#"fivespot_reconciliations_total{phase="Error",result="failure"}"#,
         r#"fivespot_errors_total{error_type="CapiError"}"#,
