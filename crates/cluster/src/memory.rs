@@ -3,6 +3,7 @@
 use crate::drain_rules::DrainRules;
 use crate::drift::Digest;
 use five_spot_core::world::{EvictionAttempt, Failures, Uid};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,6 +34,9 @@ pub(crate) struct Memory {
     compared: BTreeMap<Uid, (Digest, bool)>,
     /// The rules of Cluster API for the drain in progress, once they have been looked up.
     pub(crate) drain_rules: Option<Arc<DrainRules>>,
+    /// When what is known has to be compared with the API server, though no news came: set while the object is on its
+    /// way.
+    pub(crate) compare_at: Option<Timestamp>,
     /// Whose the object is that has a name of ours.
     pub(crate) foreign: BTreeMap<Place, String>,
     /// The Machine that the API server has refused to delete.

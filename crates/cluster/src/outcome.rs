@@ -9,6 +9,10 @@ use five_spot_core::backoff;
 use five_spot_core::world::{Failure, Failures};
 use jiff::{SignedDuration, Timestamp};
 
+/// How long an object may be on its way without news before what is known of it is compared with the API server. A
+/// watch loses nothing by design; what lies between it and us may.
+const LONGEST_WITHOUT_NEWS: SignedDuration = SignedDuration::from_mins(5);
+
 /// How urgent an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Urgency {
@@ -93,6 +97,21 @@ impl Fleet {
             let retry = Retry { retry_count: memory.faults, backoff: backoff::delay(memory.faults) };
             memory.faults = memory.faults.saturating_add(1);
             Some(retry)
+        })
+    }
+
+    /// Whether an object has been on its way for so long without news that a lost one has to be reckoned with.
+    pub fn lacks_news(&self, key: &ObjectKey, now: Timestamp) -> bool {
+        self.inner.recall(key, |memory| memory.compare_at).flatten().is_some_and(|time| time <= now)
+    }
+
+    /// Notes whether an object is on its way. Returns when to compare what is known with the API server then.
+    pub fn on_its_way(&self, key: &ObjectKey, moving: bool, now: Timestamp) -> Option<Timestamp> {
+        self.inner.remember(key, |memory| {
+            let due = memory.compare_at.filter(|time| *time > now);
+            let next = || now.saturating_add(LONGEST_WITHOUT_NEWS).unwrap_or(Timestamp::MAX);
+            memory.compare_at = moving.then(|| due.unwrap_or_else(next));
+            memory.compare_at
         })
     }
 

@@ -17,7 +17,7 @@ use five_spot_core::action::Action;
 use five_spot_core::world::{NodeName, Slot, Uid};
 use five_spot_core::{Decision, ProviderKind, ValidSpec};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DynamicObject, GetParams, ListParams};
+use kube::api::{DynamicObject, GetParams, ListParams, VersionMatch};
 use kube::{Api, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -213,6 +213,10 @@ impl Inner {
         let Some(shelf) = link.watched_pods(node) else { return Ok(()) };
         let api: Api<Pod> = Api::all(link.client.clone());
         let mut parameters = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(POD_PAGE);
+        if let Some(latest) = shelf.latest() {
+            // A list from before what is known would bring pods back that have left, and hide those that have come.
+            parameters = parameters.at(&latest).matching(VersionMatch::NotOlderThan);
+        }
         let mut there = Vec::new();
         loop {
             let page = api
@@ -225,7 +229,11 @@ impl Inner {
                 there.push(ObjectKey::of(pod));
             }
             let Some(next) = page.metadata.continue_.filter(|next| !next.is_empty()) else { break };
-            parameters = parameters.continue_token(&next);
+            parameters = ListParams {
+                resource_version: None,
+                version_match: None,
+                ..parameters.continue_token(&next)
+            };
         }
         for key in shelf.keys() {
             if !there.contains(&key) {

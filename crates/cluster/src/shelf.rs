@@ -66,6 +66,8 @@ struct Inner<V> {
     listing: BTreeMap<Scope, BTreeMap<ObjectKey, Item<V>>>,
     unfilled: BTreeSet<Scope>,
     failure: Option<Failure>,
+    /// The newest version of anything that was ever here.
+    latest: Option<String>,
 }
 
 impl<V: Clone + PartialEq> Shelf<V> {
@@ -76,6 +78,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
             listing: BTreeMap::new(),
             unfilled: scopes.into_iter().collect(),
             failure: None,
+            latest: None,
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -97,9 +100,16 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().items.get(key).map(|item| item.view.clone())
     }
 
-    /// The version of an object that is known.
+    /// The version of which at least an answer about this object has to be: its own, or that of the last thing that
+    /// was seen here, so that what is gone does not come back.
     pub(crate) fn version(&self, key: &ObjectKey) -> Option<String> {
-        self.lock().items.get(key).map(|item| item.version.clone())
+        let inner = self.lock();
+        inner.items.get(key).map(|item| item.version.clone()).or_else(|| inner.latest.clone())
+    }
+
+    /// The version of the last thing that was seen here.
+    pub(crate) fn latest(&self) -> Option<String> {
+        self.lock().latest.clone()
     }
 
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
@@ -121,8 +131,14 @@ impl<V: Clone + PartialEq> Shelf<V> {
         }
         let item = Item { version: version.to_owned(), view };
         let changed = inner.items.get(&key).is_none_or(|known| known.view != item.view);
+        inner.see(version);
         inner.items.insert(key, item);
         changed
+    }
+
+    /// Something happened at this version.
+    pub(crate) fn see(&self, version: &str) {
+        self.lock().see(version);
     }
 
     /// Takes an object off the shelf. True if it was there.
@@ -153,6 +169,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
             inner.items.remove(key);
         }
         for (key, item) in listed {
+            inner.see(&item.version);
             if inner.items.get(&key).is_none_or(|known| known.view != item.view) {
                 changed.push(key.clone());
             }
@@ -175,6 +192,14 @@ impl<V: Clone + PartialEq> Shelf<V> {
     fn lock(&self) -> MutexGuard<'_, Inner<V>> {
         // A panic can leave at worst one item missing, which the next list brings back.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<V> Inner<V> {
+    fn see(&mut self, version: &str) {
+        if self.latest.as_deref().is_none_or(|latest| is_older(latest, version)) {
+            self.latest = Some(version.to_owned());
+        }
     }
 }
 

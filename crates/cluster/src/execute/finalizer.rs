@@ -5,7 +5,7 @@ use crate::error::{CallError, or_absent};
 use crate::kinds::our_resource;
 use five_spot_api::names::{FIELD_MANAGER, FINALIZER};
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
+use kube::api::{GetParams, Patch, PatchParams};
 use serde_json::json;
 
 /// How often a finalizer is tried again when someone else writes the object at the same time.
@@ -43,8 +43,9 @@ impl Job<'_> {
         let call = || format!("{what} ScheduledMachine {}", self.key);
         let mut attempt = 0;
         loop {
-            let found =
-                or_absent(api.get(&self.key.name).await).map_err(|error| CallError::new(call(), error))?;
+            let known = GetParams::at(&self.observed.version);
+            let found = or_absent(api.get_with(&self.key.name, &known).await)
+                .map_err(|error| CallError::new(call(), error))?;
             let Some(object) = found.filter(|object| object.uid().as_deref() == Some(self.uid())) else {
                 return Ok(());
             };

@@ -31,8 +31,10 @@ fn find_at(state: &State, call: &Call) -> Option<Arc<Value>> {
     objects.into_iter().find(|object| crate::object::name(object) == call.name())
 }
 
+/// However far a server lags behind, it answers from no moment before the version that it is asked for.
 fn stale_revision(state: &State, call: &Call) -> u64 {
-    state.store.revision().saturating_sub(call.stale_by)
+    let asked = call.options.resource_version.parse().unwrap_or(0);
+    state.store.revision().saturating_sub(call.stale_by).max(asked)
 }
 
 /// A list, written item by item from the store.
