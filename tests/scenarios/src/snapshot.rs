@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(node("1", true, "1").differences(&node("2", true, "2")), Vec::<String>::new());
         let found = node("1", true, "1").differences(&node("1", false, "1"));
         assert_eq!(found, ["Node n.spec.unschedulable: true became false"]);
-        let none = Snapshot { objects: BTreeMap::new() };
-        assert_eq!(node("1", true, "1").differences(&none).len(), 1);
+        let empty = Snapshot { objects: BTreeMap::new() };
+        assert_eq!(node("1", true, "1").differences(&empty).len(), 1);
     }
 }
