@@ -39,8 +39,9 @@ pub(crate) async fn fill<K, V>(
     K: Resource + Lookup + Clone + DeserializeOwned + Debug + Send + 'static,
     V: Clone + PartialEq,
 {
+    let path = api.resource_url().to_owned();
     let events = watcher::watcher(api, config).backoff(Pauses::default());
-    follow(events, scope, shelf, project, tell).await;
+    follow(events, &path, scope, shelf, project, tell).await;
 }
 
 /// The pauses between attempts: longer and longer, without the jitter of kube's own, for there is one of us and the
@@ -73,6 +74,7 @@ impl Backoff for Pauses {
 
 async fn follow<K, V>(
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
+    path: &str,
     scope: Scope,
     shelf: &Shelf<V>,
     project: impl Fn(&K) -> V,
@@ -114,7 +116,7 @@ async fn follow<K, V>(
             }
             Err(error) => {
                 let failure = why(&error);
-                tracing::warn!(error = %failure.message, scope = ?scope, "watch of {} failed", std::any::type_name::<V>());
+                tracing::warn!(error = %failure.message, watch = path, "Watch failed, and is tried again");
                 if shelf.fail(failure) {
                     tell(News::Condition);
                 }
