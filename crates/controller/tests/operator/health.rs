@@ -58,7 +58,7 @@ async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
-    let mut world = World::new("off");
+    let mut world = World::new("warn");
     world.faults.add(Rule {
         kind: RequestKind::Read,
         path: "/scheduledmachines".to_owned(),
@@ -83,6 +83,13 @@ async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
         assert!(obstacles.contains(part), "{part} in {obstacles}");
     }
     assert_eq!(world.health.ailments(), [""; 0]);
+    let lines = world.log.lines();
+    let failed: Vec<_> =
+        lines.iter().filter(|line| line["fields"]["message"] == "Watch failed, and is tried again").collect();
+    let path = "/apis/5spot.finos.org/v1alpha1/scheduledmachines";
+    assert!(failed.iter().any(|line| line["fields"]["watch"] == path), "{failed:?}");
+    // Ten minutes: after 1, 2, 4, 8, 16 and then every 30 s.
+    assert!(failed.len() < 30, "a refusal costs little: {}", failed.len());
     world.faults.clear();
     world.wait("everything to be synced", async || world.health.obstacles().is_empty()).await;
     world.end().await;
