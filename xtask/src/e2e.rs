@@ -10,12 +10,19 @@ use five_spot_testenv::cache::{self, Cache, CacheEnvironment};
 use five_spot_testenv::harness::{PARENT_VARIABLE, REPORT_VARIABLE};
 
 use crate::control_plane;
+use crate::tools::{Tool, install_missing};
 
 /// The package and the program of the suite.
 const SUITE: &str = "five-spot-e2e";
 
 /// The package of the controller, which the suite finds beside itself.
 const CONTROLLER: &str = "five-spot-controller";
+
+/// What the suite needs besides what it builds: the official Python client is one of the clients.
+const TOOLS: [Tool; 2] = [
+    Tool { check: &["python3", "--version"], package: "python3" },
+    Tool { check: &["python3", "-c", "import venv, ensurepip"], package: "python3-venv" },
+];
 
 /// Flags of `e2e`.
 #[derive(clap::Args)]
@@ -40,6 +47,7 @@ struct Report {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let begun = Instant::now();
+    install_missing(&TOOLS)?;
     let built = control_plane::build()?.built.len();
     let built_in = begun.elapsed();
     let suite = build_suite()?;
@@ -64,7 +72,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn build_suite() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo)
-        .args(["build", "--package", SUITE, "--package", CONTROLLER, "--message-format=json-render-diagnostics"])
+        .args([
+            "build",
+            "--package",
+            SUITE,
+            "--package",
+            CONTROLLER,
+            "--message-format=json-render-diagnostics",
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .context("failed to run cargo")?;

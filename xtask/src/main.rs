@@ -5,6 +5,7 @@ mod control_plane;
 mod e2e;
 mod generate;
 mod operator;
+mod tools;
 
 use clap::{Parser, Subcommand};
 

@@ -3,13 +3,18 @@
 
 mod prometheus;
 
+use crate::tools::{Tool, install_missing};
 use anyhow::{Context as _, bail, ensure};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-/// The programs, and the Debian package that each is in.
-const TOOLS: [(&str, &str); 3] = [("promtool", "prometheus"), ("prometheus", "prometheus"), ("jq", "jq")];
+/// What reads what the controller tells.
+const TOOLS: [Tool; 3] = [
+    Tool { check: &["promtool", "--version"], package: "prometheus" },
+    Tool { check: &["prometheus", "--version"], package: "prometheus" },
+    Tool { check: &["jq", "--version"], package: "jq" },
+];
 
 /// Where the play keeps its record.
 const RECORD_VARIABLE: &str = "FIVESPOT_OPERATOR_RECORD";
@@ -29,36 +34,13 @@ const SELECTIONS: [&str; 6] = [
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    install_missing()?;
+    install_missing(&TOOLS)?;
     let record = Record::play()?;
     check_pages(&record.directory)?;
     check_rules()?;
     check_selections(&record.directory.join("log.json"))?;
     prometheus::check(&record.directory)?;
     println!("promtool, Prometheus and jq read everything");
-    Ok(())
-}
-
-/// Installs what is missing, where that is possible.
-fn install_missing() -> anyhow::Result<()> {
-    let is_missing = |program: &str| {
-        let asked =
-            Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        asked.is_err()
-    };
-    let mut packages: Vec<&str> =
-        TOOLS.iter().filter(|(program, _)| is_missing(program)).map(|(_, package)| *package).collect();
-    packages.dedup();
-    if packages.is_empty() {
-        return Ok(());
-    }
-    let install = ["install", "--yes", "--no-install-recommends"];
-    let installed = Command::new("apt-get").args(install).args(&packages).stdout(Stdio::null()).status();
-    ensure!(
-        installed.is_ok_and(|status| status.success()),
-        "missing, and not to be installed by this user: {0}. Run `apt-get install {0}` as root.",
-        packages.join(" ")
-    );
     Ok(())
 }
 

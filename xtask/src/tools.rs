@@ -1,0 +1,57 @@
+//! Programs that come with a distribution: looked for, and installed by name where that is possible.
+
+use anyhow::ensure;
+use std::process::{Command, Stdio};
+
+/// How to tell that a program is there, and the Debian package that brings it.
+pub(crate) struct Tool {
+    /// A command that succeeds if it is.
+    pub(crate) check: &'static [&'static str],
+    /// The package.
+    pub(crate) package: &'static str,
+}
+
+/// Installs what is missing, or says what to install.
+pub(crate) fn install_missing(tools: &[Tool]) -> anyhow::Result<()> {
+    let mut packages: Vec<&str> =
+        tools.iter().filter(|tool| !succeeds(tool.check)).map(|tool| tool.package).collect();
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let install: Vec<&str> = ["apt-get", "install", "--yes", "--no-install-recommends"]
+        .into_iter()
+        .chain(packages.clone())
+        .collect();
+    // A fresh machine has no lists of packages yet.
+    let installed = succeeds(&install) || (succeeds(&["apt-get", "update"]) && succeeds(&install));
+    ensure!(
+        installed,
+        "missing, and not to be installed by this user: {0}. Run `apt-get install {0}` as root.",
+        packages.join(" ")
+    );
+    Ok(())
+}
+
+fn succeeds(command: &[&str]) -> bool {
+    let Some((program, arguments)) = command.split_first() else { return false };
+    let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_installed() {
+        let there = Tool { check: &["true"], package: "no-such-package" };
+        assert!(install_missing(&[there]).is_ok());
+    }
+
+    #[test]
+    fn a_program_that_is_missing_or_fails_is_not_there() {
+        assert!(!succeeds(&["no-such-program-anywhere"]));
+        assert!(!succeeds(&["false"]));
+    }
+}
