@@ -1,7 +1,7 @@
 //! Crash points: a scenario is played once undisturbed, which numbers the controller's writes, and then once more for
 //! every write and every blow that can fall around it. Each time it has to end the same.
 
-use crate::embedded::{Blow, BlowAt, Layout, play};
+use crate::embedded::{Blow, BlowAt, Disturbance, Layout, play};
 use crate::perform::Performance;
 use crate::scenario::Scenario;
 use anyhow::Context as _;
@@ -17,7 +17,7 @@ pub struct Report {
 
 /// Tries each of these blows at every write.
 pub fn try_all(scenario: &Scenario, layout: Layout, blows: &[Blow]) -> anyhow::Result<Report> {
-    let undisturbed = play(scenario, layout, None).context("undisturbed")?;
+    let undisturbed = play(scenario, layout, &Disturbance::default()).context("undisturbed")?;
     let mut report = Report::default();
     for write in 0..undisturbed.writes.len() {
         for &blow in blows {
@@ -39,7 +39,7 @@ pub fn try_one(
     at: BlowAt,
     undisturbed: &Performance,
 ) -> anyhow::Result<()> {
-    let disturbed = play(scenario, layout, Some(at))?;
+    let disturbed = play(scenario, layout, &Disturbance::blow(at))?;
     let differences = undisturbed.snapshot.differences(&disturbed.snapshot);
     anyhow::ensure!(differences.is_empty(), "it ended differently:\n{}", differences.join("\n"));
     anyhow::ensure!(

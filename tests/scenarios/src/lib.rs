@@ -17,6 +17,7 @@ mod scenario;
 mod snapshot;
 mod subject;
 mod surroundings;
+pub mod weather;
 mod world;
 
 pub use perform::{Performance, perform};

@@ -6,11 +6,14 @@ use crate::scenario::{Ending, Scenario};
 use crate::snapshot::Snapshot;
 use crate::world::{World, Write};
 use anyhow::Context as _;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Performance {
+    /// When it began.
+    pub began: Timestamp,
     /// How it ended.
     pub ending: Ending,
     /// What was there in the end.
@@ -23,6 +26,7 @@ pub struct Performance {
 
 /// Plays a scenario in a world with a running controller, and asks the oracles.
 pub async fn perform(world: &dyn World, scenario: &Scenario) -> anyhow::Result<Performance> {
+    let began = world.now();
     let chronicle = Chronicle::begin(world);
     let ending = (scenario.play)(world).await?;
     oracles::silence(world).await.context("silence after the end")?;
@@ -30,5 +34,5 @@ pub async fn perform(world: &dyn World, scenario: &Scenario) -> anyhow::Result<P
     oracles::orphans(world, &ending).await.context("nothing left over")?;
     oracles::status(world).await.context("status tells the truth")?;
     let snapshot = Snapshot::take(world).await?;
-    Ok(Performance { ending, snapshot, counts: chronicle.counts(), writes: world.writes()? })
+    Ok(Performance { began, ending, snapshot, counts: chronicle.counts(), writes: world.writes()? })
 }

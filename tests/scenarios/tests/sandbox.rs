@@ -1,6 +1,6 @@
 //! Every scenario on the sandbox, undisturbed and with blows at every write.
 
-use five_spot_scenarios::embedded::{Blow, Layout, play};
+use five_spot_scenarios::embedded::{Blow, Disturbance, Layout, play};
 use five_spot_scenarios::{Needs, Scenario, all, crashes};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -29,7 +29,7 @@ fn trials(scenario: Scenario) -> Vec<Trial> {
         .into_iter()
         .map(|(name, layout)| {
             Trial::test(format!("{name}::{}", scenario.name), move || {
-                play(&scenario, layout, None).map(drop).map_err(|error| told(&error))
+                play(&scenario, layout, &Disturbance::default()).map(drop).map_err(|error| told(&error))
             })
         })
         .collect();

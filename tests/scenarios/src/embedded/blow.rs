@@ -52,7 +52,7 @@ impl fmt::Display for BlowAt {
 
 /// Counts writes, and lets the blow fall when its turn has come.
 pub(super) struct Fate {
-    planned: Option<BlowAt>,
+    planned: Vec<BlowAt>,
     counts: Mutex<Counts>,
     fallen: Notify,
 }
@@ -61,11 +61,11 @@ pub(super) struct Fate {
 struct Counts {
     requests: usize,
     writes: usize,
-    struck: bool,
+    struck: usize,
 }
 
 impl Fate {
-    pub(super) fn new(planned: Option<BlowAt>) -> Self {
+    pub(super) fn new(planned: Vec<BlowAt>) -> Self {
         Self { planned, counts: Mutex::default(), fallen: Notify::new() }
     }
 
@@ -78,8 +78,8 @@ impl Fate {
         }
         let number = counts.writes;
         counts.writes += 1;
-        let blow = self.planned.filter(|planned| planned.write == number)?.blow;
-        counts.struck = true;
+        let blow = self.planned.iter().find(|planned| planned.write == number)?.blow;
+        counts.struck += 1;
         Some(blow)
     }
 
@@ -107,9 +107,10 @@ impl Fate {
         Ok(())
     }
 
-    /// A blow that was planned has to have fallen.
-    pub(super) fn check(&self, planned: Option<BlowAt>) -> anyhow::Result<()> {
-        ensure!(planned.is_none() || self.lock().struck, "there were only {} writes", self.lock().writes);
+    /// The blows that were planned have to have fallen.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Counts { writes, struck, .. } = *self.lock();
+        ensure!(struck == self.planned.len(), "there were only {writes} writes");
         Ok(())
     }
 

@@ -4,9 +4,9 @@ use super::blow::Fate;
 use super::dial::{Dialer, Keys};
 use super::ledger::Ledger;
 use super::line::{Life, Line};
-use five_spot_cluster::{Connection, Raw};
+use five_spot_cluster::{Connection, Now, Raw};
 use five_spot_controller::{RunError, Settings, run};
-use five_spot_sandbox::{ApiService, Clock};
+use five_spot_sandbox::faults::FaultyService;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -21,18 +21,17 @@ pub(super) struct Incarnation {
 impl Incarnation {
     /// Starts one on the services of the management and the workload cluster.
     pub(super) fn start(
-        (management, workload): (ApiService, ApiService),
+        (management, workload): (FaultyService, FaultyService),
         keys: Arc<Keys>,
         fate: &Arc<Fate>,
         ledger: Arc<Ledger>,
-        clock: Clock,
+        now: Now,
         namespaces: Vec<String>,
     ) -> Self {
         let life = Arc::new(Life::default());
         let always = Arc::new(|| true);
         let line_to = |api| Line { api, life: life.clone(), fate: fate.clone(), is_valid: always.clone() };
         let dialer = Dialer { workload: line_to(workload), keys };
-        let now = Arc::new(move || clock.now());
         let connection =
             Connection::embedded(Raw::new(line_to(management)), Arc::new(dialer), now, "5spot-controller")
                 .with_witness(ledger);

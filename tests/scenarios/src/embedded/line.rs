@@ -2,7 +2,8 @@
 
 use super::blow::{Blow, Fate};
 use bytes::Bytes;
-use five_spot_sandbox::{ApiService, BoxError, ResponseBody};
+use five_spot_sandbox::faults::FaultyService;
+use five_spot_sandbox::{BoxError, ResponseBody};
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
@@ -37,7 +38,7 @@ impl Life {
 /// A line to an API.
 #[derive(Clone)]
 pub(super) struct Line {
-    pub(super) api: ApiService,
+    pub(super) api: FaultyService,
     pub(super) life: Arc<Life>,
     pub(super) fate: Arc<Fate>,
     /// Whether the credentials that came with it are still good.

@@ -9,10 +9,13 @@ mod furnish;
 mod incarnation;
 mod ledger;
 mod line;
+mod weather;
 
 pub use blow::{Blow, BlowAt};
 pub use furnish::Layout;
+pub use weather::{Disturbance, Jump, Storm};
 
+use crate::chronicle::{Chronicle, Count};
 use crate::kinds::SECRET;
 use crate::perform::{Performance, perform};
 use crate::scenario::Scenario;
@@ -20,7 +23,9 @@ use crate::world::{Pace, World, Write};
 use anyhow::Context as _;
 use blow::Fate;
 use dial::Keys;
+use five_spot_cluster::Now;
 use five_spot_sandbox::actors::Behaviour;
+use five_spot_sandbox::faults::{FaultPlan, FaultyService};
 use five_spot_sandbox::{Api, Clock};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -29,6 +34,7 @@ use jiff::Timestamp;
 use kube::Client;
 use ledger::Ledger;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -49,29 +55,50 @@ pub struct Embedded {
     actors: five_spot_sandbox::actors::Scenario,
     keys: Arc<Keys>,
     fate: Arc<Fate>,
+    plan: FaultPlan,
+    /// What the controller takes for the time.
+    now: Now,
     ledger: Arc<Ledger>,
     controller: Arc<Mutex<Option<Incarnation>>>,
     addresses: AtomicU32,
     tasks: Vec<AbortHandle>,
 }
 
-/// Plays a scenario in a new sandbox. If a blow is given, it falls on the controller.
-pub fn play(scenario: &Scenario, layout: Layout, blow: Option<BlowAt>) -> anyhow::Result<Performance> {
+/// Plays a scenario in a new sandbox, undisturbed or not.
+pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> anyhow::Result<Performance> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     runtime.block_on(async {
-        let world = Embedded::new(layout, blow);
+        let world = Embedded::new(layout, disturbance);
         world.start_controller().await?;
         let played = perform(&world, scenario).await;
         let told = || format!("the controller wrote:\n{}", world.ledger.told());
         let performance = played.with_context(told)?;
-        world.fate.check(blow)?;
+        world.fate.check()?;
         Ok(performance)
+    })
+}
+
+/// Plays a scenario for as long as it goes, whether it succeeds or not, and tells what came and went.
+pub fn comings_and_goings(
+    scenario: &Scenario,
+    layout: Layout,
+    disturbance: &Disturbance,
+) -> anyhow::Result<BTreeMap<String, Count>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+    runtime.block_on(async {
+        let world = Embedded::new(layout, disturbance);
+        world.start_controller().await?;
+        let chronicle = Chronicle::begin(&world);
+        // What a scenario waits for may never come while the clock is wrong.
+        let _ = (scenario.play)(&world).await;
+        world.fate.check_limits()?;
+        Ok(chronicle.counts())
     })
 }
 
 impl Embedded {
     /// A sandbox without a controller.
-    fn new(layout: Layout, blow: Option<BlowAt>) -> Self {
+    fn new(layout: Layout, disturbance: &Disturbance) -> Self {
         let furnished = furnish::furnish(layout);
         let clock = furnished.clock.clone();
         let world = Self {
@@ -81,7 +108,9 @@ impl Embedded {
             workload: furnished.workload,
             actors: furnished.actors,
             keys: Arc::new(Keys::default()),
-            fate: Arc::new(Fate::new(blow)),
+            fate: Arc::new(Fate::new(disturbance.blows.clone())),
+            plan: disturbance.plan(&clock),
+            now: disturbance.now(&clock),
             ledger: Arc::new(Ledger::new(clock)),
             controller: Arc::default(),
             addresses: AtomicU32::new(1),
@@ -94,10 +123,12 @@ impl Embedded {
     fn restart_after_blow(mut self) -> Self {
         let (fate, controller, maker) = (self.fate.clone(), self.controller.clone(), self.maker());
         let task = tokio::spawn(async move {
-            fate.fallen().await;
-            put(&controller, None);
-            tokio::time::sleep(RESTART).await;
-            put(&controller, Some(maker()));
+            loop {
+                fate.fallen().await;
+                put(&controller, None);
+                tokio::time::sleep(RESTART).await;
+                put(&controller, Some(maker()));
+            }
         });
         self.tasks.push(task.abort_handle());
         self
@@ -105,15 +136,16 @@ impl Embedded {
 
     /// Makes controllers.
     fn maker(&self) -> impl Fn() -> Incarnation + Send + Sync + use<> {
-        let services = (self.management.service(), self.workload.service());
+        let faulty = |api: &Api| FaultyService::new(api.service(), self.plan.clone());
+        let services = (faulty(&self.management), faulty(&self.workload));
         let (keys, fate, ledger) = (self.keys.clone(), self.fate.clone(), self.ledger.clone());
-        let (clock, layout) = (self.clock.clone(), self.layout);
+        let (now, layout) = (self.now.clone(), self.layout);
         move || {
             let watched = match layout {
                 Layout::OneCluster => Vec::new(),
                 Layout::TwoClusters => vec![NAMESPACE.to_owned()],
             };
-            Incarnation::start(services.clone(), keys.clone(), &fate, ledger.clone(), clock.clone(), watched)
+            Incarnation::start(services.clone(), keys.clone(), &fate, ledger.clone(), now.clone(), watched)
         }
     }
 }

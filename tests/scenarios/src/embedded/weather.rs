@@ -1,0 +1,99 @@
+//! What a scenario has to go through besides itself.
+
+use super::BlowAt;
+use five_spot_cluster::Now;
+use five_spot_sandbox::Clock;
+use five_spot_sandbox::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
+use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everything that can go wrong in one run. The default is that nothing does.
+#[derive(Clone, Debug, Default)]
+pub struct Disturbance {
+    /// Blows at writes of the controller.
+    pub blows: Vec<BlowAt>,
+    /// Faults of single requests, from the start.
+    pub rules: Vec<Rule>,
+    /// Faults of many requests, for a time.
+    pub storm: Option<Storm>,
+    /// The controller's clock is wrong for a time.
+    pub jump: Option<Jump>,
+    /// What is left to chance.
+    pub seed: u64,
+}
+
+/// A server that fails many requests for a while.
+#[derive(Clone, Debug)]
+pub struct Storm {
+    /// How many of a thousand.
+    pub per_mille: u64,
+    /// What happens to them.
+    pub fault: Fault,
+    /// When it begins, counted from the start.
+    pub after: Duration,
+    /// How long it lasts.
+    pub lasting: Duration,
+}
+
+/// A clock that is wrong for a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Jump {
+    /// When it begins, counted from the start.
+    pub after: Duration,
+    /// When it ends, counted from the start.
+    pub until: Duration,
+    /// By how much.
+    pub by: SignedDuration,
+}
+
+impl Disturbance {
+    /// One blow.
+    pub fn blow(at: BlowAt) -> Self {
+        Self { blows: vec![at], ..Self::default() }
+    }
+
+    /// One fault.
+    pub fn rule(rule: Rule) -> Self {
+        Self { rules: vec![rule], ..Self::default() }
+    }
+
+    /// The faults that the controller meets. Must be called inside a runtime: a storm ends by itself.
+    pub(super) fn plan(&self, clock: &Clock) -> FaultPlan {
+        let plan = FaultPlan::new(clock.clone(), self.seed);
+        for rule in &self.rules {
+            plan.add(rule.clone());
+        }
+        if let Some(storm) = self.storm.clone() {
+            let plan = plan.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(storm.after).await;
+                for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
+                    let trigger = Trigger::PerMille(storm.per_mille);
+                    plan.add(Rule { kind, path: String::new(), trigger, fault: storm.fault.clone() });
+                }
+                tokio::time::sleep(storm.lasting).await;
+                plan.clear();
+            });
+        }
+        plan
+    }
+
+    /// What the controller takes for the time.
+    pub(super) fn now(&self, clock: &Clock) -> Now {
+        let (clock, start, jump) = (clock.clone(), clock.now(), self.jump);
+        Arc::new(move || jump.map_or_else(|| clock.now(), |jump| jump.read(&clock, start)))
+    }
+}
+
+impl Jump {
+    fn read(self, clock: &Clock, start: Timestamp) -> Timestamp {
+        let now = clock.now();
+        let passed = Duration::try_from(now.duration_since(start)).unwrap_or_default();
+        if passed >= self.after && passed < self.until {
+            now.saturating_add(self.by).unwrap_or(now)
+        } else {
+            now
+        }
+    }
+}
