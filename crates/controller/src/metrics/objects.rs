@@ -90,7 +90,7 @@ impl Objects {
             families.emergency_reclaims.with_label_values(&labels);
             families.rapid_re_reclaims.with_label_values(&labels);
         }
-        for event in announced(decision) {
+        for event in &decision.events {
             count_event(families, event.reason, &labels);
             if event.reason == EventReason::ReconcileFailed {
                 known.failing = now.map(|now| (Repeat { event: event.clone(), times: 1 }, now));
@@ -121,11 +121,6 @@ impl Objects {
             let _ = series.remove_label_values(&labels);
         }
     }
-}
-
-/// The events of a decision, those in the middle of its actions aside: what they announce is announced before.
-fn announced(decision: &Decision) -> impl Iterator<Item = &Event> {
-    decision.events.iter()
 }
 
 fn is_lent(status: &ScheduledMachineStatus) -> bool {

@@ -60,7 +60,7 @@ pub fn record() -> &'static Record {
     })
 }
 
-/// An hour that is open from nine to five, Monday to Friday.
+/// A machine that is wanted from nine to five, Monday to Friday.
 pub fn machine(name: &str, further: &Value) -> Value {
     let mut machine = json!({
         "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine",
