@@ -35,7 +35,7 @@ use kube::Client;
 use ledger::Ledger;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::AbortHandle;
@@ -60,6 +60,8 @@ pub struct Embedded {
     now: Now,
     ledger: Arc<Ledger>,
     controller: Arc<Mutex<Option<Incarnation>>>,
+    /// Whether there should be one: whoever was told to stop is not started again after a blow.
+    is_wanted: Arc<AtomicBool>,
     addresses: AtomicU32,
     tasks: Vec<AbortHandle>,
 }
@@ -113,6 +115,7 @@ impl Embedded {
             now: disturbance.now(&clock),
             ledger: Arc::new(Ledger::new(clock)),
             controller: Arc::default(),
+            is_wanted: Arc::default(),
             addresses: AtomicU32::new(1),
             tasks: vec![furnished.task],
         };
@@ -122,12 +125,15 @@ impl Embedded {
     /// Whoever falls gets up again.
     fn restart_after_blow(mut self) -> Self {
         let (fate, controller, maker) = (self.fate.clone(), self.controller.clone(), self.maker());
+        let is_wanted = self.is_wanted.clone();
         let task = tokio::spawn(async move {
             loop {
                 fate.fallen().await;
                 put(&controller, None);
                 tokio::time::sleep(RESTART).await;
-                put(&controller, Some(maker()));
+                if is_wanted.load(Ordering::SeqCst) {
+                    put(&controller, Some(maker()));
+                }
             }
         });
         self.tasks.push(task.abort_handle());
@@ -238,11 +244,13 @@ impl World for Embedded {
     }
 
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.is_wanted.store(true, Ordering::SeqCst);
         put(&self.controller, Some(self.maker()()));
         futures::future::ready(Ok(())).boxed()
     }
 
     fn stop_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.is_wanted.store(false, Ordering::SeqCst);
         let running = self.controller.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move {
             match running {
@@ -254,6 +262,7 @@ impl World for Embedded {
     }
 
     fn crash_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.is_wanted.store(false, Ordering::SeqCst);
         put(&self.controller, None);
         futures::future::ready(Ok(())).boxed()
     }
