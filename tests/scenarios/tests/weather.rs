@@ -10,10 +10,9 @@ use std::time::Duration;
 /// Scenarios in which every watch goes wrong in every way.
 const WITH_BROKEN_WATCHES: [&str; 3] = ["window_opens", "window_closes_and_drains", "deleted_while_active"];
 
-/// In the first somebody else's object has just been made under a name of ours: that it is there can only be known from a
-/// read that is true, which is what a real server promises for one that names no version. In the second the Cluster goes
-/// before its Machine, if reads are late; the real one waits for its Machines.
-const NOT_STALE: [&str; 2] = ["foreign_machine_has_our_name", "namespace_deleted"];
+/// Somebody else's object has just been made under a name of ours: that it is there can only be known from a read that is
+/// true, which is what a real server promises for one that names no version.
+const NOT_STALE: [&str; 1] = ["foreign_machine_has_our_name"];
 
 /// More watches than any of them starts.
 const WATCHES: u64 = 14;
