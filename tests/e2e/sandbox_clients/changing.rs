@@ -65,7 +65,8 @@ async fn a_difference_is_shown_and_not_made(scene: Arc<Scene>) -> TestResult {
 async fn objects_are_edited_patched_annotated_and_labelled(scene: Arc<Scene>) -> TestResult {
     with_both(&scene, async |server| {
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
-        let edited = server.edit("edit sm/one", "sed -i s/9-17/8-16/").await?;
+        // Anchored: a UID may have the same digits somewhere inside.
+        let edited = server.edit("edit sm/one", "sed -i s/9-17$/8-16/").await?;
         ensure!(edited.code == Some(0) && edited.text.contains("edited"), "{}", edited.text);
         server.ok(r#"patch sm one --type=merge -p {"spec":{"priority":70}}"#).await?;
         server.ok(r#"patch sm one --type=merge -p {"spec":{"priority":70}}"#).await?;
