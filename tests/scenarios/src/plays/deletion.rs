@@ -95,8 +95,10 @@ async fn orphan_deletion(world: &dyn World) -> anyhow::Result<Ending> {
 async fn foreign_finalizer_stays(world: &dyn World) -> anyhow::Result<Ending> {
     const FOREIGN: &str = "example.org/keep";
     let subject = Subject::lent(world, json!({})).await?;
-    let both = json!({"metadata": {"finalizers": [FINALIZER, FOREIGN]}});
-    world.patch(SCHEDULED_MACHINE, subject.name(), both).await?;
+    // Somebody puts theirs in the place of ours, which comes back beside it.
+    world.patch(SCHEDULED_MACHINE, subject.name(), json!({"metadata": {"finalizers": [FOREIGN]}})).await?;
+    let has_both = |object: &Value| object["metadata"]["finalizers"] == json!([FOREIGN, FINALIZER]);
+    world.until(SCHEDULED_MACHINE, subject.name(), "to carry both finalizers", has_both).await?;
     world.delete(SCHEDULED_MACHINE, subject.name()).await?;
     let is_left = |object: &Value| object["metadata"]["finalizers"] == json!([FOREIGN]);
     world.until(SCHEDULED_MACHINE, subject.name(), "to carry the foreign finalizer alone", is_left).await?;
