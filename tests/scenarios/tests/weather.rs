@@ -2,7 +2,7 @@
 
 use five_spot_scenarios::embedded::Layout;
 use five_spot_scenarios::weather::{self, Fair};
-use five_spot_scenarios::{Scenario, all};
+use five_spot_scenarios::{Needs, Scenario, all};
 use jiff::SignedDuration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::time::Duration;
@@ -28,6 +28,10 @@ fn main() {
 
 fn trials(scenario: Scenario) -> Vec<Trial> {
     let mut trials = Vec::new();
+    match scenario.needs {
+        Needs::Anything | Needs::TwoClusters | Needs::VirtualTime => {}
+        Needs::RealClusterApi => return trials,
+    }
     if !NOT_STALE.contains(&scenario.name) {
         trials.push(trial(format!("stale::{}", scenario.name), move || {
             let fair = Fair::play(scenario, Layout::TwoClusters)?;
