@@ -182,8 +182,14 @@ impl Runner {
         // A watch may be cut off; what came until then is its answer.
         let bytes =
             response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-        Ok((status, parse(&bytes)))
+        Ok((status, events_as_such(path, parse(&bytes))))
     }
+}
+
+/// A single event is a line of JSON like any other answer: a watch answers with a list of events all the same.
+fn events_as_such(path: &str, answer: Value) -> Value {
+    let is_event = path.contains("watch=1") && answer["type"].is_string() && answer["object"].is_object();
+    if is_event { json!({"events": [answer]}) } else { answer }
 }
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -255,8 +261,6 @@ impl Session<'_> {
     async fn watch(&mut self, path: &str, version: &str) -> Result<(), RunError> {
         let path = format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={version}");
         let (status, answer) = self.runner.raw(&Method::GET, &path, None, None, None).await?;
-        // A single event is a line of JSON like any other answer.
-        let answer = if answer["type"].is_string() { json!({"events": [answer]}) } else { answer };
         self.keep(status, answer, &[], false);
         Ok(())
     }
