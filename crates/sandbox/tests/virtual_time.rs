@@ -84,6 +84,15 @@ async fn every_fault_shows_as_it_should() {
     });
     let value = async || config_maps.get("late").await.expect("there").data.expect("data")["value"].clone();
     assert_eq!((value().await, value().await), ("1".to_owned(), "2".to_owned()));
+    plan.add(Rule {
+        kind: RequestKind::Read,
+        path: "/late".to_owned(),
+        trigger: Trigger::Nth(0),
+        fault: Fault::StaleBeforeOwnWrite,
+    });
+    // Changes that others make since then are hidden as well.
+    api.create("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "another"}}));
+    assert_eq!((value().await, value().await), ("1".to_owned(), "2".to_owned()));
 
     let outcomes: Vec<Outcome> =
         plan.seen().into_iter().filter(Seen::is_write).map(|one| one.outcome).collect();

@@ -31,6 +31,11 @@ impl ApiService {
         Self { shared }
     }
 
+    /// The number of the last change.
+    pub(crate) fn revision(&self) -> u64 {
+        self.shared.lock().store.revision()
+    }
+
     fn respond(&self, request: &Request<Bytes>) -> Response<ResponseBody> {
         let reply = self.shared.change(|state| verbs::handle(state, request));
         self.to_response(reply)

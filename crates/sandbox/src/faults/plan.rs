@@ -22,6 +22,8 @@ pub enum Fault {
     Hang,
     /// A read is answered from this many changes ago.
     StaleRead(u64),
+    /// A read is answered from just before the last write that came through this door.
+    StaleBeforeOwnWrite,
     /// A watch goes wrong.
     Watch(WatchFault),
 }

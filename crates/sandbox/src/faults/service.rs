@@ -7,9 +7,11 @@ use crate::error::ApiError;
 use crate::verbs::StaleBy;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 /// An API behind a door at which things go wrong.
@@ -17,12 +19,17 @@ use std::task::{Context, Poll};
 pub struct FaultyService {
     api: ApiService,
     plan: FaultPlan,
+    /// The revision before the last write, once there was one. Clones share it.
+    before_write: Arc<AtomicU64>,
 }
+
+/// No write has come yet.
+const NEVER: u64 = u64::MAX;
 
 impl FaultyService {
     /// Lets the faults of `plan` happen to what is sent to `api`.
     pub fn new(api: ApiService, plan: FaultPlan) -> Self {
-        Self { api, plan }
+        Self { api, plan, before_write: Arc::new(AtomicU64::new(NEVER)) }
     }
 
     async fn answer<B>(mut self, mut request: Request<B>) -> Result<Response<ResponseBody>, BoxError>
@@ -33,6 +40,10 @@ impl FaultyService {
         let (path, query) =
             (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
         let (number, fault) = self.plan.admit(request.method(), &path, &query);
+        let now = self.api.revision();
+        if request.method() != Method::GET {
+            self.before_write.store(now, Ordering::SeqCst);
+        }
         match fault {
             None => {}
             Some(Fault::DropBefore) => return Err(broken("the request was lost")),
@@ -44,6 +55,10 @@ impl FaultyService {
             Some(Fault::Refuse(code, retry_after)) => return Ok(refusal(code, retry_after)),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::StaleRead(lag)) => {
+                request.extensions_mut().insert(StaleBy(lag));
+            }
+            Some(Fault::StaleBeforeOwnWrite) => {
+                let lag = now.saturating_sub(self.before_write.load(Ordering::SeqCst));
                 request.extensions_mut().insert(StaleBy(lag));
             }
             Some(Fault::Watch(fault)) => {
