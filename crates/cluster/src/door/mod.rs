@@ -84,10 +84,6 @@ pub enum DoorError {
 /// The door. Clones are the same door.
 #[derive(Clone)]
 pub struct Door {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     user_agent: HeaderValue,
     witness: Arc<dyn Witness>,
     fence: Arc<dyn Fence>,
@@ -102,24 +98,19 @@ impl Door {
     pub fn new(program: &str) -> Self {
         let user_agent = format!("{program}/{}", env!("CARGO_PKG_VERSION"));
         let user_agent = HeaderValue::try_from(user_agent).expect("the name of a program is plain text");
-        let (witness, fence) = (Arc::new(Nobody), Arc::new(Open));
-        Self { inner: Arc::new(Inner { user_agent, witness, fence, watches: Watches::default() }) }
+        Self { user_agent, witness: Arc::new(Nobody), fence: Arc::new(Open), watches: Watches::default() }
     }
 
     /// The same door with someone who looks.
     #[must_use]
     pub fn with_witness(self, witness: Arc<dyn Witness>) -> Self {
-        let Inner { user_agent, fence, .. } = &*self.inner;
-        let (user_agent, fence) = (user_agent.clone(), fence.clone());
-        Self { inner: Arc::new(Inner { user_agent, witness, fence, watches: Watches::default() }) }
+        Self { witness, ..self }
     }
 
     /// The same door with a fence before every write.
     #[must_use]
     pub fn with_fence(self, fence: Arc<dyn Fence>) -> Self {
-        let Inner { user_agent, witness, .. } = &*self.inner;
-        let (user_agent, witness) = (user_agent.clone(), witness.clone());
-        Self { inner: Arc::new(Inner { user_agent, witness, fence, watches: Watches::default() }) }
+        Self { fence, ..self }
     }
 
     /// A client that reaches a cluster over the network.
@@ -143,25 +134,23 @@ impl Door {
     /// The same door for another cluster, whose watches are not to be mistaken for those of this one.
     #[must_use]
     pub fn apart(&self) -> Self {
-        let Inner { user_agent, witness, fence, .. } = &*self.inner;
-        let (user_agent, witness, fence) = (user_agent.clone(), witness.clone(), fence.clone());
-        Self { inner: Arc::new(Inner { user_agent, witness, fence, watches: Watches::default() }) }
+        Self { watches: Watches::default(), ..self.clone() }
     }
 
     /// How the watches of a path stand, whatever they select.
     pub fn watch_of(&self, path: &str) -> WatchState {
-        self.inner.watches.state(path)
+        self.watches.state(path)
     }
 
     /// For every open watch, its path and how long it has been silent.
     pub fn watch_ages(&self) -> Vec<(String, Duration)> {
-        self.inner.watches.ages()
+        self.watches.ages()
     }
 }
 
 impl fmt::Debug for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").field("user_agent", &self.inner.user_agent).finish_non_exhaustive()
+        f.debug_struct("Door").field("user_agent", &self.user_agent).finish_non_exhaustive()
     }
 }
 

@@ -45,9 +45,9 @@ where
 
     fn call(&mut self, mut request: Request<Q>) -> Self::Future {
         let call = Call::of(&request);
-        request.headers_mut().insert(header::USER_AGENT, self.door.inner.user_agent.clone());
+        request.headers_mut().insert(header::USER_AGENT, self.door.user_agent.clone());
         if call.writes()
-            && let Err(why) = self.door.inner.fence.check()
+            && let Err(why) = self.door.fence.check()
         {
             return Box::pin(std::future::ready(Err(DoorError::Fenced(why).into())));
         }
@@ -58,14 +58,17 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             if call.verb == "watch" {
-                door.inner.watches.turn(&uri).await;
+                door.watches.turn(&uri).await;
             } else if call.verb == "list" {
-                door.inner.watches.touch(&uri);
+                door.watches.begins_anew(&uri);
             }
             let began = Instant::now();
             let answer = bounded(&door, &call, &uri, answer).await;
             let status = answer.as_ref().ok().map(Response::status);
-            door.inner.witness.answered(&Exchange { call, status, took: began.elapsed() });
+            if call.verb == "watch" && !status.is_some_and(|status| status.is_success()) {
+                door.watches.failed_to_start(&uri);
+            }
+            door.witness.answered(&Exchange { call, status, took: began.elapsed() });
             answer
         })
     }
@@ -85,7 +88,7 @@ where
     let whole = async {
         let (head, body) = answer.await.map_err(Into::into)?.into_parts();
         if call.verb == "watch" && head.status.is_success() {
-            let body = door.inner.watches.follow(uri, body, WATCH_SILENCE);
+            let body = door.watches.follow(uri, body, WATCH_SILENCE);
             return Ok(Response::from_parts(head, body));
         }
         let bytes = body.collect().await.map_err(Into::into)?.to_bytes();

@@ -29,7 +29,8 @@ const REMEMBERED: Duration = Duration::from_mins(15);
 pub struct WatchState {
     /// It is open, or was until a moment ago.
     pub connected: bool,
-    /// How long ago anything was tried or heard last; absent if nothing ever was.
+    /// How long it has hung: it is open, or was opened again and again, and nothing comes. That a server is away, or
+    /// refuses, is heard at once and is no hanging. Absent if the watch was never tried.
     pub idle: Option<Duration>,
 }
 
@@ -46,8 +47,10 @@ struct Seen {
     last_byte: Option<Instant>,
     /// When it ended.
     ended: Option<Instant>,
-    /// When anything was last tried or heard: a list, a start, an event, the end.
-    active: Option<Instant>,
+    /// When anything was last heard that shows that it does not hang: an event, its end, a refusal, or that it begins
+    /// anew with a list. That it was opened shows nothing: what stands between us and the server may open it and keep
+    /// its events.
+    heard: Option<Instant>,
 }
 
 impl Seen {
@@ -55,12 +58,12 @@ impl Seen {
         let within = |time: Option<Instant>, span| time.is_some_and(|time| time.elapsed() < span);
         WatchState {
             connected: self.last_byte.is_some() || within(self.ended, REOPENING),
-            idle: self.active.map(|time| time.elapsed()),
+            idle: self.heard.map(|time| time.elapsed()),
         }
     }
 
     fn is_worth_remembering(&self, now: Instant) -> bool {
-        let recent = self.active.is_some_and(|time| now.duration_since(time) < REMEMBERED);
+        let recent = self.heard.is_some_and(|time| now.duration_since(time) < REMEMBERED);
         self.last_byte.is_some() || self.next_start > Some(now) || recent
     }
 }
@@ -74,7 +77,7 @@ impl Watches {
             let now = Instant::now();
             seen.retain(|_, watch| watch.is_worth_remembering(now));
             let watch = seen.entry(name(uri)).or_default();
-            watch.active = Some(now);
+            watch.heard.get_or_insert(now);
             let start = watch.next_start.map_or(now, |next| next.max(now));
             watch.next_start = Some(start + BETWEEN_STARTS);
             start
@@ -82,9 +85,18 @@ impl Watches {
         sleep_until(start).await;
     }
 
-    /// Something was tried that a watch begins with.
-    pub(super) fn touch(&self, uri: &str) {
-        self.seen().entry(name(uri)).or_default().active = Some(Instant::now());
+    /// A watch begins anew, with a list. That is bounded by its own deadline.
+    pub(super) fn begins_anew(&self, uri: &str) {
+        self.heard(name(uri));
+    }
+
+    /// A watch was refused, or nobody was there.
+    pub(super) fn failed_to_start(&self, uri: &str) {
+        self.heard(name(uri));
+    }
+
+    fn heard(&self, name: String) {
+        self.seen().entry(name).or_default().heard = Some(Instant::now());
     }
 
     /// How the watches of a path stand, whatever they select: the one that stands worst.
@@ -109,7 +121,7 @@ impl Watches {
     {
         let open = Open::new(self.clone(), name(uri));
         let frames = stream::unfold(Some((Box::pin(body), open)), move |state| async move {
-            let (mut body, open) = state?;
+            let (mut body, mut open) = state?;
             match timeout(silence, next_frame(&mut body)).await {
                 Ok(Some(Ok(frame))) => {
                     open.heard();
@@ -117,7 +129,10 @@ impl Watches {
                 }
                 Ok(Some(Err(error))) => Some((Err(error.into()), None)),
                 Ok(None) => None,
-                Err(_) => Some((Err(DoorError::Deadline(silence).into()), None)),
+                Err(_) => {
+                    open.fell_silent = true;
+                    Some((Err(DoorError::Deadline(silence).into()), None))
+                }
             }
         });
         StreamBody::new(frames).boxed_unsync()
@@ -142,20 +157,26 @@ async fn next_frame<B: http_body::Body>(body: &mut Pin<Box<B>>) -> Option<Result
 struct Open {
     watches: Watches,
     name: String,
+    /// It ends because nothing came: that is no sign of life.
+    fell_silent: bool,
 }
 
 impl Open {
     fn new(watches: Watches, name: String) -> Self {
-        let open = Self { watches, name };
-        open.heard();
-        open
+        let now = Instant::now();
+        let mut seen = watches.seen();
+        let watch = seen.entry(name.clone()).or_default();
+        watch.last_byte = Some(now);
+        watch.heard.get_or_insert(now);
+        drop(seen);
+        Self { watches, name, fell_silent: false }
     }
 
     fn heard(&self) {
         let now = Some(Instant::now());
         let mut seen = self.watches.seen();
         let watch = seen.entry(self.name.clone()).or_default();
-        (watch.last_byte, watch.active) = (now, now);
+        (watch.last_byte, watch.heard) = (now, now);
     }
 }
 
@@ -163,7 +184,10 @@ impl Drop for Open {
     fn drop(&mut self) {
         if let Some(watch) = self.watches.seen().get_mut(&self.name) {
             let now = Some(Instant::now());
-            (watch.last_byte, watch.ended, watch.active) = (None, now, now);
+            (watch.last_byte, watch.ended) = (None, now);
+            if !self.fell_silent {
+                watch.heard = now;
+            }
         }
     }
 }
@@ -214,6 +238,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_opened_again_and_again_and_tells_nothing_hangs() {
+        let watches = Watches::default();
+        for round in 1..=3 {
+            let (_events, mut body) = open(&watches);
+            assert!(body.frame().await.is_some_and(|frame| frame.is_err()), "it falls silent");
+            drop(body);
+            let silent = Duration::from_mins(3) * round;
+            assert_eq!(watches.state(PATH), WatchState { connected: true, idle: Some(silent) });
+        }
+        watches.failed_to_start(PATH);
+        assert_eq!(watches.state(PATH).idle, Some(Duration::ZERO), "a server that is away does not hang");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_watch_that_has_ended_is_connected_for_a_moment_longer() {
         let watches = Watches::default();
         let (_events, body) = open(&watches);
@@ -222,7 +260,7 @@ mod tests {
         assert!(watches.state(PATH).connected, "the server ends watches in good order all the time");
         advance(SECOND).await;
         assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(REOPENING) });
-        watches.touch(PATH);
+        watches.begins_anew(PATH);
         assert_eq!(watches.state(PATH).idle, Some(Duration::ZERO), "it is tried again");
     }
 
@@ -232,7 +270,7 @@ mod tests {
         let (_events, _body) = open(&watches);
         assert!(watches.state(PATH).connected);
         advance(SECOND).await;
-        watches.touch(&format!("{PATH}?labelSelector=a"));
+        watches.begins_anew(&format!("{PATH}?labelSelector=a"));
         assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(SECOND) });
     }
 }

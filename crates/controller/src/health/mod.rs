@@ -32,9 +32,9 @@ const PULSE_BOUND: Duration = Duration::from_secs(30);
 /// How long a worker may be silent. Every request of its is answered or given up within half a minute.
 const WORK_BOUND: Duration = Duration::from_mins(2);
 
-/// How long nothing may be heard of a watch. The door ends one that has been silent for three minutes, and what has ended
-/// is tried again at least every half minute.
-const WATCH_BOUND: Duration = Duration::from_mins(4);
+/// How long a watch may hang. The door ends one that has been silent for three minutes and opens it again, and a server
+/// then speaks within a minute, if only to say that nothing has happened.
+const WATCH_BOUND: Duration = Duration::from_mins(5);
 
 type Watches = Arc<dyn Fn() -> Vec<ManagementWatch> + Send + Sync>;
 

@@ -2,7 +2,7 @@
 
 use crate::play::machine;
 use crate::world::World;
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::json;
@@ -104,5 +104,68 @@ async fn a_dead_workload_cluster_turns_neither() {
     world.until(0, "09:30:00").await;
     assert_eq!(world.status("a").await["phase"], "Error");
     assert_eq!(world.health.obstacles(), [""; 0]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_hangs_however_often_it_is_opened_turns_health_and_back() {
+    let mut world = World::new("off");
+    world.lend(&machine("a", &json!({})));
+    // Opened like any other, and then not a word.
+    world.faults.add(Rule {
+        kind: RequestKind::Watch,
+        path: "/scheduledmachines".to_owned(),
+        trigger: always(),
+        fault: Fault::Watch(WatchFault::HangBefore(0)),
+    });
+    world.begin();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.health.obstacles(), [""; 0], "it is listed, and its watch is open");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let ailments = world.health.ailments();
+    let hangs = "nothing was heard of the watch of scheduledmachines for 3";
+    assert!(ailments.len() == 1 && ailments[0].starts_with(hangs), "{ailments:?}");
+    world.faults.clear();
+    // The door gives up the one that is open after three minutes, and a server speaks at least once a minute.
+    tokio::time::sleep(Duration::from_mins(4)).await;
+    assert_eq!(world.health.obstacles(), [""; 0]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_hangs_once_is_opened_again_before_anybody_need_restart_us() {
+    let mut world = World::new("off");
+    world.lend(&machine("a", &json!({})));
+    world.faults.add(Rule {
+        kind: RequestKind::Watch,
+        path: "/scheduledmachines".to_owned(),
+        trigger: Trigger::Nth(0),
+        fault: Fault::Watch(WatchFault::HangBefore(0)),
+    });
+    world.begin();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    world.change("a", &json!({"killSwitch": true})).await;
+    for _ in 0..60 {
+        assert_eq!(world.health.ailments(), [""; 0]);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    assert_eq!(world.status("a").await["phase"], "Terminated", "the news was not lost");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_waits_for_ever_turns_health_and_back() {
+    let mut world = World::new("off");
+    world.lend(&machine("a", &json!({"kubeconfigSecretRef": {"name": "shop-kubeconfig"}})));
+    let held = world.way.clone().lock_owned().await;
+    world.begin();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.health.obstacles(), [""; 0]);
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    let ailments = world.health.ailments();
+    let stuck = "the reconcile of shop/a has not got on for 1";
+    assert!(ailments.len() == 1 && ailments[0].starts_with(stuck), "{ailments:?}");
+    drop(held);
+    world.wait("the reconcile to get on", async || world.health.obstacles().is_empty()).await;
     world.end().await;
 }

@@ -52,12 +52,18 @@ impl Page {
     }
 }
 
-/// Every kubeconfig leads to the one cluster there is.
-struct OneCluster(Raw);
+/// Every kubeconfig leads to the one cluster there is, when the way is free.
+struct OneCluster {
+    cluster: Raw,
+    way: Arc<tokio::sync::Mutex<()>>,
+}
 
 impl Dial for OneCluster {
     fn dial(&self, _: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>> {
-        Box::pin(std::future::ready(Ok(Route::Embedded(self.0.clone()))))
+        Box::pin(async {
+            let _free = self.way.lock().await;
+            Ok(Route::Embedded(self.cluster.clone()))
+        })
     }
 }
 
@@ -69,6 +75,8 @@ pub struct World {
     pub metrics: Arc<Metrics>,
     pub health: Arc<Health>,
     pub log: Page,
+    /// Whoever holds it makes the controller wait for ever that looks for the way into a workload cluster.
+    pub way: Arc<tokio::sync::Mutex<()>>,
     client: kube::Client,
     stop: CancellationToken,
     running: Option<JoinHandle<Result<(), RunError>>>,
@@ -98,6 +106,7 @@ impl World {
             client: api.client("shop"),
             metrics: Arc::default(),
             health: Arc::default(),
+            way: Arc::default(),
             stop: CancellationToken::new(),
             running: None,
             _logging: logging,
@@ -129,7 +138,7 @@ impl World {
     pub fn start(&mut self) {
         let service = Raw::new(FaultyService::new(self.api.service(), self.faults.clone()));
         let clock = self.clock.clone();
-        let dial = Arc::new(OneCluster(service.clone()));
+        let dial = Arc::new(OneCluster { cluster: service.clone(), way: self.way.clone() });
         let connection =
             Connection::embedded(service, dial, Arc::new(move || clock.now()), "5spot-controller")
                 .with_witness(self.metrics.clone());
