@@ -1,5 +1,6 @@
 //! Everything that is known of the clusters, and the watches that keep it known.
 
+use crate::cause::Cause;
 use crate::connection::Connection;
 use crate::key::ObjectKey;
 use crate::kinds::{Kinds, capi_resource, our_resource};
@@ -51,7 +52,7 @@ pub(crate) struct Inner {
     users_of_node: Mutex<BTreeMap<NodeName, BTreeSet<ObjectKey>>>,
     memories: Mutex<BTreeMap<ObjectKey, Memory>>,
     scopes: Vec<Scope>,
-    changes: UnboundedSender<ObjectKey>,
+    changes: UnboundedSender<(ObjectKey, Cause)>,
     stop: CancellationToken,
 }
 
@@ -72,11 +73,11 @@ pub struct FleetSettings {
 }
 
 impl Fleet {
-    /// Starts to watch. Whoever holds the other end of `changes` hears of every object that has to be looked at.
+    /// Starts to watch. Whoever holds the other end of `changes` hears of every object that has to be looked at, and why.
     pub fn watch(
         connection: Connection,
         settings: FleetSettings,
-        changes: UnboundedSender<ObjectKey>,
+        changes: UnboundedSender<(ObjectKey, Cause)>,
         stop: &CancellationToken,
     ) -> Result<Self, kube::Error> {
         let client = connection.management()?;
@@ -122,8 +123,10 @@ impl Fleet {
         self.inner.spawn(async move {
             let api: Api<PartialObjectMeta<Namespace>> = Api::all(fleet.client.clone());
             let tell = |news: News| match news {
-                News::Changed(namespace) => fleet.tell_where(|key, _| key.namespace == namespace.name),
-                News::Condition => fleet.tell_all(),
+                News::Changed(namespace) => {
+                    fleet.tell_where(Cause::Namespace, |key, _| key.namespace == namespace.name);
+                }
+                News::Condition => fleet.tell_all(Cause::Watch),
             };
             fill(api, Config::default(), None, &fleet.namespaces, project::namespace_pause, tell).await;
         });
@@ -135,7 +138,7 @@ impl Fleet {
             self.inner.spawn(async move {
                 let api = fleet.api_in(&scope, &our_resource());
                 let tell = |news: News| match news {
-                    News::Changed(key) => fleet.tell(key),
+                    News::Changed(key) => fleet.tell(key, Cause::Object),
                     News::Condition => {}
                 };
                 fill(api, Config::default(), scope, &fleet.objects, project::scheduled_machine, tell).await;
@@ -168,7 +171,7 @@ impl Inner {
                     tracing::warn!(error = %failure.message, "Cluster API was not found");
                     let news = self.machines.fail(failure.clone());
                     if self.clusters.fail(failure) || news {
-                        self.tell_all();
+                        self.tell_all(Cause::Watch);
                     }
                 }
             }
@@ -185,9 +188,9 @@ impl Inner {
             let tell = |news: News| match news {
                 News::Changed(key) => {
                     fleet.note_node(&key);
-                    fleet.tell_owner(&key);
+                    fleet.tell_owner(&key, Cause::Machine);
                 }
-                News::Condition => fleet.tell_all(),
+                News::Condition => fleet.tell_all(Cause::Watch),
             };
             fill(api, config, scope, &fleet.machines, project::machine, tell).await;
         });
@@ -198,11 +201,11 @@ impl Inner {
         self.spawn(async move {
             let api = fleet.api_in(&scope, &capi_resource(version, "Cluster", "clusters"));
             let tell = |news: News| match news {
-                News::Changed(cluster) => fleet.tell_where(|key, object| {
+                News::Changed(cluster) => fleet.tell_where(Cause::Cluster, |key, object| {
                     let named = object.spec.as_ref().is_ok_and(|spec| spec.cluster_name == cluster.name);
                     key.namespace == cluster.namespace && named
                 }),
-                News::Condition => fleet.tell_all(),
+                News::Condition => fleet.tell_all(Cause::Watch),
             };
             fill(api, Config::default(), scope, &fleet.clusters, project::cluster, tell).await;
         });
@@ -225,8 +228,8 @@ impl Inner {
                 let resource = fleet.find_kind(&kind, &shelf).await;
                 let watches = fleet.scopes.iter().map(|scope| {
                     let tell = |news: News| match news {
-                        News::Changed(key) => fleet.tell_owner(&key),
-                        News::Condition => fleet.tell_all(),
+                        News::Changed(key) => fleet.tell_owner(&key, Cause::Provider),
+                        News::Condition => fleet.tell_all(Cause::Watch),
                     };
                     let config = Config::default().labels(label::SCHEDULED_MACHINE);
                     fill(
@@ -252,7 +255,7 @@ impl Inner {
                 Ok(resource) => return resource,
                 Err(failure) => {
                     if shelf.fail(failure) {
-                        self.tell_all();
+                        self.tell_all(Cause::Watch);
                     }
                 }
             }
@@ -276,7 +279,8 @@ impl Inner {
         tokio::spawn(async move {
             let api: Api<Secret> = Api::namespaced(fleet.client.clone(), &key.namespace);
             let config = Config::default().fields(&format!("metadata.name={}", key.name));
-            let tell = |_: News| fleet.tell_where(|object, _| object.namespace == key.namespace);
+            let tell =
+                |_: News| fleet.tell_where(Cause::Secret, |object, _| object.namespace == key.namespace);
             stop.run_until_cancelled(fill(api, config, None, &shelf, kubeconfig::secret, tell)).await;
         });
         watched
@@ -324,11 +328,11 @@ impl Inner {
 
     pub(crate) fn tell_node(self: &Arc<Self>) -> TellNode {
         let fleet = Arc::downgrade(self);
-        Arc::new(move |node| {
+        Arc::new(move |node, cause| {
             if let Some(fleet) = fleet.upgrade() {
                 let users = lock(&fleet.users_of_node).get(node).cloned().unwrap_or_default();
                 for key in users {
-                    fleet.tell(key);
+                    fleet.tell(key, cause);
                 }
             }
         })
@@ -338,7 +342,7 @@ impl Inner {
         let fleet = Arc::downgrade(self);
         Arc::new(move || {
             if let Some(fleet) = fleet.upgrade() {
-                fleet.tell_all();
+                fleet.tell_all(Cause::Watch);
             }
         })
     }
@@ -378,6 +382,10 @@ impl Inner {
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         lock(&self.memories).remove(key);
+        lock(&self.users_of_node).retain(|_, users| {
+            users.remove(key);
+            !users.is_empty()
+        });
         self.close_unused();
     }
 
@@ -420,25 +428,25 @@ impl Inner {
         }
     }
 
-    pub(crate) fn tell(&self, key: ObjectKey) {
+    fn tell(&self, key: ObjectKey, cause: Cause) {
         // Nobody listens any more only when everything ends.
-        let _ = self.changes.send(key);
+        let _ = self.changes.send((key, cause));
     }
 
-    fn tell_owner(&self, object: &ObjectKey) {
+    fn tell_owner(&self, object: &ObjectKey, cause: Cause) {
         if let Some(key) = owner(object) {
-            self.tell(key);
+            self.tell(key, cause);
         }
     }
 
-    fn tell_all(&self) {
-        self.tell_where(|_, _| true);
+    fn tell_all(&self, cause: Cause) {
+        self.tell_where(cause, |_, _| true);
     }
 
-    fn tell_where(&self, concerns: impl Fn(&ObjectKey, &ObjectFacts) -> bool) {
+    fn tell_where(&self, cause: Cause, concerns: impl Fn(&ObjectKey, &ObjectFacts) -> bool) {
         let keys = self.objects.select(|key, object| concerns(key, object).then(|| key.clone()));
         for key in keys {
-            self.tell(key);
+            self.tell(key, cause);
         }
     }
 
@@ -457,7 +465,7 @@ fn owner(object: &ObjectKey) -> Option<ObjectKey> {
     Some(object.beside(name))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change under these locks is one insertion or removal: a panic leaves nothing half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,6 +8,7 @@
 // Clippy takes `shelf` for a slip of the pen for `self`.
 #![allow(clippy::similar_names)]
 
+mod cause;
 mod connection;
 pub mod door;
 mod drain_rules;
@@ -31,6 +32,7 @@ mod standing;
 mod watch;
 mod workload;
 
+pub use cause::Cause;
 pub use connection::{Connection, Dial, DialError, Now, Raw, Route};
 pub use door::{Call, Exchange, Witness};
 pub use error::CallError;

@@ -71,9 +71,9 @@ impl Fleet {
 
     /// Something went wrong, and will be tried again.
     pub fn failed(&self, key: &ObjectKey, setback: &Setback, now: Timestamp) -> Retry {
+        let delay = if self.urgency(key).emergency { backoff::urgent_delay } else { backoff::delay };
         self.inner.remember(key, |memory| {
-            let retry =
-                Retry { retry_count: memory.failures.count, backoff: backoff::delay(memory.failures.count) };
+            let retry = Retry { retry_count: memory.failures.count, backoff: delay(memory.failures.count) };
             memory.failures = Failures {
                 count: memory.failures.count.saturating_add(1),
                 last: Some(Failure {

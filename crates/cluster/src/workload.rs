@@ -1,7 +1,9 @@
 //! The clusters in which Nodes live: one link each, with a client of its own and its own watches, so that one that is
 //! broken or hangs holds up nobody else.
 
+use crate::cause::Cause;
 use crate::drain_rules::Labels;
+use crate::fleet::lock;
 use crate::key::ObjectKey;
 use crate::kubeconfig::SecretFacts;
 use crate::project::{self, AgentConfigFacts, NodeFacts, PodFacts};
@@ -15,7 +17,7 @@ use kube::api::PartialObjectMeta;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Which cluster.
@@ -47,7 +49,7 @@ struct PodWatch {
 }
 
 /// Whom a link tells of what has happened in its cluster.
-pub(crate) type TellNode = Arc<dyn Fn(&NodeName) + Send + Sync>;
+pub(crate) type TellNode = Arc<dyn Fn(&NodeName, Cause) + Send + Sync>;
 
 impl Link {
     /// Opens a link and starts to watch the Nodes. `stop` ends it with everything else.
@@ -80,7 +82,7 @@ impl Link {
         let nodes: Api<Node> = Api::all(self.client.clone());
         tokio::spawn(async move {
             let news = |news: News| match news {
-                News::Changed(key) => tell(&NodeName::from(key.name)),
+                News::Changed(key) => tell(&NodeName::from(key.name), Cause::Node),
                 News::Condition => tell_condition(),
             };
             stop.run_until_cancelled(fill(nodes, Config::default(), None, &shelf, project::node, news)).await;
@@ -95,7 +97,7 @@ impl Link {
             let config = Config::default().labels(label::SCHEDULED_MACHINE);
             let news = |news: News| {
                 if let News::Changed(key) = news {
-                    tell(&project::agent_node(&key.name));
+                    tell(&project::agent_node(&key.name), Cause::AgentConfig);
                 }
             };
             stop.run_until_cancelled(fill(configs, config, None, &shelf, project::agent_config, news)).await;
@@ -130,7 +132,7 @@ impl Link {
         let node = node.clone();
         tokio::spawn(async move {
             let config = Config::default().fields(&format!("spec.nodeName={node}"));
-            let news = |_: News| tell(&node);
+            let news = |_: News| tell(&node, Cause::Pod);
             stop.run_until_cancelled(fill(pods, config, None, &shelf, project::pod, news)).await;
         });
         watch
@@ -159,9 +161,4 @@ impl Link {
         lock(&self.daemon_sets).clear();
         lock(&self.namespace_labels).clear();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change under these locks is one insertion or removal.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

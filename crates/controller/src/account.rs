@@ -5,6 +5,7 @@ use crate::metrics::{ErrorKind, Metrics, Repeat, Verdict};
 use five_spot_api::Phase;
 use five_spot_api::event::EventReason;
 use five_spot_cluster::{ObjectKey, Observed, Retry, Setback};
+use five_spot_core::action::Action;
 use five_spot_core::{Decision, FaultKind};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -67,6 +68,9 @@ impl Account {
     /// All of it was carried out. `retry`: something needs someone, and will be looked at again after that. Without it
     /// the next reconcile follows at once, and speaks of a fault that is still there.
     pub(crate) fn settled(&mut self, observed: &Observed, decision: &Decision, retry: Option<Retry>) {
+        if decision.actions.contains(&Action::RemoveFinalizer) {
+            audit::let_go(observed, decision);
+        }
         // Failures that are over are still in the decision that proved it.
         let fault = decision.fault.as_ref().filter(|fault| match fault.kind {
             FaultKind::Refused | FaultKind::Repeated => false,

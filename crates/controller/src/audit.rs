@@ -1,4 +1,4 @@
-//! The audit trail: one line for every change of a phase, under a target of its own, with the same fields for as long as
+//! The audit trail: one line for every change of a phase and for the end of an object, under a target of its own, with the same fields for as long as
 //! [`SCHEMA`] says so. Events live an hour; whoever has to answer later what happened keeps these lines.
 
 use five_spot_api::Phase;
@@ -12,8 +12,21 @@ pub const TARGET: &str = "audit";
 /// Which fields a line has, and what they mean (`docs/logs.md`). A field may be added; for anything else it rises.
 pub const SCHEMA: u32 = 1;
 
+/// What an object becomes whose finalizer is gone: it has no phase any more.
+const GONE: &str = "Gone";
+
 /// Says that the phase of an object changes. Which object is in the fields of the reconcile that this belongs to.
 pub(crate) fn transition(observed: &Observed, decision: &Decision, from: &str, to: Phase) {
+    say("Phase changed", observed, decision, from, to.as_str());
+}
+
+/// Says that nothing holds an object any more that is being deleted.
+pub(crate) fn let_go(observed: &Observed, decision: &Decision) {
+    let from = decision.status.phase.or(observed.world.status.phase).map_or("None", Phase::as_str);
+    say("Object let go", observed, decision, from, GONE);
+}
+
+fn say(what: &str, observed: &Observed, decision: &Decision, from: &str, to: &str) {
     let object = &observed.world.object;
     tracing::info!(
         target: TARGET,
@@ -21,12 +34,12 @@ pub(crate) fn transition(observed: &Observed, decision: &Decision, from: &str, t
         kind = five_spot_api::names::KIND,
         uid = object.uid.as_str(),
         from,
-        to = to.as_str(),
+        to,
         cause = cause(observed, decision),
         detail = decision.status.message.as_deref().unwrap_or_default(),
         generation = object.generation,
         spec_changed_by = observed.spec_by.as_deref().unwrap_or_default(),
-        "Phase changed"
+        "{what}"
     );
 }
 

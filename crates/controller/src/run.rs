@@ -7,10 +7,11 @@ use crate::queue::{Queue, Rank};
 use crate::reconcile::{Next, reconcile};
 use crate::recovery::Recovery;
 use crate::{RunError, Settings, logging};
-use five_spot_cluster::{Connection, Fleet, FleetSettings, ObjectKey};
+use five_spot_cluster::{Cause, Connection, Fleet, FleetSettings, ObjectKey};
 use five_spot_core::Fingerprint;
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,10 @@ const LAST_WORK: Duration = Duration::from_millis(1500);
 /// How long after a panic an object is left alone.
 const AFTER_PANIC: Duration = Duration::from_mins(5);
 
+/// Why an object is reconciled that nobody has told anything of: the last reconcile has asked for it. In the words that
+/// `kube` uses in its own spans.
+const REQUESTED: &str = "reconciler requested retry";
+
 /// Runs until it is told to stop.
 pub async fn run(
     connection: Connection,
@@ -53,6 +58,7 @@ pub async fn run(
     let wall = fleet.now();
     let looped = Loop {
         queue: Queue::new(),
+        reasons: BTreeMap::new(),
         workers: JoinSet::new(),
         recovery: Recovery::default(),
         concurrency: settings.concurrency.max(1),
@@ -72,9 +78,11 @@ pub async fn run(
 struct Loop {
     fleet: Fleet,
     queue: Queue<ObjectKey>,
+    /// Why a key was first asked for since it was last taken. One that is not here is taken because its time has come.
+    reasons: BTreeMap<ObjectKey, &'static str>,
     workers: JoinSet<(ObjectKey, Option<Next>)>,
     recovery: Recovery,
-    news: mpsc::UnboundedReceiver<ObjectKey>,
+    news: mpsc::UnboundedReceiver<(ObjectKey, Cause)>,
     concurrency: usize,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
@@ -94,8 +102,10 @@ impl Loop {
                 biased;
                 () = stop.cancelled() => break,
                 Some(done) = self.workers.join_next() => self.finish(done),
-                Some(key) = self.news.recv() => self.hear(key),
-                recovered = self.recovery.recovered() => recovered.into_iter().for_each(|key| self.hear(key)),
+                Some((key, cause)) = self.news.recv() => self.hear(key, cause.as_str()),
+                recovered = self.recovery.recovered() => {
+                    recovered.into_iter().for_each(|key| self.hear(key, "its cluster answers again"));
+                }
                 () = sleep_until(wake) => {
                     self.check_clock();
                     self.recovery.ask(&self.fleet, Instant::now());
@@ -117,8 +127,9 @@ impl Loop {
             && let Some(key) = self.queue.next(now)
         {
             self.next_id += 1;
+            let reason = self.reasons.remove(&key).unwrap_or(REQUESTED);
             let id = format!("{}-{:x}", &Fingerprint::of(&key.to_string()).as_str()[..12], self.next_id);
-            let span = logging::reconcile_span(&id, &key.namespace, &key.name, "object updated");
+            let span = logging::reconcile_span(&id, &key.namespace, &key.name, reason);
             let fleet = self.fleet.clone();
             let mut account = Account::open(self.metrics.clone(), key.clone());
             let working = self.health.begin(key.to_string());
@@ -138,8 +149,9 @@ impl Loop {
         [due, self.recovery.due()].into_iter().flatten().fold(check, Instant::min)
     }
 
-    fn hear(&mut self, key: ObjectKey) {
+    fn hear(&mut self, key: ObjectKey, reason: &'static str) {
         let rank = self.rank(&key);
+        self.reasons.entry(key.clone()).or_insert(reason);
         self.queue.add(key, rank, Instant::now());
     }
 
@@ -150,7 +162,10 @@ impl Loop {
         let rank = self.rank(&key);
         self.recovery.note(&key, self.fleet.waits_for_cluster(&key), now);
         match next {
-            Some(Next::Gone) => self.queue.remove(&key),
+            Some(Next::Gone) => {
+                self.queue.remove(&key);
+                self.reasons.remove(&key);
+            }
             Some(Next::OnNews) => {}
             Some(Next::Now) => self.queue.add(key.clone(), rank, now),
             Some(Next::At(time)) => self.queue.wake(key.clone(), rank, self.instant(time)),
@@ -180,7 +195,7 @@ impl Loop {
         let drift = now.1.duration_since(wall) - passed;
         if drift.abs() > CLOCK_TOLERANCE {
             tracing::warn!(drift_secs = drift.as_secs(), "the clock was set, looking at everything again");
-            self.fleet.keys().into_iter().for_each(|key| self.hear(key));
+            self.fleet.keys().into_iter().for_each(|key| self.hear(key, "the clock was set"));
         }
         self.clock = now;
     }

@@ -1,14 +1,22 @@
-//! How long to wait after a failure: 30, 60, 120, 240, 300, 300 ... seconds.
+//! How long to wait after a failure: 30, 60, 120, 240, 300, 300 ... seconds; while a person waits for the machine 1, 2, 4
+//! and so on.
 
 use jiff::{SignedDuration, Timestamp};
 
 const FIRST: SignedDuration = SignedDuration::from_secs(30);
+const FIRST_URGENT: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST: SignedDuration = SignedDuration::from_secs(300);
 
 /// The wait after a failure, given how many had come before it in a row.
 pub fn delay(failures_before: u32) -> SignedDuration {
     // Five doublings are past the longest wait already.
     FIRST.saturating_mul(1 << failures_before.min(5)).min(LONGEST)
+}
+
+/// The same while a person waits for the machine.
+pub fn urgent_delay(failures_before: u32) -> SignedDuration {
+    // Nine doublings are past the longest wait already.
+    FIRST_URGENT.saturating_mul(1 << failures_before.min(9)).min(LONGEST)
 }
 
 /// The first attempt after `last` of a series of attempts that began to fail at `start`: they come after
@@ -36,6 +44,13 @@ mod tests {
         let waits: Vec<i64> = (0..7).map(|failures| delay(failures).as_secs()).collect();
         assert_eq!(waits, [30, 60, 120, 240, 300, 300, 300]);
         assert_eq!(delay(u32::MAX), LONGEST);
+    }
+
+    #[test]
+    fn a_person_waits_less_at_first() {
+        let waits: Vec<i64> = (0..11).map(|failures| urgent_delay(failures).as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!(urgent_delay(u32::MAX), LONGEST);
     }
 
     #[test]

@@ -158,7 +158,22 @@ fn transitions_are_said_once_and_audited_with_their_cause() {
         "phase",
     ]
     .into();
-    for line in fields(&lines, "Phase changed") {
+    let let_go = fields(&lines, "Object let go");
+    let ends: BTreeSet<&str> =
+        let_go.iter().map(|line| line["fields"]["resource"].as_str().expect("a name")).collect();
+    assert_eq!(ends.len(), let_go.len(), "an object is let go once");
+    assert!(ends.len() >= 2, "{ends:?}");
+    let how: BTreeSet<(&str, &str)> = let_go
+        .iter()
+        .map(|line| {
+            (
+                line["fields"]["to"].as_str().expect("an end"),
+                line["fields"]["cause"].as_str().expect("a cause"),
+            )
+        })
+        .collect();
+    assert_eq!(how, [("Gone", "Deletion"), ("Gone", "FinalizerCleanupTimedOut")].into());
+    for line in fields(&lines, "Phase changed").into_iter().chain(let_go) {
         assert_eq!(line["target"], "audit");
         let members: BTreeSet<&str> =
             line["fields"].as_object().expect("an object").keys().map(String::as_str).collect();
@@ -226,4 +241,23 @@ async fn a_schedule_that_cannot_be_understood_is_an_error_that_is_counted() {
         assert!(count >= 1.0, "{series}");
     }
     world.end().await;
+}
+
+#[test]
+fn the_span_says_why_an_object_is_reconciled() {
+    let lines = record().log.lines();
+    let reasons: BTreeSet<&str> = fields(&lines, "Starting reconciliation")
+        .iter()
+        .map(|line| line["span"]["object.reason"].as_str().expect("a reason"))
+        .collect();
+    for expected in [
+        "object updated",
+        "related object updated: Machine",
+        "related object updated: Node",
+        "related object updated: Pod",
+        "related object updated: provider object",
+        "reconciler requested retry",
+    ] {
+        assert!(reasons.contains(expected), "{expected} in {reasons:?}");
+    }
 }
