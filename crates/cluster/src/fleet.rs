@@ -7,10 +7,11 @@ use crate::kinds::{Kinds, capi_resource, our_resource};
 use crate::kubeconfig::{self, SecretFacts};
 use crate::memory::Memory;
 use crate::observe::node_key;
+use crate::own_namespace;
 use crate::project::{self, ClusterFacts, MachineFacts, ObjectFacts, ProviderFacts};
 use crate::render::CapiVersion;
 use crate::shelf::{Condition, Scope, Shelf};
-use crate::watch::{News, fill};
+use crate::watch::{News, fill, fill_from};
 use crate::workload::{Link, TellNode, WorkloadKey};
 use five_spot_api::names::{self, label};
 use five_spot_core::ProviderKind;
@@ -93,7 +94,7 @@ impl Fleet {
             objects: Shelf::new(scopes.clone()),
             machines: Shelf::new(scopes.clone()),
             clusters: Shelf::new(scopes.clone()),
-            namespaces: Shelf::new([None]),
+            namespaces: Shelf::new(scopes.clone()),
             capi: Mutex::new(None),
             providers: Mutex::default(),
             secrets: Mutex::default(),
@@ -119,17 +120,26 @@ impl Fleet {
     }
 
     fn watch_namespaces(&self) {
-        let fleet = self.inner.clone();
-        self.inner.spawn(async move {
-            let api: Api<PartialObjectMeta<Namespace>> = Api::all(fleet.client.clone());
-            let tell = |news: News| match news {
-                News::Changed(namespace) => {
-                    fleet.tell_where(Cause::Namespace, |key, _| key.namespace == namespace.name);
+        for scope in self.inner.scopes.clone() {
+            let fleet = self.inner.clone();
+            self.inner.spawn(async move {
+                let tell = |news: News| match news {
+                    News::Changed(namespace) => {
+                        fleet.tell_where(Cause::Namespace, |key, _| key.namespace == namespace.name);
+                    }
+                    News::Condition => fleet.tell_all(Cause::Watch),
+                };
+                let (client, shelf) = (fleet.client.clone(), &fleet.namespaces);
+                if let Some(name) = scope.clone() {
+                    let events = own_namespace::events(client, name.clone());
+                    let path = own_namespace::watch_path(&name);
+                    fill_from(events, &path, scope, shelf, project::namespace_pause, tell).await;
+                } else {
+                    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
+                    fill(api, Config::default(), scope, shelf, project::namespace_pause, tell).await;
                 }
-                News::Condition => fleet.tell_all(Cause::Watch),
-            };
-            fill(api, Config::default(), None, &fleet.namespaces, project::namespace_pause, tell).await;
-        });
+            });
+        }
     }
 
     fn watch_objects(&self) {

@@ -8,6 +8,7 @@
 // Clippy takes `shelf` for a slip of the pen for `self`.
 #![allow(clippy::similar_names)]
 
+mod announce;
 mod cause;
 mod connection;
 pub mod door;
@@ -23,6 +24,8 @@ mod lookup;
 mod memory;
 mod observe;
 mod outcome;
+mod own_namespace;
+pub mod preflight;
 mod project;
 mod reachable;
 mod refresh;
@@ -32,6 +35,7 @@ mod standing;
 mod watch;
 mod workload;
 
+pub use announce::{Announcement, OwnPod, announce};
 pub use cause::Cause;
 pub use connection::{Connection, Dial, DialError, Now, Raw, Route};
 pub use door::{Call, Exchange, Witness};

@@ -2,7 +2,8 @@
 
 use crate::fleet::{Fleet, Inner};
 use crate::kinds::{capi_resource, our_resource};
-use crate::shelf::Condition;
+use crate::own_namespace::watch_path;
+use crate::shelf::{Condition, Scope};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use std::time::Duration;
@@ -24,13 +25,12 @@ impl Fleet {
     /// How the watches stand that every decision needs.
     pub fn management_watches(&self) -> Vec<ManagementWatch> {
         let inner = &self.inner;
-        let namespaces: Api<Namespace> = Api::all(inner.client.clone());
-        let mut watches =
-            vec![inner.watch_at("namespaces", namespaces.resource_url(), &inner.namespaces.condition())];
+        let mut watches = Vec::new();
         for scope in inner.scopes() {
             let within = |what: &str| {
                 scope.as_ref().map_or_else(|| what.to_owned(), |name| format!("{what} in {name}"))
             };
+            watches.push(inner.namespace_watch(scope));
             let objects = inner.api_in(scope, &our_resource());
             let condition = inner.objects.condition();
             watches.push(inner.watch_at(&within("scheduledmachines"), objects.resource_url(), &condition));
@@ -57,6 +57,15 @@ impl Fleet {
 }
 
 impl Inner {
+    fn namespace_watch(&self, scope: &Scope) -> ManagementWatch {
+        let condition = self.namespaces.condition();
+        if let Some(name) = scope {
+            return self.watch_at(&format!("annotations of namespace {name}"), &watch_path(name), &condition);
+        }
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        self.watch_at("namespaces", api.resource_url(), &condition)
+    }
+
     fn watch_at(&self, what: &str, path: &str, condition: &Condition) -> ManagementWatch {
         let state = self.connection.door().watch_of(path);
         ManagementWatch {

@@ -40,8 +40,24 @@ pub(crate) async fn fill<K, V>(
     V: Clone + PartialEq,
 {
     let path = api.resource_url().to_owned();
-    let events = watcher::watcher(api, config).backoff(Pauses::default());
+    let events = Box::pin(watcher::watcher(api, config).backoff(Pauses::default()));
     follow(events, &path, scope, shelf, project, tell).await;
+}
+
+/// Fills a shelf with what is told of the objects under a path, for as long as it is polled.
+pub(crate) async fn fill_from<K, V>(
+    events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
+    path: &str,
+    scope: Scope,
+    shelf: &Shelf<V>,
+    project: impl Fn(&K) -> V,
+    tell: impl Fn(News),
+) where
+    K: Resource + Lookup,
+    V: Clone + PartialEq,
+{
+    let events = Box::pin(events.backoff(Pauses::default()));
+    follow(events, path, scope, shelf, project, tell).await;
 }
 
 /// The pauses between attempts: longer and longer, without the jitter of kube's own, for there is one of us and the

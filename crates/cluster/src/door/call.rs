@@ -23,7 +23,7 @@ impl Call {
     /// Reads a request.
     pub fn of<B>(request: &Request<B>) -> Self {
         let path = request.uri().path();
-        let watches =
+        let mut watches =
             request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true"));
         let mut segments = path.split('/').filter(|segment| !segment.is_empty());
         let group = match segments.next() {
@@ -31,7 +31,12 @@ impl Call {
             Some("apis") => segments.next().map(str::to_owned),
             Some(_) | None => None,
         };
-        let rest: Vec<&str> = segments.skip(1).collect();
+        let mut rest: Vec<&str> = segments.skip(1).collect();
+        // A watch of what a path names, which may be a single object.
+        if rest.len() > 1 && rest[0] == "watch" {
+            rest.remove(0);
+            watches = true;
+        }
         let Some(group) = group.filter(|_| !rest.is_empty()) else {
             let verb = verb(request.method(), true, false);
             let resource = path.to_owned();
@@ -100,6 +105,7 @@ mod tests {
             (Method::GET, "/api/v1/nodes/a", "get  nodes  - a"),
             (Method::GET, "/api/v1/nodes?watch=true&x=y", "watch  nodes  - -"),
             (Method::GET, "/api/v1/namespaces/a", "get  namespaces  - a"),
+            (Method::GET, "/api/v1/watch/namespaces/a", "watch  namespaces  - a"),
             (Method::PUT, "/api/v1/namespaces/a/finalize", "update  namespaces finalize - a"),
             (Method::POST, "/api/v1/namespaces/a/pods/b/eviction", "create  pods eviction a b"),
             (

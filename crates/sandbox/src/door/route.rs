@@ -36,6 +36,8 @@ pub(crate) struct Target {
     pub namespace: Option<String>,
     pub name: Option<String>,
     pub subresource: Option<String>,
+    /// The path itself asks to watch what it names, as `/api/v1/watch/namespaces/a` does.
+    pub watch: bool,
 }
 
 pub(crate) fn parse(path: &str) -> Route {
@@ -61,6 +63,10 @@ pub(crate) fn parse(path: &str) -> Route {
 }
 
 fn target(group: &str, version: &str, rest: &[&str]) -> Route {
+    let (watch, rest) = match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        rest => (false, rest),
+    };
     let (namespace, rest) = match rest {
         // A namespace itself is an object of the cluster; so are its subresources.
         ["namespaces", ..] if rest.len() <= 2 => (None, rest),
@@ -81,6 +87,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Route {
         namespace,
         name: name.map(str::to_owned),
         subresource: subresource.map(str::to_owned),
+        watch,
     })
 }
 
@@ -112,8 +119,14 @@ mod tests {
             return format!("{route:?}");
         };
         format!(
-            "{}/{} {} ns={:?} name={:?} sub={:?}",
-            target.group, target.version, target.plural, target.namespace, target.name, target.subresource
+            "{}/{} {} ns={:?} name={:?} sub={:?}{}",
+            target.group,
+            target.version,
+            target.plural,
+            target.namespace,
+            target.name,
+            target.subresource,
+            if target.watch { " watch" } else { "" }
         )
     }
 
@@ -123,6 +136,8 @@ mod tests {
             ("/api/v1/pods", "/v1 pods ns=None name=None sub=None"),
             ("/api/v1/namespaces", "/v1 namespaces ns=None name=None sub=None"),
             ("/api/v1/namespaces/a", "/v1 namespaces ns=None name=Some(\"a\") sub=None"),
+            ("/api/v1/watch/namespaces/a", "/v1 namespaces ns=None name=Some(\"a\") sub=None watch"),
+            ("/api/v1/watch/namespaces/a/pods", "/v1 pods ns=Some(\"a\") name=None sub=None watch"),
             ("/api/v1/namespaces/a/status", "/v1 namespaces ns=None name=Some(\"a\") sub=Some(\"status\")"),
             ("/api/v1/namespaces/a/pods", "/v1 pods ns=Some(\"a\") name=None sub=None"),
             (

@@ -23,6 +23,8 @@ pub(crate) struct Call {
     pub namespace: String,
     pub name: Option<String>,
     pub subresource: Option<String>,
+    /// The path asks to watch what it names.
+    pub watch: bool,
     pub options: Options,
     pub accept: Accept,
     pub content_type: String,
@@ -93,6 +95,7 @@ fn objects(
         namespace: target.namespace.unwrap_or_default(),
         name: target.name,
         subresource: target.subresource,
+        watch: target.watch,
         options: Options::parse(request.uri().query().unwrap_or_default())?,
         accept,
         content_type: text(header::CONTENT_TYPE),
@@ -152,6 +155,8 @@ fn dispatch(state: &mut State, method: &Method, call: &Call) -> Result<Reply, Ap
         Some(subresource) => return Err(unknown_subresource(call, subresource)),
     }
     match (method, call.name.is_some()) {
+        (&Method::GET, _) if call.watch => watch::watch(state, call),
+        (_, _) if call.watch => Err(ApiError::method_not_allowed()),
         // On a named object the server ignores `watch`.
         (&Method::GET, true) => read::get(state, call),
         (&Method::GET, false) if call.options.watch => watch::watch(state, call),

@@ -1,0 +1,8 @@
+//! What has to be so before the controller can do its work: the right definition of `ScheduledMachine`, and the permissions
+//! that every object needs. Both are asked of the API server itself, by requests that everyone may send.
+
+mod definition;
+mod permissions;
+
+pub use definition::{Definition, Differences, definition};
+pub use permissions::{Permission, refused, required};
