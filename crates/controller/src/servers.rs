@@ -67,8 +67,8 @@ pub async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) -> std:
 /// Serves `/health` and `/ready`, also under the names that Kubernetes gives them, for as long as it is polled.
 pub async fn serve_health(listener: TcpListener, health: Arc<Health>) -> std::io::Result<()> {
     let (alive, ready) = (health.clone(), health);
-    let alive = get(move || answer(alive, Health::ailments));
-    let ready = get(move || answer(ready, Health::obstacles));
+    let alive = get(move || answer(alive, |health| (health.ailments(), Vec::new())));
+    let ready = get(move || answer(ready, |health| (health.obstacles(), health.remarks())));
     let router = Router::new()
         .route("/health", alive.clone())
         .route("/healthz", alive)
@@ -77,14 +77,20 @@ pub async fn serve_health(listener: TcpListener, health: Arc<Health>) -> std::io
     axum::serve(listener, router).await
 }
 
+/// What is wrong, and what is worth knowing besides.
+type Report = (Vec<String>, Vec<String>);
+
 /// Asks on a thread of its own: whatever is stuck must not stick to the one that serves.
-async fn answer(health: Arc<Health>, ask: fn(&Health) -> Vec<String>) -> (StatusCode, String) {
-    let problems = match timeout(ANSWER, spawn_blocking(move || ask(&health))).await {
-        Ok(Ok(problems)) => problems,
-        Ok(Err(_)) | Err(_) => vec!["nobody can tell: something is locked for ever".to_owned()],
+async fn answer(health: Arc<Health>, ask: fn(&Health) -> Report) -> (StatusCode, String) {
+    let (problems, remarks) = match timeout(ANSWER, spawn_blocking(move || ask(&health))).await {
+        Ok(Ok(report)) => report,
+        Ok(Err(_)) | Err(_) => (vec!["nobody can tell: something is locked for ever".to_owned()], Vec::new()),
     };
-    if problems.is_empty() {
-        return (StatusCode::OK, "ok\n".to_owned());
-    }
-    (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n")
+    let (status, mut lines) = if problems.is_empty() {
+        (StatusCode::OK, vec!["ok".to_owned()])
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, problems)
+    };
+    lines.extend(remarks.into_iter().map(|remark| format!("remark: {remark}")));
+    (status, lines.join("\n") + "\n")
 }

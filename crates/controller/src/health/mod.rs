@@ -5,8 +5,9 @@
 //! bound which is passed means that the program itself is stuck and a restart is the cure. An API server that is away
 //! is no such thing: requests fail, and are tried again.
 //!
-//! Ready: besides, the watches of the management cluster are synced and connected. Workload clusters have no part in
-//! either: theirs is the condition of the objects that need them.
+//! Ready: besides, the watches of the management cluster are synced and connected, and whoever examines the surroundings
+//! at the start ([`Health::examined`]) has found no obstacle. Workload clusters have no part in either: theirs is the condition
+//! of the objects that need them.
 
 mod work;
 
@@ -51,6 +52,16 @@ struct Inner {
     working: BTreeMap<u64, Work>,
     next_id: u64,
     watches: Option<Watches>,
+    findings: BTreeMap<&'static str, Findings>,
+}
+
+/// What somebody has found who examines the surroundings of the controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Why the controller is not ready.
+    pub obstacles: Vec<String>,
+    /// What is worth knowing and hinders nobody.
+    pub remarks: Vec<String>,
 }
 
 impl Health {
@@ -87,7 +98,13 @@ impl Health {
     #[must_use]
     pub fn obstacles(&self) -> Vec<String> {
         let mut obstacles = self.ailments();
-        let Some(watches) = self.lock().watches.clone() else {
+        let (watches, found) = {
+            let inner = self.lock();
+            let found = inner.findings.values().flat_map(|findings| findings.obstacles.clone());
+            (inner.watches.clone(), found.collect::<Vec<_>>())
+        };
+        obstacles.extend(found);
+        let Some(watches) = watches else {
             obstacles.push("the controller has not begun to watch".to_owned());
             return obstacles;
         };
@@ -101,6 +118,17 @@ impl Health {
             }
         }
         obstacles
+    }
+
+    /// What is worth knowing and hinders nobody.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        self.lock().findings.values().flat_map(|findings| findings.remarks.clone()).collect()
+    }
+
+    /// What has been found about something replaces what was found about it before. True if that is another finding.
+    pub fn examined(&self, what: &'static str, findings: Findings) -> bool {
+        self.lock().findings.insert(what, findings.clone()).unwrap_or_default() != findings
     }
 
     /// Beats for as long as it is polled, by the timers that it tells of.
