@@ -1,15 +1,19 @@
 //! The program `5spot-controller`, which is also what `5spot` does without a subcommand: it reads flags and surroundings,
 //! begins to log, finds its cluster, works, and stops when it is told to.
 
+mod definition;
+mod herald;
 mod home;
+mod permissions;
 mod refuse;
 mod supervise;
 
 use crate::args::{Args, Configuration, Surroundings, explain};
 use crate::logging::{self, Format};
-use crate::{run, servers};
+use crate::servers;
 use clap::Parser;
 use five_spot_cluster::Connection;
+use permissions::Attentive;
 use refuse::{refuse, requested_format};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -89,8 +93,19 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     let health = settings.health.clone();
     workers.spawn(async move { health.keep_pulse().await });
     let stop = CancellationToken::new();
-    let connection = Connection::network(config, PROGRAM).with_witness(settings.metrics.clone());
-    let working = workers.spawn(run(connection, settings, stop.clone()));
+    let (witness, refused) = Attentive::new(settings.metrics.clone());
+    let connection = Connection::network(config, PROGRAM).with_witness(witness);
+    let client = match connection.management() {
+        Ok(client) => client,
+        Err(error) => {
+            error!(%error, "Failed to make a client of the management cluster");
+            return Ended::Failed;
+        }
+    };
+    tokio::spawn(herald::proclaim(settings.health.clone(), client.clone(), herald::own_pod()));
+    let namespaces = settings.namespaces.clone();
+    workers.spawn(permissions::examine(client, namespaces, settings.health.clone(), refused));
+    let working = workers.spawn(definition::run_while_it_fits(connection, settings, stop.clone()));
     supervise::supervise(working, stop, signals).await
 }
 
