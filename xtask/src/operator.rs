@@ -1,6 +1,8 @@
 //! `cargo xtask operator`: what an operator's own tools make of what the controller tells. `promtool` and Prometheus read
-//! its metrics and alerts, `jq` its log, all from the play of the controller's operator tests.
+//! its metrics and alerts, `jq` its log, all from the play of the controller's operator tests; `jeprof` reads the heap
+//! profile of a build with jemalloc.
 
+mod heap;
 mod prometheus;
 
 use crate::tools::{Tool, install_missing};
@@ -10,10 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What reads what the controller tells.
-const TOOLS: [Tool; 3] = [
+const TOOLS: [Tool; 5] = [
     Tool { check: &["promtool", "--version"], package: "prometheus" },
     Tool { check: &["prometheus", "--version"], package: "prometheus" },
     Tool { check: &["jq", "--version"], package: "jq" },
+    Tool { check: &["jeprof", "--version"], package: "libjemalloc-dev" },
+    Tool { check: &["nm", "--version"], package: "binutils" },
 ];
 
 /// Where the play keeps its record.
@@ -40,7 +44,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     check_rules()?;
     check_selections(&record.directory.join("log.json"))?;
     prometheus::check(&record.directory)?;
-    println!("promtool, Prometheus and jq read everything");
+    heap::check(&record.directory)?;
+    println!("promtool, Prometheus, jq and jeprof read everything");
     Ok(())
 }
 

@@ -21,6 +21,11 @@ use health::Health;
 use metrics::Metrics;
 use std::sync::Arc;
 
+/// With heap profiles that `MALLOC_CONF` turns on: `docs/profiling.md`.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// How the controller is run.
 #[derive(Clone, Debug)]
 pub struct Settings {

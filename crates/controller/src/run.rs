@@ -104,7 +104,9 @@ impl Loop {
                 Some(done) = self.workers.join_next() => self.finish(done),
                 Some((key, cause)) = self.news.recv() => self.hear(key, cause.as_str()),
                 recovered = self.recovery.recovered() => {
-                    recovered.into_iter().for_each(|key| self.hear(key, "its cluster answers again"));
+                    for key in recovered {
+                        self.hear(key, "its cluster answers again");
+                    }
                 }
                 () = sleep_until(wake) => {
                     self.check_clock();

@@ -17,6 +17,7 @@ impl Configuration {
             force_finalizer_on_timeout = self.settings.policy.force_finalizer_on_timeout,
             metrics_port = self.metrics_port,
             health_port = self.health_port,
+            runtime_metrics = self.runtime_metrics,
             log_format = self.format.as_str(),
             rust_log = self.directives,
             verbose = self.verbose,

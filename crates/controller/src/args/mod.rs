@@ -111,6 +111,20 @@ pub struct Args {
     )]
     pub health_port: u16,
 
+    /// Also tell Prometheus how busy the threads are that do the work [addition]
+    #[arg(
+        long,
+        value_name = "true|false",
+        env = "RUNTIME_METRICS",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        help_heading = "Serving"
+    )]
+    pub runtime_metrics: bool,
+
     /// What log lines look like
     #[arg(
         long,
@@ -192,6 +206,8 @@ pub struct Configuration {
     pub metrics_port: u16,
     /// The port of `/health` and `/ready`.
     pub health_port: u16,
+    /// Whether `/metrics` also tells of the threads that do the work.
+    pub runtime_metrics: bool,
     directives: String,
     verbose: bool,
     not_yet: Vec<&'static str>,
@@ -231,6 +247,7 @@ impl Args {
             format: self.log_format,
             metrics_port: self.metrics_port,
             health_port: self.health_port,
+            runtime_metrics: self.runtime_metrics,
             directives,
             verbose: self.verbose,
             not_yet: surroundings.not_yet,

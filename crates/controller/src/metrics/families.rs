@@ -198,11 +198,11 @@ fn counter(name: &str, help: &str) -> Counter {
     Counter::with_opts(named(name, help)).expect("a name and help")
 }
 
-fn gauge(name: &str, help: &str) -> Gauge {
+pub(super) fn gauge(name: &str, help: &str) -> Gauge {
     Gauge::with_opts(named(name, help)).expect("a name and help")
 }
 
-fn counters(name: &str, help: &str, labels: &[&str]) -> CounterVec {
+pub(super) fn counters(name: &str, help: &str, labels: &[&str]) -> CounterVec {
     GenericCounterVec::new(named(name, help), labels).expect("a name, help and labels")
 }
 

@@ -9,6 +9,7 @@ mod errors;
 mod families;
 mod objects;
 mod page;
+mod runtime;
 mod witness;
 
 pub use errors::ErrorKind;
@@ -95,6 +96,12 @@ impl Metrics {
     /// A controller runs with this connection from now on.
     pub(crate) fn attach(&self, connection: &Connection) {
         *lock(&self.connection) = Some(connection.clone());
+    }
+
+    /// Tells of the threads of a runtime from now on as well.
+    pub fn tell_of(&self, runtime: &tokio::runtime::Handle) {
+        // It fails only if it was told already.
+        let _ = self.registry.register(Box::new(runtime::Runtime::new(runtime.clone())));
     }
 
     /// How the queue stands.

@@ -90,6 +90,9 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
         return Ended::Failed;
     }
     let settings = configuration.settings;
+    if configuration.runtime_metrics {
+        settings.metrics.tell_of(workers);
+    }
     let health = settings.health.clone();
     workers.spawn(async move { health.keep_pulse().await });
     let stop = CancellationToken::new();

@@ -5,6 +5,7 @@ mod canary;
 mod deploy;
 mod documents;
 mod events;
+mod guide;
 mod health;
 mod logs;
 mod metrics;

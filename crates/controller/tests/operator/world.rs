@@ -12,6 +12,7 @@ use five_spot_sandbox::{Api, ApiConfig, Clock};
 use futures::future::BoxFuture;
 use http::Request;
 use jiff::{SignedDuration, Timestamp};
+use kube::client::Body;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -67,6 +68,14 @@ impl Dial for OneCluster {
     }
 }
 
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub at: Timestamp,
+    pub method: http::Method,
+    pub uri: String,
+}
+
 /// A cluster with a controller that runs in it.
 pub struct World {
     pub api: Api,
@@ -77,6 +86,10 @@ pub struct World {
     pub log: Page,
     /// Whoever holds it makes the controller wait for ever that looks for the way into a workload cluster.
     pub way: Arc<tokio::sync::Mutex<()>>,
+    /// What the controller has asked for: when, how, and where with which query.
+    pub requests: Arc<Mutex<Vec<Asked>>>,
+    /// How many objects are reconciled at the same time. One, so that somebody has to wait.
+    pub concurrency: usize,
     client: kube::Client,
     stop: CancellationToken,
     running: Option<JoinHandle<Result<(), RunError>>>,
@@ -107,6 +120,8 @@ impl World {
             metrics: Arc::default(),
             health: Arc::default(),
             way: Arc::default(),
+            requests: Arc::default(),
+            concurrency: 1,
             stop: CancellationToken::new(),
             running: None,
             _logging: logging,
@@ -136,7 +151,13 @@ impl World {
 
     /// The controller begins to work.
     pub fn start(&mut self) {
-        let service = Raw::new(FaultyService::new(self.api.service(), self.faults.clone()));
+        let (requests, clock) = (self.requests.clone(), self.clock.clone());
+        let faulty = FaultyService::new(self.api.service(), self.faults.clone());
+        let service = Raw::new(tower::ServiceExt::map_request(faulty, move |request: Request<Body>| {
+            let (method, uri) = (request.method().clone(), request.uri().to_string());
+            requests.lock().expect("nobody panics with it").push(Asked { at: clock.now(), method, uri });
+            request
+        }));
         let clock = self.clock.clone();
         let dial = Arc::new(OneCluster { cluster: service.clone(), way: self.way.clone() });
         let connection =
@@ -146,8 +167,7 @@ impl World {
             Policy { finalizer_cleanup_timeout: SignedDuration::from_secs(120), ..Policy::default() };
         let settings = Settings {
             policy,
-            // So that somebody has to wait.
-            concurrency: 1,
+            concurrency: self.concurrency,
             metrics: self.metrics.clone(),
             health: self.health.clone(),
             ..Settings::default()
@@ -161,6 +181,12 @@ impl World {
         if let Some(running) = self.running.take() {
             running.await.expect("it does not panic").expect("it does not fail");
         }
+    }
+
+    /// What was asked for since a moment.
+    pub fn asked_since(&self, moment: Timestamp) -> Vec<Asked> {
+        let requests = self.requests.lock().expect("nobody panics with it");
+        requests.iter().filter(|asked| asked.at >= moment).cloned().collect()
     }
 
     /// Lets time pass until a moment of the first day, or of a later one.

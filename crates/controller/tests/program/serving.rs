@@ -23,6 +23,10 @@ struct Running {
 
 impl Running {
     async fn start(server: &HttpServer) -> Self {
+        Self::start_with(server, &[]).await
+    }
+
+    async fn start_with(server: &HttpServer, flags: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a directory");
         let mut command = program(home.path());
         let config = kubeconfig(home.path(), &format!("http://{}", server.address()));
@@ -30,6 +34,7 @@ impl Running {
             .env("KUBECONFIG", config)
             .env("METRICS_PORT", "0")
             .arg("--health-port=0")
+            .args(flags)
             .stdout(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
@@ -108,6 +113,29 @@ async fn metrics_and_health_are_served_under_all_their_names() {
     for (port, path) in [(running.metrics, "/health"), (running.health, "/metrics"), (running.health, "/")] {
         assert_eq!(get(port, path).await.0, 404, "{path}");
     }
+}
+
+#[tokio::test]
+async fn how_busy_its_threads_are_is_told_if_asked_for() {
+    let (_api, server) = api().await;
+    let silent = Running::start(&server).await;
+    assert!(!get(silent.metrics, "/metrics").await.1.contains("fivespot_runtime_"));
+    let running = Running::start_with(&server, &["--runtime-metrics"]).await;
+    running.answered("/ready", 200, &["ok"]).await;
+    let (_, page) = get(running.metrics, "/metrics").await;
+    let value = |series: &str| -> f64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(&format!("fivespot_runtime_{series} ")));
+        line.unwrap_or_else(|| panic!("{series} in {page}")).parse().expect("a number")
+    };
+    assert!(value("workers") >= 1.0);
+    assert!(value("alive_tasks") >= 4.0, "every watch is a task");
+    assert!(value("global_queue_depth") >= 0.0);
+    let workers = 0..std::thread::available_parallelism().expect("a number").get();
+    let sum = |series: &str| -> f64 {
+        workers.clone().map(|worker| value(&format!("{series}{{worker=\"{worker}\"}}"))).sum()
+    };
+    assert!(sum("worker_busy_seconds_total") > 0.0);
+    assert!(sum("worker_parks_total") > 0.0);
 }
 
 #[tokio::test]

@@ -1,0 +1,73 @@
+//! How busy the threads are that do the work: what tokio tells of itself, for whoever looks for a reconcile that blocks
+//! a thread or for tasks that are never done. Read when somebody asks for it.
+
+use super::families::{counters, gauge};
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{CounterVec, Gauge};
+use tokio::runtime::Handle;
+
+pub(super) struct Runtime {
+    handle: Handle,
+    workers: Gauge,
+    alive_tasks: Gauge,
+    queue_depth: Gauge,
+    busy: CounterVec,
+    parked: CounterVec,
+}
+
+impl Runtime {
+    pub(super) fn new(handle: Handle) -> Self {
+        Self {
+            workers: gauge("runtime_workers", "Threads that do the work"),
+            alive_tasks: gauge("runtime_alive_tasks", "Tasks that have begun and not ended"),
+            queue_depth: gauge("runtime_global_queue_depth", "Tasks that could go on and wait for a thread"),
+            busy: counters("runtime_worker_busy_seconds_total", "How long a thread was busy", &["worker"]),
+            parked: counters(
+                "runtime_worker_parks_total",
+                "How often a thread had nothing left to do",
+                &["worker"],
+            ),
+            handle,
+        }
+    }
+
+    fn catch_up(&self) {
+        let metrics = self.handle.metrics();
+        set(&self.workers, metrics.num_workers());
+        set(&self.alive_tasks, metrics.num_alive_tasks());
+        set(&self.queue_depth, metrics.global_queue_depth());
+        for worker in 0..metrics.num_workers() {
+            let label = worker.to_string();
+            advance(&self.busy, &label, metrics.worker_total_busy_duration(worker).as_secs_f64());
+            #[allow(clippy::cast_precision_loss)]
+            advance(&self.parked, &label, metrics.worker_park_count(worker) as f64);
+        }
+    }
+
+    fn families(&self) -> [&dyn Collector; 5] {
+        [&self.workers, &self.alive_tasks, &self.queue_depth, &self.busy, &self.parked]
+    }
+}
+
+fn set(gauge: &Gauge, count: usize) {
+    #[allow(clippy::cast_precision_loss)]
+    gauge.set(count as f64);
+}
+
+/// Brings a counter to what somebody else has counted.
+fn advance(counters: &CounterVec, worker: &str, count: f64) {
+    let counter = counters.with_label_values(&[worker]);
+    counter.inc_by((count - counter.get()).max(0.0));
+}
+
+impl Collector for Runtime {
+    fn desc(&self) -> Vec<&Desc> {
+        self.families().into_iter().flat_map(Collector::desc).collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.catch_up();
+        self.families().into_iter().flat_map(Collector::collect).collect()
+    }
+}

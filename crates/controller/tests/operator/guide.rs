@@ -1,0 +1,143 @@
+//! What the guide to `kube` controllers lists as symptoms of an ill one, seen not to occur.
+//! `docs/healthy-controller.md` goes through the whole list.
+
+use crate::play::{is_lent, machine};
+use crate::world::{Asked, World};
+use http::Method;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Machines that are lent, none with anything to do.
+async fn lent(count: usize) -> World {
+    let mut world = World::new("info");
+    world.concurrency = 4;
+    for number in 0..count {
+        world.lend(&machine(&format!("m{number}"), &json!({})));
+    }
+    world.begin();
+    world.until(0, "09:00:01").await;
+    world
+        .wait("all to be lent", async || {
+            for number in 0..count {
+                if !is_lent(&world, &format!("m{number}")).await {
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    world
+}
+
+fn is_watch(asked: &Asked) -> bool {
+    asked.uri.contains("watch=true")
+}
+
+/// How often each reason was given to reconcile an object.
+fn reasons(lines: &[Value]) -> BTreeMap<String, usize> {
+    let mut reasons = BTreeMap::new();
+    for line in lines.iter().filter(|line| line["fields"]["message"] == "Starting reconciliation") {
+        let reason = line["span"]["object.reason"].as_str().expect("a reason").to_owned();
+        *reasons.entry(reason).or_insert(0) += 1;
+    }
+    reasons
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_own_writes_are_no_reason_to_reconcile() {
+    let mut world = lent(1).await;
+    let status = world.status("m0").await;
+    assert_eq!(status["phase"], "Active");
+    // Its finalizer, and four phases with their conditions, were written; what was heard of the object is that it is there.
+    let reasons = reasons(&world.log.lines());
+    assert_eq!(reasons["object updated"], 1, "{reasons:?}");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_while_nothing_happens() {
+    let mut world = lent(20).await;
+    let quiet = world.clock.now();
+    tokio::time::sleep(Duration::from_hours(5)).await;
+    let asked: Vec<Asked> = world.asked_since(quiet).into_iter().filter(|asked| !is_watch(asked)).collect();
+    assert!(asked.is_empty(), "{asked:?}");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_come_in_pages_and_watches_see_no_more_than_they_must() {
+    let mut world = lent(1).await;
+    // A drain, with which pods are watched.
+    world.change("m0", &json!({"killSwitch": false, "schedule": {"enabled": false}})).await;
+    world.phase("m0", "Disabled").await;
+    let asked = world.asked_since(jiff::Timestamp::MIN);
+    let path = |asked: &Asked| asked.uri.split('?').next().unwrap_or_default().to_owned();
+    let lists = asked.iter().filter(|asked| asked.method == Method::GET && asked.uri.contains("limit="));
+    assert!(lists.clone().count() >= 5, "{asked:?}");
+    assert!(lists.clone().all(|asked| asked.uri.contains("limit=500")), "{asked:?}");
+    let narrow = |asked: &Asked| {
+        asked.uri.contains("labelSelector=5spot.finos.org") || asked.uri.contains("fieldSelector=")
+    };
+    // Clusters and Nodes have to be known whoever made them, and have no label of ours; of namespaces metadata is read.
+    let wide: BTreeSet<String> =
+        asked.iter().filter(|asked| is_watch(asked) && !narrow(asked)).map(path).collect();
+    let expected = [
+        "/api/v1/namespaces",
+        "/api/v1/nodes",
+        "/apis/5spot.finos.org/v1alpha1/scheduledmachines",
+        "/apis/cluster.x-k8s.io/v1beta2/clusters",
+    ];
+    assert_eq!(wide, expected.map(str::to_owned).into());
+    let pods: Vec<&Asked> = asked.iter().filter(|asked| path(asked) == "/api/v1/pods").collect();
+    assert!(!pods.is_empty() && pods.iter().all(|asked| asked.uri.contains("fieldSelector=spec.nodeName")));
+    assert!(asked.iter().all(|asked| !path(asked).ends_with("/secrets") || narrow(asked)), "{asked:?}");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_objects_need_no_more_watches() {
+    let watches = async |count| {
+        let mut world = lent(count).await;
+        let asked = world.asked_since(jiff::Timestamp::MIN);
+        let mut names: Vec<String> = asked
+            .iter()
+            .filter(|asked| is_watch(asked))
+            .map(|asked| asked.uri.split("&resourceVersion").next().unwrap_or_default().to_owned())
+            .collect();
+        names.sort();
+        names.dedup();
+        world.end().await;
+        names
+    };
+    assert_eq!(watches(1).await, watches(12).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_are_reconciled_at_a_time_than_allowed() {
+    let mut world = lent(30).await;
+    let (mut open, mut most) = (0_i32, 0);
+    for line in world.log.lines() {
+        match line["fields"]["message"].as_str() {
+            Some("Starting reconciliation") => open += 1,
+            Some("Reconciliation finished") => open -= 1,
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    assert_eq!(most, 4, "as many as allowed, and no more");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_opening_costs_few_requests() {
+    let mut world = lent(1).await;
+    let opening = world.asked_since("2026-11-16T09:00:00Z".parse().expect("an instant"));
+    let (reads, writes): (Vec<&Asked>, Vec<&Asked>) =
+        opening.iter().filter(|asked| !is_watch(asked)).partition(|asked| asked.method == Method::GET);
+    // Three objects, the taints, a status for each of the phases and a few of the steps between, events.
+    assert!(writes.len() <= 10, "{} writes: {writes:?}", writes.len());
+    assert!(reads.len() <= 4, "{} reads: {reads:?}", reads.len());
+    world.end().await;
+}
