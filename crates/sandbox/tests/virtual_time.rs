@@ -117,7 +117,7 @@ async fn a_watcher_survives_every_fault_of_its_watch() {
             trigger: Trigger::Nth(0),
             fault: Fault::Watch(fault),
         });
-        let client = kube::Client::new(FaultyService::new(api.service(), plan), "default");
+        let client = kube::Client::new(FaultyService::new(api.service(), plan.clone()), "default");
         let config_maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client);
         let (reader, writer) = reflector::store();
         let follow = watcher(config_maps, watcher::Config::default().labels("kind=mine"))
@@ -131,6 +131,10 @@ async fn a_watcher_survives_every_fault_of_its_watch() {
         }
         tokio::time::sleep(Duration::from_mins(10)).await;
         assert_eq!(reader.len(), 3, "{fault:?}");
+        let seen = plan.seen();
+        let mut watches = seen.iter().filter(|one| one.kind() == RequestKind::Watch);
+        let told: usize = watches.by_ref().map(|watch| watch.events.len()).sum();
+        assert!(told >= 3, "{told} events were written down of {fault:?}");
         following.abort();
     }
 }

@@ -99,12 +99,20 @@ pub struct Seen {
     pub path: String,
     /// What became of it.
     pub outcome: Outcome,
+    /// If it is a watch, when each of its events came out of this door, bookmarks included.
+    pub events: Vec<Timestamp>,
 }
 
 impl Seen {
     /// True if the request would change something.
     pub fn is_write(&self) -> bool {
-        self.method != Method::GET
+        self.kind() == RequestKind::Write
+    }
+
+    /// Which kind of request it is.
+    pub fn kind(&self) -> RequestKind {
+        let query = self.path.split_once('?').map_or("", |(_, query)| query);
+        RequestKind::of(&self.method, query)
     }
 }
 
@@ -163,8 +171,16 @@ impl FaultPlan {
         let fault = inner.decide(kind, path, now);
         let outcome = fault.clone().map_or(Outcome::Pending, Outcome::Faulted);
         let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
-        inner.seen.push(Seen { time: now, method: method.clone(), path, outcome });
+        inner.seen.push(Seen { time: now, method: method.clone(), path, outcome, events: Vec::new() });
         (inner.seen.len() - 1, fault)
+    }
+
+    /// An event of a watch came out of the door.
+    pub(super) fn told(&self, number: usize) {
+        let now = self.clock.now();
+        if let Some(seen) = self.lock().seen.get_mut(number) {
+            seen.events.push(now);
+        }
     }
 
     pub(super) fn answered(&self, number: usize, status: StatusCode) {

@@ -1,7 +1,7 @@
 //! The service that stands before the API and lets faults happen.
 
-use super::plan::{Fault, FaultPlan};
-use super::watch::faulty_watch;
+use super::plan::{Fault, FaultPlan, RequestKind};
+use super::watch::{counted_watch, faulty_watch};
 use crate::door::{ApiService, BoxError, ResponseBody, full};
 use crate::error::ApiError;
 use crate::verbs::StaleBy;
@@ -40,6 +40,7 @@ impl FaultyService {
         let (path, query) =
             (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
         let (number, fault) = self.plan.admit(request.method(), &path, &query);
+        let is_watch = RequestKind::of(request.method(), &query) == RequestKind::Watch;
         let now = self.api.revision();
         if request.method() != Method::GET {
             self.before_write.store(now, Ordering::SeqCst);
@@ -64,11 +65,15 @@ impl FaultyService {
             Some(Fault::Watch(fault)) => {
                 let response = tower::Service::call(&mut self.api, request).await?;
                 self.plan.answered(number, response.status());
-                return Ok(response.map(|body| faulty_watch(body, fault)));
+                let faulty = |body| counted_watch(faulty_watch(body, fault), self.plan.clone(), number);
+                return Ok(response.map(faulty));
             }
         }
         let response = tower::Service::call(&mut self.api, request).await?;
         self.plan.answered(number, response.status());
+        if is_watch && response.status().is_success() {
+            return Ok(response.map(|body| counted_watch(body, self.plan.clone(), number)));
+        }
         Ok(response)
     }
 }

@@ -1,6 +1,6 @@
 //! Watches that lose, delay or end.
 
-use super::plan::WatchFault;
+use super::plan::{FaultPlan, WatchFault};
 use crate::door::{BoxError, ResponseBody};
 use crate::error::ApiError;
 use bytes::Bytes;
@@ -15,6 +15,16 @@ pub(super) fn faulty_watch(body: ResponseBody, fault: WatchFault) -> ResponseBod
     let frames = stream::unfold(watch, |mut watch| async move {
         let frame = watch.next().await?;
         Some((frame, watch))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
+/// The stream of a watch whose events are written down.
+pub(super) fn counted_watch(body: ResponseBody, plan: FaultPlan, number: usize) -> ResponseBody {
+    let frames = stream::unfold((body, plan), move |(mut body, plan)| async move {
+        let frame = body.frame().await?;
+        plan.told(number);
+        Some((frame, (body, plan)))
     });
     StreamBody::new(frames).boxed_unsync()
 }
