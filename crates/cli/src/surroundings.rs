@@ -19,6 +19,18 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
+    /// A Sunday morning without a terminal and without wishes.
+    #[cfg(test)]
+    pub fn quiet() -> Self {
+        Self {
+            now: "2026-11-15T09:00:00.75Z".parse().expect("an instant"),
+            stdout_is_terminal: false,
+            columns: None,
+            no_color: false,
+            ascii_only: false,
+        }
+    }
+
     pub fn observe() -> Self {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let terminal_width =

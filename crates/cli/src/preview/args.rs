@@ -127,16 +127,6 @@ mod tests {
     use crate::args::{Args as TopArgs, Command};
     use clap::Parser;
 
-    fn quiet() -> Surroundings {
-        Surroundings {
-            now: "2026-11-15T09:00:00.75Z".parse().expect("an instant"),
-            stdout_is_terminal: false,
-            columns: None,
-            no_color: false,
-            ascii_only: false,
-        }
-    }
-
     fn resolve(line: &str, surroundings: &Surroundings) -> Result<Request, String> {
         let words = ["5spot", "preview"].into_iter().chain(line.split_whitespace());
         let args = TopArgs::try_parse_from(words).map_err(|error| error.to_string())?;
@@ -146,7 +136,7 @@ mod tests {
 
     #[test]
     fn without_flags_it_is_two_weeks_from_now_as_text_of_80_columns() {
-        let request = resolve("-f a.yaml", &quiet()).expect("valid");
+        let request = resolve("-f a.yaml", &Surroundings::quiet()).expect("valid");
         assert_eq!(request.range.from.to_string(), "2026-11-15T09:00:00Z");
         assert_eq!(request.range.to.to_string(), "2026-11-29T09:00:00Z");
         assert_eq!(request.format, Format::Text);
@@ -155,12 +145,14 @@ mod tests {
 
     #[test]
     fn a_terminal_gives_width_and_colour_and_flags_win_over_it() {
-        let terminal = Surroundings { stdout_is_terminal: true, columns: Some(132), ..quiet() };
+        let terminal = Surroundings { stdout_is_terminal: true, columns: Some(132), ..Surroundings::quiet() };
         let style = |line: &str, around: &Surroundings| resolve(line, around).expect("valid").style;
         assert_eq!(style("-f a", &terminal), Style { width: 132, charset: Charset::Unicode, colored: true });
         assert!(!style("-f a --color never", &terminal).colored);
         assert!(!style("-f a", &Surroundings { no_color: true, ..terminal.clone() }).colored);
-        assert!(style("-f a --color always", &Surroundings { no_color: true, ..quiet() }).colored);
+        assert!(
+            style("-f a --color always", &Surroundings { no_color: true, ..Surroundings::quiet() }).colored
+        );
         assert_eq!(style("-f a --width 60", &terminal).width, 60);
         assert_eq!(style("-f a --ascii", &terminal).charset, Charset::Ascii);
         let tiny = Surroundings { columns: Some(3), ..terminal };
@@ -185,7 +177,7 @@ mod tests {
             ("-f a --colour never", "unexpected argument"),
             ("a.yaml", "unexpected argument"),
         ] {
-            let refused = resolve(line, &quiet()).expect_err(line);
+            let refused = resolve(line, &Surroundings::quiet()).expect_err(line);
             assert!(refused.contains(message), "{line}: {refused}");
         }
     }

@@ -182,16 +182,6 @@ mod tests {
     use crate::args::{Args as TopArgs, Command};
     use clap::Parser;
 
-    fn quiet() -> Surroundings {
-        Surroundings {
-            now: "2026-11-15T09:00:00.75Z".parse().expect("an instant"),
-            stdout_is_terminal: false,
-            columns: None,
-            no_color: false,
-            ascii_only: false,
-        }
-    }
-
     fn resolve(line: &str, surroundings: &Surroundings) -> Result<Request, String> {
         let words = ["5spot", "sandbox"].into_iter().chain(line.split_whitespace());
         let words = words.map(|word| if word == "''" { "" } else { word });
@@ -201,7 +191,7 @@ mod tests {
     }
 
     fn valid(line: &str) -> Request {
-        resolve(line, &quiet()).expect(line)
+        resolve(line, &Surroundings::quiet()).expect(line)
     }
 
     #[test]
@@ -235,10 +225,10 @@ mod tests {
 
     #[test]
     fn the_timeline_is_live_only_on_a_terminal_with_colours_and_a_clock() {
-        let terminal = Surroundings { stdout_is_terminal: true, columns: Some(132), ..quiet() };
+        let terminal = Surroundings { stdout_is_terminal: true, columns: Some(132), ..Surroundings::quiet() };
         let is_live = |line: &str, around: &Surroundings| resolve(line, around).expect(line).is_live;
         assert!(is_live("", &terminal));
-        assert!(!is_live("", &quiet()));
+        assert!(!is_live("", &Surroundings::quiet()));
         assert!(!is_live("--once", &terminal));
         assert!(!is_live("-o json", &terminal));
         assert!(!is_live("", &Surroundings { no_color: true, ..terminal }));
@@ -272,7 +262,7 @@ mod tests {
             ("--twice", "unexpected argument"),
             ("machines.yaml", "unexpected argument"),
         ] {
-            let refused = resolve(line, &quiet()).expect_err(line);
+            let refused = resolve(line, &Surroundings::quiet()).expect_err(line);
             assert!(refused.contains(message), "{line}: {refused}");
         }
     }
