@@ -167,8 +167,8 @@ impl fmt::Display for Action {
             Self::DeleteInfrastructure { .. } => write!(f, "delete the infrastructure object"),
             Self::Cordon { node } => write!(f, "cordon node {}", node.name),
             Self::Uncordon { node } => write!(f, "uncordon node {}", node.name),
-            Self::Evict { pod } => write!(f, "evict pod {}/{}", pod.namespace, pod.name),
-            Self::DeletePod { pod, .. } => write!(f, "delete pod {}/{}", pod.namespace, pod.name),
+            Self::Evict { pod } => write!(f, "evict pod {pod}"),
+            Self::DeletePod { pod, .. } => write!(f, "delete pod {pod}"),
             Self::PatchTaints { node, .. } => write!(f, "write the taints of node {}", node.name),
             Self::LabelForAgent { node, wanted: true } => {
                 write!(f, "bring the reclaim agent to node {}", node.name)

@@ -41,8 +41,7 @@ impl Progress {
     }
 
     fn block(&mut self, pod: &PodView, reason: &str) {
-        let pod = format!("{}/{}", pod.id.namespace, pod.id.name);
-        self.blocked.push(BlockedPod { pod, reason: reason.to_owned() });
+        self.blocked.push(BlockedPod { pod: pod.id.to_string(), reason: reason.to_owned() });
     }
 }
 
@@ -95,19 +94,27 @@ pub fn delete(pods: &[PodView], grace: SignedDuration) -> Progress {
 
 /// The status of a drain, given the one before and how far it is now.
 ///
-/// Pods vanish from the world when they have left, so the total is remembered and only ever grows.
+/// Pods vanish from the world when they have left, so the total is remembered and only ever grows. What held a pod that
+/// is tried now is held against it until the answer is known: whoever begins in the middle of a drain knows of no earlier
+/// attempt.
 pub fn status(prior: Option<&DrainStatus>, started_at: Timestamp, progress: &Progress) -> DrainStatus {
     let remaining = i32::try_from(progress.remaining).unwrap_or(i32::MAX);
     let total = match prior {
         Some(prior) => prior.total.max(prior.evicted.saturating_add(remaining)),
         None => remaining,
     };
-    DrainStatus {
-        started_at: Time(started_at),
-        total,
-        evicted: total.saturating_sub(remaining),
-        blocked: progress.blocked.clone(),
-    }
+    let mut blocked = progress.blocked.clone();
+    let known = prior.map(|prior| prior.blocked.as_slice()).unwrap_or_default();
+    let is_open = |former: &&BlockedPod| {
+        let is_its_eviction =
+            |action: &Action| matches!(action, Action::Evict { pod } if former.pod == pod.to_string());
+        let is_tried = progress.actions.iter().any(is_its_eviction);
+        is_tried && progress.blocked.iter().all(|now| now.pod != former.pod)
+    };
+    blocked.extend(known.iter().filter(is_open).cloned());
+    blocked.sort();
+    blocked.truncate(MAX_BLOCKED);
+    DrainStatus { started_at: Time(started_at), total, evicted: total.saturating_sub(remaining), blocked }
 }
 
 /// Mirror pods cannot be removed, a DaemonSet's pods come back at once, and some are marked to be left
@@ -314,6 +321,20 @@ mod tests {
         assert_eq!(blocked.len(), 20);
         assert!(blocked.is_sorted());
         assert_eq!(blocked[0].pod, "shop/p00");
+    }
+
+    #[test]
+    fn what_held_a_pod_stands_until_a_new_attempt_is_answered() {
+        let held = |pods: &[PodView], prior: Option<&DrainStatus>| {
+            status(prior, at(50), &evict(pods, Readiness::Ready, at(400), at(100)))
+        };
+        let before = held(&[tried("a", 99, Some("no")), tried("b", 99, Some("no"))], None);
+        // After a restart nobody knows of an attempt: nothing is said to have changed.
+        assert_eq!(held(&[pod("a"), pod("b")], Some(&before)).blocked, before.blocked);
+        let answered = held(&[tried("a", 100, Some("not yet")), tried("b", 100, None)], Some(&before));
+        let blocked = |pod: &str, reason: &str| BlockedPod { pod: pod.to_owned(), reason: reason.to_owned() };
+        assert_eq!(answered.blocked, [blocked("shop/a", "not yet")]);
+        assert_eq!(held(&[pod("c")], Some(&before)).blocked, [], "others were never held");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::spec::ProviderKind;
 use five_spot_api::reclaim::ReclaimRequest;
 use five_spot_api::{NodeTaint, ScheduledMachineStatus, TaintEffect, WorkloadCluster};
 use jiff::{SignedDuration, Timestamp};
+use std::fmt;
 
 macro_rules! text_newtype {
     ($($(#[$doc:meta])+ $name:ident),+ $(,)?) => {$(
@@ -367,6 +368,12 @@ pub struct PodId {
     pub name: String,
     /// Its UID.
     pub uid: Uid,
+}
+
+impl fmt::Display for PodId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
 }
 
 /// A pod's deletion in progress.

@@ -32,7 +32,7 @@ impl Job<'_> {
                 let budget = status.details.as_ref().and_then(|details| details.causes.first());
                 let reason = budget.map_or(status.message.as_str(), |cause| cause.message.as_str());
                 tracing::warn!(
-                    pod = %format!("{}/{}", pod.namespace, pod.name),
+                    %pod,
                     reason,
                     "Pod eviction blocked by PDB (HTTP 429)"
                 );
