@@ -74,8 +74,9 @@ async fn next(client: &Client, name: &str, mut stage: Stage) -> (Result<Event<Me
                 // The version is too old, most of all: begin again.
                 Some(Ok(WatchEvent::Error(status))) => return (Err(Error::WatchError(status)), Stage::Look),
                 Some(Err(error)) => return (Err(Error::WatchFailed(error)), Stage::Follow(version)),
-                // A server ends every watch after some minutes, in good order.
-                None => Stage::Follow(version),
+                // A server ends every watch within the hour, in good order. The next begins with what there is, so that an
+                // event that was lost on its way is made good for.
+                None => Stage::Follow(None),
             },
         };
     }

@@ -157,6 +157,15 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().listing.entry(scope.clone()).or_default().insert(key, item);
     }
 
+    /// The list goes on with this, unless a newer version is known: then with that one.
+    pub(crate) fn listed_afresh(&self, scope: &Scope, key: ObjectKey, version: &str, view: V) {
+        let known = self.get(&key).filter(|known| is_older(version, &known.version));
+        match known {
+            Some(known) => self.listed(scope, key, &known.version, known.view),
+            None => self.listed(scope, key, version, view),
+        }
+    }
+
     /// The list is complete: what it does not have is gone. Returns what has changed by that, and whether the whole
     /// shelf can be relied upon only now.
     pub(crate) fn complete(&self, scope: &Scope) -> (Vec<ObjectKey>, bool) {
@@ -250,6 +259,16 @@ mod tests {
         assert!(!shelf.put(key("one"), "5", "an echo from before"));
         assert_eq!(shelf.get(&key("one")), Some(Item { version: "6".into(), view: "first" }));
         assert!(shelf.put(key("one"), "10", "second"), "versions are numbers, not words");
+    }
+
+    #[test]
+    fn a_list_that_begins_a_watch_afresh_may_lag_behind() {
+        let shelf = filled();
+        shelf.begin(&None);
+        shelf.listed_afresh(&None, key("one"), "4", "an echo from before");
+        shelf.listed_afresh(&None, key("two"), "3", "missed");
+        assert_eq!(shelf.complete(&None), (vec![key("two")], false), "what was missed is found");
+        assert_eq!(shelf.view(&key("one")), Some("first"));
     }
 
     #[test]

@@ -4,19 +4,26 @@ use crate::key::ObjectKey;
 use crate::shelf::{Failure, Scope, Shelf};
 use futures::{StreamExt, TryStreamExt};
 use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, reflector::Lookup};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// How long a watch that fails waits at first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// How long a watch has to go well before a failure counts as the first again.
 const WELL: Duration = Duration::from_mins(1);
+
+/// How long a watch goes on from where it was, however often it is opened, before it begins afresh with everything that
+/// there is. A watch loses nothing by design; what lies between it and us may, and an object at rest asks for nothing.
+const AFRESH_AFTER: Duration = Duration::from_hours(1);
+
+/// How much earlier some of them do so, that not all ask at once.
+const SPREAD_SECONDS: u64 = 600;
 
 /// What a watch has to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +47,42 @@ pub(crate) async fn fill<K, V>(
     V: Clone + PartialEq,
 {
     let path = api.resource_url().to_owned();
-    let events = Box::pin(watcher::watcher(api, config).backoff(Pauses::default()));
-    follow(events, &path, scope, shelf, project, tell).await;
+    let mut beginning = Beginning::List;
+    loop {
+        let config = watcher::Config { initial_list_strategy: beginning.strategy(), ..config.clone() };
+        let events = Box::pin(watcher::watcher(api.clone(), config).backoff(Pauses::default()));
+        let following = follow(events, &path, &scope, shelf, beginning, &project, &tell);
+        beginning = match timeout(lasting(&path), following).await {
+            // What was going on is cut off at the next await, and told again by what begins now.
+            Err(_) => Beginning::Stream,
+            Ok(()) => Beginning::List,
+        };
+    }
+}
+
+/// How a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    /// With a list, page by page, which is the truth at that moment.
+    List,
+    /// With what there is as its first events, which costs no request beside the watch. It may come from a server that
+    /// lags behind the one before.
+    Stream,
+}
+
+impl Beginning {
+    const fn strategy(self) -> InitialListStrategy {
+        match self {
+            Self::List => InitialListStrategy::ListWatch,
+            Self::Stream => InitialListStrategy::StreamingList,
+        }
+    }
+}
+
+/// How long the watch of a path lasts before it begins afresh: the same for the same path.
+fn lasting(path: &str) -> Duration {
+    let earlier = path.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    AFRESH_AFTER.saturating_sub(Duration::from_secs(earlier % SPREAD_SECONDS))
 }
 
 /// Fills a shelf with what is told of the objects under a path, for as long as it is polled.
@@ -57,7 +98,7 @@ pub(crate) async fn fill_from<K, V>(
     V: Clone + PartialEq,
 {
     let events = Box::pin(events.backoff(Pauses::default()));
-    follow(events, path, scope, shelf, project, tell).await;
+    follow(events, path, &scope, shelf, Beginning::List, &project, &tell).await;
 }
 
 /// The pauses between attempts: longer and longer, without the jitter of kube's own, for there is one of us and the
@@ -88,27 +129,36 @@ impl Backoff for Pauses {
     fn reset(&mut self) {}
 }
 
+/// Follows a watch for as long as it goes on. One that was to begin with its first events, and failed before they were
+/// complete, is not tried again: a server may not know how.
 async fn follow<K, V>(
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
     path: &str,
-    scope: Scope,
+    scope: &Scope,
     shelf: &Shelf<V>,
-    project: impl Fn(&K) -> V,
-    tell: impl Fn(News),
+    beginning: Beginning,
+    project: &impl Fn(&K) -> V,
+    tell: &impl Fn(News),
 ) where
     K: Resource + Lookup,
     V: Clone + PartialEq,
 {
+    let mut has_begun = false;
     let mut events = std::pin::pin!(events.into_stream());
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => shelf.begin(&scope),
+            Ok(Event::Init) => shelf.begin(scope),
             Ok(Event::InitApply(object)) => {
                 let version = object.resource_version().unwrap_or_default();
-                shelf.listed(&scope, ObjectKey::of(&object), &version, project(&object));
+                let (key, view) = (ObjectKey::of(&object), project(&object));
+                match beginning {
+                    Beginning::Stream if !has_begun => shelf.listed_afresh(scope, key, &version, view),
+                    Beginning::List | Beginning::Stream => shelf.listed(scope, key, &version, view),
+                }
             }
             Ok(Event::InitDone) => {
-                let (changed, filled) = shelf.complete(&scope);
+                let (changed, filled) = shelf.complete(scope);
+                has_begun = true;
                 for key in changed {
                     tell(News::Changed(key));
                 }
@@ -136,6 +186,9 @@ async fn follow<K, V>(
                 if shelf.fail(failure) {
                     tell(News::Condition);
                 }
+                if beginning == Beginning::Stream && !has_begun {
+                    return;
+                }
             }
         }
     }
@@ -150,5 +203,94 @@ fn why(error: &watcher::Error) -> Failure {
         watcher::Error::NoResourceVersion => {
             Failure { kind: crate::shelf::FailureKind::Unreachable, message: error.to_string() }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door::Door;
+    use five_spot_sandbox::faults::{
+        Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
+    };
+    use five_spot_sandbox::{Api as Embedded, ApiConfig, Clock};
+    use http::StatusCode;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::ResourceExt;
+    use serde_json::json;
+    use tokio::task::JoinHandle;
+
+    struct World {
+        embedded: Embedded,
+        plan: FaultPlan,
+        shelf: Shelf<String>,
+        filling: JoinHandle<()>,
+    }
+
+    /// A shelf of config maps, filled through a door at which one event, that of the first one made, is lost.
+    fn begin() -> World {
+        let start = "2026-11-16T08:00:00Z".parse().expect("a timestamp");
+        let clock = Clock::starting_at(start);
+        let embedded = Embedded::new(ApiConfig::new(clock.clone()));
+        let plan = FaultPlan::new(clock, 1);
+        let fault = Fault::Watch(WatchFault::LoseEvent(0));
+        plan.add(Rule { kind: RequestKind::Watch, path: String::new(), trigger: Trigger::Nth(0), fault });
+        let service = FaultyService::new(embedded.service(), plan.clone());
+        let api: Api<ConfigMap> = Api::namespaced(Door::new("test").client_over(service), "default");
+        let shelf = Shelf::new([None]);
+        let filled = shelf.clone();
+        let filling = tokio::spawn(async move {
+            fill(api, watcher::Config::default(), None, &filled, ResourceExt::name_any, |_| {}).await;
+        });
+        World { embedded, plan, shelf, filling }
+    }
+
+    impl World {
+        async fn after(&self, minutes: u64) -> Vec<String> {
+            tokio::time::sleep(Duration::from_mins(minutes)).await;
+            self.shelf.select(|_, name| Some(name.clone()))
+        }
+
+        fn make(&self, name: &str) {
+            let path = "/api/v1/namespaces/default/configmaps";
+            self.embedded.create(path, &json!({"metadata": {"name": name}}));
+        }
+
+        fn lists(&self) -> usize {
+            self.plan.seen().iter().filter(|one| one.kind() == RequestKind::Read).count()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_was_lost_is_made_good_for_within_the_hour_and_nothing_is_listed() {
+        let world = begin();
+        world.after(1).await;
+        let before = world.shelf.select(|_, name| Some(name.clone()));
+        world.make("lost");
+        world.make("seen");
+        assert_eq!(world.after(30).await, [before.clone(), vec!["seen".to_owned()]].concat());
+        let all = [before, vec!["lost".to_owned(), "seen".to_owned()]].concat();
+        assert_eq!(world.after(30).await, all);
+        assert_eq!(world.lists(), 1, "what there is came as events of a watch");
+        world.make("later");
+        assert!(world.after(1).await.contains(&"later".to_owned()), "and the watch goes on");
+        world.filling.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_a_watch_cannot_begin_with_what_there_is_it_is_listed() {
+        let world = begin();
+        world.after(1).await;
+        world.make("lost");
+        assert!(!world.after(1).await.contains(&"lost".to_owned()));
+        let start: jiff::Timestamp = "2026-11-16T08:45:00Z".parse().expect("a timestamp");
+        let during = Trigger::Between(start, start + jiff::SignedDuration::from_mins(20));
+        let fault = Fault::Refuse(StatusCode::UNPROCESSABLE_ENTITY, None);
+        world.plan.add(Rule { kind: RequestKind::Watch, path: String::new(), trigger: during, fault });
+        assert!(world.after(60).await.contains(&"lost".to_owned()));
+        assert_eq!(world.lists(), 2);
+        world.make("later");
+        assert!(world.after(10).await.contains(&"later".to_owned()), "and the watch goes on");
+        world.filling.abort();
     }
 }
