@@ -89,9 +89,14 @@ fn check_pages(directory: &Path) -> anyhow::Result<()> {
 }
 
 fn check_rules() -> anyhow::Result<()> {
-    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/alerts.yaml");
-    let output = Command::new("promtool").args(["check", "rules"]).arg(rules).output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (way, file) in [("check", "deploy/monitoring/alerts.yaml"), ("test", "tests/monitoring/alerts.yaml")]
+    {
+        let output = Command::new("promtool").args([way, "rules"]).arg(root.join(file)).output()?;
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "promtool {way} rules {file}: {said}");
+    }
     Ok(())
 }
 

@@ -34,6 +34,21 @@ fn the_alerts_are_the_documented_ones_and_ask_for_metrics_that_exist() {
 }
 
 #[test]
+fn every_alert_is_seen_to_fire_and_not_to_fire() {
+    let tested = &manifests("../tests/monitoring/alerts.yaml")[0];
+    let mut cases: BTreeSet<(String, bool)> = BTreeSet::new();
+    for test in tested["tests"].as_array().expect("tests") {
+        for case in test["alert_rule_test"].as_array().expect("cases") {
+            let alert = case["alertname"].as_str().expect("a name").to_owned();
+            cases.insert((alert, case["exp_alerts"].as_array().is_some_and(|alerts| !alerts.is_empty())));
+        }
+    }
+    let wanted =
+        ALERTS.iter().flat_map(|(alert, ..)| [false, true].map(|fires| ((*alert).to_owned(), fires)));
+    assert_eq!(cases, wanted.collect());
+}
+
+#[test]
 fn the_probes_the_ports_and_the_monitor_fit_together() {
     let file = manifests("controller/controller.yaml");
     let container = &of_kind(&file, "Deployment")["spec"]["template"]["spec"]["containers"][0];
