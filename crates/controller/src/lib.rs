@@ -4,6 +4,7 @@
 mod account;
 pub mod args;
 pub mod audit;
+mod hands;
 pub mod health;
 pub mod logging;
 pub mod metrics;

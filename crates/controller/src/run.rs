@@ -1,6 +1,7 @@
 //! The loop: news and time fill the queue, workers empty it.
 
 use crate::account::Account;
+use crate::hands::Hands;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::queue::{Queue, Rank};
@@ -61,7 +62,7 @@ pub async fn run(
         reasons: BTreeMap::new(),
         workers: JoinSet::new(),
         recovery: Recovery::default(),
-        concurrency: settings.concurrency.max(1),
+        hands: Hands::new(settings.concurrency),
         clock: (Instant::now(), wall),
         next_id: u64::try_from(wall.as_microsecond()).unwrap_or_default(),
         metrics,
@@ -83,7 +84,7 @@ struct Loop {
     workers: JoinSet<(ObjectKey, Option<Next>)>,
     recovery: Recovery,
     news: mpsc::UnboundedReceiver<(ObjectKey, Cause)>,
-    concurrency: usize,
+    hands: Hands,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
     /// The same moment on both clocks.
@@ -125,9 +126,10 @@ impl Loop {
 
     fn start_workers(&mut self) {
         let now = Instant::now();
-        while self.workers.len() < self.concurrency
+        while self.hands.is_free(now)
             && let Some(key) = self.queue.next(now)
         {
+            self.hands.begin(key.clone(), now);
             self.next_id += 1;
             let reason = self.reasons.remove(&key).unwrap_or(REQUESTED);
             let id = format!("{}-{:x}", &Fingerprint::of(&key.to_string()).as_str()[..12], self.next_id);
@@ -147,7 +149,8 @@ impl Loop {
     /// When to look up at the latest: at the next that is due, if there is a hand for it, and to compare the clocks.
     fn next_wake(&self) -> Instant {
         let check = self.clock.0 + CLOCK_CHECK;
-        let due = self.queue.next_due().filter(|_| self.workers.len() < self.concurrency);
+        let free = self.hands.free_at(Instant::now());
+        let due = free.zip(self.queue.next_due()).map(|(free, due)| free.max(due));
         [due, self.recovery.due()].into_iter().flatten().fold(check, Instant::min)
     }
 
@@ -161,6 +164,7 @@ impl Loop {
         // A worker that is cancelled ends with the runtime, and one that panics catches that itself.
         let Ok((key, next)) = done else { return };
         let now = Instant::now();
+        self.hands.done(&key);
         let rank = self.rank(&key);
         self.recovery.note(&key, self.fleet.waits_for_cluster(&key), now);
         match next {

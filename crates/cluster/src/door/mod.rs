@@ -6,6 +6,7 @@
 //! It never tries again: that is for the queue, which knows what else is waiting.
 
 mod call;
+mod pulse;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ pub use watches::WatchState;
 use http::{HeaderValue, StatusCode};
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
+use pulse::Pulse;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,6 +78,9 @@ pub enum DoorError {
     /// No answer within the deadline. It may still have been carried out.
     #[error("no answer within {} s", .0.as_secs())]
     Deadline(Duration),
+    /// Somebody else has been waiting for an answer of this cluster in vain; nothing was sent.
+    #[error("not sent: the cluster has not answered for {} s", .0.as_secs())]
+    Silent(Duration),
     /// We may not write now; nothing was sent.
     #[error("not sent: {0}")]
     Fenced(&'static str),
@@ -88,6 +93,8 @@ pub struct Door {
     witness: Arc<dyn Witness>,
     fence: Arc<dyn Fence>,
     watches: Watches,
+    /// Whether the cluster behind it answers. Not asked of the management cluster: without that nothing can be done.
+    pulse: Option<Pulse>,
 }
 
 impl Door {
@@ -98,7 +105,8 @@ impl Door {
     pub fn new(program: &str) -> Self {
         let user_agent = format!("{program}/{}", env!("CARGO_PKG_VERSION"));
         let user_agent = HeaderValue::try_from(user_agent).expect("the name of a program is plain text");
-        Self { user_agent, witness: Arc::new(Nobody), fence: Arc::new(Open), watches: Watches::default() }
+        let (witness, fence) = (Arc::new(Nobody), Arc::new(Open));
+        Self { user_agent, witness, fence, watches: Watches::default(), pulse: None }
     }
 
     /// The same door with someone who looks.
@@ -131,10 +139,11 @@ impl Door {
         Client::new(tower::Layer::layer(self, service), "default")
     }
 
-    /// The same door for another cluster, whose watches are not to be mistaken for those of this one.
+    /// The same door for another cluster, whose watches are not to be mistaken for those of this one, and which may
+    /// fall silent.
     #[must_use]
     pub fn apart(&self) -> Self {
-        Self { watches: Watches::default(), ..self.clone() }
+        Self { watches: Watches::default(), pulse: Some(Pulse::default()), ..self.clone() }
     }
 
     /// How the watches of a path stand, whatever they select.

@@ -63,7 +63,17 @@ where
                 door.watches.begins_anew(&uri);
             }
             let began = Instant::now();
-            let answer = bounded(&door, &call, &uri, answer).await;
+            let answer = match door.pulse.as_ref().map(|pulse| pulse.ask(finds_out(&call, &uri))) {
+                None => bounded(&door, &call, &uri, answer).await,
+                Some(Err(silent)) => Err(silent.into()),
+                Some(Ok(waiting)) => {
+                    let answer = bounded(&door, &call, &uri, answer).await;
+                    if !answer.as_ref().is_err_and(is_deadline) {
+                        waiting.heard();
+                    }
+                    answer
+                }
+            };
             let status = answer.as_ref().ok().map(Response::status);
             if call.verb == "watch" && !status.is_some_and(|status| status.is_success()) {
                 door.watches.failed_to_start(&uri);
@@ -72,6 +82,16 @@ where
             answer
         })
     }
+}
+
+/// Whether a request may be sent to a cluster that is silent: nobody waits for watches and what begins them, and the
+/// version is asked for to find out.
+fn finds_out(call: &Call, uri: &str) -> bool {
+    matches!(call.verb, "watch" | "list") || uri.ends_with("/version")
+}
+
+fn is_deadline(error: &BoxError) -> bool {
+    matches!(error.downcast_ref::<DoorError>(), Some(DoorError::Deadline(_)))
 }
 
 async fn bounded<B, E>(
