@@ -10,32 +10,48 @@ use five_spot_core::action::NodeRef;
 use five_spot_core::world::{ResourceVersion, TaintId};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{Patch, PatchParams};
+use kube::core::Status;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
+/// How often a Node that others write at the same time is tried again. The node lifecycle controller, kubelets and
+/// autoscalers all write it with the version that they read; one of them is always first.
+const CONTENTIONS: u32 = 16;
+
 impl Job<'_> {
-    /// Cordons the node and marks it as ours to uncordon, unless someone has touched it since we looked: whoever
+    /// Cordons the node and marks it as ours to uncordon, unless someone has cordoned it since we looked: whoever
     /// cordoned it first decides when it is uncordoned.
     pub(super) async fn cordon(&self, node: &NodeRef) -> Result<(), CallError> {
         let patch = json!({
-            "metadata": {
-                "resourceVersion": self.node_version(),
-                "annotations": {annotation::CORDONED_BY: self.uid()},
-            },
+            "metadata": {"annotations": {annotation::CORDONED_BY: self.uid()}},
             "spec": {"unschedulable": true},
         });
-        self.patch_node("cordon", node, patch).await
+        self.change_cordon("cordon", node, patch).await
     }
 
     pub(super) async fn uncordon(&self, node: &NodeRef) -> Result<(), CallError> {
         let patch = json!({
-            "metadata": {
-                "resourceVersion": self.node_version(),
-                "annotations": {annotation::CORDONED_BY: null},
-            },
+            "metadata": {"annotations": {annotation::CORDONED_BY: null}},
             "spec": {"unschedulable": null},
         });
-        self.patch_node("uncordon", node, patch).await
+        self.change_cordon("uncordon", node, patch).await
+    }
+
+    async fn change_cordon(&self, verb: &str, node: &NodeRef, patch: Value) -> Result<(), CallError> {
+        let mut first = patch.clone();
+        first["metadata"]["resourceVersion"] = self.node_version().into();
+        match self.patch_node(verb, node, first).await {
+            Err(error) if error.is_stale() => {}
+            answered => return answered,
+        }
+        let uid = self.uid();
+        self.change_node(verb, node, |current| {
+            let (now, decided) = (project::node(current), self.observed.world.node.found()?);
+            let by_us = now.cordoned_by.as_ref().is_some_and(|by| by.as_str() == uid);
+            let same = now.unschedulable == decided.unschedulable && by_us == decided.cordoned_by_us;
+            same.then(|| patch.clone())
+        })
+        .await
     }
 
     /// Writes our taints into the list as it is, whole: it cannot be patched in part. What others have put there stays
@@ -47,22 +63,25 @@ impl Job<'_> {
         taints: &[NodeTaint],
         owned: &[TaintId],
     ) -> Result<(), CallError> {
-        let Some(api) = self.nodes() else { return Ok(()) };
-        let found = or_absent(api.get(node.name.as_str()).await)
-            .map_err(|error| CallError::new(format!("get Node {}", node.name), error))?;
-        let Some(current) = found else { return Ok(()) };
-        let listed = current.spec.and_then(|spec| spec.taints).unwrap_or_default();
         let record: Vec<Value> =
             owned.iter().map(|id| json!({"effect": id.effect.as_str(), "key": id.key})).collect();
         let record = if record.is_empty() { Value::Null } else { Value::from(record).to_string().into() };
-        let patch = json!({
-            "metadata": {
-                "resourceVersion": version.as_str(),
-                "annotations": {annotation::APPLIED_TAINTS: record},
-            },
-            "spec": {"taints": merge(listed, taints)},
-        });
-        self.patch_node("taint", node, patch).await
+        self.change_node("taint", node, |current| {
+            let decided = self.observed.world.node.found()?;
+            let change = TaintChange::new(&decided.taints, taints, owned);
+            let now = project::node(current);
+            let same = now.owned_taints == decided.owned_taints
+                && change.concerns(&now.taints).eq(change.concerns(&decided.taints));
+            if current.resource_version().as_deref() != Some(version.as_str()) && !same {
+                return None;
+            }
+            let listed = current.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+            Some(json!({
+                "metadata": {"annotations": {annotation::APPLIED_TAINTS: record}},
+                "spec": {"taints": change.carried_out(listed)},
+            }))
+        })
+        .await
     }
 
     pub(super) async fn label_for_agent(&self, node: &NodeRef, wanted: bool) -> Result<(), CallError> {
@@ -76,6 +95,35 @@ impl Job<'_> {
             reclaim::REQUESTED: null, reclaim::REASON: null, reclaim::REQUESTED_AT: null,
         }}});
         self.patch_node("clear the reclaim request of", node, patch).await
+    }
+
+    /// Changes the Node as it is now, again and again if others are faster. `patch` says how, or that what was decided
+    /// upon is not so any more.
+    async fn change_node(
+        &self,
+        verb: &str,
+        node: &NodeRef,
+        patch: impl Fn(&Node) -> Option<Value>,
+    ) -> Result<(), CallError> {
+        let (Some(api), Some(link)) = (self.nodes(), &self.observed.link) else { return Ok(()) };
+        let mut attempt = 1;
+        loop {
+            let found = or_absent(api.get(node.name.as_str()).await)
+                .map_err(|error| CallError::new(format!("get Node {}", node.name), error))?;
+            let Some(current) = found else {
+                link.nodes.remove(&node_key(&node.name));
+                return Ok(());
+            };
+            let same = current.uid().as_deref() == Some(node.uid.as_str());
+            let Some(mut patch) = patch(&current).filter(|_| same) else {
+                return Err(CallError::new(format!("{verb} Node {}", node.name), changed()));
+            };
+            patch["metadata"]["resourceVersion"] = current.resource_version().into();
+            match self.patch_node(verb, node, patch).await {
+                Err(error) if error.is_stale() && attempt < CONTENTIONS => attempt += 1,
+                answered => return answered,
+            }
+        }
     }
 
     async fn patch_node(&self, verb: &str, node: &NodeRef, patch: Value) -> Result<(), CallError> {
@@ -106,32 +154,62 @@ impl Job<'_> {
     }
 }
 
-/// The list of taints with what was decided in place of what this program understands, each in its place, and the
-/// rest left as it is.
-fn merge(listed: Vec<Taint>, decided: &[NodeTaint]) -> Vec<Taint> {
-    let is =
-        |taint: &Taint, wanted: &NodeTaint| taint.key == wanted.key && taint.effect == wanted.effect.as_str();
-    let known = |taint: &Taint| TaintEffect::ALL.iter().any(|effect| effect.as_str() == taint.effect);
-    let mut merged = Vec::new();
-    for taint in listed {
-        match decided.iter().find(|wanted| is(&taint, wanted)) {
-            Some(wanted) if wanted.value == taint.value => merged.push(taint),
-            Some(wanted) => merged.push(Taint { value: wanted.value.clone(), ..taint }),
-            None if known(&taint) => {}
-            None => merged.push(taint),
+/// What a server would say if it could compare what was decided upon.
+fn changed() -> kube::Error {
+    let message = "the Node has changed since it was looked at";
+    kube::Error::Api(Status::failure(message, "Conflict").with_code(409).boxed())
+}
+
+/// What becomes of our taints, whatever others do with theirs.
+struct TaintChange<'a> {
+    ours: Vec<&'a NodeTaint>,
+    removed: Vec<TaintId>,
+}
+
+impl<'a> TaintChange<'a> {
+    /// The change from the list `before` to the list `after`, in which these are ours.
+    fn new(before: &[NodeTaint], after: &'a [NodeTaint], owned: &[TaintId]) -> Self {
+        let stays = |id: &TaintId| after.iter().any(|taint| TaintId::from(taint) == *id);
+        Self {
+            ours: after.iter().filter(|taint| owned.contains(&TaintId::from(*taint))).collect(),
+            removed: before.iter().map(TaintId::from).filter(|id| !stays(id)).collect(),
         }
     }
-    for wanted in decided {
-        if !merged.iter().any(|taint| is(taint, wanted)) {
-            merged.push(Taint {
-                key: wanted.key.clone(),
-                value: wanted.value.clone(),
-                effect: wanted.effect.as_str().to_owned(),
-                time_added: None,
-            });
-        }
+
+    /// Those of a list that the change is about.
+    fn concerns<'b>(&self, list: &'b [NodeTaint]) -> impl Iterator<Item = &'b NodeTaint> {
+        list.iter().filter(|taint| {
+            let id = TaintId::from(*taint);
+            self.removed.contains(&id) || self.ours.iter().any(|ours| TaintId::from(*ours) == id)
+        })
     }
-    merged
+
+    /// A list with ours in their places, and everything else as it is.
+    fn carried_out(&self, listed: Vec<Taint>) -> Vec<Taint> {
+        let is = |taint: &Taint, key: &str, effect: TaintEffect| {
+            taint.key == key && taint.effect == effect.as_str()
+        };
+        let mut list = Vec::new();
+        for taint in listed {
+            if let Some(ours) = self.ours.iter().find(|ours| is(&taint, &ours.key, ours.effect)) {
+                let same = ours.value == taint.value;
+                list.push(if same { taint } else { Taint { value: ours.value.clone(), ..taint } });
+            } else if !self.removed.iter().any(|id| is(&taint, &id.key, id.effect)) {
+                list.push(taint);
+            }
+        }
+        for ours in &self.ours {
+            if !list.iter().any(|taint| is(taint, &ours.key, ours.effect)) {
+                list.push(Taint {
+                    key: ours.key.clone(),
+                    value: ours.value.clone(),
+                    effect: ours.effect.as_str().to_owned(),
+                    time_added: None,
+                });
+            }
+        }
+        list
+    }
 }
 
 #[cfg(test)]
@@ -156,12 +234,23 @@ mod tests {
     fn what_others_wrote_stays_to_the_last_field() {
         let theirs = taint("theirs", "NoExecute");
         let strange = taint("strange", "Unheard");
-        let listed = vec![theirs.clone(), taint("ours-before", "NoExecute"), strange.clone()];
-        let merged = merge(listed, &[wanted("theirs", None), wanted("ours", Some("1"))]);
-        assert_eq!(merged[..2], [theirs, strange]);
-        assert_eq!(
-            (merged[2].key.as_str(), merged[2].value.as_deref(), merged.len()),
-            ("ours", Some("1"), 3)
-        );
+        let latest = taint("latest", "NoExecute");
+        let before = [wanted("theirs", None), wanted("ours-before", None)];
+        let after = [wanted("theirs", None), wanted("ours", Some("1"))];
+        let change = TaintChange::new(&before, &after, &[TaintId::from(&after[1])]);
+        // Somebody has added one since the list was looked at.
+        let listed = vec![theirs.clone(), taint("ours-before", "NoExecute"), strange.clone(), latest.clone()];
+        let list = change.carried_out(listed);
+        assert_eq!(list[..3], [theirs, strange, latest]);
+        assert_eq!((list[3].key.as_str(), list[3].value.as_deref(), list.len()), ("ours", Some("1"), 4));
+    }
+
+    #[test]
+    fn a_change_is_about_ours_alone() {
+        let before = [wanted("theirs", None), wanted("ours-before", None)];
+        let after = [wanted("theirs", None), wanted("ours", Some("1"))];
+        let change = TaintChange::new(&before, &after, &[TaintId::from(&after[1])]);
+        let list = [wanted("new", None), wanted("ours-before", None), wanted("ours", Some("2"))];
+        assert!(change.concerns(&list).eq(&list[1..]));
     }
 }
