@@ -49,7 +49,8 @@ pub struct Args {
     /// How many objects are reconciled at the same time, 1 to 1000 [addition]
     ///
     /// The same object is never reconciled twice at a time. When more wait, emergencies go first, then those with the
-    /// higher priority.
+    /// higher priority. One that has waited for an answer for two seconds makes room for another, so that a cluster that
+    /// does not answer keeps nobody else waiting; at most eight times as many wait like that.
     #[arg(
         long,
         value_name = "COUNT",

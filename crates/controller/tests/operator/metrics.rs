@@ -62,7 +62,7 @@ fn every_metric_is_there_as_documented_and_is_set_by_what_happens() {
 fn the_numbers_are_those_of_the_play() {
     let Record { fresh, crowded, busy, empty, .. } = record();
     assert_eq!(value(crowded, "fivespot_queue_depth"), "4");
-    assert_eq!(value(crowded, "fivespot_queue_oldest_waiting_seconds"), "3");
+    assert_eq!(value(crowded, "fivespot_queue_oldest_waiting_seconds"), "1");
     // Nobody has taken it back yet, and a rate has to see the first time.
     for counter in ["emergency_reclaims_total", "rapid_re_reclaims_total"] {
         assert_eq!(value(crowded, &format!(r#"fivespot_{counter}{{name="taken",namespace="shop"}}"#)), "0");

@@ -155,7 +155,7 @@ async fn play(mut world: World) -> Record {
     for name in ["shift", "switch", "refused", "taken", "stuck"] {
         world.phase(name, "Inactive").await;
     }
-    world.until(0, "09:00:03").await;
+    world.until(0, "09:00:01").await;
     let crowded = world.metrics.page();
     world.until(0, "10:00:00").await;
     world.change("switch", &json!({"killSwitch": true})).await;
