@@ -2,6 +2,7 @@
 
 use crate::play::{machine, record};
 use crate::world::World;
+use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -260,4 +261,40 @@ fn the_span_says_why_an_object_is_reconciled() {
     ] {
         assert!(reasons.contains(expected), "{expected} in {reasons:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forced_reconcile_comes_at_once_and_goes_on_counting() {
+    let mut world = World::new("info");
+    world.faults.add(Rule {
+        kind: RequestKind::Write,
+        path: "/remotemachines/a-infra".to_owned(),
+        trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),
+        fault: Fault::Refuse(http::StatusCode::UNPROCESSABLE_ENTITY, None),
+    });
+    world.lend(&machine("a", &json!({})));
+    world.begin();
+    let retries = |world: &World| -> Vec<(i64, i64)> {
+        let number = |value: &Value| value.as_i64().expect("a number");
+        let lines = world.log.lines();
+        fields(&lines, "Reconciliation error — requeuing with exponential back-off")
+            .iter()
+            .map(|line| (number(&line["fields"]["retry_count"]), number(&line["fields"]["backoff_secs"])))
+            .collect()
+    };
+    world.until(0, "09:10:00").await;
+    assert_eq!(retries(&world), [(0, 30), (1, 60), (2, 120), (3, 240), (4, 300)]);
+    let path = "/apis/5spot.finos.org/v1alpha1/namespaces/shop/scheduledmachines/a";
+    let force =
+        |value: &str| json!({"metadata": {"annotations": {"5spot.finos.org/force-reconcile": value}}});
+    for value in ["1763200000", "1763200001"] {
+        world.patch(path, &force(value)).await;
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    }
+    assert_eq!(retries(&world)[5..], [(5, 300), (6, 300)], "each value forces one attempt");
+    world.faults.clear();
+    world.patch(path, &force("1763200002")).await;
+    world.phase("a", "Active").await;
+    assert_eq!(retries(&world).len(), 7, "and this one succeeded");
+    world.end().await;
 }
