@@ -10,7 +10,7 @@ use crate::observe::node_key;
 use crate::own_namespace;
 use crate::project::{self, ClusterFacts, MachineFacts, ObjectFacts, ProviderFacts};
 use crate::render::CapiVersion;
-use crate::shelf::{Condition, Scope, Shelf};
+use crate::shelf::{Condition, FailureKind, Scope, Shelf};
 use crate::watch::{News, fill, fill_from};
 use crate::workload::{Link, TellNode, WorkloadKey};
 use five_spot_api::names::{self, label};
@@ -28,6 +28,28 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How long after a kind was not found it is looked for again, at first and at most.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(1));
+
+/// The most if it was not found because nobody answered, or not well.
+const ASK_AGAIN: Duration = Duration::from_secs(20);
+
+/// The pauses between looks for a kind: longer and longer.
+struct LookAgain(Duration);
+
+impl LookAgain {
+    const fn new() -> Self {
+        Self(LOOK_AGAIN.0)
+    }
+
+    fn after(&mut self, failure: FailureKind) -> Duration {
+        let longest = match failure {
+            FailureKind::Unreachable => ASK_AGAIN,
+            FailureKind::NoSuchKind | FailureKind::Forbidden => LOOK_AGAIN.1,
+        };
+        let pause = self.0.min(longest);
+        self.0 = (pause * 2).min(LOOK_AGAIN.1);
+        pause
+    }
+}
 
 /// Everything that is known. Clones are the same fleet.
 #[derive(Clone)]
@@ -148,6 +170,7 @@ impl Fleet {
             self.inner.spawn(async move {
                 let api = fleet.api_in(&scope, &our_resource());
                 let tell = |news: News| match news {
+                    News::Changed(key) if fleet.is_echo(&key) => {}
                     News::Changed(key) => fleet.tell(key, Cause::Object),
                     News::Condition => {}
                 };
@@ -170,23 +193,23 @@ impl Fleet {
 
 impl Inner {
     async fn find_cluster_api(self: &Arc<Self>) -> CapiVersion {
-        let mut pause = LOOK_AGAIN.0;
+        let mut look_again = LookAgain::new();
         loop {
-            match self.kinds.cluster_api().await {
+            let pause = match self.kinds.cluster_api().await {
                 Ok(version) => {
                     *lock(&self.capi) = Some(version);
                     return version;
                 }
                 Err(failure) => {
                     tracing::warn!(error = %failure.message, "Cluster API was not found");
-                    let news = self.machines.fail(failure.clone());
+                    let (pause, news) = (look_again.after(failure.kind), self.machines.fail(failure.clone()));
                     if self.clusters.fail(failure) || news {
                         self.tell_all(Cause::Watch);
                     }
+                    pause
                 }
-            }
+            };
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LOOK_AGAIN.1);
         }
     }
 
@@ -259,18 +282,19 @@ impl Inner {
     }
 
     async fn find_kind(&self, kind: &ProviderKind, shelf: &Shelf<ProviderFacts>) -> ApiResource {
-        let mut pause = LOOK_AGAIN.0;
+        let mut look_again = LookAgain::new();
         loop {
-            match self.kinds.resolve(kind).await {
+            let pause = match self.kinds.resolve(kind).await {
                 Ok(resource) => return resource,
                 Err(failure) => {
+                    let pause = look_again.after(failure.kind);
                     if shelf.fail(failure) {
                         self.tell_all(Cause::Watch);
                     }
+                    pause
                 }
-            }
+            };
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LOOK_AGAIN.1);
         }
     }
 
@@ -384,6 +408,18 @@ impl Inner {
         act(lock(&self.memories).entry(key.clone()).or_default())
     }
 
+    /// Whether the news of an object are of its status alone, while it waits after a failure. Then it is what we wrote
+    /// ourselves, and have had no answer to: to act upon it would be to write again, without an end and without a pause.
+    fn is_echo(&self, key: &ObjectKey) -> bool {
+        let Some(object) = self.objects.view(key) else { return false };
+        let apart_from_status = (object.view, object.force_reconcile);
+        self.remember(key, |memory| {
+            let is_known = memory.heard.as_ref() == Some(&apart_from_status);
+            memory.heard = Some(apart_from_status);
+            is_known && memory.failures.count > 0
+        })
+    }
+
     /// What is remembered of an object, if anything is.
     pub(crate) fn recall<R>(&self, key: &ObjectKey, look: impl FnOnce(&Memory) -> R) -> Option<R> {
         lock(&self.memories).get(key).map(look)
@@ -478,4 +514,18 @@ fn owner(object: &ObjectKey) -> Option<ObjectKey> {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change under these locks is one insertion or removal: a panic leaves nothing half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_did_not_answer_is_asked_again_sooner_than_one_who_said_that_there_is_no_such_kind() {
+        let mut look_again = LookAgain::new();
+        let seconds = [0; 5].map(|_| look_again.after(FailureKind::NoSuchKind).as_secs());
+        assert_eq!(seconds, [5, 10, 20, 40, 60]);
+        let seconds = [0; 2].map(|_| look_again.after(FailureKind::Unreachable).as_secs());
+        assert_eq!(seconds, [20, 20]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::drain_rules::DrainRules;
 use crate::drift::Digest;
-use five_spot_core::world::{EvictionAttempt, Failures, Uid};
+use five_spot_core::world::{EvictionAttempt, Failures, ObjectView, Uid};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub(crate) struct Memory {
     pub(crate) foreign: BTreeMap<Place, String>,
     /// The Machine that the API server has refused to delete.
     pub(crate) delete_refused: Option<Uid>,
+    /// What its watch has told of the object, status aside. A change of its spec shows in its generation.
+    pub(crate) heard: Option<(ObjectView, Option<String>)>,
 }
 
 impl Memory {

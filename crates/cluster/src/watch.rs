@@ -12,8 +12,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long a watch that fails waits at first, and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// How long a watch that fails waits at first, and at most. With the deadline of an answer, which may have to pass first,
+/// that is less than a minute: so soon after any trouble everything is at work again.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
 
 /// How long a watch has to go well before a failure counts as the first again.
 const WELL: Duration = Duration::from_mins(1);
