@@ -1,8 +1,10 @@
 //! The developers' own tool: `cargo xtask <task>`. Each task is a module of its own.
 
+mod bench_operator;
 mod conformance;
 mod control_plane;
 mod e2e;
+mod faults;
 mod generate;
 mod operator;
 mod tools;
@@ -19,12 +21,16 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Measure what a fleet at rest costs on a real control plane: requests, latency, memory.
+    BenchOperator(bench_operator::Args),
     /// Ask a real server the questions by which the embedded Kubernetes API is kept honest.
     Conformance(conformance::Args),
     /// The real control plane for tests and for trying things out.
     ControlPlane(control_plane::Args),
     /// Build what is missing of the real control plane and run the end-to-end tests on it.
     E2e(e2e::Args),
+    /// Play every scenario again and again, and let something else go wrong each time.
+    Faults(faults::Args),
     /// Write every generated file: the CRDs under deploy/crds and the API reference page.
     Generate(generate::Args),
     /// Let promtool, Prometheus and jq read what the controller tells; installs them where it may.
@@ -35,9 +41,11 @@ fn main() -> anyhow::Result<()> {
     // The control plane's processes must end with this program: see the guard's own description.
     five_spot_testenv::guard::enter();
     match Args::parse().task {
+        Task::BenchOperator(args) => bench_operator::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::ControlPlane(args) => control_plane::run(&args),
         Task::E2e(args) => e2e::run(&args),
+        Task::Faults(args) => faults::run(&args),
         Task::Generate(args) => generate::run(&args),
         Task::Operator => operator::run(),
     }

@@ -2,13 +2,13 @@
 //! API in virtual time and on a real control plane.
 //!
 //! After each the [`oracles`] are asked: is everything where it should be, was nothing made twice, is nothing left over,
-//! does status tell the truth, and is there silence. [`crashes`] plays a scenario again and again, and each time lets
-//! the controller die at another of its writes.
+//! does status tell the truth, and is there silence. [`faults`] plays a scenario again and again, and each time lets
+//! something else go wrong.
 
 mod ask;
 pub mod chronicle;
-pub mod crashes;
 pub mod embedded;
+pub mod faults;
 pub mod kinds;
 pub mod oracles;
 mod perform;
@@ -17,12 +17,11 @@ mod scenario;
 mod snapshot;
 mod subject;
 mod surroundings;
-pub mod weather;
 mod world;
 
-pub use perform::{Performance, perform};
+pub use perform::{Performance, in_order, perform};
 pub use plays::all;
 pub use scenario::{Ending, Needs, Scenario};
 pub use snapshot::Snapshot;
 pub use subject::Subject;
-pub use world::{Pace, World, Write};
+pub use world::{ApiServer, Pace, World, Write};

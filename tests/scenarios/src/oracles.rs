@@ -58,19 +58,31 @@ pub(crate) async fn ending(world: &dyn World, ending: &Ending, chronicle: &Chron
     Ok(())
 }
 
-/// Nothing is left of an object that is gone, and no object has more than it should.
-pub(crate) async fn orphans(world: &dyn World, ending: &Ending) -> anyhow::Result<()> {
-    let owners = world.list(SCHEDULED_MACHINE).await?;
+/// There are as many Machines as there should be, no orphans, and no Nodes without a machine.
+pub(crate) async fn leftovers(world: &dyn World, ending: &Ending) -> anyhow::Result<()> {
     let mut ours = 0;
+    for object in world.list(MACHINE).await? {
+        ours += usize::from(object["metadata"]["labels"][label::SCHEDULED_MACHINE].is_string());
+    }
+    let expected = ending.made - ending.removed;
+    ensure!(ours == expected, "there are {ours} Machines of ours instead of {expected}");
+    for node in world.list(NODE).await? {
+        let name = node["metadata"]["name"].as_str().unwrap_or_default();
+        if name.starts_with(world.namespace()) && expected == 0 && !ending.without_cluster {
+            bail!("Node {name} was left behind: {node}");
+        }
+    }
+    if ending.orphaned { Ok(()) } else { orphans(world).await }
+}
+
+/// Nothing is left of an object that is gone, and everything refers to the object that it was made for.
+pub(crate) async fn orphans(world: &dyn World) -> anyhow::Result<()> {
+    let owners = world.list(SCHEDULED_MACHINE).await?;
     for kind in [MACHINE, BOOTSTRAP, INFRASTRUCTURE] {
         for object in world.list(kind).await? {
             let Some(owner) = object["metadata"]["labels"][label::SCHEDULED_MACHINE].as_str() else {
                 continue;
             };
-            ours += usize::from(kind == MACHINE);
-            if ending.orphaned {
-                continue;
-            }
             let Some(owner) = owners.iter().find(|one| one["metadata"]["name"] == owner) else {
                 bail!("{} {} is an orphan: {object}", kind.kind, object["metadata"]["name"]);
             };
@@ -83,14 +95,6 @@ pub(crate) async fn orphans(world: &dyn World, ending: &Ending) -> anyhow::Resul
                 kind.kind,
                 owner["metadata"]["uid"]
             );
-        }
-    }
-    let expected = ending.made - ending.removed;
-    ensure!(ours == expected, "there are {ours} Machines of ours instead of {expected}");
-    for node in world.list(NODE).await? {
-        let name = node["metadata"]["name"].as_str().unwrap_or_default();
-        if name.starts_with(world.namespace()) && expected == 0 && !ending.without_cluster {
-            bail!("Node {name} was left behind: {node}");
         }
     }
     Ok(())

@@ -5,15 +5,18 @@ use crate::oracles;
 use crate::scenario::{Ending, Scenario};
 use crate::snapshot::Snapshot;
 use crate::world::{World, Write};
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Performance {
     /// When it began.
     pub began: Timestamp,
+    /// When it had been played, and only the oracles were left.
+    pub played: Timestamp,
     /// How it ended.
     pub ending: Ending,
     /// What was there in the end.
@@ -24,15 +27,46 @@ pub struct Performance {
     pub writes: Vec<Write>,
 }
 
+/// How long after a scenario has failed everything has to be in order again: a watch that has lost an event begins afresh
+/// within the hour.
+const IN_ORDER_AFTER: Duration = Duration::from_mins(75);
+
+/// How long a controller that begins anew is watched.
+const NEW_BEGINNING: Duration = Duration::from_mins(10);
+
+/// What has to be true although a scenario could not be played to its end, because its time had passed: nothing is left
+/// over, status tells the truth, and a controller that begins anew, and so sees everything, changes nothing.
+pub async fn in_order(world: &dyn World) -> anyhow::Result<()> {
+    tokio::time::sleep(IN_ORDER_AFTER).await;
+    oracles::orphans(world).await.context("no orphans")?;
+    oracles::status(world).await.context("status tells the truth")?;
+    let before = Snapshot::take(world).await?;
+    world.stop_controller().await?;
+    world.start_controller().await?;
+    tokio::time::sleep(NEW_BEGINNING).await;
+    let differences = before.differences(&Snapshot::take(world).await?);
+    ensure!(differences.is_empty(), "a controller that began anew saw more:\n{}", differences.join("\n"));
+    Ok(())
+}
+
 /// Plays a scenario in a world with a running controller, and asks the oracles.
 pub async fn perform(world: &dyn World, scenario: &Scenario) -> anyhow::Result<Performance> {
+    perform_with(world, scenario, &Chronicle::begin(world)).await
+}
+
+/// The same while somebody else wants to read the chronicle too.
+pub(crate) async fn perform_with(
+    world: &dyn World,
+    scenario: &Scenario,
+    chronicle: &Chronicle,
+) -> anyhow::Result<Performance> {
     let began = world.now();
-    let chronicle = Chronicle::begin(world);
     let ending = (scenario.play)(world).await?;
+    let played = world.now();
     oracles::silence(world).await.context("silence after the end")?;
-    oracles::ending(world, &ending, &chronicle).await.context("the end")?;
-    oracles::orphans(world, &ending).await.context("nothing left over")?;
+    oracles::ending(world, &ending, chronicle).await.context("the end")?;
+    oracles::leftovers(world, &ending).await.context("nothing left over")?;
     oracles::status(world).await.context("status tells the truth")?;
     let snapshot = Snapshot::take(world).await?;
-    Ok(Performance { began, ending, snapshot, counts: chronicle.counts(), writes: world.writes()? })
+    Ok(Performance { began, played, ending, snapshot, counts: chronicle.counts(), writes: world.writes()? })
 }

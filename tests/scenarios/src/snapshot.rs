@@ -13,7 +13,7 @@ pub struct Snapshot {
 }
 
 /// Fields that tell when, or which life of an object, and nothing else.
-const PASSING: [&str; 28] = [
+const PASSING: [&str; 30] = [
     "annotations",
     "bootID",
     "creationTimestamp",
@@ -41,6 +41,9 @@ const PASSING: [&str; 28] = [
     "uid",
     "nodeUID",
     "until",
+    // Of pods: the token of a service account, under a name by chance.
+    "volumeMounts",
+    "volumes",
     "windows",
 ];
 
@@ -48,6 +51,7 @@ impl Snapshot {
     /// Takes one.
     pub async fn take(world: &dyn World) -> anyhow::Result<Self> {
         let mut objects = BTreeMap::new();
+        let nodes = world.list(NODE).await?;
         for kind in [SCHEDULED_MACHINE, MACHINE, BOOTSTRAP, INFRASTRUCTURE, NODE, POD] {
             for object in world.list(kind).await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -57,6 +61,9 @@ impl Snapshot {
                 }
                 // Pods of a Deployment are called by chance, and come and go without us.
                 if kind == POD && !object["metadata"]["ownerReferences"].is_null() {
+                    continue;
+                }
+                if kind == POD && is_left_behind(&object, &nodes) {
                     continue;
                 }
                 objects.insert(format!("{} {name}", kind.kind), lasting(&object));
@@ -78,6 +85,14 @@ impl Snapshot {
         }
         found
     }
+}
+
+/// Whether a pod is older than its node, or has none: it was on the node before, and whether the garbage collector has come
+/// by is chance.
+fn is_left_behind(pod: &Value, nodes: &[Value]) -> bool {
+    let made = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
+    let node = nodes.iter().find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"]);
+    node.is_none_or(|node| made(node) > made(pod))
 }
 
 fn differ(path: &str, one: &Value, two: &Value, found: &mut Vec<String>) {

@@ -27,9 +27,6 @@ pub enum Blow {
 }
 
 impl Blow {
-    /// Those after which the controller has to be started again.
-    pub const CRASHES: [Self; 3] = [Self::DiesBefore, Self::DiesUnaware, Self::DiesAware];
-
     /// Every one.
     pub const ALL: [Self; 5] =
         [Self::DiesBefore, Self::DiesUnaware, Self::DiesAware, Self::LosesRequest, Self::LosesReply];
@@ -44,9 +41,21 @@ pub struct BlowAt {
     pub blow: Blow,
 }
 
+impl fmt::Display for Blow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DiesBefore => "dies-before",
+            Self::DiesUnaware => "dies-unaware",
+            Self::DiesAware => "dies-aware",
+            Self::LosesRequest => "loses-request",
+            Self::LosesReply => "loses-reply",
+        })
+    }
+}
+
 impl fmt::Display for BlowAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at write {}", self.blow, self.write)
+        write!(f, "{}-{}", self.write, self.blow)
     }
 }
 
@@ -105,6 +114,11 @@ impl Fate {
             bail!("the controller is out of control: {requests} requests, {writes} of them writes");
         }
         Ok(())
+    }
+
+    /// How many writes were tried.
+    pub(super) fn writes(&self) -> usize {
+        self.lock().writes
     }
 
     /// The blows that were planned have to have fallen.

@@ -10,18 +10,41 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::fmt;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// Where the Nodes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layout {
     /// In the management cluster.
     OneCluster,
     /// In a cluster of their own, which a kubeconfig leads to.
     TwoClusters,
+    /// The same, and Cluster API and the provider speak v1beta1 alone.
+    OldClusterApi,
+}
+
+impl Layout {
+    /// The version of Cluster API.
+    pub(super) const fn contract(self) -> Contract {
+        match self {
+            Self::OneCluster | Self::TwoClusters => Contract::V1Beta2,
+            Self::OldClusterApi => Contract::V1Beta1,
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneCluster => "one-cluster",
+            Self::TwoClusters => "two-clusters",
+            Self::OldClusterApi => "old-cluster-api",
+        })
+    }
 }
 
 pub(super) struct Furnished {
@@ -38,15 +61,22 @@ pub(super) fn furnish(layout: Layout) -> Furnished {
     let clock = Clock::starting_at(start);
     let management = Api::new(ApiConfig::new(clock.clone()));
     let ours = serde_json::to_value(five_spot_api::crd()).expect("our CRD is JSON");
-    for crd in cluster_api_crds(Contract::V1Beta2).into_iter().chain(provider_crds()).chain([ours]) {
+    let contract = layout.contract();
+    let provider = provider_crds().into_iter().map(|crd| match contract {
+        Contract::V1Beta1 => of_old_contract(crd),
+        Contract::V1Beta2 => crd,
+    });
+    for crd in cluster_api_crds(contract).into_iter().chain(provider).chain([ours]) {
         management.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
     }
     let workload = match layout {
         Layout::OneCluster => management.clone(),
-        Layout::TwoClusters => Api::new(ApiConfig { seed: 1, ..ApiConfig::new(clock.clone()) }),
+        Layout::TwoClusters | Layout::OldClusterApi => {
+            Api::new(ApiConfig { seed: 1, ..ApiConfig::new(clock.clone()) })
+        }
     };
     management.create("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}}));
-    if layout == Layout::TwoClusters {
+    if layout != Layout::OneCluster {
         workload.create("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}}));
     }
     workload.create("/api/v1/namespaces", &json!({"metadata": {"name": "5spot-system"}}));
@@ -55,6 +85,19 @@ pub(super) fn furnish(layout: Layout) -> Furnished {
     let troupe = Troupe::new(client, workload.client(NAMESPACE), clock.clone(), actors.clone());
     let task = tokio::spawn(troupe.play()).abort_handle();
     Furnished { clock, management, workload, actors, task }
+}
+
+/// The definition of a provider's kind as it was before there was anything but v1beta1.
+fn of_old_contract(mut crd: Value) -> Value {
+    let version = Contract::V1Beta1.version();
+    let oldest = crd["spec"]["versions"].as_array_mut().and_then(Vec::pop);
+    let mut oldest = oldest.expect("a definition has a version");
+    for (field, value) in [("name", json!(version)), ("served", json!(true)), ("storage", json!(true))] {
+        oldest[field] = value;
+    }
+    crd["spec"]["versions"] = json!([oldest]);
+    crd["metadata"]["labels"] = json!({format!("cluster.x-k8s.io/{version}"): version});
+    crd
 }
 
 /// As quick as the real control plane of the tests, so that the same timers fit both.

@@ -9,18 +9,16 @@ mod furnish;
 mod incarnation;
 mod ledger;
 mod line;
+mod run;
 mod weather;
 
 pub use blow::{Blow, BlowAt};
 pub use furnish::Layout;
+pub use run::{Run, Watched, play};
 pub use weather::{Disturbance, Jump, Storm};
 
-use crate::chronicle::{Chronicle, Count};
-use crate::kinds::SECRET;
-use crate::perform::{Performance, perform};
-use crate::scenario::Scenario;
-use crate::world::{Pace, World, Write};
-use anyhow::Context as _;
+use crate::kinds::{SECRET, Side};
+use crate::world::{ApiServer, Pace, World, Write};
 use blow::Fate;
 use dial::Keys;
 use five_spot_cluster::Now;
@@ -34,7 +32,6 @@ use jiff::Timestamp;
 use kube::Client;
 use ledger::Ledger;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -45,6 +42,9 @@ const NAMESPACE: &str = "desks";
 
 /// How long after its death the controller is started again: as long as a container takes.
 const RESTART: Duration = Duration::from_secs(1);
+
+/// How long a scenario waits for something.
+const PATIENCE: Duration = Duration::from_mins(30);
 
 /// A sandbox.
 pub struct Embedded {
@@ -59,43 +59,12 @@ pub struct Embedded {
     /// What the controller takes for the time.
     now: Now,
     ledger: Arc<Ledger>,
+    patience: Duration,
     controller: Arc<Mutex<Option<Incarnation>>>,
     /// Whether there should be one: whoever was told to stop is not started again after a blow.
     is_wanted: Arc<AtomicBool>,
     addresses: AtomicU32,
     tasks: Vec<AbortHandle>,
-}
-
-/// Plays a scenario in a new sandbox, undisturbed or not.
-pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> anyhow::Result<Performance> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
-    runtime.block_on(async {
-        let world = Embedded::new(layout, disturbance);
-        world.start_controller().await?;
-        let played = perform(&world, scenario).await;
-        let told = || format!("the controller wrote:\n{}", world.ledger.told());
-        let performance = played.with_context(told)?;
-        world.fate.check()?;
-        Ok(performance)
-    })
-}
-
-/// Plays a scenario for as long as it goes, whether it succeeds or not, and tells what came and went.
-pub fn comings_and_goings(
-    scenario: &Scenario,
-    layout: Layout,
-    disturbance: &Disturbance,
-) -> anyhow::Result<BTreeMap<String, Count>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
-    runtime.block_on(async {
-        let world = Embedded::new(layout, disturbance);
-        world.start_controller().await?;
-        let chronicle = Chronicle::begin(&world);
-        // What a scenario waits for may never come while the clock is wrong.
-        let _ = (scenario.play)(&world).await;
-        world.fate.check_limits()?;
-        Ok(chronicle.counts())
-    })
 }
 
 impl Embedded {
@@ -114,6 +83,7 @@ impl Embedded {
             plan: disturbance.plan(&clock),
             now: disturbance.now(&clock),
             ledger: Arc::new(Ledger::new(clock)),
+            patience: disturbance.patience.unwrap_or(PATIENCE),
             controller: Arc::default(),
             is_wanted: Arc::default(),
             addresses: AtomicU32::new(1),
@@ -149,7 +119,7 @@ impl Embedded {
         move || {
             let watched = match layout {
                 Layout::OneCluster => Vec::new(),
-                Layout::TwoClusters => vec![NAMESPACE.to_owned()],
+                Layout::TwoClusters | Layout::OldClusterApi => vec![NAMESPACE.to_owned()],
             };
             Incarnation::start(services.clone(), keys.clone(), &fate, ledger.clone(), now.clone(), watched)
         }
@@ -186,11 +156,15 @@ impl World for Embedded {
 
     fn pace(&self) -> Pace {
         Pace {
-            patience: Duration::from_mins(30),
+            patience: self.patience,
             settled_after: Duration::from_secs(90),
             quiet: Duration::from_mins(10),
             is_virtual: true,
         }
+    }
+
+    fn cluster_api(&self) -> &'static str {
+        self.layout.contract().version()
     }
 
     fn spec(&self) -> Value {
@@ -226,6 +200,10 @@ impl World for Embedded {
         futures::future::ready(Ok(())).boxed()
     }
 
+    fn cut_off<'a>(&'a self, node: &'a str, is_cut_off: bool) -> BoxFuture<'a, anyhow::Result<()>> {
+        self.silence(node, is_cut_off)
+    }
+
     fn grant<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
         // Everybody may do everything here.
         futures::future::ready(Ok(())).boxed()
@@ -234,13 +212,33 @@ impl World for Embedded {
     fn kubeconfig_secret(&self) -> Option<String> {
         match self.layout {
             Layout::OneCluster => None,
-            Layout::TwoClusters => Some(format!("{}-kubeconfig", crate::subject::CLUSTER_NAME)),
+            Layout::TwoClusters | Layout::OldClusterApi => {
+                Some(format!("{}-kubeconfig", crate::subject::CLUSTER_NAME))
+            }
         }
     }
 
     fn new_kubeconfig(&self) -> BoxFuture<'_, anyhow::Result<String>> {
         self.keys.change();
         futures::future::ready(Ok(self.keys.kubeconfig())).boxed()
+    }
+
+    fn kubeconfig_by_another_line(&self) -> BoxFuture<'_, anyhow::Result<String>> {
+        futures::future::ready(Ok(self.keys.kubeconfig_by_another_line())).boxed()
+    }
+
+    fn set_api_server(&self, side: Side, state: ApiServer) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.keys.set_api_server(side, state);
+        futures::future::ready(Ok(())).boxed()
+    }
+
+    fn hang_other_line(&self, is_hung: bool) {
+        self.keys.hang_other_line(is_hung);
+    }
+
+    fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.keys.allow_node_writes(is_allowed);
+        futures::future::ready(Ok(())).boxed()
     }
 
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {

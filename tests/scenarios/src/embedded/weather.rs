@@ -21,6 +21,11 @@ pub struct Disturbance {
     pub jump: Option<Jump>,
     /// What is left to chance.
     pub seed: u64,
+    /// How long a scenario waits for something; nothing is as long as always.
+    pub patience: Option<Duration>,
+    /// The time of the scenario may pass before it can be played to its end. Then everything has to be
+    /// [in order](crate::in_order) all the same.
+    pub may_fail: bool,
 }
 
 /// A server that fails many requests for a while.

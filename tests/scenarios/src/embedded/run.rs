@@ -1,0 +1,99 @@
+//! One run of a scenario in a sandbox of its own.
+
+use super::{Disturbance, Embedded, Layout};
+use crate::chronicle::{Chronicle, Count};
+use crate::perform::{Performance, in_order, perform_with};
+use crate::scenario::Scenario;
+use crate::world::{World, Write};
+use anyhow::{Context as _, anyhow, ensure};
+use five_spot_sandbox::faults::{Outcome, RequestKind, Seen};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// A watch that was started, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Where it looks.
+    pub path: String,
+    /// When each of its events came, bookmarks included.
+    pub events: Vec<Timestamp>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// When it began.
+    pub began: Timestamp,
+    /// How it was played; nothing if its time had passed, as far as that is allowed.
+    pub performance: Option<Performance>,
+    /// How often each object came and went.
+    pub counts: BTreeMap<String, Count>,
+    /// What the controller wrote.
+    pub writes: Vec<Write>,
+    /// How many writes it tried, those included that never arrived.
+    pub attempts: usize,
+    /// What it watched, in the order in which the watches were started.
+    pub watches: Vec<Watched>,
+    /// What it asked for besides watches and whether anybody is there: when, and whether a fault was the answer.
+    pub asked: Vec<(Timestamp, bool)>,
+    /// How many lists it asked for from which a watch went on.
+    pub lists: usize,
+}
+
+/// Plays a scenario in a new sandbox, undisturbed or not.
+pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> anyhow::Result<Run> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+    runtime.block_on(async {
+        let world = Embedded::new(layout, disturbance);
+        let began = world.now();
+        world.start_controller().await?;
+        let chronicle = Chronicle::begin(&world);
+        let told =
+            |error: anyhow::Error| anyhow!("{error:#}\nthe controller wrote:\n{}", world.ledger.told());
+        let played = perform_with(&world, scenario, &chronicle).await;
+        let performance = match played {
+            Ok(performance) => Some(performance),
+            Err(error) if disturbance.may_fail => {
+                let first = || format!("it is not in order after this: {error:#}");
+                in_order(&world).await.with_context(first).map_err(told)?;
+                let violations = chronicle.violations();
+                ensure!(violations.is_empty(), "{}", violations.join("\n"));
+                None
+            }
+            Err(error) => return Err(told(error)),
+        };
+        world.fate.check()?;
+        let seen = world.plan.seen();
+        Ok(Run {
+            began,
+            performance,
+            counts: chronicle.counts(),
+            writes: world.writes()?,
+            attempts: world.fate.writes(),
+            watches: watches(&seen),
+            asked: asked(&seen),
+            lists: seen.iter().filter(|one| begins_a_watch(one)).count(),
+        })
+    })
+}
+
+fn watches(seen: &[Seen]) -> Vec<Watched> {
+    let watched = |one: &Seen| Watched {
+        path: one.path.split('?').next().unwrap_or_default().to_owned(),
+        events: one.events.clone(),
+    };
+    seen.iter().filter(|one| one.kind() == RequestKind::Watch).map(watched).collect()
+}
+
+fn asked(seen: &[Seen]) -> Vec<(Timestamp, bool)> {
+    let counts = |one: &&Seen| one.kind() != RequestKind::Watch && one.path != "/version";
+    let told = |one: &Seen| (one.time, matches!(one.outcome, Outcome::Faulted(_)));
+    seen.iter().filter(counts).map(told).collect()
+}
+
+/// Whether this is a list from which a watch goes on. One that names a version is a look before a leap.
+fn begins_a_watch(one: &Seen) -> bool {
+    let query = one.path.split_once('?').map_or("", |(_, query)| query);
+    let has = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
+    one.kind() == RequestKind::Read && has("limit") && !has("resourceVersion") && !has("continue")
+}

@@ -1,0 +1,188 @@
+//! Many cases of many scenarios, on all cores.
+
+use super::{Case, Fair, Kind, Sample, cases, layouts};
+use crate::embedded::Layout;
+use crate::scenario::Scenario;
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// What to try.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Options {
+    /// The kinds of faults; empty for all.
+    pub kinds: Vec<String>,
+    /// Parts of names of scenarios; empty for all.
+    pub scenarios: Vec<String>,
+    /// `one-cluster` or `two-clusters`; empty for what each kind is tried in.
+    pub layouts: Vec<String>,
+    /// What is left to chance.
+    pub seed: u64,
+    /// At most so many cases of a kind, scenario and layout.
+    pub sample: Option<usize>,
+    /// Exactly one case, by the name that a failure was told under.
+    pub only: Option<String>,
+}
+
+/// What came of a kind.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Tally {
+    /// In how many scenarios there was something to try.
+    pub scenarios: usize,
+    /// How many runs there were.
+    pub runs: usize,
+    /// How many of them did not end as they should have.
+    pub failures: usize,
+}
+
+/// A run that did not end as it should have.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// `kind:scenario:layout:case`.
+    pub case: String,
+    /// What was wrong.
+    pub error: String,
+}
+
+/// What came of everything.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// By kind.
+    pub kinds: BTreeMap<&'static str, Tally>,
+    /// What failed.
+    pub failures: Vec<Failure>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// One kind of faults in one scenario and layout is done.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// What: `kind:scenario:layout`.
+    pub what: String,
+    /// How many runs.
+    pub runs: usize,
+    /// Those of them that failed.
+    pub failures: &'a [Failure],
+    /// How many such units are done, and how many there are.
+    pub done: (usize, usize),
+}
+
+#[derive(Clone, Copy)]
+struct Unit {
+    kind: Kind,
+    scenario: Scenario,
+    layout: Layout,
+}
+
+impl Unit {
+    fn name(&self) -> String {
+        format!("{}:{}:{}", self.kind, self.scenario.name, self.layout)
+    }
+}
+
+impl Options {
+    /// Tries it, on as many threads as there are cores, and tells of each part that is done.
+    pub fn run(&self, tell: impl Fn(&Progress<'_>) + Sync) -> anyhow::Result<Summary> {
+        let units = self.units()?;
+        ensure!(!units.is_empty(), "no scenario and layout is meant by that");
+        let (begun, total) = (Instant::now(), units.len());
+        let waiting = Mutex::new(VecDeque::from(units));
+        let results = Mutex::new(Vec::new());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    loop {
+                        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                        let Some(unit) = next else { break };
+                        let (runs, failures) = self.try_unit(unit);
+                        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                        let done = (results.len() + 1, total);
+                        tell(&Progress { what: unit.name(), runs, failures: &failures, done });
+                        results.push((unit, runs, failures));
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if self.only.is_some() {
+            ensure!(results.iter().any(|(_, runs, _)| *runs > 0), "there is no such case");
+        }
+        Ok(summary(results, begun.elapsed().as_secs_f64()))
+    }
+
+    fn units(&self) -> anyhow::Result<Vec<Unit>> {
+        let named: Vec<Kind> = self.kinds.iter().map(|name| name.parse()).collect::<anyhow::Result<_>>()?;
+        let kinds = if named.is_empty() { Kind::ALL.to_vec() } else { named };
+        let is_meant = |scenario: &Scenario| {
+            self.scenarios.is_empty()
+                || self.scenarios.iter().any(|part| scenario.name.contains(part.as_str()))
+        };
+        let scenarios: Vec<Scenario> = crate::all().into_iter().filter(is_meant).collect();
+        let mut units = Vec::new();
+        for kind in kinds {
+            for scenario in &scenarios {
+                let playable = layouts(scenario);
+                let is_meant = |layout: &Layout| self.layouts.contains(&layout.to_string());
+                let chosen = if self.only.is_some() {
+                    playable.to_vec()
+                } else if self.layouts.is_empty() {
+                    kind.layouts(playable)
+                } else {
+                    playable.iter().copied().filter(is_meant).collect()
+                };
+                units.extend(chosen.into_iter().map(|layout| Unit { kind, scenario: *scenario, layout }));
+            }
+        }
+        if let Some(only) = &self.only {
+            units.retain(|unit| only.starts_with(&format!("{}:", unit.name())));
+        }
+        Ok(units)
+    }
+
+    /// How many runs there were, and which of them failed.
+    fn try_unit(&self, unit: Unit) -> (usize, Vec<Failure>) {
+        let failure = |case: &str, error: &anyhow::Error| Failure {
+            case: format!("{}:{case}", unit.name()),
+            error: format!("{error:#}"),
+        };
+        let prepared = Fair::play(unit.scenario, unit.layout).and_then(|fair| {
+            let sample = Sample { size: self.sample.filter(|_| self.only.is_none()), seed: self.seed };
+            Ok((cases(unit.kind, &fair, sample)?, fair))
+        });
+        let (cases, fair) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return (1, vec![failure("undisturbed", &error)]),
+        };
+        let is_meant = |case: &Case| match &self.only {
+            Some(only) => *only == format!("{}:{}", unit.name(), case.name),
+            None => true,
+        };
+        let cases: Vec<Case> = cases.into_iter().filter(is_meant).collect();
+        let failed = cases.iter().filter_map(|case| {
+            let error = case.try_on(&fair).err()?;
+            Some(failure(&case.name, &error))
+        });
+        (cases.len(), failed.collect())
+    }
+}
+
+fn summary(results: Vec<(Unit, usize, Vec<Failure>)>, seconds: f64) -> Summary {
+    let mut kinds: BTreeMap<&'static str, Tally> = BTreeMap::new();
+    let mut tried: BTreeSet<(Kind, &'static str)> = BTreeSet::new();
+    let mut all = Vec::new();
+    for (unit, runs, failures) in results {
+        let tally = kinds.entry(unit.kind.as_str()).or_default();
+        tally.runs += runs;
+        tally.failures += failures.len();
+        if runs > 0 && tried.insert((unit.kind, unit.scenario.name)) {
+            tally.scenarios += 1;
+        }
+        all.extend(failures);
+    }
+    Summary { kinds, failures: all, seconds }
+}

@@ -1,0 +1,63 @@
+//! The controller's clock is set.
+
+use super::{Case, Fair, Judge, moments};
+use crate::chronicle::Count;
+use crate::embedded::{Disturbance, Jump, Run};
+use crate::kinds::MACHINE;
+use anyhow::ensure;
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// A second, a minute, an hour, a day, half a week and a bit (where a window lies that is closed now), a week, 52 weeks,
+/// a year.
+const STEPS: [i64; 8] = [1, 60, 3_600, 86_400, 304_200, 604_800, 31_449_600, 31_536_000];
+
+/// When the clock is set, around each moment at which the controller has something to do.
+const AROUND_MILLIS: [i64; 3] = [-2_000, 500, 20_000];
+
+/// How long until it is right again; for good, the second time.
+const LASTING: [Duration; 2] = [Duration::from_mins(2), Duration::MAX];
+
+/// A clock that is set back further than this is taken to have been wrong before.
+const LONGEST_STEP_BACK: i64 = 86_400;
+
+/// Every step, both ways, around every moment.
+pub(super) fn cases(fair: &Fair) -> Vec<Case> {
+    let both_ways: Vec<i64> = STEPS.into_iter().flat_map(|step| [step, -step]).collect();
+    let mut cases = Vec::new();
+    for moment in moments(&fair.run) {
+        for around in AROUND_MILLIS {
+            let Ok(after) = u64::try_from(moment + around).map(Duration::from_millis) else { continue };
+            for by in &both_ways {
+                for lasting in LASTING {
+                    let until = after.saturating_add(lasting);
+                    let jump = Jump { after, until, by: SignedDuration::from_secs(*by) };
+                    let how_long = if lasting == Duration::MAX { "for-good" } else { "for-a-while" };
+                    cases.push(Case {
+                        name: format!("by-{by}-from-{}-{how_long}", after.as_millis()),
+                        disturbance: Disturbance {
+                            jump: Some(jump),
+                            may_fail: true,
+                            ..Disturbance::default()
+                        },
+                        judge: Judge::Clock,
+                    });
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// Whatever else comes of a wrong clock, no boundary is crossed twice: no more Machines come than without it, and each
+/// goes at most once. A clock that is set back by more than a day may have crossed one boundary more before that.
+pub(super) fn judge(fair: &Fair, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
+    let far = disturbance.jump.is_some_and(|jump| jump.by.abs().as_secs() > LONGEST_STEP_BACK);
+    for (object, count) in run.counts.iter().filter(|(object, _)| object.starts_with(MACHINE.kind)) {
+        let fair = fair.run.counts.get(object).copied().unwrap_or_default();
+        let most = fair.made + usize::from(far);
+        let Count { made, removed } = *count;
+        ensure!(made <= most && removed <= most, "{object} came and went {count:?} instead of {fair:?}");
+    }
+    Ok(())
+}

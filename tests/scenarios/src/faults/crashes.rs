@@ -1,0 +1,35 @@
+//! Blows around writes of the controller.
+
+use super::{Case, Fair, Judge, Sample};
+use crate::embedded::{Blow, BlowAt, Disturbance};
+
+/// The blows that are tried in pairs: the write that was meant is lost, or is carried out and nobody knows.
+const IN_PAIRS: [Blow; 2] = [Blow::DiesBefore, Blow::DiesUnaware];
+
+/// Every blow at every write.
+pub(super) fn single(fair: &Fair) -> Vec<Case> {
+    let writes = 0..fair.run.attempts;
+    writes.flat_map(|write| Blow::ALL.map(|blow| case(vec![BlowAt { write, blow }]))).collect()
+}
+
+/// A second crash at every write that comes after the first one, of the same kind. How many those are only a run with the
+/// first one tells.
+pub(super) fn pairs(fair: &Fair, sample: Sample) -> anyhow::Result<Vec<Case>> {
+    let firsts =
+        (0..fair.run.attempts).flat_map(|write| IN_PAIRS.map(|blow| BlowAt { write, blow })).collect();
+    let (firsts, is_sampled) = (sample.of(firsts), sample.size.is_some());
+    let mut cases = Vec::new();
+    for first in firsts {
+        let attempts = fair.play_again(&Disturbance::blow(first))?.attempts;
+        let seconds = (first.write + 1..attempts).map(|write| BlowAt { write, blow: first.blow }).collect();
+        let one = Sample { size: is_sampled.then_some(1), seed: sample.seed ^ first.write as u64 };
+        cases.extend(one.of(seconds).into_iter().map(|second| case(vec![first, second])));
+    }
+    Ok(cases)
+}
+
+fn case(blows: Vec<BlowAt>) -> Case {
+    let names: Vec<String> = blows.iter().map(ToString::to_string).collect();
+    let disturbance = Disturbance { blows, ..Disturbance::default() };
+    Case { name: names.join("+"), disturbance, judge: Judge::SameEnd }
+}

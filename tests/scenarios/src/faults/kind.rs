@@ -1,0 +1,64 @@
+//! The kinds of faults.
+
+use crate::embedded::Layout;
+use std::fmt;
+use std::str::FromStr;
+
+/// A kind of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The controller dies, or its line breaks, around each of its writes.
+    Crashes,
+    /// It dies twice.
+    Pairs,
+    /// Reads are answered from the past.
+    Stale,
+    /// Watches lose, delay, end, hang, or are told that they are too old.
+    Watches,
+    /// Many requests fail, for ten minutes.
+    Storms,
+    /// The controller's clock is set.
+    Clocks,
+}
+
+impl Kind {
+    /// Every one.
+    pub const ALL: [Self; 6] =
+        [Self::Crashes, Self::Pairs, Self::Stale, Self::Watches, Self::Storms, Self::Clocks];
+
+    /// In which of a scenario's layouts it is tried when nobody says which. What grows with the square of the writes,
+    /// and what has nothing to do with where the Nodes are, is tried in one of them.
+    pub fn layouts(self, playable: &[Layout]) -> Vec<Layout> {
+        match self {
+            Self::Crashes | Self::Stale | Self::Watches | Self::Storms => playable.to_vec(),
+            Self::Pairs | Self::Clocks => playable.iter().copied().max().into_iter().collect(),
+        }
+    }
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Crashes => "crashes",
+            Self::Pairs => "pairs",
+            Self::Stale => "stale",
+            Self::Watches => "watches",
+            Self::Storms => "storms",
+            Self::Clocks => "clocks",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or_else(|| anyhow::anyhow!("no such kind of faults: {text}"))
+    }
+}

@@ -1,0 +1,100 @@
+//! Many requests fail, for ten minutes.
+
+use super::{Case, Fair, Judge, moments};
+use crate::embedded::{Disturbance, Run, Storm};
+use crate::world::Write;
+use anyhow::{Context as _, ensure};
+use five_spot_sandbox::faults::Fault;
+use http::StatusCode;
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// How long a storm lasts.
+const STORM: Duration = Duration::from_mins(10);
+
+/// How many of a thousand requests fail.
+const RATES: [u64; 4] = [10, 100, 500, 1000];
+
+/// How long before the controller has something to do a storm begins.
+const AHEAD_MILLIS: i64 = 1_000;
+
+/// How soon after a storm the controller has to be at work again.
+const AT_WORK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// After so long a write has nothing to do with the storm.
+const LEFT_ALONE: SignedDuration = SignedDuration::from_mins(10);
+
+/// The most writes in a second.
+const MOST_WRITES_A_SECOND: usize = 20;
+
+/// Scenarios whose time passes during a storm, that measure time or count writes, or that wait for a cause which is told
+/// only while nothing else is wrong.
+const TIMED: [&str; 0] = [];
+
+/// Every fault at every rate, from each moment at which the controller has something to do.
+pub(super) fn cases(fair: &Fair, seed: u64) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for moment in moments(&fair.run) {
+        let after = Duration::from_millis(u64::try_from(moment - AHEAD_MILLIS).unwrap_or(0));
+        for (name, fault) in faults() {
+            for per_mille in RATES {
+                let storm = Storm { per_mille, fault: fault.clone(), after, lasting: STORM };
+                let disturbance = Disturbance {
+                    storm: Some(storm),
+                    seed,
+                    may_fail: TIMED.contains(&fair.scenario.name),
+                    ..Disturbance::default()
+                };
+                let name = format!("{name}-{per_mille}-from-{}", after.as_millis());
+                cases.push(Case { name, disturbance, judge: Judge::Storm });
+            }
+        }
+    }
+    cases
+}
+
+/// What a server or a network can do to a request.
+fn faults() -> Vec<(&'static str, Fault)> {
+    vec![
+        ("409", Fault::Refuse(StatusCode::CONFLICT, None)),
+        ("429", Fault::Refuse(StatusCode::TOO_MANY_REQUESTS, Some(1))),
+        ("500", Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR, None)),
+        ("503", Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None)),
+        ("504", Fault::Refuse(StatusCode::GATEWAY_TIMEOUT, None)),
+        ("reset", Fault::DropBefore),
+        ("lost-reply", Fault::DropAfter),
+        ("timeout", Fault::Hang),
+    ]
+}
+
+/// Whoever was left in trouble by a storm is at work again within a minute, and at no time are there more than a few writes
+/// a second, or not many more than without a storm.
+pub(super) fn judge(fair: &Fair, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
+    let (busiest, before) = (busiest_second(&run.writes), busiest_second(&fair.run.writes));
+    let most = MOST_WRITES_A_SECOND.max(before + before / 4);
+    ensure!(busiest <= most, "{busiest} writes in a second, and {before} without a storm");
+    let storm = disturbance.storm.as_ref().context("there was a storm")?;
+    let over = run.began.saturating_add(SignedDuration::try_from(storm.after + storm.lasting)?)?;
+    let was_left_in_trouble =
+        run.asked.iter().rfind(|(time, _)| *time < over).is_some_and(|(_, failed)| *failed);
+    let next = run.writes.iter().map(|write| write.time).find(|time| *time >= over);
+    if let Some(waited) = next.map(|next| next.duration_since(over)).filter(|_| was_left_in_trouble) {
+        // What comes later still is something else: a boundary, or what the scenario does next.
+        ensure!(
+            waited <= AT_WORK_AGAIN || waited > LEFT_ALONE,
+            "the first write came {waited} after the storm"
+        );
+    }
+    Ok(())
+}
+
+fn busiest_second(writes: &[Write]) -> usize {
+    let second = SignedDuration::from_secs(1);
+    let within = |first: &Write| {
+        writes
+            .iter()
+            .filter(|write| write.time >= first.time && write.time.duration_since(first.time) < second)
+            .count()
+    };
+    writes.iter().map(within).max().unwrap_or(0)
+}

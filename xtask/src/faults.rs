@@ -1,0 +1,154 @@
+//! `cargo xtask faults`: every scenario again and again, and each time something else goes wrong. The work is done by a
+//! program of `tests/scenarios`, built with optimisations; this is its command line.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// The package and the program that play.
+const PACKAGE: &str = "five-spot-scenarios";
+const PROGRAM: &str = "five-spot-faults";
+
+/// Flags of `faults`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each scenario is played once undisturbed. That numbers the controller's writes, the events of its watches and the
+moments at which it is at work. Then it is played once more for each thing that can go wrong there, and has to end the
+same: the same objects, as often made and removed, nothing left over, a truthful status, and silence.
+
+  crashes   the controller dies before, during or after a write, or the request or the answer is lost: each write
+  pairs     it dies twice: each pair of writes
+  stale     every other read is from 1 or 5 changes ago, or from before the controller's own last write
+  watches   an event is lost or late, the watch is closed, hangs or is too old: each event of each watch
+  storms    1, 10, 50 or 100 % of all requests fail for ten minutes, in one of eight ways
+  clocks    the controller's clock is set by a second to a year, both ways, for a while or for good
+
+All of it takes about an hour and a half on two cores; `--sample 5` takes some minutes and touches every scenario.
+
+Examples:
+  cargo xtask faults --kind crashes --scenario window_opens
+  cargo xtask faults --sample 5 --seed 7
+  cargo xtask faults --only 'crashes:window_opens:two-clusters:12-dies-unaware'
+  RUST_LOG=debug cargo xtask faults --only '...' 2> log
+
+Exit codes: 0 everything held, 1 something did not (a failure names the command that repeats it), 2 usage.")]
+pub(crate) struct Args {
+    /// Only this kind of faults; may be given several times.
+    #[arg(long = "kind", value_enum)]
+    kinds: Vec<Kind>,
+    /// Only scenarios whose name contains this; may be given several times.
+    #[arg(long = "scenario", value_name = "PART")]
+    scenarios: Vec<String>,
+    /// Only this layout. Without it pairs and clocks are tried with two clusters, everything else in both.
+    #[arg(long, value_enum)]
+    layout: Option<Layout>,
+    /// What is left to chance: which reads are stale, which requests a storm hits, which cases a sample has.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// At most so many runs of each kind in each scenario and layout, spread over all there are.
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    /// Exactly one run, by the name that a failure was told under.
+    #[arg(long, value_name = "CASE", conflicts_with_all = ["kinds", "scenarios", "layout", "sample"])]
+    only: Option<String>,
+    /// How to print the summary. What is going on is told on standard error.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Crashes,
+    Pairs,
+    Stale,
+    Watches,
+    Storms,
+    Clocks,
+}
+
+/// Where the Nodes are.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Layout {
+    OneCluster,
+    TwoClusters,
+    Both,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+/// What the program is told.
+#[derive(Serialize)]
+struct Options<'a> {
+    kinds: &'a [Kind],
+    scenarios: &'a [String],
+    layouts: &'a [&'static str],
+    seed: u64,
+    sample: Option<usize>,
+    only: Option<&'a str>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let options = serde_json::to_string(&options(args))?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["run", "--quiet", "--release", "--package", PACKAGE, "--bin", PROGRAM, "--", &options])
+        .args((args.output == Output::Json).then_some("json"))
+        .stdin(Stdio::null())
+        .status()
+        .context("failed to run cargo")?;
+    ensure!(status.success(), "not everything held: {status}");
+    Ok(())
+}
+
+fn options(args: &Args) -> Options<'_> {
+    Options {
+        kinds: &args.kinds,
+        scenarios: &args.scenarios,
+        layouts: match args.layout {
+            None => &[],
+            Some(Layout::OneCluster) => &["one-cluster"],
+            Some(Layout::TwoClusters) => &["two-clusters"],
+            Some(Layout::Both) => &["one-cluster", "two-clusters"],
+        },
+        seed: args.seed,
+        sample: args.sample,
+        only: args.only.as_deref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn told(flags: &[&str]) -> serde_json::Value {
+        let alone = Alone::parse_from([&["faults"], flags].concat());
+        serde_json::to_value(options(&alone.args)).expect("JSON")
+    }
+
+    #[test]
+    fn flags_become_what_the_program_is_told() {
+        let all = told(&[]);
+        assert_eq!(all["kinds"], serde_json::json!([]));
+        assert_eq!(all["seed"], 1);
+        let some = told(&["--kind", "pairs", "--kind", "stale", "--layout", "both", "--sample", "3"]);
+        assert_eq!(some["kinds"], serde_json::json!(["pairs", "stale"]));
+        assert_eq!(some["layouts"], serde_json::json!(["one-cluster", "two-clusters"]));
+        assert_eq!(some["sample"], 3);
+        assert!(Alone::try_parse_from(["faults", "--only", "a", "--kind", "pairs"]).is_err());
+    }
+}
