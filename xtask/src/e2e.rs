@@ -16,7 +16,7 @@ use crate::tools::{Tool, install_missing};
 const SUITE: &str = "five-spot-e2e";
 
 /// The package of the controller, which the suite finds beside itself.
-const CONTROLLER: &str = "five-spot-controller";
+pub(crate) const CONTROLLER: &str = "five-spot-controller";
 
 /// What the suite needs besides what it builds: the official Python client is one of the clients.
 const TOOLS: [Tool; 2] = [
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Builds the suite and says where it is.
-fn build_suite() -> anyhow::Result<PathBuf> {
+pub(crate) fn build_suite() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo)
         .args([

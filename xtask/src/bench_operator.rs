@@ -1,0 +1,78 @@
+//! `cargo xtask bench-operator`: what a fleet at rest costs on a real control plane. The work is done by the program of the
+//! end-to-end tests, which knows how to set such a stage; this builds what it needs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use clap::ValueEnum;
+use five_spot_testenv::harness::PARENT_VARIABLE;
+
+use crate::{control_plane, e2e};
+
+/// Flags of `bench-operator`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many objects with a Ready node.
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..))]
+    objects: u32,
+    /// How many objects there are when memory is measured for the first time, to see what each further one takes.
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    first: u32,
+    /// How long nothing happens.
+    #[arg(long, value_name = "MINUTES", default_value_t = 10)]
+    minutes: u64,
+    /// How many changes are measured before and after the quiet time.
+    #[arg(long, value_name = "COUNT", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    changes: u32,
+    /// What the figures look like.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    ensure!(
+        args.first < args.objects,
+        "--first {} has to be less than --objects {}",
+        args.first,
+        args.objects
+    );
+    control_plane::build()?;
+    let suite = e2e::build_suite()?;
+    let controller = build_controller()?;
+    let numbers = [
+        args.objects.to_string(),
+        args.first.to_string(),
+        (args.minutes * 60).to_string(),
+        args.changes.to_string(),
+        (args.output == Output::Json).to_string(),
+    ];
+    let status = Command::new(suite)
+        .arg("bench-operator")
+        .arg(controller)
+        .args(numbers)
+        .env(PARENT_VARIABLE, std::process::id().to_string())
+        .status()
+        .context("failed to start the benchmark")?;
+    ensure!(status.success(), "the benchmark failed: {status}");
+    Ok(())
+}
+
+/// The controller as it is shipped: optimized.
+fn build_controller() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--release", "--package", e2e::CONTROLLER])
+        .status()
+        .context("failed to run cargo")?;
+    ensure!(built.success(), "failed to build the controller");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"));
+    Ok(target.join("release/5spot-controller").canonicalize()?)
+}
