@@ -11,8 +11,19 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use five_spot_scenarios::{Needs, Scenario, perform};
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::world::Scene;
 use world::Real;
+
+/// The identity of the controller, as it is shipped.
+pub(crate) async fn controller_identity(scene: &Scene) -> anyhow::Result<ServiceAccountIdentity> {
+    identities::management(scene).await
+}
+
+/// An identity for the Nodes of this scene, with the role that is shipped.
+pub(crate) async fn node_identity(scene: &Scene, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
+    identities::workload(scene, account).await
+}
 
 pub(crate) fn tests() -> Vec<Test> {
     let playable = |scenario: &Scenario| match scenario.needs {
