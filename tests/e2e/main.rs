@@ -1,20 +1,28 @@
 //! 5-Spot on a real control plane, and what it leans on there: each fact that the design takes for granted is a test
 //! here, so that a version that changes one is noticed. Run by `cargo xtask e2e`.
 
+mod bench;
 mod cluster_api;
 mod conformance;
 mod crd;
 mod harness;
 mod kubernetes;
+mod permissions;
 mod sandbox_clients;
 mod scenarios;
+mod startup;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(done) = bench::asked_for() {
+        return done;
+    }
     // The scenarios take longest, so that they go first.
     let tests = [
         scenarios::tests(),
+        startup::tests(),
+        permissions::tests(),
         cluster_api::tests(),
         conformance::tests(),
         crd::tests(),
@@ -22,5 +30,8 @@ fn main() -> ExitCode {
         sandbox_clients::tests(),
         harness::tests(),
     ];
-    five_spot_testenv::harness::run(tests.into_iter().flatten().collect())
+    five_spot_testenv::harness::run(
+        tests.into_iter().flatten().collect(),
+        permissions::grants_are_used_and_enough,
+    )
 }

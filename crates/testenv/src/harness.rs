@@ -77,8 +77,11 @@ struct Stage {
     company: RwLock<()>,
 }
 
-/// Runs the tests that the command line asks for. To be returned from `main`.
-pub fn run(tests: Vec<Test>) -> ExitCode {
+/// What is asked of the world when all tests have ended, and whether all of them have run and passed.
+pub type LastQuestion = for<'a> fn(&'a World, bool) -> BoxFuture<'a, TestResult>;
+
+/// Runs the tests that the command line asks for, and asks a last question of their world. To be returned from `main`.
+pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
     guard::enter();
     if let Some(parent) = std::env::var(PARENT_VARIABLE).ok().and_then(|pid| pid.parse().ok())
         && let Err(error) = guard::die_with_parent(parent)
@@ -101,8 +104,16 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     let (alone, together): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(|test| test.alone);
     let trials = together.into_iter().chain(alone).map(|test| trial(test, &runtime, &stage)).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
+    let whole = conclusion.num_filtered_out == 0 && !conclusion.has_failed();
+    let answered = match stage.world.get() {
+        Some(Ok(world)) => runtime.block_on(last(world, whole)),
+        Some(Err(_)) | None => Ok(()),
+    };
+    if let Err(error) = &answered {
+        eprintln!("\n{error:#}");
+    }
     let ended = runtime.block_on(end(&stage, begun, &conclusion));
-    match (conclusion.has_failed(), ended) {
+    match (conclusion.has_failed() || answered.is_err(), ended) {
         (false, Ok(())) => ExitCode::SUCCESS,
         (true, Ok(())) => ExitCode::FAILURE,
         (_, Err(error)) => {

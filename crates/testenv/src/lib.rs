@@ -8,6 +8,7 @@ pub mod cache;
 pub mod capi_cluster;
 pub mod cluster;
 pub mod control_plane;
+pub mod grants;
 pub mod guard;
 pub mod harness;
 pub mod identity;

@@ -99,6 +99,51 @@ impl ControlPlane {
         say: impl Fn(&str),
     ) -> Result<Self, ControlPlaneError> {
         let begun = Instant::now();
+        let (mut control_plane, credentials, ports) = Self::prepared(binaries, base, name).await?;
+        let files = control_plane.files.clone();
+        let plan = |component| component::plan(component, binaries, &files, &ports);
+        say("etcd");
+        control_plane.launch(&[(Component::Etcd, plan(Component::Etcd))]).await?;
+        say("API servers");
+        let api_servers = [Side::Management, Side::Workload].map(Component::ApiServer);
+        control_plane.launch(&api_servers.map(|component| (component, plan(component)))).await?;
+        say("controller-managers, scheduler, kwok, Cluster API");
+        let others = [
+            Component::ControllerManager(Side::Management),
+            Component::ControllerManager(Side::Workload),
+            Component::Scheduler,
+            Component::Kwok,
+        ];
+        let (others, cluster_api) = tokio::join!(
+            control_plane.launch_all(others.map(|component| (component, plan(component))).into()),
+            control_plane.launch_cluster_api(binaries, &credentials, &ports, plan(Component::ClusterApi)),
+        );
+        others.and(cluster_api)?;
+        control_plane.started_in = begun.elapsed();
+        Ok(control_plane)
+    }
+
+    /// Starts no more than the API server of the management cluster, with nothing in it: no Cluster API, and nobody who
+    /// makes default accounts, gathers roles or collects garbage.
+    pub async fn start_bare(binaries: &Binaries, base: &Path, name: &str) -> Result<Self, ControlPlaneError> {
+        let begun = Instant::now();
+        let (mut control_plane, _, ports) = Self::prepared(binaries, base, name).await?;
+        let files = control_plane.files.clone();
+        for component in [Component::Etcd, Component::ApiServer(Side::Management)] {
+            control_plane
+                .launch(&[(component, component::plan(component, binaries, &files, &ports))])
+                .await?;
+        }
+        control_plane.started_in = begun.elapsed();
+        Ok(control_plane)
+    }
+
+    /// Everything but processes.
+    async fn prepared(
+        binaries: &Binaries,
+        base: &Path,
+        name: &str,
+    ) -> Result<(Self, ClusterCredentials, Ports), ControlPlaneError> {
         let missing = binaries.missing();
         if !missing.is_empty() {
             return Err(ControlPlaneError::NotBuilt(missing.into_iter().map(Path::to_path_buf).collect()));
@@ -120,7 +165,7 @@ impl ControlPlane {
                 &files.directory,
             )
         };
-        let mut control_plane = Self {
+        let control_plane = Self {
             management: connect(Side::Management).await?,
             workload: connect(Side::Workload).await?,
             running: Mutex::new(BTreeMap::new()),
@@ -130,26 +175,7 @@ impl ControlPlane {
             janitor: Mutex::new(Some(janitor)),
             _directory: directory,
         };
-        let plan = |component| component::plan(component, binaries, &files, &ports);
-        say("etcd");
-        control_plane.launch(&[(Component::Etcd, plan(Component::Etcd))]).await?;
-        say("API servers");
-        let api_servers = [Side::Management, Side::Workload].map(Component::ApiServer);
-        control_plane.launch(&api_servers.map(|component| (component, plan(component)))).await?;
-        say("controller-managers, scheduler, kwok, Cluster API");
-        let others = [
-            Component::ControllerManager(Side::Management),
-            Component::ControllerManager(Side::Workload),
-            Component::Scheduler,
-            Component::Kwok,
-        ];
-        let (others, cluster_api) = tokio::join!(
-            control_plane.launch_all(others.map(|component| (component, plan(component))).into()),
-            control_plane.launch_cluster_api(binaries, &credentials, &ports, plan(Component::ClusterApi)),
-        );
-        others.and(cluster_api)?;
-        control_plane.started_in = begun.elapsed();
-        Ok(control_plane)
+        Ok((control_plane, credentials, ports))
     }
 
     async fn launch_all(&self, plans: Vec<(Component, Plan)>) -> Result<(), ControlPlaneError> {

@@ -1,0 +1,226 @@
+//! What roles grant, compared with what was asked of an API server: least privilege, both ways.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::audit::AuditRecord;
+
+/// Something that can be granted and used.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deed {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The plural, with the part of the object after a slash.
+    pub resource: String,
+    /// The verb.
+    pub verb: String,
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let group = if self.group.is_empty() { "core" } else { &self.group };
+        write!(f, "{} {} ({group})", self.verb, self.resource)
+    }
+}
+
+/// Everything that the Roles and `ClusterRoles` among these documents grant.
+pub fn granted(documents: &[Value]) -> BTreeSet<Deed> {
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
+    };
+    let is_role = |document: &&Value| matches!(document["kind"].as_str(), Some("Role" | "ClusterRole"));
+    let rules =
+        documents.iter().filter(is_role).flat_map(|role| role["rules"].as_array().into_iter().flatten());
+    let mut deeds = BTreeSet::new();
+    for rule in rules {
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for verb in texts(&rule["verbs"]) {
+                    deeds.insert(Deed { group: group.clone(), resource: resource.clone(), verb });
+                }
+            }
+        }
+    }
+    deeds
+}
+
+/// How often something was done, and how often it was refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// It was allowed.
+    pub allowed: u64,
+    /// It was not.
+    pub refused: u64,
+}
+
+/// What was asked, by what it takes to be allowed. Questions about objects only, and none that everyone may ask.
+pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<Deed, Count> {
+    let mut used: BTreeMap<Deed, Count> = BTreeMap::new();
+    for record in records {
+        let object = &record.object;
+        // A watch has a record of its beginning too. Whoever has no valid token has asked nothing yet.
+        if record.stage != "ResponseComplete"
+            || object.resource.is_empty()
+            || object.resource == "selfsubjectaccessreviews"
+            || record.code == Some(401)
+        {
+            continue;
+        }
+        let part =
+            if object.subresource.is_empty() { String::new() } else { format!("/{}", object.subresource) };
+        let deed = |verb: &str| Deed {
+            group: object.api_group.clone(),
+            resource: format!("{}{part}", object.resource),
+            verb: verb.to_owned(),
+        };
+        let refused = record.code == Some(403);
+        let mut note = |deed: Deed| {
+            let count = used.entry(deed).or_default();
+            *(if refused { &mut count.refused } else { &mut count.allowed }) += 1;
+        };
+        note(deed(&record.verb));
+        // To apply what does not exist takes both permissions.
+        if record.verb == "patch" && record.code == Some(201) {
+            note(deed("create"));
+        }
+    }
+    used
+}
+
+/// Grants beside uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comparison {
+    rows: BTreeMap<Deed, (bool, Count)>,
+}
+
+impl Comparison {
+    /// Puts both side by side.
+    pub fn of(granted: &BTreeSet<Deed>, used: &BTreeMap<Deed, Count>) -> Self {
+        let mut rows: BTreeMap<Deed, (bool, Count)> =
+            granted.iter().map(|deed| (deed.clone(), (true, Count::default()))).collect();
+        for (deed, count) in used {
+            rows.entry(deed.clone()).or_default().1 = *count;
+        }
+        Self { rows }
+    }
+
+    /// What was refused, or done without one of these grants.
+    pub fn ungranted(&self) -> Vec<String> {
+        let wrong = self.rows.iter().filter(|(_, (granted, count))| !granted || count.refused > 0);
+        wrong
+            .map(|(deed, (_, count))| {
+                format!("{deed}: refused {} times, allowed {} times", count.refused, count.allowed)
+            })
+            .collect()
+    }
+
+    /// What is granted and was never done.
+    pub fn unused(&self) -> Vec<Deed> {
+        let idle = self.rows.iter().filter(|(_, (granted, count))| *granted && count.allowed == 0);
+        idle.map(|(deed, _)| deed.clone()).collect()
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<32} {:<26} {:<8} {:<8} {:>8} {:>8}",
+            "group", "resource", "verb", "granted", "used", "refused"
+        )?;
+        for (deed, (granted, count)) in &self.rows {
+            let group = if deed.group.is_empty() { "core" } else { &deed.group };
+            let granted = if *granted { "yes" } else { "no" };
+            let Count { allowed, refused } = count;
+            writeln!(
+                f,
+                "{group:<32} {:<26} {:<8} {granted:<8} {allowed:>8} {refused:>8}",
+                deed.resource, deed.verb
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::audit::AuditObject;
+    use crate::cluster::Side;
+
+    fn record(verb: &str, resource: &str, code: u16) -> AuditRecord {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        AuditRecord {
+            side: Side::Management,
+            received: jiff::Timestamp::UNIX_EPOCH,
+            answered: jiff::Timestamp::UNIX_EPOCH,
+            stage: "ResponseComplete".into(),
+            verb: verb.into(),
+            user: String::new(),
+            user_agent: String::new(),
+            uri: String::new(),
+            object: AuditObject {
+                resource: resource.into(),
+                subresource: subresource.into(),
+                ..AuditObject::default()
+            },
+            code: Some(code),
+        }
+    }
+
+    fn role(verbs: &[&str]) -> BTreeSet<Deed> {
+        granted(&[
+            json!({"kind": "Role", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]}),
+            json!({"kind": "RoleBinding", "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]}),
+        ])
+    }
+
+    fn said(deeds: &[Deed]) -> Vec<String> {
+        deeds.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_grant_too_many_and_a_grant_too_few_are_both_named() {
+        let records = [record("list", "pods", 200), record("patch", "pods", 200), record("get", "pods", 404)];
+        let used = used(&records);
+        let exact = Comparison::of(&role(&["list", "patch", "get"]), &used);
+        assert_eq!((exact.ungranted(), exact.unused()), (vec![], vec![]));
+        let wide = Comparison::of(&role(&["list", "patch", "get", "delete"]), &used);
+        assert_eq!(said(&wide.unused()), ["delete pods (core)"]);
+        let narrow = Comparison::of(&role(&["list", "patch"]), &used);
+        assert_eq!(narrow.ungranted(), ["get pods (core): refused 0 times, allowed 1 times"]);
+        assert!(narrow.to_string().contains("get      no              1        0"), "{narrow}");
+    }
+
+    #[test]
+    fn what_was_refused_is_no_use_of_a_grant() {
+        let records = [record("list", "pods", 403)];
+        let comparison = Comparison::of(&role(&["list"]), &used(&records));
+        assert_eq!(comparison.ungranted(), ["list pods (core): refused 1 times, allowed 0 times"]);
+        assert_eq!(said(&comparison.unused()), ["list pods (core)"]);
+    }
+
+    #[test]
+    fn making_by_apply_takes_two_permissions_and_a_part_one_of_its_own() {
+        let records = [record("patch", "pods", 201), record("create", "pods/eviction", 429)];
+        let deeds: Vec<Deed> = used(&records).into_keys().collect();
+        assert_eq!(said(&deeds), ["create pods (core)", "patch pods (core)", "create pods/eviction (core)"]);
+    }
+
+    #[test]
+    fn what_everyone_may_ask_and_who_has_not_come_in_count_for_nothing() {
+        let mut begun = record("watch", "pods", 200);
+        begun.stage = "ResponseStarted".into();
+        let records = [
+            begun,
+            record("create", "selfsubjectaccessreviews", 201),
+            record("list", "pods", 401),
+            record("get", "", 200),
+        ];
+        assert_eq!(used(&records), BTreeMap::new());
+    }
+}

@@ -1,0 +1,242 @@
+//! Many objects whose machines are lent, and the one controller that looks after them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use five_spot_api::ScheduledMachine;
+use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
+use five_spot_testenv::capi_cluster::ControlPlaneOwner;
+use five_spot_testenv::cluster::HARNESS_AGENT;
+use five_spot_testenv::identity::ServiceAccountIdentity;
+use five_spot_testenv::manifests::Applier;
+use five_spot_testenv::world::Scene;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use super::measure::{Usage, resident_bytes};
+use crate::scenarios::{controller_identity, node_identity};
+use crate::startup::Program;
+
+/// The Secret with the kubeconfig of the controller's own identity in the workload cluster.
+const SECRET: &str = "edge-nodes";
+/// How many objects are made at a time.
+const AT_A_TIME: usize = 8;
+/// How long nothing may be asked before the controller counts as silent.
+const SILENCE: Duration = Duration::from_secs(10);
+/// For a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_mins(40);
+
+/// The objects, and who looks after them.
+pub(super) struct Fleet {
+    scene: Arc<Scene>,
+    identity: ServiceAccountIdentity,
+    controller: PathBuf,
+    program: Option<Program>,
+    made: usize,
+    /// How often an object was changed, so that every change is another.
+    changed: i64,
+}
+
+impl Fleet {
+    pub(super) async fn prepare(scene: Arc<Scene>, controller: &Path) -> anyhow::Result<Self> {
+        let identity = controller_identity(&scene).await?;
+        let nodes = node_identity(&scene, "bench").await?;
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET},
+            "stringData": {"value": nodes.kubeconfig(None)},
+        });
+        Applier::new(scene.management().admin()).apply(&secret, scene.namespace()).await?;
+        scene.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+        let controller = controller.to_path_buf();
+        Ok(Self { scene, identity, controller, program: None, made: 0, changed: 0 })
+    }
+
+    pub(super) async fn start(&mut self) -> anyhow::Result<()> {
+        let directory = self.scene.directory();
+        let program = Program::start_file(&self.controller, directory, &self.identity, "bench", &[]).await?;
+        program.is_ready().await?;
+        self.program = Some(program);
+        Ok(())
+    }
+
+    pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
+        match self.program.take() {
+            Some(program) => program.stop().await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn log(&self) -> String {
+        self.program
+            .as_ref()
+            .map(Program::log)
+            .unwrap_or_default()
+            .lines()
+            .rev()
+            .take(30)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn running(&self) -> anyhow::Result<&Program> {
+        self.program.as_ref().context("no controller runs")
+    }
+
+    fn objects(&self) -> Api<ScheduledMachine> {
+        Api::namespaced(self.scene.management().admin(), self.scene.namespace())
+    }
+
+    fn logs(&self) -> [AuditLog; 2] {
+        [self.scene.management().audit_log(), self.scene.workload().audit_log()]
+    }
+
+    /// Makes objects until there are this many, and waits until each has a Ready node.
+    pub(super) async fn grow_to(&mut self, count: usize) -> anyhow::Result<()> {
+        let objects = self.objects();
+        stream::iter(self.made..count)
+            .map(|number| {
+                let (objects, object) = (objects.clone(), self.object(number));
+                async move {
+                    let object: ScheduledMachine = serde_json::from_value(object)?;
+                    objects
+                        .create(&PostParams::default(), &object)
+                        .await
+                        .map(drop)
+                        .map_err(anyhow::Error::from)
+                }
+            })
+            .buffer_unordered(AT_A_TIME)
+            .try_collect::<()>()
+            .await?;
+        self.made = count;
+        let ready = async {
+            loop {
+                let ready = self.ready().await?;
+                eprintln!("{ready} of {count} objects have a Ready node");
+                if ready >= count {
+                    return anyhow::Ok(());
+                }
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ready).await.context("not all objects became Active")?
+    }
+
+    async fn ready(&self) -> anyhow::Result<usize> {
+        let objects = self.objects().list(&ListParams::default()).await?;
+        let is_ready = |object: &&ScheduledMachine| {
+            let conditions = object.status.iter().flat_map(|status| &status.conditions);
+            conditions
+                .into_iter()
+                .any(|condition| condition.type_ == "MachineReady" && condition.status == "True")
+        };
+        Ok(objects.items.iter().filter(is_ready).count())
+    }
+
+    fn object(&self, number: usize) -> serde_json::Value {
+        json!({
+            "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine",
+            "metadata": {"name": name(number)},
+            "spec": {
+                "schedule": {"daysOfWeek": ["mon-sun"]},
+                "clusterName": "edge",
+                "kubeconfigSecretRef": {"name": SECRET},
+                "bootstrapSpec": {
+                    "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig",
+                    "spec": {"version": "v1.36.4+k0s.0"},
+                },
+                "infrastructureSpec": {
+                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine",
+                    "spec": {"address": self.scene.address(), "port": 22},
+                },
+            },
+        })
+    }
+
+    /// What the controller has asked so far.
+    pub(super) async fn usage(&self) -> anyhow::Result<Usage> {
+        Ok(Usage::read(&self.logs(), &self.running()?.metrics().await?)?)
+    }
+
+    /// Waits until the controller has asked nothing for a while.
+    pub(super) async fn until_silent(&self) -> anyhow::Result<()> {
+        let silent = async {
+            let mut before = self.usage().await?.total();
+            loop {
+                tokio::time::sleep(SILENCE).await;
+                let now = self.usage().await?.total();
+                if now == before {
+                    return anyhow::Ok(());
+                }
+                before = now;
+            }
+        };
+        tokio::time::timeout(PATIENCE, silent).await.context("the controller does not come to rest")?
+    }
+
+    /// Memory at rest.
+    pub(super) async fn settled_memory(&self) -> anyhow::Result<u64> {
+        self.until_silent().await?;
+        Ok(resident_bytes(self.running()?.pid())?)
+    }
+
+    /// Memory at rest of a controller that has just been started.
+    pub(super) async fn restarted_memory(&mut self) -> anyhow::Result<u64> {
+        self.until_silent().await?;
+        self.stop().await?;
+        self.start().await?;
+        self.settled_memory().await
+    }
+
+    /// Changes objects one after another. For each, how long it took from the arrival of the change at the API server to
+    /// that of the controller's first write because of it.
+    pub(super) async fn changes(&mut self, count: usize) -> anyhow::Result<Vec<Duration>> {
+        let log = self.scene.management().audit_log();
+        let objects = self.objects();
+        let mut times = Vec::new();
+        for number in 0..count {
+            let name = name(number * self.made.max(1) / count.max(1));
+            let place = log.end()?;
+            self.changed += 1;
+            let patch = Patch::Merge(json!({"spec": {"priority": self.changed % 101}}));
+            objects.patch(&name, &PatchParams::default(), &patch).await?;
+            let (change, write) =
+                answered(&log, place, &name).await.with_context(|| format!("the change of {name}"))?;
+            times
+                .push(Duration::try_from(write.received.duration_since(change.received)).unwrap_or_default());
+        }
+        ensure!(times.len() == count, "every change is measured");
+        Ok(times)
+    }
+}
+
+/// The change of an object after a place in the log, and the first write of the controller after it.
+async fn answered(log: &AuditLog, place: u64, name: &str) -> anyhow::Result<(AuditRecord, AuditRecord)> {
+    let query = AuditQuery::all().writes().name(name);
+    let found = async {
+        loop {
+            let (records, _) = log.read_from(place, &query)?;
+            let change = records.iter().find(|record| record.user_agent.starts_with(HARNESS_AGENT));
+            let write = change.and_then(|change| {
+                let after = |record: &&AuditRecord| {
+                    record.user_agent.starts_with("5spot-controller/") && record.received >= change.received
+                };
+                records.iter().find(after)
+            });
+            if let (Some(change), Some(write)) = (change, write) {
+                return anyhow::Ok((change.clone(), write.clone()));
+            }
+            // A log has no bell. The times are the API server's own, whenever they are read.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), found).await.context("nothing was written")?
+}
+
+fn name(number: usize) -> String {
+    format!("desk-{number:05}")
+}

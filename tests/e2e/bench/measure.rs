@@ -1,0 +1,66 @@
+//! What the audit logs and the controller itself tell of its requests.
+
+use std::io;
+
+use five_spot_testenv::audit::{AuditLog, AuditQuery};
+
+/// How every request of the controller begins.
+const USER_AGENT: &str = "5spot-controller/";
+
+/// How many requests there have been so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Usage {
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    /// Watches that were opened.
+    pub(super) watches: u64,
+    /// Everything but watches, as the controller counts it: audit logs leave out discovery.
+    pub(super) by_its_own_count: u64,
+}
+
+impl Usage {
+    /// What the audit logs tell, beside what the controller's metrics say.
+    pub(super) fn read(logs: &[AuditLog], metrics: &str) -> io::Result<Self> {
+        let mut usage = Self { by_its_own_count: own_count(metrics), ..Self::default() };
+        for log in logs {
+            for record in log.read(&AuditQuery::all().user_agent(USER_AGENT))? {
+                match (record.verb.as_str(), record.stage.as_str()) {
+                    ("watch", "ResponseStarted") => usage.watches += 1,
+                    ("watch", _) | (_, "ResponseStarted") => {}
+                    ("get" | "list", _) => usage.reads += 1,
+                    (_, _) => usage.writes += 1,
+                }
+            }
+        }
+        Ok(usage)
+    }
+
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            writes: self.writes - before.writes,
+            watches: self.watches - before.watches,
+            by_its_own_count: self.by_its_own_count - before.by_its_own_count,
+        }
+    }
+
+    /// Everything but watches.
+    pub(super) fn total(&self) -> u64 {
+        self.reads + self.writes
+    }
+}
+
+fn own_count(metrics: &str) -> u64 {
+    let requests = metrics
+        .lines()
+        .filter(|line| line.starts_with("fivespot_api_requests_total{") && !line.contains("verb=\"watch\""));
+    requests.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).map(|count| count as u64).sum()
+}
+
+/// How much memory a process holds, as the kernel counts it.
+pub(super) fn resident_bytes(pid: u32) -> io::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
+    Ok(kilobytes.unwrap_or(0_u64) * 1024)
+}

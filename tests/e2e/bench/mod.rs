@@ -1,0 +1,135 @@
+//! `cargo xtask bench-operator`: what a fleet at rest costs, how soon a change is acted upon, and how much memory an object
+//! takes, on the real control plane and with the controller as it is shipped.
+
+mod fleet;
+mod measure;
+mod report;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use five_spot_testenv::guard;
+use five_spot_testenv::harness::PARENT_VARIABLE;
+use five_spot_testenv::world::World;
+use fleet::Fleet;
+use measure::Usage;
+use report::{Latency, Report};
+
+/// The word by which this program is asked for it in place of tests.
+const WORD: &str = "bench-operator";
+
+/// What is to be measured.
+struct Wanted {
+    controller: PathBuf,
+    objects: usize,
+    first: usize,
+    quiet: Duration,
+    changes: usize,
+    json: bool,
+}
+
+/// Runs the benchmark if the command line asks for it.
+pub(crate) fn asked_for() -> Option<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (word, rest) = arguments.split_first()?;
+    if word != WORD {
+        return None;
+    }
+    guard::enter();
+    let parent = std::env::var(PARENT_VARIABLE).ok().and_then(|pid| pid.parse().ok());
+    if let Some(Err(error)) = parent.map(guard::die_with_parent) {
+        eprintln!("{error}");
+        return Some(ExitCode::FAILURE);
+    }
+    let done = parse(rest).and_then(|wanted| {
+        let runtime = tokio::runtime::Runtime::new()?;
+        runtime.block_on(run(&wanted))
+    });
+    Some(match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// `cargo xtask bench-operator` has checked them: controller, objects, first, quiet seconds, changes, json.
+fn parse(arguments: &[String]) -> anyhow::Result<Wanted> {
+    let [controller, objects, first, quiet, changes, json] = arguments else {
+        anyhow::bail!("to be started by `cargo xtask bench-operator`");
+    };
+    Ok(Wanted {
+        controller: controller.into(),
+        objects: objects.parse()?,
+        first: first.parse()?,
+        quiet: Duration::from_secs(quiet.parse()?),
+        changes: changes.parse()?,
+        json: json.parse()?,
+    })
+}
+
+async fn run(wanted: &Wanted) -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let scene = Arc::new(world.scene("bench").await?);
+    let mut fleet = Fleet::prepare(Arc::clone(&scene), &wanted.controller).await?;
+    let measured = measure(&mut fleet, wanted).await;
+    let report = measured.with_context(|| format!("the end of the controller's log:\n{}", fleet.log()));
+    world.stop().await?;
+    let report = report?;
+    if wanted.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(())
+}
+
+async fn measure(fleet: &mut Fleet, wanted: &Wanted) -> anyhow::Result<Report> {
+    let say = |text: &str| eprintln!("{text}");
+    fleet.start().await?;
+    let empty = fleet.settled_memory().await?;
+    say(&format!("with no objects: {} KB", empty / 1024));
+    fleet.grow_to(wanted.first).await?;
+    let small = fleet.restarted_memory().await?;
+    say(&format!("with {} Active objects, after a restart: {} KB", wanted.first, small / 1024));
+    let growing = std::time::Instant::now();
+    fleet.grow_to(wanted.objects).await?;
+    let grown_in = growing.elapsed();
+    let rushed = fleet.settled_memory().await?;
+    say(&format!("with {} Active objects, after making them: {} KB", wanted.objects, rushed / 1024));
+    let large = fleet.restarted_memory().await?;
+    say(&format!("with {} Active objects, after a restart: {} KB", wanted.objects, large / 1024));
+
+    let before = Latency::of(fleet.changes(wanted.changes).await?);
+    say(&format!("quiet for {} s", wanted.quiet.as_secs()));
+    fleet.until_silent().await?;
+    let begun = fleet.usage().await?;
+    tokio::time::sleep(wanted.quiet).await;
+    let quiet = fleet.usage().await?.since(&begun);
+    let after = Latency::of(fleet.changes(wanted.changes).await?);
+    let memory_at_the_end = fleet.settled_memory().await?;
+    fleet.stop().await?;
+    let Usage { reads, writes, watches, by_its_own_count } = quiet;
+    Ok(Report {
+        objects: wanted.objects,
+        quiet_seconds: wanted.quiet.as_secs(),
+        quiet_requests: reads + writes,
+        quiet_requests_by_its_own_count: by_its_own_count,
+        quiet_watches_opened: watches,
+        change_to_write_before: before,
+        change_to_write_after: after,
+        memory_empty_bytes: empty,
+        memory_first_objects: wanted.first,
+        memory_first_bytes: small,
+        memory_after_making_bytes: rushed,
+        memory_after_restart_bytes: large,
+        memory_at_the_end_bytes: memory_at_the_end,
+        bytes_per_object: large.saturating_sub(small) / (wanted.objects - wanted.first).max(1) as u64,
+        bytes_per_object_after_making: rushed.saturating_sub(empty) / wanted.objects.max(1) as u64,
+        made_in_seconds: grown_in.as_secs(),
+    })
+}

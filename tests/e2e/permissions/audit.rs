@@ -1,0 +1,123 @@
+//! After the last test: what the controller asked of both API servers, beside what the shipped roles grant.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_testenv::audit::{AuditQuery, AuditRecord};
+use five_spot_testenv::cluster::Side;
+use five_spot_testenv::grants::{Comparison, Deed, granted, used};
+use five_spot_testenv::harness::TestResult;
+use five_spot_testenv::manifests;
+use five_spot_testenv::world::World;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::Value;
+
+use super::namespaced;
+
+/// How every request of the controller begins.
+const USER_AGENT: &str = "5spot-controller/";
+
+/// Scenarios that take a permission away for a while, or with it the namespace: what is refused there is refused on purpose.
+const REFUSED_ON_PURPOSE: [&str; 2] = ["taints-wait-and-fail", "namespace-deleted"];
+
+/// Fails if anything was refused, if anything was done that the shipped roles do not grant, and, if every test has run, if
+/// anything is granted that was never done.
+pub(crate) fn grants_are_used_and_enough(world: &World, whole: bool) -> BoxFuture<'_, TestResult> {
+    compare(world, whole).boxed()
+}
+
+async fn compare(world: &World, whole: bool) -> TestResult {
+    let nodes = granted(&manifests::read(&deploy("rbac/nodes.yaml"))?);
+    let mut management = granted(&manifests::read(&deploy("rbac"))?);
+    let everything = records(world)?;
+    let by_tests = granted_by_tests(world, &management).await?;
+
+    let mut in_management = used(by(&everything, Side::Management, |name| name == "5spot-controller"));
+    let in_workload = used(by(&everything, Side::Workload, |_| true));
+    let roles_only = used(by(&everything, Side::Management, |name| name == namespaced::ACCOUNT));
+    // Their kinds are none of the shipped roles' business, and were asked for before they were granted.
+    in_management.retain(|deed, _| !by_tests.contains(deed));
+    if in_management.is_empty() && roles_only.is_empty() {
+        // Nobody has run the controller.
+        return Ok(());
+    }
+    // Where the Nodes are in a cluster of their own, the role for them is of use there.
+    management.retain(|deed| !nodes.contains(deed) || in_management.contains_key(deed) || shared(deed));
+    let own = granted(&manifests::read(&deploy("rbac-namespaced"))?);
+
+    let tables = [
+        ("management cluster, deploy/rbac", Comparison::of(&management, &in_management)),
+        ("workload cluster, deploy/rbac/nodes.yaml", Comparison::of(&nodes, &in_workload)),
+        ("management cluster, deploy/rbac-namespaced", Comparison::of(&own, &roles_only)),
+    ];
+    let mut faults = Vec::new();
+    for (name, table) in &tables {
+        println!("\nwhat the controller asked: {name}\n{table}");
+        faults.extend(table.ungranted().into_iter().map(|fault| format!("{name}: not granted: {fault}")));
+        if whole {
+            faults.extend(
+                table.unused().into_iter().map(|deed| format!("{name}: granted and never used: {deed}")),
+            );
+        }
+    }
+    if !whole {
+        println!("not every test has run and passed: grants that were not used are not looked at");
+    }
+    ensure!(faults.is_empty(), "grants and uses differ:\n{}", faults.join("\n"));
+    Ok(())
+}
+
+/// What both roles grant for reasons of their own.
+fn shared(deed: &Deed) -> bool {
+    deed.resource == "namespaces"
+}
+
+/// What the accounts in our own namespace asked as the controller.
+fn records(world: &World) -> anyhow::Result<Vec<AuditRecord>> {
+    let query = AuditQuery::all().user_agent(USER_AGENT);
+    let mut records = Vec::new();
+    for side in [Side::Management, Side::Workload] {
+        records.extend(world.control_plane().cluster(side).audit_log().read(&query)?);
+    }
+    Ok(records)
+}
+
+fn by<'a>(
+    records: &'a [AuditRecord],
+    side: Side,
+    is_wanted: impl Fn(&str) -> bool + 'a,
+) -> impl Iterator<Item = &'a AuditRecord> {
+    let prefix = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:");
+    records.iter().filter(move |record| {
+        let is_theirs =
+            |scenario: &&str| record.user.contains(*scenario) || record.object.namespace.contains(*scenario);
+        let on_purpose = record.code == Some(403) && REFUSED_ON_PURPOSE.iter().any(|one| is_theirs(&one));
+        let name = record.user.strip_prefix(&prefix);
+        record.side == side && name.is_some_and(&is_wanted) && !on_purpose
+    })
+}
+
+/// What tests have granted by the label by which roles for further providers are gathered.
+async fn granted_by_tests(world: &World, shipped: &BTreeSet<Deed>) -> anyhow::Result<BTreeSet<Deed>> {
+    let roles: Api<ClusterRole> = Api::all(world.control_plane().management().admin());
+    let labelled = ListParams::default().labels("5spot.finos.org/aggregate-to-controller=true");
+    let roles = roles.list(&labelled).await.context("failed to list the roles of providers")?;
+    let documents = roles.items.into_iter().map(|role| {
+        let mut document = serde_json::to_value(role)?;
+        document["kind"] = "ClusterRole".into();
+        Ok(document)
+    });
+    let documents: Vec<Value> = documents.collect::<Result<_, serde_json::Error>>()?;
+    Ok(granted(&documents).difference(shipped).cloned().collect())
+}
+
+/// A file or directory of what is shipped.
+pub(crate) fn deploy(part: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(part)
+}

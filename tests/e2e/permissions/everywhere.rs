@@ -1,0 +1,69 @@
+//! A controller that looks after all namespaces, as the shipped Deployment starts it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use five_spot_api::ScheduledMachine;
+use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::world::Scene;
+use five_spot_testenv::{manifests, tests, wait};
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::scenarios::controller_identity;
+use crate::startup::{Program, machine};
+
+pub(crate) fn tests() -> Vec<Test> {
+    // Alone: the objects of others would have two controllers.
+    tests![
+        #[alone]
+        all_namespaces_are_looked_after
+    ]
+}
+
+const WITHIN: Duration = Duration::from_mins(1);
+
+async fn all_namespaces_are_looked_after(scene: Arc<Scene>) -> TestResult {
+    let identity = controller_identity(&scene).await?;
+    let admin = scene.management().admin();
+    let mut applier = manifests::Applier::new(admin.clone());
+    let program = Program::start(scene.directory(), &identity, scene.namespace(), &[]).await?;
+    program.is_ready().await?;
+    let namespace = |paused: Option<&str>| {
+        let annotations = json!({"5spot.finos.org/paused": paused});
+        json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": scene.cluster_scoped("new"), "annotations": if paused.is_some() { annotations } else { json!({}) }},
+        })
+    };
+    // One that comes later, with an object that its annotation pauses.
+    applier.apply(&namespace(Some("true")), "").await?;
+    let place = scene.cluster_scoped("new");
+    applier.apply(&kubeconfig_reader(), &place).await?;
+    let mut object = machine("desk");
+    object["metadata"]["namespace"] = place.clone().into();
+    applier.apply(&object, &place).await?;
+    let objects: Api<ScheduledMachine> = Api::namespaced(admin, &place);
+    let paused_is = |wanted: &'static str| {
+        move |object: &ScheduledMachine| {
+            let conditions = object.status.iter().flat_map(|status| &status.conditions);
+            conditions.into_iter().any(|condition| condition.type_ == "Paused" && condition.status == wanted)
+        }
+    };
+    wait::until_present(&objects, "desk", "to be paused", WITHIN, paused_is("True")).await?;
+    applier.apply(&namespace(None), "").await?;
+    wait::until_present(&objects, "desk", "to go on", WITHIN, paused_is("False")).await?;
+    program.stop().await
+}
+
+/// What the documentation says of namespaces with kubeconfigs.
+fn kubeconfig_reader() -> Value {
+    let group = "rbac.authorization.k8s.io";
+    json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": "5spot-kubeconfig-reader"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "5spot-kubeconfig-reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "5spot-controller", "namespace": SYSTEM_NAMESPACE}],
+    })
+}

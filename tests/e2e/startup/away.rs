@@ -1,0 +1,58 @@
+//! An API server that is away, that hangs, and that comes back.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use five_spot_testenv::cluster::Side;
+use five_spot_testenv::control_plane::Component;
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::tests;
+use five_spot_testenv::world::Scene;
+use serde_json::Value;
+
+use super::bare::{Bare, shipped_definition, shipped_rules};
+use super::program::Program;
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![an_api_server_that_is_away_is_waited_for]
+}
+
+const API_SERVER: Component = Component::ApiServer(Side::Management);
+
+async fn an_api_server_that_is_away_is_waited_for(_: Arc<Scene>) -> TestResult {
+    let bare = Bare::start("away").await?;
+    let identity = bare.account("controller", &Value::Array(shipped_rules()?)).await?;
+    bare.define(&shipped_definition()).await?;
+    bare.install_cluster_api().await?;
+    let control_plane = bare.control_plane();
+
+    control_plane.kill(API_SERVER).await;
+    let program = Program::start(bare.directory(), &identity, "early", &[]).await?;
+    let refused = "scheduledmachines are not synced: ";
+    let body =
+        program.is_not_ready(&[refused, "machines are not synced: ", "namespaces are not synced: "]).await?;
+    ensure!(body.contains("onnect"), "it says that nobody answers: {body}");
+    program.said_with("Watch failed, and is tried again", &["scheduledmachines"]).await?;
+    program.said_with("Not ready", &[refused]).await?;
+    program.stop().await?;
+
+    let program = Program::start(bare.directory(), &identity, "patient", &[]).await?;
+    program.is_not_ready(&[refused]).await?;
+    control_plane.restart(API_SERVER).await?;
+    program.is_ready().await?;
+
+    // It goes, and comes back.
+    control_plane.kill(API_SERVER).await;
+    program.is_not_ready(&["the watch of scheduledmachines is not connected"]).await?;
+    control_plane.restart(API_SERVER).await?;
+    program.is_ready().await?;
+
+    // One that accepts connections and never answers, at the start and at the end.
+    control_plane.freeze(API_SERVER).await;
+    let late = Program::start(bare.directory(), &identity, "late", &[]).await?;
+    late.is_not_ready(&["has not"]).await?;
+    late.stop().await?;
+    program.stop().await?;
+    control_plane.thaw(API_SERVER).await;
+    bare.stop().await
+}

@@ -1,0 +1,142 @@
+//! An API server with nothing in it, and what tests put there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_sandbox::actors::{Contract, cluster_api_crds};
+use five_spot_testenv::audit::{AuditQuery, AuditRecord};
+use five_spot_testenv::binaries::Binaries;
+use five_spot_testenv::control_plane::ControlPlane;
+use five_spot_testenv::identity::ServiceAccountIdentity;
+use five_spot_testenv::manifests::{self, Applier};
+use five_spot_testenv::run_directory;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::DeleteParams;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+/// On a busy machine a definition takes its time.
+const SERVED_WITHIN: Duration = Duration::from_mins(1);
+
+/// The API server.
+pub(super) struct Bare {
+    control_plane: ControlPlane,
+}
+
+impl Bare {
+    pub(super) async fn start(name: &str) -> anyhow::Result<Self> {
+        let name = format!("test-{}-{name}", std::process::id());
+        let binaries = Binaries::from_process()?;
+        let control_plane = ControlPlane::start_bare(&binaries, &run_directory::base(), &name).await?;
+        let bare = Self { control_plane };
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}});
+        bare.apply(&namespace).await?;
+        Ok(bare)
+    }
+
+    pub(super) fn control_plane(&self) -> &ControlPlane {
+        &self.control_plane
+    }
+
+    pub(super) fn admin(&self) -> Client {
+        self.control_plane.management().admin()
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        self.control_plane.directory()
+    }
+
+    pub(super) async fn stop(&self) -> anyhow::Result<()> {
+        Ok(self.control_plane.stop().await?)
+    }
+
+    pub(super) async fn apply(&self, document: &Value) -> anyhow::Result<()> {
+        Applier::new(self.admin()).apply(document, "default").await?;
+        Ok(())
+    }
+
+    /// The definitions of Machines, Clusters and drain rules, with nobody behind them.
+    pub(super) async fn install_cluster_api(&self) -> anyhow::Result<()> {
+        Ok(manifests::apply_crds(&self.admin(), &cluster_api_crds(Contract::V1Beta2), SERVED_WITHIN).await?)
+    }
+
+    /// A definition of `ScheduledMachine`, in place of the one that there is.
+    pub(super) async fn define(&self, definition: &Value) -> anyhow::Result<()> {
+        Ok(manifests::apply_crds(&self.admin(), std::slice::from_ref(definition), SERVED_WITHIN).await?)
+    }
+
+    /// Takes the definition of `ScheduledMachine` away, and with it every object.
+    pub(super) async fn undefine(&self) -> anyhow::Result<()> {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.admin());
+        let name = shipped_definition()["metadata"]["name"].as_str().context("a name")?.to_owned();
+        crds.delete(&name, &DeleteParams::default()).await?;
+        Ok(five_spot_testenv::wait::until_gone(&crds, &name, SERVED_WITHIN).await?)
+    }
+
+    /// An account that has these rules everywhere.
+    pub(super) async fn account(&self, name: &str, rules: &Value) -> anyhow::Result<ServiceAccountIdentity> {
+        let group = "rbac.authorization.k8s.io";
+        let documents = [
+            json!({
+                "apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
+            }),
+            role(name, rules),
+            json!({
+                "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE}],
+            }),
+        ];
+        let cluster = self.control_plane.management();
+        Ok(ServiceAccountIdentity::from_manifests(cluster, &documents, SYSTEM_NAMESPACE, name).await?)
+    }
+
+    /// What an identity has asked so far.
+    pub(super) fn asked(&self, by: &ServiceAccountIdentity) -> anyhow::Result<Vec<AuditRecord>> {
+        let records =
+            self.control_plane.management().audit_log().read(&AuditQuery::all().user(&by.user()))?;
+        Ok(records.into_iter().filter(|record| record.stage == "ResponseComplete").collect())
+    }
+}
+
+/// A role that grants rules everywhere.
+pub(super) fn role(name: &str, rules: &Value) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": rules,
+    })
+}
+
+/// The rules of the controller's role, as shipped.
+pub(super) fn shipped_rules() -> anyhow::Result<Vec<Value>> {
+    let documents = manifests::read(&crate::permissions::deploy("rbac/controller.yaml"))?;
+    let is_it =
+        |role: &&Value| role["kind"] == "ClusterRole" && role["metadata"]["name"] == "5spot-controller";
+    let role = documents.iter().find(is_it).context("no role of the controller")?;
+    role["rules"].as_array().cloned().context("rules")
+}
+
+/// The definition that belongs to this version.
+pub(super) fn shipped_definition() -> Value {
+    serde_json::to_value(five_spot_api::crd()).unwrap_or_default()
+}
+
+/// A `ScheduledMachine` in the namespace `default` that wants its machine at any time.
+pub(crate) fn machine(name: &str) -> Value {
+    json!({
+        "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "schedule": {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]},
+            "clusterName": "edge",
+            "bootstrapSpec": {"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig", "spec": {}},
+            "infrastructureSpec": {
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine", "spec": {},
+            },
+        },
+    })
+}

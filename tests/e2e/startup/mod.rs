@@ -1,0 +1,23 @@
+//! The real program on a real API server on which something is wrong: it says what, asks again ever more rarely, goes to
+//! work when the cause is gone, and ends on SIGTERM at any time.
+//!
+//! Each test has an API server of its own, with nothing in it that it does not put there.
+
+mod away;
+mod bare;
+mod cluster_api;
+mod definition;
+mod permissions;
+mod program;
+
+use five_spot_testenv::harness::Test;
+
+pub(crate) use bare::machine;
+pub(crate) use program::Program;
+
+pub(crate) fn tests() -> Vec<Test> {
+    [permissions::tests(), definition::tests(), cluster_api::tests(), away::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
+}

@@ -1,0 +1,177 @@
+//! The program, what it serves and what it says.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use five_spot_testenv::identity::ServiceAccountIdentity;
+use five_spot_testenv::process::{Process, ProcessSpec};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Only for a program that never does what it should: on a busy machine everything takes its time.
+const GUARD: Duration = Duration::from_secs(100);
+/// Neither a port nor a line of a log tells when it changes.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// The program as a process.
+pub(crate) struct Program {
+    spec: ProcessSpec,
+    process: Process,
+    health: u16,
+    metrics: u16,
+}
+
+impl Program {
+    /// Starts the program as somebody, and waits until it serves.
+    pub(crate) async fn start(
+        directory: &Path,
+        identity: &ServiceAccountIdentity,
+        name: &str,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
+        let program = std::env::current_exe()?.with_file_name("5spot-controller");
+        Self::start_file(&program, directory, identity, name, flags).await
+    }
+
+    /// The same with a program from elsewhere.
+    pub(crate) async fn start_file(
+        program: &Path,
+        directory: &Path,
+        identity: &ServiceAccountIdentity,
+        name: &str,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
+        let kubeconfig = directory.join(format!("{name}.kubeconfig"));
+        std::fs::write(&kubeconfig, identity.kubeconfig(None))?;
+        ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
+        let mut arguments: Vec<OsString> = ["--metrics-port=0", "--health-port=0"].map(Into::into).into();
+        arguments.extend(flags.iter().map(Into::into));
+        let spec = ProcessSpec {
+            name: format!("5spot-controller-{name}"),
+            program: program.to_path_buf(),
+            arguments,
+            environment: vec![
+                ("KUBECONFIG", kubeconfig.into()),
+                ("POD_NAME", name.into()),
+                ("POD_NAMESPACE", five_spot_api::names::SYSTEM_NAMESPACE.into()),
+            ],
+            directory: directory.to_path_buf(),
+        };
+        // What an earlier one said is not what this one says.
+        let _ = std::fs::remove_file(spec.log());
+        let process = Process::start(&spec).context("failed to start the program")?;
+        let mut program = Self { spec, process, health: 0, metrics: 0 };
+        let serving = program.said("Serving metrics and health").await?;
+        let port = |name: &str| anyhow::Ok(serving[name].as_u64().context("a port")?.try_into()?);
+        (program.health, program.metrics) = (port("health_port")?, port("metrics_port")?);
+        Ok(program)
+    }
+
+    /// Every line of its log.
+    pub(crate) fn lines(&self) -> anyhow::Result<Vec<Value>> {
+        let text = std::fs::read_to_string(self.spec.log())?;
+        let whole = text.lines().filter(|line| line.ends_with('}'));
+        whole.map(|line| serde_json::from_str(line).with_context(|| format!("no JSON: {line}"))).collect()
+    }
+
+    /// Waits for a line with this message, and returns its fields.
+    pub(crate) async fn said(&self, message: &str) -> anyhow::Result<Value> {
+        self.said_with(message, &[]).await
+    }
+
+    /// Waits for a line with this at the beginning of its message and these words in its fields.
+    pub(crate) async fn said_with(&self, message: &str, words: &[&str]) -> anyhow::Result<Value> {
+        let is_it = |fields: &Value| {
+            let text = fields.to_string();
+            fields["message"].as_str().is_some_and(|said| said.starts_with(message))
+                && words.iter().all(|word| text.contains(word))
+        };
+        let found = async {
+            loop {
+                let lines = self.lines()?;
+                if let Some(line) = lines.iter().find(|line| is_it(&line["fields"])) {
+                    return anyhow::Ok(line["fields"].clone());
+                }
+                tokio::time::sleep(ASK_EVERY).await;
+            }
+        };
+        match timeout(GUARD, found).await {
+            Ok(found) => found,
+            Err(_) => bail!("never said {message:?} with {words:?}; the log:\n{}", self.log()),
+        }
+    }
+
+    /// Waits until a path is answered with a status and a body with all of this in it. Returns the body.
+    pub(crate) async fn answers(&self, path: &str, status: u16, parts: &[&str]) -> anyhow::Result<String> {
+        let mut last = String::new();
+        let answered = async {
+            loop {
+                if let Ok((found, body)) = get(self.health, path).await {
+                    if found == status && parts.iter().all(|part| body.contains(part)) {
+                        return body;
+                    }
+                    last = format!("{found}\n{body}");
+                }
+                tokio::time::sleep(ASK_EVERY).await;
+            }
+        };
+        match timeout(GUARD, answered).await {
+            Ok(body) => Ok(body),
+            Err(_) => bail!("{path} is never {status} with {parts:?}, but {last}\nthe log:\n{}", self.log()),
+        }
+    }
+
+    /// It is alive and not ready, and says why.
+    pub(crate) async fn is_not_ready(&self, reasons: &[&str]) -> anyhow::Result<String> {
+        let body = self.answers("/ready", 503, reasons).await?;
+        self.answers("/health", 200, &["ok\n"]).await?;
+        Ok(body)
+    }
+
+    /// It is ready.
+    pub(crate) async fn is_ready(&self) -> anyhow::Result<String> {
+        self.answers("/ready", 200, &["ok\n"]).await
+    }
+
+    /// SIGTERM: it has to end well, and nothing has to be cut off, which it says if it happens after a second and a half.
+    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
+        let status = self.process.terminate().await.context("nobody knows how it ended")?;
+        ensure!(status.code() == Some(0), "it ended with {status}; the log:\n{}", self.log());
+        let messages: Vec<Value> =
+            self.lines()?.iter().map(|line| line["fields"]["message"].clone()).collect();
+        ensure!(messages.contains(&"Stopped".into()), "it was cut off; the log:\n{}", self.log());
+        Ok(())
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.identity().pid
+    }
+
+    /// What it has counted.
+    pub(crate) async fn metrics(&self) -> anyhow::Result<String> {
+        Ok(get(self.metrics, "/metrics").await?.1)
+    }
+
+    /// All that it has said.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.spec.log()).unwrap_or_default()
+    }
+}
+
+/// The status and the body of an answer.
+async fn get(port: u16, path: &str) -> io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+    Ok((status, body.to_owned()))
+}
