@@ -127,8 +127,8 @@ impl Health {
     }
 
     /// What has been found about something replaces what was found about it before. True if that is another finding.
-    pub fn examined(&self, what: &'static str, findings: Findings) -> bool {
-        self.lock().findings.insert(what, findings.clone()).unwrap_or_default() != findings
+    pub fn examined(&self, what: &'static str, findings: &Findings) -> bool {
+        self.lock().findings.insert(what, findings.clone()).unwrap_or_default() != *findings
     }
 
     /// Beats for as long as it is polled, by the timers that it tells of.

@@ -81,7 +81,7 @@ async fn ask(client: Client, health: Arc<Health>, told: watch::Sender<Fitness>) 
     loop {
         match definition(&client).await {
             Ok(definition) => {
-                let is_new = health.examined("definition", findings(&definition));
+                let is_new = health.examined("definition", &findings(&definition));
                 match &definition {
                     Definition::Fits(_) => {
                         if is_new && !definition.to_string().is_empty() {

@@ -35,7 +35,7 @@ pub(super) async fn proclaim(health: Arc<Health>, client: Client, pod: Option<Ow
         tokio::time::sleep(LOOK).await;
         let asked = health.clone();
         let Ok(obstacles) = spawn_blocking(move || asked.obstacles()).await else { return };
-        let Some(news) = herald.hear(obstacles) else { continue };
+        let Some(news) = herald.hear(&obstacles) else { continue };
         match news.kind {
             EventType::Normal => info!("{}", news.note),
             EventType::Warning => warn!(reasons = news.note, "Not ready"),
@@ -58,7 +58,7 @@ struct Herald {
 
 impl Herald {
     /// The news, if it is time for some.
-    fn hear(&mut self, obstacles: Vec<String>) -> Option<Announcement> {
+    fn hear(&mut self, obstacles: &[String]) -> Option<Announcement> {
         let now: BTreeSet<String> = obstacles.iter().map(|text| without_numbers(text)).collect();
         if self.proclaimed.as_ref() == Some(&now) {
             self.others = 0;
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
 
     fn heard(herald: &mut Herald, obstacles: &[&str]) -> Option<(&'static str, String)> {
-        let obstacles = obstacles.iter().map(ToString::to_string).collect();
-        herald.hear(obstacles).map(|news| (news.reason, news.note))
+        let obstacles: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
+        herald.hear(&obstacles).map(|news| (news.reason, news.note))
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) async fn examine(
     loop {
         match refused(&client, &wanted).await {
             Ok(missing) => {
-                if health.examined("permissions", findings(&missing)) {
+                if health.examined("permissions", &findings(&missing)) {
                     say(&missing);
                 }
                 if missing.is_empty() {
