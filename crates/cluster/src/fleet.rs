@@ -428,10 +428,7 @@ impl Inner {
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         lock(&self.memories).remove(key);
-        lock(&self.users_of_node).retain(|_, users| {
-            users.remove(key);
-            !users.is_empty()
-        });
+        self.forget_node(key);
         self.close_unused();
     }
 
@@ -468,9 +465,22 @@ impl Inner {
 
     /// Notes which node a Machine has, so that news of the node find its object.
     fn note_node(&self, machine: &ObjectKey) {
-        let node = self.machines.view(machine).and_then(|machine| machine.node);
-        if let (Some(node), Some(owner)) = (node, owner(machine)) {
+        let Some(owner) = owner(machine) else { return };
+        if let Some(node) = self.machines.view(machine).and_then(|machine| machine.node) {
             lock(&self.users_of_node).entry(node).or_default().insert(owner);
+        } else if self.objects.view(&owner).is_none() {
+            self.forget_node(&owner);
+        }
+    }
+
+    /// Forgets which nodes an object had, unless its Machine is still there: at the start the Machine may be known
+    /// before the object is, which is then not gone but on its way.
+    fn forget_node(&self, key: &ObjectKey) {
+        if self.machines.view(&key.beside(names::machine(&key.name))).is_none() {
+            lock(&self.users_of_node).retain(|_, users| {
+                users.remove(key);
+                !users.is_empty()
+            });
         }
     }
 
