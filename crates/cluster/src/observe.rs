@@ -256,10 +256,10 @@ impl Inner {
             link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
         let mut view = object.view;
         if let Some(deletion) = &mut view.deletion {
-            // `--cascade=orphan` takes us from the owners of what we made, and its finalizer goes when that is done.
-            deletion.orphan |= bootstrap.abandoned
-                || infrastructure.abandoned
-                || machine.as_ref().is_some_and(|machine| !machine.terminating && !machine.has_owner);
+            // `--cascade=orphan` takes us from the owners of the Machine, and its finalizer goes when that is done. That
+            // we are no owner of the provider's objects says nothing: `--cascade=foreground` does the same to them.
+            deletion.orphan |=
+                machine.as_ref().is_some_and(|machine| !machine.terminating && !machine.has_owner);
         }
         let world = World {
             policy: self.policy,
@@ -301,7 +301,7 @@ impl Inner {
     ) -> Option<ProviderSlot> {
         if let Some(owner) = memory.foreign.get(&place) {
             let slot = Slot::Foreign { owner: owner.clone() };
-            return Some(ProviderSlot { slot, problem: None, unproven: true, abandoned: false });
+            return Some(ProviderSlot { slot, problem: None, unproven: true });
         }
         let mut problem_found = None;
         let recorded = recorded.map(kind_of).map(|kind| ("status", kind));
@@ -317,12 +317,11 @@ impl Inner {
             }
             if let Some(facts) = shelf.view(key) {
                 let unproven = !facts.terminating && !memory.is_proven(&facts.uid, &facts.digest);
-                let abandoned = !facts.terminating && !facts.has_owner;
                 let slot = Slot::Ours(provider_view(kind, facts, memory));
-                return Some(ProviderSlot { slot, problem: problem_found, unproven, abandoned });
+                return Some(ProviderSlot { slot, problem: problem_found, unproven });
             }
         }
-        Some(ProviderSlot { slot: Slot::Absent, problem: problem_found, unproven: false, abandoned: false })
+        Some(ProviderSlot { slot: Slot::Absent, problem: problem_found, unproven: false })
     }
 }
 
@@ -330,8 +329,6 @@ struct ProviderSlot {
     slot: Slot<ProviderView>,
     problem: Option<ReferenceProblem>,
     unproven: bool,
-    /// It exists, stays, and has no `ScheduledMachine` for an owner.
-    abandoned: bool,
 }
 
 fn secret_failure(secret: &ObjectKey, failure: &Failure) -> String {

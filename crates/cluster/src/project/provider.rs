@@ -1,6 +1,6 @@
 //! Bootstrap and infrastructure objects, of any provider: nothing but metadata is looked at.
 
-use super::{has_owner, terminating};
+use super::terminating;
 use crate::drift::Digest;
 use five_spot_api::names::annotation;
 use five_spot_core::Fingerprint;
@@ -14,7 +14,6 @@ pub(crate) struct ProviderFacts {
     pub(crate) made_for: Option<String>,
     pub(crate) uid: Uid,
     pub(crate) terminating: bool,
-    pub(crate) has_owner: bool,
     pub(crate) machine_hash: Option<Fingerprint>,
     pub(crate) digest: Digest,
 }
@@ -24,7 +23,6 @@ pub(crate) fn provider(object: &DynamicObject) -> ProviderFacts {
         made_for: super::made_for(object),
         uid: Uid::from(object.uid().unwrap_or_default()),
         terminating: terminating(object),
-        has_owner: has_owner(object),
         machine_hash: object.annotations().get(annotation::MACHINE_HASH).map(|hash| Fingerprint::read(hash)),
         digest: Digest::of(object),
     }
