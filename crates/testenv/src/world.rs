@@ -63,13 +63,21 @@ pub struct World {
 }
 
 impl World {
-    /// Starts a world of its own for this program. What killed programs left behind is removed first.
+    /// Starts the world that the tests of this program share. What killed programs left behind is removed first.
     pub async fn start() -> Result<Arc<Self>, WorldError> {
+        run_directory::sweep(&run_directory::base());
+        Self::start_named(&format!("test-{}", std::process::id())).await
+    }
+
+    /// Starts one more, for a test that takes away what all others need. It ends when it is stopped or dropped.
+    pub async fn start_another(name: &str) -> Result<Arc<Self>, WorldError> {
+        Self::start_named(&format!("test-{}-{name}", std::process::id())).await
+    }
+
+    async fn start_named(name: &str) -> Result<Arc<Self>, WorldError> {
         let base = run_directory::base();
-        run_directory::sweep(&base);
         let binaries = Binaries::from_process()?;
-        let name = format!("test-{}", std::process::id());
-        let control_plane = ControlPlane::start(&binaries, &base, &name, |_| {}).await?;
+        let control_plane = ControlPlane::start(&binaries, &base, name, |_| {}).await?;
         let (management, workload) = (control_plane.management(), control_plane.workload());
         let provider = Provider::start(management, workload).await?;
         let recorder = Recorder::start(management, workload);

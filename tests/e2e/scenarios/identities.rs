@@ -1,7 +1,9 @@
 //! Who the controller is: in the management cluster and in the workload cluster a `ServiceAccount` with the roles that we
 //! ship, never an administrator.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -10,7 +12,9 @@ use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::manifests::{self, Applier};
 use five_spot_testenv::wait;
 use five_spot_testenv::world::Scene;
-use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -22,12 +26,17 @@ const PROVIDERS_ROLE: &str = "5spot-controller-providers";
 /// The controller-manager gathers within a second.
 const GATHERED_WITHIN: Duration = Duration::from_mins(1);
 
-/// The same for all scenes: applying an aggregated role again would empty it for a moment.
-static MANAGEMENT: OnceCell<ServiceAccountIdentity> = OnceCell::const_new();
+/// By world, the same for all its scenes: applying an aggregated role again would empty it for a moment.
+static MANAGEMENT: Mutex<BTreeMap<PathBuf, Arc<OnceCell<ServiceAccountIdentity>>>> =
+    Mutex::new(BTreeMap::new());
 
 /// Our CRD, and the controller's identity in the management cluster, allowed to read this scene's kubeconfigs.
 pub(super) async fn management(scene: &Scene) -> anyhow::Result<ServiceAccountIdentity> {
-    let identity = MANAGEMENT.get_or_try_init(|| install(scene)).await?;
+    let installed = {
+        let mut worlds = MANAGEMENT.lock().unwrap_or_else(PoisonError::into_inner);
+        worlds.entry(scene.directory().to_path_buf()).or_default().clone()
+    };
+    let identity = installed.get_or_try_init(|| install(scene)).await?;
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": "5spot-kubeconfig-reader", "namespace": scene.namespace()},
@@ -92,6 +101,65 @@ pub(super) async fn workload(scene: &Scene, account: &str) -> anyhow::Result<Ser
     documents.extend(shipped.into_iter().map(|document| bound_to(document, account)));
     let cluster = scene.workload();
     Ok(ServiceAccountIdentity::from_manifests(cluster, &documents, SYSTEM_NAMESPACE, account).await?)
+}
+
+/// Lets an account of the workload cluster change Nodes, or only read them, and waits until the server knows.
+pub(super) async fn allow_node_writes(scene: &Scene, account: &str, is_allowed: bool) -> anyhow::Result<()> {
+    let (admin, reader) = (scene.workload().admin(), format!("5spot-nodes-readonly-{account}"));
+    let mut applier = Applier::new(admin.clone());
+    let mut shipped = manifests::read(&deploy("rbac").join("nodes.yaml"))?;
+    let writer = format!("5spot-nodes-{account}");
+    let superseded = if is_allowed {
+        shipped.retain(|document| document["kind"] == "ClusterRoleBinding");
+        for document in shipped {
+            applier.apply(&bound_to(document, account), "").await?;
+        }
+        reader
+    } else {
+        shipped.retain(|document| document["kind"] == "ClusterRole");
+        for mut role in shipped {
+            role["metadata"]["name"] = reader.clone().into();
+            let rules = role["rules"].as_array_mut().into_iter().flatten();
+            rules.filter(|rule| rule["resources"] == json!(["nodes"])).for_each(|rule| {
+                rule["verbs"] = json!(["get", "list", "watch"]);
+            });
+            applier.apply(&role, "").await?;
+        }
+        let group = "rbac.authorization.k8s.io";
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": reader},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": reader},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": SYSTEM_NAMESPACE}],
+        });
+        applier.apply(&binding, "").await?;
+        writer
+    };
+    let bindings: Api<ClusterRoleBinding> = Api::all(admin.clone());
+    if bindings.get_opt(&superseded).await?.is_some() {
+        bindings.delete(&superseded, &DeleteParams::default()).await?;
+    }
+    until_answered(&admin, account, is_allowed).await
+}
+
+/// An authorizer learns of bindings by watch, and tells nobody when it has.
+async fn until_answered(admin: &Client, account: &str, is_allowed: bool) -> anyhow::Result<()> {
+    let reviews: Api<SubjectAccessReview> = Api::all(admin.clone());
+    let user = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{account}");
+    let question = json!({
+        "metadata": {},
+        "spec": {"user": user, "resourceAttributes": {"verb": "patch", "version": "v1", "resource": "nodes"}},
+    });
+    let question: SubjectAccessReview = serde_json::from_value(question)?;
+    let asked = async {
+        loop {
+            let answer = reviews.create(&PostParams::default(), &question).await?;
+            if answer.status.is_some_and(|status| status.allowed == is_allowed) {
+                return anyhow::Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(GATHERED_WITHIN, asked).await?
 }
 
 /// A binding, for another account; a role as it is.

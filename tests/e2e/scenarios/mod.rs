@@ -4,6 +4,7 @@
 mod controller;
 mod identities;
 mod journal;
+mod old_cluster_api;
 mod world;
 
 use std::sync::Arc;
@@ -12,8 +13,40 @@ use anyhow::Context as _;
 use five_spot_scenarios::{Needs, Scenario, perform};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
-use five_spot_testenv::world::Scene;
-use world::Real;
+use five_spot_testenv::world::{Scene, World};
+use tokio::sync::Mutex;
+use world::{Real, View};
+
+/// How many others go before those that start a control plane of their own.
+const STARTERS: usize = 32;
+
+/// Control planes are started one after the other.
+static START: Mutex<()> = Mutex::const_new(());
+
+/// The scenarios that are also played where Cluster API speaks v1beta1 alone: those in which something of its kinds is
+/// read or written.
+const ON_OLD_CLUSTER_API: [&str; 10] = [
+    "window_opens",
+    "window_closes_and_drains",
+    "deleted_while_active",
+    "foreground_deletion_under_a_budget",
+    "grace_runs_out_with_force",
+    "taints_applied_and_changed",
+    "rules_and_labels_of_cluster_api",
+    "infrastructure_changed_by_replacement",
+    "field_of_ours_edited_by_hand",
+    "paused_by_machine",
+];
+
+/// The scenarios that are also played by a controller with Roles in its namespace and nothing that reaches further.
+const ROLES_ONLY: [&str; 6] = [
+    "window_opens",
+    "window_closes_and_drains",
+    "deleted_while_active",
+    "rules_and_labels_of_cluster_api",
+    "paused_by_namespace",
+    "emergency_reclaim",
+];
 
 /// The identity of the controller, as it is shipped.
 pub(crate) async fn controller_identity(scene: &Scene) -> anyhow::Result<ServiceAccountIdentity> {
@@ -26,21 +59,58 @@ pub(crate) async fn node_identity(scene: &Scene, account: &str) -> anyhow::Resul
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    let playable = |scenario: &Scenario| match scenario.needs {
+    let scenarios = five_spot_scenarios::all();
+    let alone = scenarios.iter().filter(|scenario| scenario.needs == Needs::WorldOfItsOwn);
+    let together = scenarios.iter().filter(|scenario| match scenario.needs {
         Needs::Anything | Needs::TwoClusters | Needs::RealClusterApi => true,
-        Needs::VirtualTime => false,
-    };
-    five_spot_scenarios::all().into_iter().filter(playable).map(test).collect()
+        Needs::VirtualTime | Needs::WorldOfItsOwn => false,
+    });
+    let old = scenarios.iter().filter(|scenario| ON_OLD_CLUSTER_API.contains(&scenario.name));
+    let alone = alone.map(|scenario| test("world_of_its_own", *scenario, play_alone));
+    let together = together.map(|scenario| {
+        test("", *scenario, |scenario, scene| async move { play(scenario, scene, View::Whole).await })
+    });
+    let old = old.map(|scenario| {
+        let play = |scenario, scene| async move { play(scenario, scene, View::OldClusterApi).await };
+        test("old_cluster_api", *scenario, play)
+    });
+    let roles_only =
+        scenarios.iter().filter(|scenario| ROLES_ONLY.contains(&scenario.name)).map(|scenario| {
+            let play = |scenario, scene| async move { play(scenario, scene, View::RolesOnly).await };
+            test("roles_only", *scenario, play)
+        });
+    let mut tests: Vec<Test> = together.chain(old).chain(roles_only).collect();
+    // Those with a control plane of their own take longest, but when everybody starts the others need the processors.
+    let rest = tests.split_off(tests.len().min(STARTERS));
+    tests.into_iter().chain(alone).chain(rest).collect()
 }
 
-fn test(scenario: Scenario) -> Test {
-    let name = format!("{}::{}", module_path!(), scenario.name);
-    Test::new(&name, move |scene| play(scenario, scene))
+fn test<F, R>(group: &str, scenario: Scenario, play: F) -> Test
+where
+    F: Fn(Scenario, Arc<Scene>) -> R + Send + Sync + 'static,
+    R: Future<Output = TestResult> + Send + 'static,
+{
+    let path = [module_path!(), group, scenario.name];
+    let name: Vec<&str> = path.into_iter().filter(|part| !part.is_empty()).collect();
+    Test::new(&name.join("::"), move |scene| play(scenario, scene))
 }
 
-async fn play(scenario: Scenario, scene: Arc<Scene>) -> TestResult {
-    let real = Real::start(Arc::clone(&scene)).await.context("failed to set the stage")?;
+async fn play(scenario: Scenario, scene: Arc<Scene>, view: View) -> TestResult {
+    let real = Real::start(Arc::clone(&scene), view).await.context("failed to set the stage")?;
     let played = perform(&real, &scenario).await;
     // Boxed and named, so that a failure shows what the controller had to say.
     played.map(drop).with_context(|| real.told())
+}
+
+/// In a world that is not the one of the other tests, and ends with this one.
+async fn play_alone(scenario: Scenario, _: Arc<Scene>) -> TestResult {
+    let world = {
+        let _turn = START.lock().await;
+        World::start_another(scenario.name).await?
+    };
+    let scene = Arc::new(world.scene(scenario.name).await?);
+    let played = play(scenario, Arc::clone(&scene), View::Whole).await;
+    let told = played.with_context(|| format!("---- timeline\n{}", scene.timeline()));
+    world.stop().await?;
+    told
 }

@@ -1,5 +1,6 @@
 //! A scene of the real control plane as a world for scenarios.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -7,10 +8,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_sandbox::actors as sandbox;
-use five_spot_scenarios::kinds::{NODE, SECRET};
-use five_spot_scenarios::{Pace, World, Write};
+use five_spot_scenarios::kinds::{self, NODE, SECRET};
+use five_spot_scenarios::{ApiServer, Pace, World, Write};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
+use five_spot_testenv::cluster::Side;
+use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::provider::{Behaviour, Conduct};
+use five_spot_testenv::proxy::{Line, Proxy};
 use five_spot_testenv::world::Scene;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -19,10 +23,12 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::DeleteParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, OnceCell};
 
 use super::controller::Controller;
 use super::identities;
 use super::journal::Journal;
+use super::old_cluster_api::OldClusterApi;
 
 /// The Secret with the kubeconfig of the controller's own identity. Cluster API needs another, which may delete Nodes.
 const SECRET_NAME: &str = "edge-nodes";
@@ -30,24 +36,56 @@ const SECRET_NAME: &str = "edge-nodes";
 /// kwok takes this label for a kubelet that is silent.
 const NOT_READY_LABEL: &str = "node-not-ready.stage.kwok.x-k8s.io";
 
+/// What the controller sees of the management cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    /// Everything.
+    Whole,
+    /// Of Cluster API only what was there before v1beta2.
+    OldClusterApi,
+    /// Everything in its namespace, by Roles, and nothing besides.
+    RolesOnly,
+}
+
 /// A scene with a controller.
 pub(super) struct Real {
     scene: Arc<Scene>,
     controller: Controller,
     journal: Journal,
     identities: AtomicU32,
+    /// What stands between the controller and the management cluster.
+    filter: Option<OldClusterApi>,
+    /// A line to the workload cluster that can hang.
+    other_line: OnceCell<Proxy>,
+    killed: Mutex<BTreeSet<Side>>,
 }
 
 impl Real {
     /// Sets the stage and starts the controller.
-    pub(super) async fn start(scene: Arc<Scene>) -> anyhow::Result<Self> {
-        let identity = identities::management(&scene).await?;
+    pub(super) async fn start(scene: Arc<Scene>, view: View) -> anyhow::Result<Self> {
+        let identity = match view {
+            View::Whole | View::OldClusterApi => identities::management(&scene).await?,
+            View::RolesOnly => crate::permissions::roles_only(&scene).await?,
+        };
         let kubeconfig = scene.directory().join(format!("{}.kubeconfig", scene.namespace()));
-        std::fs::write(&kubeconfig, identity.kubeconfig(None))?;
+        let filter = match view {
+            View::Whole | View::RolesOnly => None,
+            View::OldClusterApi => Some(OldClusterApi::start(&identity.kubeconfig(None)).await?),
+        };
+        let server = filter.as_ref().map(OldClusterApi::server);
+        std::fs::write(&kubeconfig, identity.kubeconfig(server.as_deref()))?;
         let controller = Controller::new(scene.directory(), scene.namespace(), &kubeconfig)?;
         let logs = [scene.management().audit_log(), scene.workload().audit_log()];
         let journal = Journal::begin(scene.namespace(), logs)?;
-        let real = Self { scene, controller, journal, identities: AtomicU32::new(0) };
+        let real = Self {
+            scene,
+            controller,
+            journal,
+            identities: AtomicU32::new(0),
+            filter,
+            other_line: OnceCell::new(),
+            killed: Mutex::default(),
+        };
         real.controller.start().await?;
         Ok(real)
     }
@@ -68,9 +106,17 @@ impl Real {
         format!("{}-{life}", self.scene.namespace())
     }
 
+    /// The account of the controller in the workload cluster.
+    fn current_account(&self) -> String {
+        self.account(self.identities.load(Ordering::SeqCst))
+    }
+
     async fn kubeconfig(&self) -> anyhow::Result<String> {
-        let account = self.account(self.identities.load(Ordering::SeqCst));
-        Ok(identities::workload(&self.scene, &account).await?.kubeconfig(None))
+        self.kubeconfig_by(None).await
+    }
+
+    async fn kubeconfig_by(&self, server: Option<&str>) -> anyhow::Result<String> {
+        Ok(identities::workload(&self.scene, &self.current_account()).await?.kubeconfig(server))
     }
 }
 
@@ -106,6 +152,10 @@ impl World for Real {
             quiet: Duration::from_secs(15),
             is_virtual: false,
         }
+    }
+
+    fn cluster_api(&self) -> &'static str {
+        if self.filter.is_some() { "v1beta1" } else { "v1beta2" }
     }
 
     fn spec(&self) -> Value {
@@ -150,6 +200,20 @@ impl World for Real {
         .boxed()
     }
 
+    fn cut_off<'a>(&'a self, _: &'a str, is_cut_off: bool) -> BoxFuture<'a, anyhow::Result<()>> {
+        let control_plane = self.scene.world().control_plane();
+        async move {
+            // One process plays all kubelets.
+            if is_cut_off {
+                control_plane.freeze(Component::Kwok).await;
+            } else {
+                control_plane.thaw(Component::Kwok).await;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
     fn grant<'a>(&'a self, group: &'a str, plural: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
         identities::grant(&self.scene, group, plural).boxed()
     }
@@ -170,6 +234,47 @@ impl World for Real {
             Ok(text)
         }
         .boxed()
+    }
+
+    fn kubeconfig_by_another_line(&self) -> BoxFuture<'_, anyhow::Result<String>> {
+        async move {
+            let proxy = self.other_line.get_or_try_init(|| self.scene.proxy(Side::Workload)).await?;
+            self.kubeconfig_by(Some(&proxy.server())).await
+        }
+        .boxed()
+    }
+
+    fn hang_other_line(&self, is_hung: bool) {
+        if let Some(proxy) = self.other_line.get() {
+            proxy.set(if is_hung { Line::Hung } else { Line::Open });
+        }
+    }
+
+    fn set_api_server(&self, side: kinds::Side, state: ApiServer) -> BoxFuture<'_, anyhow::Result<()>> {
+        async move {
+            let control_plane = self.scene.world().control_plane();
+            let side = match side {
+                kinds::Side::Management => Side::Management,
+                kinds::Side::Workload => Side::Workload,
+            };
+            let (server, mut killed) = (Component::ApiServer(side), self.killed.lock().await);
+            match state {
+                ApiServer::Silent => control_plane.freeze(server).await,
+                ApiServer::Down => {
+                    control_plane.kill(server).await;
+                    killed.insert(side);
+                }
+                ApiServer::Up if killed.remove(&side) => control_plane.restart(server).await?,
+                ApiServer::Up => control_plane.thaw(server).await,
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>> {
+        async move { identities::allow_node_writes(&self.scene, &self.current_account(), is_allowed).await }
+            .boxed()
     }
 
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {

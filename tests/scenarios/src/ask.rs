@@ -22,6 +22,7 @@ impl dyn World + '_ {
             Side::Management => self.management(),
             Side::Workload => self.workload(),
         };
+        let kind = self.spoken(kind);
         if kind.namespaced {
             Api::namespaced_with(client, self.namespace(), &kind.resource())
         } else {
@@ -29,11 +30,19 @@ impl dyn World + '_ {
         }
     }
 
+    /// A kind in the version that is spoken here.
+    fn spoken(&self, kind: Kind) -> Kind {
+        kind.where_cluster_api_is(self.cluster_api())
+    }
+
     /// An object, or null.
     pub async fn get(&self, kind: Kind, name: &str) -> anyhow::Result<Value> {
-        let found =
-            self.api(kind).get_opt(name).await.with_context(|| format!("get {} {name}", kind.kind))?;
-        Ok(found.map_or(Value::Null, |object| json(&object)))
+        match self.api(kind).get(name).await {
+            Ok(found) => Ok(json(&found)),
+            // The object or its whole kind, which is said in another way.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Value::Null),
+            Err(error) => Err(error).with_context(|| format!("get {} {name}", kind.kind)),
+        }
     }
 
     /// All objects of a kind.
@@ -49,7 +58,7 @@ impl dyn World + '_ {
 
     /// Creates an object; kind and version are filled in.
     pub async fn create(&self, kind: Kind, mut object: Value) -> anyhow::Result<Value> {
-        object["apiVersion"] = kind.api_version().into();
+        object["apiVersion"] = self.spoken(kind).api_version().into();
         object["kind"] = kind.kind.into();
         let parsed: DynamicObject = serde_json::from_value(object)?;
         let made = self.api(kind).create(&PostParams::default(), &parsed).await;
@@ -58,7 +67,7 @@ impl dyn World + '_ {
 
     /// Applies an object; kind and version are filled in.
     pub async fn apply(&self, kind: Kind, mut object: Value) -> anyhow::Result<Value> {
-        object["apiVersion"] = kind.api_version().into();
+        object["apiVersion"] = self.spoken(kind).api_version().into();
         object["kind"] = kind.kind.into();
         let name = object["metadata"]["name"].as_str().context("an object has a name")?.to_owned();
         let parameters = PatchParams::apply(FIELD_MANAGER).force();
@@ -70,6 +79,13 @@ impl dyn World + '_ {
     pub async fn patch(&self, kind: Kind, name: &str, patch: Value) -> anyhow::Result<Value> {
         let patched = self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         Ok(json(&patched.with_context(|| format!("patch {} {name}", kind.kind))?))
+    }
+
+    /// Patches the status of an object by merge.
+    pub async fn patch_status(&self, kind: Kind, name: &str, status: Value) -> anyhow::Result<Value> {
+        let patch = Patch::Merge(serde_json::json!({"status": status}));
+        let patched = self.api(kind).patch_status(name, &PatchParams::default(), &patch).await;
+        Ok(json(&patched.with_context(|| format!("patch the status of {} {name}", kind.kind))?))
     }
 
     /// Deletes an object, in the background.

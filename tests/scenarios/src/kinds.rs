@@ -54,6 +54,9 @@ pub const SCHEDULED_MACHINE: Kind =
 pub const MACHINE: Kind = management("cluster.x-k8s.io", "v1beta2", "Machine", "machines");
 /// Cluster API's Cluster.
 pub const CLUSTER: Kind = management("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters");
+/// Cluster API's rules of how pods leave a Node.
+pub const DRAIN_RULE: Kind =
+    management("cluster.x-k8s.io", "v1beta2", "MachineDrainRule", "machinedrainrules");
 /// k0smotron's bootstrap configuration.
 pub const BOOTSTRAP: Kind =
     management("bootstrap.cluster.x-k8s.io", "v1beta2", "K0sWorkerConfig", "k0sworkerconfigs");
@@ -82,6 +85,12 @@ pub const DEPLOYMENT: Kind = workload("apps", "v1", "Deployment", "deployments")
 pub const BUDGET: Kind = workload("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 
 impl Kind {
+    /// The same kind where Cluster API speaks this version: its kinds, and those of the providers here, have it.
+    #[must_use]
+    pub fn where_cluster_api_is(self, version: &'static str) -> Self {
+        if self.group.ends_with("cluster.x-k8s.io") { Self { version, ..self } } else { self }
+    }
+
     /// `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.into() } else { format!("{}/{}", self.group, self.version) }

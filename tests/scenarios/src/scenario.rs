@@ -73,6 +73,8 @@ pub enum Needs {
     TwoClusters,
     /// One in which minutes cost nothing.
     VirtualTime,
+    /// One that nobody else is in: it takes away what everybody needs.
+    WorldOfItsOwn,
     /// One with the real Cluster API, whose Clusters wait for their Machines.
     RealClusterApi,
 }

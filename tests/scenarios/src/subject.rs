@@ -1,6 +1,6 @@
 //! The one `ScheduledMachine` of a scenario, and sentences about it.
 
-use crate::kinds::{INFRASTRUCTURE, MACHINE, NODE, SCHEDULED_MACHINE};
+use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, SCHEDULED_MACHINE};
 use crate::world::World;
 use anyhow::Context as _;
 use five_spot_api::names;
@@ -12,7 +12,7 @@ pub(crate) const CLUSTER_NAME: &str = "edge";
 /// A `ScheduledMachine` and its world.
 pub struct Subject<'a> {
     world: &'a dyn World,
-    name: &'static str,
+    name: String,
 }
 
 impl<'a> Subject<'a> {
@@ -24,12 +24,16 @@ impl<'a> Subject<'a> {
 
     /// The same without a Cluster.
     pub async fn make_without_cluster(world: &'a dyn World, spec: Value) -> anyhow::Result<Self> {
-        let name = "desk";
+        Self::make_another(world, "desk", spec).await
+    }
+
+    /// An object of another name in the same Cluster.
+    pub async fn make_another(world: &'a dyn World, name: &str, spec: Value) -> anyhow::Result<Self> {
         let mut whole = ordinary(world);
         merge(&mut whole, world.spec());
         merge(&mut whole, spec);
         world.create(SCHEDULED_MACHINE, json!({"metadata": {"name": name}, "spec": whole})).await?;
-        Ok(Self { world, name })
+        Ok(Self { world, name: name.to_owned() })
     }
 
     /// The same with a machine whose node is Ready.
@@ -40,34 +44,34 @@ impl<'a> Subject<'a> {
     }
 
     /// Its name.
-    pub const fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The name of its Machine.
     pub fn machine(&self) -> String {
-        names::machine(self.name)
+        names::machine(&self.name)
     }
 
     /// The name of its infrastructure object.
     pub fn infrastructure(&self) -> String {
-        names::infrastructure(self.name)
+        names::infrastructure(&self.name)
     }
 
     /// The object as it is.
     pub async fn get(&self) -> anyhow::Result<Value> {
-        self.world.get(SCHEDULED_MACHINE, self.name).await
+        self.world.get(SCHEDULED_MACHINE, &self.name).await
     }
 
     /// Changes its spec by merge patch.
     pub async fn set(&self, spec: Value) -> anyhow::Result<()> {
-        self.world.patch(SCHEDULED_MACHINE, self.name, json!({"spec": spec})).await.map(drop)
+        self.world.patch(SCHEDULED_MACHINE, &self.name, json!({"spec": spec})).await.map(drop)
     }
 
     /// Annotates it; null removes.
     pub async fn annotate(&self, annotation: &str, value: Value) -> anyhow::Result<()> {
         let patch = json!({"metadata": {"annotations": {annotation: value}}});
-        self.world.patch(SCHEDULED_MACHINE, self.name, patch).await.map(drop)
+        self.world.patch(SCHEDULED_MACHINE, &self.name, patch).await.map(drop)
     }
 
     /// Waits until the object is as wanted and tells of its latest spec.
@@ -79,7 +83,7 @@ impl<'a> Subject<'a> {
         let current = |object: &Value| {
             object["status"]["observedGeneration"] == object["metadata"]["generation"] && wanted(object)
         };
-        self.world.until(SCHEDULED_MACHINE, self.name, what, current).await
+        self.world.until(SCHEDULED_MACHINE, &self.name, what, current).await
     }
 
     /// Waits for a phase.
@@ -103,7 +107,7 @@ impl<'a> Subject<'a> {
 
     /// Waits until it is gone.
     pub async fn until_gone(&self) -> anyhow::Result<()> {
-        self.world.until_gone(SCHEDULED_MACHINE, self.name).await
+        self.world.until_gone(SCHEDULED_MACHINE, &self.name).await
     }
 
     /// The name of its node.
@@ -159,15 +163,16 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
 
 /// Always open, with timers that a person can wait for.
 fn ordinary(world: &dyn World) -> Value {
+    let of = |group: &str| format!("{group}/{}", world.cluster_api());
     json!({
         "schedule": {"daysOfWeek": ["mon-sun"]},
         "clusterName": CLUSTER_NAME,
         "bootstrapSpec": {
-            "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig",
+            "apiVersion": of(BOOTSTRAP.group), "kind": "K0sWorkerConfig",
             "spec": {"version": "v1.36.4+k0s.0"},
         },
         "infrastructureSpec": {
-            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine",
+            "apiVersion": of(INFRASTRUCTURE.group), "kind": "RemoteMachine",
             "spec": {"address": world.address(), "port": 22},
         },
         "gracefulShutdownTimeout": "20s",

@@ -1,17 +1,29 @@
 //! What surrounds a machine in a scenario: pods on its node, budgets that hold them, windows of time.
 
 use crate::kinds::{BUDGET, DEPLOYMENT, POD};
-use crate::subject::condition;
+use crate::subject::{condition, merge};
 use crate::world::World;
 use five_spot_sandbox::actors::STOPS_AFTER_ANNOTATION;
+use futures::{TryStreamExt as _, stream};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
+/// On a pod of the real control plane: how long it takes to stop, such as `2s`.
+const EXIT_DELAY_ANNOTATION: &str = "testenv.5spot.finos.org/exit-delay";
+
+/// How many pods are made at a time.
+const HANDS: usize = 16;
+
 impl dyn World + '_ {
     /// A pod of nobody's that runs on a node, labelled `app: <name>`.
     pub async fn pod_on(&self, node: &str, name: &str) -> anyhow::Result<()> {
-        let pod = json!({
+        self.pod_that(node, name, json!({})).await
+    }
+
+    /// The same, changed by a merge patch.
+    pub async fn pod_that(&self, node: &str, name: &str, differs: Value) -> anyhow::Result<()> {
+        let mut pod = json!({
             "metadata": {"name": name, "labels": {"app": name}, "annotations": {STOPS_AFTER_ANNOTATION: "1s"}},
             "spec": {
                 "nodeName": node,
@@ -19,8 +31,24 @@ impl dyn World + '_ {
                 "terminationGracePeriodSeconds": 1,
             },
         });
+        merge(&mut pod, differs);
         self.create(POD, pod).await?;
         self.until(POD, name, "to run", |pod| condition(pod, "Ready")["status"] == "True").await.map(drop)
+    }
+
+    /// As many pods on a node, each of which takes this long to stop.
+    pub async fn pods_on(&self, node: &str, count: usize, stops_after: i64) -> anyhow::Result<()> {
+        let takes = format!("{stops_after}s");
+        let differs = json!({
+            "metadata": {"annotations": {STOPS_AFTER_ANNOTATION: takes, EXIT_DELAY_ANNOTATION: takes}},
+            "spec": {"terminationGracePeriodSeconds": stops_after + 5},
+        });
+        let names = (0..count).map(|number| format!("many-{number:03}"));
+        let pods = names.map(|name| {
+            let differs = differs.clone();
+            async move { self.pod_that(node, &name, differs).await }
+        });
+        stream::iter(pods.map(Ok)).try_for_each_concurrent(HANDS, |pod| pod).await
     }
 
     /// A Deployment of as many pods, all on one node.

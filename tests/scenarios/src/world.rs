@@ -1,5 +1,6 @@
 //! Where a scenario is played: what differs between the sandbox and a real control plane, and nothing else.
 
+use crate::kinds::Side;
 use five_spot_sandbox::actors::Behaviour;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -19,6 +20,18 @@ pub struct Pace {
     pub quiet: Duration,
     /// Whether minutes cost nothing here.
     pub is_virtual: bool,
+}
+
+/// How an API server is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApiServer {
+    /// It answers.
+    #[default]
+    Up,
+    /// It takes connections, keeps those that there are, and says nothing.
+    Silent,
+    /// Nobody is there.
+    Down,
 }
 
 /// A write that the controller made.
@@ -56,6 +69,10 @@ pub trait World: Send + Sync {
     fn now(&self) -> Timestamp;
     /// How long things may take.
     fn pace(&self) -> Pace;
+    /// The version of Cluster API that the controller finds here; the kinds of the provider have it too.
+    fn cluster_api(&self) -> &'static str {
+        "v1beta2"
+    }
     /// What a spec needs here besides what the scenario says, as a merge patch.
     fn spec(&self) -> Value;
     /// An address that no other machine has.
@@ -66,12 +83,24 @@ pub trait World: Send + Sync {
     fn provider(&self, behaviour: Behaviour);
     /// Silences the kubelet of a Node, or lets it speak again.
     fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>>;
+    /// Cuts a Node off, or lets it be heard again: nobody knows what becomes of its pods. Where that is every Node, a
+    /// scenario has to have the world for itself.
+    fn cut_off<'a>(&'a self, node: &'a str, is_cut_off: bool) -> BoxFuture<'a, anyhow::Result<()>>;
     /// Lets the controller handle one more kind of a provider.
     fn grant<'a>(&'a self, group: &'a str, plural: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
     /// The Secret with the kubeconfig that the controller uses; nothing where Nodes are in the management cluster.
     fn kubeconfig_secret(&self) -> Option<String>;
     /// A kubeconfig with new credentials. Those that were good before are good no more.
     fn new_kubeconfig(&self) -> BoxFuture<'_, anyhow::Result<String>>;
+    /// A kubeconfig that leads the controller into the workload cluster by another line, which can hang.
+    fn kubeconfig_by_another_line(&self) -> BoxFuture<'_, anyhow::Result<String>>;
+    /// How an API server is from now on. It is the controller's at least; where it is everybody's, a scenario has to
+    /// have the world for itself.
+    fn set_api_server(&self, side: Side, state: ApiServer) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Lets that line hang, or go on: connections stay, new ones are taken, and nothing comes back.
+    fn hang_other_line(&self, is_hung: bool);
+    /// Whether the controller may change Nodes from now on.
+    fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Starts the controller.
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Tells the controller to stop, and waits until it has.

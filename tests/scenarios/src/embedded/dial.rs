@@ -1,20 +1,33 @@
-//! The way into the workload cluster: a kubeconfig whose token has to be the current one.
+//! The ways into the clusters: whether their servers are up, and a kubeconfig whose token has to be the current one.
 
-use super::line::Line;
+use super::line::{Gate, Line, broken};
+use crate::kinds::Side;
+use crate::world::ApiServer;
 use five_spot_cluster::{Dial, DialError, Raw, Route};
+use five_spot_sandbox::BoxError;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::{Method, Request, StatusCode};
+use kube::client::Body;
 use kube::config::Kubeconfig;
+use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use tokio::sync::watch;
 
 /// The address of the workload cluster.
 const SERVER: &str = "https://workload.sandbox.invalid:6443";
+/// The same cluster by way of a line that can hang.
+const OTHER_LINE: &str = "https://other-line.sandbox.invalid:6443";
 
-/// The credentials that are good at the moment.
+/// The credentials that are good at the moment, what they are good for, and how the servers and lines are.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     current: AtomicU32,
+    nodes_are_readonly: AtomicBool,
+    management: watch::Sender<ApiServer>,
+    workload: watch::Sender<ApiServer>,
+    other_line: watch::Sender<ApiServer>,
 }
 
 impl Keys {
@@ -23,12 +36,44 @@ impl Keys {
         self.current.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Whether Nodes may be changed from now on.
+    pub(super) fn allow_node_writes(&self, is_allowed: bool) {
+        self.nodes_are_readonly.store(!is_allowed, Ordering::SeqCst);
+    }
+
+    /// How a server is from now on.
+    pub(super) fn set_api_server(&self, side: Side, state: ApiServer) {
+        match side {
+            Side::Management => self.management.send_replace(state),
+            Side::Workload => self.workload.send_replace(state),
+        };
+    }
+
+    /// Whether the other line hangs from now on.
+    pub(super) fn hang_other_line(&self, is_hung: bool) {
+        self.other_line.send_replace(if is_hung { ApiServer::Silent } else { ApiServer::Up });
+    }
+
+    /// The door of the management cluster.
+    pub(super) fn management(&self) -> Arc<dyn Gate> {
+        Arc::new(Door { ways: vec![self.management.subscribe()], credentials: None })
+    }
+
     /// A kubeconfig with credentials that are good at the moment.
     pub(super) fn kubeconfig(&self) -> String {
+        self.kubeconfig_by(SERVER)
+    }
+
+    /// The same by the other line.
+    pub(super) fn kubeconfig_by_another_line(&self) -> String {
+        self.kubeconfig_by(OTHER_LINE)
+    }
+
+    fn kubeconfig_by(&self, server: &str) -> String {
         let token = self.token();
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: w\n\
-             clusters: [{{name: w, cluster: {{server: '{SERVER}'}}}}]\n\
+             clusters: [{{name: w, cluster: {{server: '{server}'}}}}]\n\
              users: [{{name: w, user: {{token: {token}}}}}]\n\
              contexts: [{{name: w, context: {{cluster: w, user: w}}}}]\n"
         )
@@ -48,17 +93,51 @@ pub(super) struct Dialer {
 impl Dial for Dialer {
     fn dial(&self, kubeconfig: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>> {
         let server = kubeconfig.clusters.first().and_then(|named| named.cluster.as_ref()?.server.clone());
-        let found = match server {
-            Some(server) if server == SERVER => {
-                let user = kubeconfig.auth_infos.first().and_then(|named| named.auth_info.clone());
-                // A secret is made to be hard to print and to compare; here it is neither.
-                let token = serde_json::to_value(user).unwrap_or_default()["token"].clone();
-                let keys = self.keys.clone();
-                let is_valid = Arc::new(move || token == keys.token().as_str());
-                Ok(Route::Embedded(Raw::new(Line { is_valid, ..self.workload.clone() })))
+        let server = server.unwrap_or_default();
+        let found = if server == SERVER || server == OTHER_LINE {
+            let user = kubeconfig.auth_infos.first().and_then(|named| named.auth_info.clone());
+            // A secret is made to be hard to print and to compare; here it is neither.
+            let token = serde_json::to_value(user).unwrap_or_default()["token"].clone();
+            let mut ways = vec![self.keys.workload.subscribe()];
+            if server == OTHER_LINE {
+                ways.push(self.keys.other_line.subscribe());
             }
-            server => Err(DialError::Unknown(server.unwrap_or_default())),
+            let gate = Arc::new(Door { ways, credentials: Some((self.keys.clone(), token)) });
+            Ok(Route::Embedded(Raw::new(Line { gate, ..self.workload.clone() })))
+        } else {
+            Err(DialError::Unknown(server))
         };
         futures::future::ready(found).boxed()
+    }
+}
+
+/// What stands before a cluster: everything on the way has to be up, and the credentials good.
+struct Door {
+    ways: Vec<watch::Receiver<ApiServer>>,
+    credentials: Option<(Arc<Keys>, Value)>,
+}
+
+impl Gate for Door {
+    fn refuses(&self, request: &Request<Body>) -> Option<StatusCode> {
+        let (keys, token) = self.credentials.as_ref()?;
+        if *token != keys.token().as_str() {
+            return Some(StatusCode::UNAUTHORIZED);
+        }
+        let changes_node = *request.method() != Method::GET && request.uri().path().contains("/nodes/");
+        (changes_node && keys.nodes_are_readonly.load(Ordering::SeqCst)).then_some(StatusCode::FORBIDDEN)
+    }
+
+    fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>> {
+        let ways = self.ways.clone();
+        async move {
+            for mut way in ways {
+                let state = way.wait_for(|state| *state != ApiServer::Silent).await;
+                if state.map_or(ApiServer::Down, |state| *state) == ApiServer::Down {
+                    return Err(broken("the server is away"));
+                }
+            }
+            Ok(())
+        }
+        .boxed()
     }
 }

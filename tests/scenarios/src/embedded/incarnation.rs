@@ -29,9 +29,8 @@ impl Incarnation {
         namespaces: Vec<String>,
     ) -> Self {
         let life = Arc::new(Life::default());
-        let always = Arc::new(|| true);
-        let line_to = |api| Line { api, life: life.clone(), fate: fate.clone(), is_valid: always.clone() };
-        let dialer = Dialer { workload: line_to(workload), keys };
+        let line_to = |api| Line { api, life: life.clone(), fate: fate.clone(), gate: keys.management() };
+        let dialer = Dialer { workload: line_to(workload), keys: keys.clone() };
         let connection =
             Connection::embedded(Raw::new(line_to(management)), Arc::new(dialer), now, "5spot-controller")
                 .with_witness(ledger);

@@ -5,8 +5,9 @@ use bytes::Bytes;
 use five_spot_sandbox::faults::FaultyService;
 use five_spot_sandbox::{BoxError, ResponseBody};
 use futures::future::BoxFuture;
+use futures::stream;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, StreamBody};
 use kube::client::Body;
 use serde_json::json;
 use std::convert::Infallible;
@@ -41,8 +42,16 @@ pub(super) struct Line {
     pub(super) api: FaultyService,
     pub(super) life: Arc<Life>,
     pub(super) fate: Arc<Fate>,
-    /// Whether the credentials that came with it are still good.
-    pub(super) is_valid: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// What stands between it and the API.
+    pub(super) gate: Arc<dyn Gate>,
+}
+
+/// Who lets requests pass, or does not.
+pub(super) trait Gate: Send + Sync {
+    /// The answer to a request that may not pass.
+    fn refuses(&self, request: &Request<Body>) -> Option<StatusCode>;
+    /// Waits for as long as nothing passes, in either direction. An error if nobody is there.
+    fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>>;
 }
 
 impl Line {
@@ -51,8 +60,9 @@ impl Line {
             // Nobody is left to send it, or has lost the right to.
             std::future::pending::<()>().await;
         }
-        if !(self.is_valid)() {
-            return Ok(refusal(StatusCode::UNAUTHORIZED, "Unauthorized"));
+        self.gate.passes().await?;
+        if let Some(code) = self.gate.refuses(&request) {
+            return Ok(refusal(code, code.canonical_reason().unwrap_or_default()));
         }
         let is_write = request.method() != Method::GET;
         match self.fate.admit(is_write) {
@@ -81,7 +91,9 @@ impl Line {
     }
 
     async fn send(&mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
-        tower::Service::call(&mut self.api, request).await
+        let answer = tower::Service::call(&mut self.api, request).await?;
+        let gate = self.gate.clone();
+        Ok(answer.map(|body| held_back(body, gate)))
     }
 
     /// Nothing is sent or heard from now on.
@@ -92,7 +104,17 @@ impl Line {
     }
 }
 
-fn broken(why: &str) -> BoxError {
+/// An answer, each part of which waits at the gate.
+fn held_back(body: ResponseBody, gate: Arc<dyn Gate>) -> ResponseBody {
+    let frames = stream::unfold((body, gate), |(mut body, gate)| async move {
+        let frame = body.frame().await?;
+        let frame = gate.passes().await.and(frame);
+        Some((frame, (body, gate)))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
+pub(super) fn broken(why: &str) -> BoxError {
     io::Error::new(io::ErrorKind::ConnectionReset, why.to_owned()).into()
 }
 

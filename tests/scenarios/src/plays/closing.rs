@@ -2,7 +2,7 @@
 
 use crate::kinds::{BUDGET, MACHINE, POD};
 use crate::scenario::{Ending, Scenario, scenarios};
-use crate::subject::{Subject, condition};
+use crate::subject::{CLUSTER_NAME, Subject, condition};
 use crate::surroundings::{closed, override_until, window};
 use crate::world::World;
 use anyhow::ensure;
@@ -25,9 +25,12 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Everything that a node can hold leaves by eviction before the Machine goes.
 async fn window_closes_and_drains(world: &dyn World) -> anyhow::Result<Ending> {
-    let to = world.next_minute(world.leisurely(20));
+    // The Cluster may take its time; the window is not to be over by then.
+    world.make_cluster(CLUSTER_NAME).await?;
+    let to = world.next_minute(world.leisurely(25));
     let from = to - SignedDuration::from_hours(1);
-    let subject = Subject::lent(world, json!({"schedule": window(from, to)})).await?;
+    let subject = Subject::make_without_cluster(world, json!({"schedule": window(from, to)})).await?;
+    subject.until_ready().await?;
     let node = subject.node().await?;
     world.deployment_on(&node, "web", 2).await?;
     world.pod_on(&node, "solo").await?;
@@ -85,28 +88,18 @@ async fn grace_runs_out_with_force(world: &dyn World) -> anyhow::Result<Ending> 
 
 /// A blocked eviction is shown and retried, and is no error before the deadline.
 async fn budget_is_lifted_in_time(world: &dyn World) -> anyhow::Result<Ending> {
-    let long = json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"});
-    let subject = Subject::lent(world, long).await?;
-    let node = subject.node().await?;
-    hold(world, &node).await?;
-    subject.set(override_until("down", world.in_seconds(36_000))).await?;
-    let held = subject.until("to name what holds it", is_held_by_web(world)).await?;
-    ensure!(held["status"]["phase"] == "ShuttingDown", "{held}");
-    ensure!(condition(&held, "Drained")["reason"] == "Blocked", "{held}");
-    world.delete(BUDGET, "web").await?;
-    subject.until_phase("Inactive").await?;
-    never_deletes_pods(world)?;
-    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+    let held = Held::in_mid_drain(world).await?;
+    let object = &held.object;
+    ensure!(object["status"]["phase"] == "ShuttingDown", "{object}");
+    ensure!(condition(object, "Drained")["reason"] == "Blocked", "{object}");
+    held.release(world).await
 }
 
 /// A machine that is wanted again before it is deleted stays, and its node is put back to work.
 async fn window_reopens_during_shutdown(world: &dyn World) -> anyhow::Result<Ending> {
-    let long = json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"});
-    let subject = Subject::lent(world, long).await?;
+    let subject = Subject::lent(world, slowly()).await?;
     let (node, machine) = (subject.node().await?, subject.machine_uid().await?);
-    hold(world, &node).await?;
-    subject.set(override_until("down", world.in_seconds(world.leisurely(12)))).await?;
-    subject.until("to name what holds it", is_held_by_web(world)).await?;
+    let Held { subject, .. } = Held::that(world, subject, world.leisurely(12)).await?;
     subject.until_cordoned(&node, true).await?;
     subject.until_ready().await?;
     subject.until_cordoned(&node, false).await?;
@@ -172,6 +165,47 @@ async fn kill_switch_on_and_off(world: &dyn World) -> anyhow::Result<Ending> {
     subject.set(json!({"killSwitch": false})).await?;
     subject.until_ready().await?;
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// Ten minutes to drain.
+pub(super) fn slowly() -> Value {
+    json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"})
+}
+
+/// A machine that has to go, and whose node a budget holds.
+pub(super) struct Held<'a> {
+    pub(super) subject: Subject<'a>,
+    pub(super) node: String,
+    /// The object when it named what holds it.
+    pub(super) object: Value,
+}
+
+impl<'a> Held<'a> {
+    /// One that has ten minutes to drain, and has to go for ten hours.
+    pub(super) async fn in_mid_drain(world: &'a dyn World) -> anyhow::Result<Self> {
+        Self::that(world, Subject::lent(world, slowly()).await?, 36_000).await
+    }
+
+    /// A lent machine that has to go for so many seconds.
+    pub(super) async fn that(
+        world: &'a dyn World,
+        subject: Subject<'a>,
+        seconds: i64,
+    ) -> anyhow::Result<Self> {
+        let node = subject.node().await?;
+        hold(world, &node).await?;
+        subject.set(override_until("down", world.in_seconds(seconds))).await?;
+        let object = subject.until("to name what holds it", is_held_by_web(world)).await?;
+        Ok(Self { subject, node, object })
+    }
+
+    /// Lifts the budget; the drain goes on to its end, by eviction alone.
+    pub(super) async fn release(self, world: &dyn World) -> anyhow::Result<Ending> {
+        world.delete(BUDGET, "web").await?;
+        self.subject.until_phase("Inactive").await?;
+        never_deletes_pods(world)?;
+        Ok(Ending::phase(self.subject.name(), "Inactive").machines(1, 1))
+    }
 }
 
 /// A pod on a node that a budget holds there.

@@ -1,7 +1,7 @@
 //! The object itself is deleted.
 
 use super::closing::{hold, is_held_by_web, never_deletes_pods};
-use crate::kinds::{BUDGET, MACHINE, NAMESPACE, NODE, POD, SCHEDULED_MACHINE};
+use crate::kinds::{BUDGET, DEFINITION, MACHINE, NAMESPACE, NODE, POD, SCHEDULED_MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::Subject;
 use crate::world::World;
@@ -22,6 +22,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         foreign_finalizer_stays,
         namespace_deleted: RealClusterApi,
         deletion_is_bounded: VirtualTime,
+        deleted_while_nobody_was_there: VirtualTime,
+        definition_deleted: WorldOfItsOwn,
     ]
 }
 
@@ -131,4 +133,38 @@ async fn namespace_deleted(world: &dyn World) -> anyhow::Result<Ending> {
     subject.until_nothing_left().await?;
     world.until_gone(NAMESPACE, world.namespace()).await?;
     Ok(Ending::gone(subject.name()).machines(1, 1).without_cluster())
+}
+
+/// A controller that comes back when the time for a deletion is long over lets the object go at once, and leaves nothing
+/// of it.
+async fn deleted_while_nobody_was_there(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    world.stop_controller().await?;
+    world.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    tokio::time::sleep(Duration::from_mins(30)).await;
+    ensure!(!subject.get().await?.is_null(), "its finalizer holds it");
+    let begin = world.now();
+    world.start_controller().await?;
+    subject.until_gone().await?;
+    let took = world.now().duration_since(begin).as_secs();
+    ensure!(took < 120, "it took {took} s more");
+    subject.until_nothing_left().await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::gone(subject.name()).machines(1, 1))
+}
+
+/// With the definition of its kind the object goes as gracefully as if it had been deleted itself.
+async fn definition_deleted(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    let definition = format!("{}.{}", SCHEDULED_MACHINE.plural, SCHEDULED_MACHINE.group);
+    world.delete(DEFINITION, &definition).await?;
+    world.until_gone(DEFINITION, &definition).await?;
+    subject.until_nothing_left().await?;
+    world.until_gone(POD, "solo").await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::gone(subject.name()).machines(1, 1))
 }

@@ -1,10 +1,11 @@
 //! The way into the workload cluster: missing, broken, rotated.
 
-use crate::kinds::{MACHINE, NODE, SECRET};
+use crate::kinds::{MACHINE, NODE, POD, SECRET};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::Subject;
 use crate::world::World;
 use anyhow::{Context as _, ensure};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -12,6 +13,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         kubeconfig_appears_later: TwoClusters,
         kubeconfig_broken_and_mended: TwoClusters,
         kubeconfig_rotated: TwoClusters,
+        one_cluster_hangs: TwoClusters,
     ]
 }
 
@@ -65,4 +67,55 @@ async fn kubeconfig_rotated(world: &dyn World) -> anyhow::Result<Ending> {
     subject.until_ready().await?;
     ensure!(subject.machine_uid().await? == machine, "the machine stays");
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// What belongs to a cluster that takes connections and never answers waits; what belongs to another does not notice.
+async fn one_cluster_hangs(world: &dyn World) -> anyhow::Result<Ending> {
+    // More than there are hands, where that costs nothing.
+    let others = if world.pace().is_virtual { 24 } else { 4 };
+    let subject = Subject::lent(world, json!({})).await?;
+    let undisturbed = there_and_back(world, &subject).await?;
+    let text = world.kubeconfig_by_another_line().await?;
+    world.create(SECRET, json!({"metadata": {"name": "other-line"}, "stringData": {"value": text}})).await?;
+    let other_line = json!({"kubeconfigSecretRef": {"name": "other-line", "key": "value"}});
+    let mut hanging = Vec::new();
+    for number in 0..others {
+        let mut spec = other_line.clone();
+        spec["infrastructureSpec"] = json!({"spec": {"address": world.address()}});
+        hanging.push(Subject::make_another(world, &format!("hanging-{number:02}"), spec).await?);
+    }
+    for other in &hanging {
+        other.until_ready().await?;
+    }
+    world.hang_other_line(true);
+    for other in &hanging {
+        other.set(json!({"schedule": {"enabled": false}})).await?;
+    }
+    let meanwhile = there_and_back(world, &subject).await?;
+    ensure!(
+        meanwhile < undisturbed * 3 + SignedDuration::from_secs(5),
+        "it took {meanwhile} instead of {undisturbed}"
+    );
+    for other in &hanging {
+        let machine = world.get(MACHINE, &other.machine()).await?;
+        ensure!(machine["metadata"]["deletionTimestamp"].is_null(), "nobody could drain it: {machine}");
+    }
+    world.hang_other_line(false);
+    for other in &hanging {
+        other.until_phase("Disabled").await?;
+    }
+    Ok(Ending::phase(subject.name(), "Active").machines(3, 2))
+}
+
+/// Takes a machine with a pod on it back and lends it again. How long that took.
+async fn there_and_back(world: &dyn World, subject: &Subject<'_>) -> anyhow::Result<SignedDuration> {
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    let begin = world.now();
+    subject.set(json!({"schedule": {"enabled": false}})).await?;
+    subject.until_phase("Disabled").await?;
+    subject.set(json!({"schedule": {"enabled": true}})).await?;
+    subject.until_ready().await?;
+    world.until_gone(POD, "solo").await?;
+    Ok(world.now().duration_since(begin))
 }

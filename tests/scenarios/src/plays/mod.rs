@@ -3,11 +3,15 @@
 mod changes;
 mod closing;
 mod deletion;
+mod draining;
 mod kubeconfigs;
 mod nodes;
 mod opening;
+mod outages;
 mod pauses;
 mod restarts;
+mod restores;
+mod taints;
 mod trouble;
 
 use crate::scenario::Scenario;
@@ -17,13 +21,17 @@ pub fn all() -> Vec<Scenario> {
     [
         opening::scenarios(),
         closing::scenarios(),
+        draining::scenarios(),
         deletion::scenarios(),
         changes::scenarios(),
         pauses::scenarios(),
         trouble::scenarios(),
         nodes::scenarios(),
+        taints::scenarios(),
         kubeconfigs::scenarios(),
         restarts::scenarios(),
+        restores::scenarios(),
+        outages::scenarios(),
     ]
     .into_iter()
     .flatten()

@@ -1,56 +1,23 @@
-//! The Node of a lent machine: its taints, and its owner who wants it back.
+//! The Node of a lent machine: its owner wants it back, or it is another than before.
 
-use super::closing::{hold, is_held_by_web};
+use super::closing::{Held, hold};
+use super::taints::{tainted, value_of};
 use crate::kinds::{NODE, POD};
 use crate::scenario::{Ending, Scenario, scenarios};
-use crate::subject::{Subject, condition};
-use crate::surroundings::override_until;
+use crate::subject::{Subject, condition, is_ready};
 use crate::world::World;
 use anyhow::ensure;
 use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    scenarios![taints_applied_and_changed, taint_in_conflict, emergency_reclaim, reclaim_during_a_drain]
-}
-
-/// Ours come, change and go; somebody else's stays.
-async fn taints_applied_and_changed(world: &dyn World) -> anyhow::Result<Ending> {
-    let taint = |value: &str| json!({"nodeTaints": [{"key": "example.org/desk", "value": value, "effect": "NoSchedule"}]});
-    let subject = Subject::lent(world, taint("a")).await?;
-    let node = subject.node().await?;
-    subject.until_condition("NodeTainted", "True", "Applied").await?;
-    world.until(NODE, &node, "to be tainted", |node| value_of(node, "example.org/desk") == "a").await?;
-    add_taint(world, &node, json!({"key": "example.org/other", "effect": "NoSchedule"})).await?;
-    subject.set(taint("b")).await?;
-    let changed = |node: &Value| {
-        value_of(node, "example.org/desk") == "b" && !taint_of(node, "example.org/other").is_null()
-    };
-    world.until(NODE, &node, "to have the new value and the foreign taint", changed).await?;
-    subject.set(json!({"nodeTaints": null})).await?;
-    let removed = |node: &Value| {
-        taint_of(node, "example.org/desk").is_null() && !taint_of(node, "example.org/other").is_null()
-    };
-    world.until(NODE, &node, "to have the foreign taint alone", removed).await?;
-    let owns_none = |object: &Value| object["status"]["appliedNodeTaints"].is_null();
-    subject.until("to own no taint", owns_none).await?;
-    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
-}
-
-/// Somebody else's taint of the same key and effect is never overwritten.
-async fn taint_in_conflict(world: &dyn World) -> anyhow::Result<Ending> {
-    let subject = Subject::lent(world, json!({})).await?;
-    let node = subject.node().await?;
-    let theirs = json!({"key": "example.org/desk", "value": "theirs", "effect": "NoSchedule"});
-    add_taint(world, &node, theirs).await?;
-    let ours = json!({"key": "example.org/desk", "value": "ours", "effect": "NoSchedule"});
-    subject.set(json!({"nodeTaints": [ours]})).await?;
-    subject.until_condition("NodeTainted", "False", "TaintOwnershipConflict").await?;
-    ensure!(value_of(&world.get(NODE, &node).await?, "example.org/desk") == "theirs", "it is left alone");
-    remove_taint(world, &node, "example.org/desk").await?;
-    subject.until_condition("NodeTainted", "True", "Applied").await?;
-    ensure!(value_of(&world.get(NODE, &node).await?, "example.org/desk") == "ours", "now it is ours");
-    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+    scenarios![
+        emergency_reclaim,
+        reclaim_during_a_drain,
+        node_replaced_under_its_name,
+        node_of_another_machine_under_its_name,
+    ]
 }
 
 /// No budget holds up an owner, and the machine does not come back by itself.
@@ -64,12 +31,7 @@ async fn emergency_reclaim(world: &dyn World) -> anyhow::Result<Ending> {
 
 /// An emergency goes before a drain that a budget holds up.
 async fn reclaim_during_a_drain(world: &dyn World) -> anyhow::Result<Ending> {
-    let long = json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"});
-    let subject = Subject::lent(world, long).await?;
-    let node = subject.node().await?;
-    hold(world, &node).await?;
-    subject.set(override_until("down", world.in_seconds(36_000))).await?;
-    subject.until("to name what holds it", is_held_by_web(world)).await?;
+    let Held { subject, node, .. } = Held::in_mid_drain(world).await?;
     reclaim(world, &node).await?;
     subject.until("to be switched off", |object| object["spec"]["schedule"]["enabled"] == false).await?;
     let finished = |object: &Value| !object["status"]["reclaims"][0]["finishedAt"].is_null();
@@ -104,40 +66,64 @@ async fn reclaimed(world: &dyn World, subject: &Subject<'_>) -> anyhow::Result<E
     Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
-fn taint_of<'a>(node: &'a Value, key: &str) -> &'a Value {
-    let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
-    taints.find(|taint| taint["key"] == key).unwrap_or(&Value::Null)
+/// The same machine, installed anew: it is taken on, with all that belongs to it.
+async fn node_replaced_under_its_name(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, tainted("a")).await?;
+    let (node, machine) = (subject.node().await?, subject.machine_uid().await?);
+    subject.until_condition("NodeTainted", "True", "Applied").await?;
+    let before = world.get(NODE, &node).await?;
+    replace(world, &before, &before["spec"]["providerID"]).await?;
+    let other = |object: &Value| {
+        let uid = &object["status"]["nodeRef"]["uid"];
+        is_ready(object) && !uid.is_null() && *uid != before["metadata"]["uid"]
+    };
+    subject.until("to have the other Node", other).await?;
+    world.until(NODE, &node, "to be tainted", |node| value_of(node, "example.org/desk") == "a").await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-fn value_of<'a>(node: &'a Value, key: &str) -> &'a Value {
-    &taint_of(node, key)["value"]
+/// Another machine that joined under the name of ours is never touched, not even when ours has to go.
+async fn node_of_another_machine_under_its_name(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, tainted("a")).await?;
+    let node = subject.node().await?;
+    subject.until_condition("NodeTainted", "True", "Applied").await?;
+    let before = world.get(NODE, &node).await?;
+    replace(world, &before, &json!("remote-machine://192.0.2.99:22")).await?;
+    let told = |object: &Value| {
+        let message = condition(object, "MachineReady")["message"].as_str().unwrap_or_default();
+        message.contains("its provider ID differs")
+    };
+    let told = subject.until("to tell that the Node is another's", told).await?;
+    ensure!(told["status"]["phase"] == "Active", "{told}");
+    let before = count_of_node_writes(world)?;
+    subject.set(tainted("b")).await?;
+    let untouched = |node: &Value| {
+        value_of(node, "example.org/desk").is_null() && node["spec"]["unschedulable"].is_null()
+    };
+    world.lasts(NODE, &node, "being left alone", Duration::from_secs(5), untouched).await?;
+    ensure!(count_of_node_writes(world)? == before, "it was written");
+    // Cluster API goes by the name alone: theirs has to leave first.
+    world.delete(NODE, &node).await?;
+    subject.set(json!({"schedule": {"enabled": false}})).await?;
+    subject.until_phase("Disabled").await?;
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
-/// Adds a taint as a person would: read, change, write with the version that was read.
-async fn add_taint(world: &dyn World, node: &str, taint: Value) -> anyhow::Result<()> {
-    change_taints(world, node, |taints| taints.push(taint.clone())).await
+fn count_of_node_writes(world: &dyn World) -> anyhow::Result<usize> {
+    Ok(world.writes()?.iter().filter(|write| write.resource == "nodes").count())
 }
 
-async fn remove_taint(world: &dyn World, node: &str, key: &str) -> anyhow::Result<()> {
-    change_taints(world, node, |taints| taints.retain(|taint| taint["key"] != key)).await
-}
-
-async fn change_taints(
-    world: &dyn World,
-    node: &str,
-    change: impl Fn(&mut Vec<Value>),
-) -> anyhow::Result<()> {
-    loop {
-        let found = world.get(NODE, node).await?;
-        let mut taints = found["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        change(&mut taints);
-        let version = &found["metadata"]["resourceVersion"];
-        let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
-        match world.patch(NODE, node, patch).await {
-            Ok(_) => return Ok(()),
-            // Someone else was faster.
-            Err(error) if format!("{error:#}").contains("modified") => {}
-            Err(error) => return Err(error),
-        }
-    }
+/// Puts another Node in the place of one, for the machine with this id.
+async fn replace(world: &dyn World, before: &Value, provider_id: &Value) -> anyhow::Result<()> {
+    let metadata = &before["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    world.delete(NODE, name).await?;
+    world.until_gone(NODE, name).await?;
+    // By this the kubelets of the real control plane know that it is theirs.
+    let annotations = json!({"kwok.x-k8s.io/node": "fake"});
+    let metadata = json!({"name": name, "labels": metadata["labels"], "annotations": annotations});
+    world.create(NODE, json!({"metadata": metadata, "spec": {"providerID": provider_id}})).await?;
+    let ready = |node: &Value| condition(node, "Ready")["status"] == "True";
+    world.until(NODE, name, "to be Ready", ready).await.map(drop)
 }

@@ -47,7 +47,7 @@ async fn lead_time(world: &dyn World) -> anyhow::Result<Ending> {
 async fn override_up(world: &dyn World) -> anyhow::Result<Ending> {
     let subject = Subject::make(world, json!({"schedule": closed(world.now())})).await?;
     subject.until_phase("Inactive").await?;
-    let until = world.in_seconds(world.leisurely(20));
+    let until = world.in_seconds(world.leisurely(30));
     subject.set(override_until("up", until)).await?;
     subject.until_condition("Scheduled", "True", "Override").await?;
     subject.until_ready().await?;

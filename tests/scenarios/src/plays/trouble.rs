@@ -1,6 +1,6 @@
 //! Something that a machine needs is missing or fails, and comes back.
 
-use crate::kinds::{DEFINITION, MACHINE};
+use crate::kinds::{DEFINITION, INFRASTRUCTURE, MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{CLUSTER_NAME, Subject};
 use crate::world::World;
@@ -8,6 +8,7 @@ use anyhow::ensure;
 use five_spot_sandbox::actors::{Behaviour, Conduct};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
@@ -16,6 +17,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         foreign_machine_has_our_name,
         provider_hangs_and_goes_on,
         provider_fails_and_recovers,
+        provider_is_slow_to_give_back,
     ]
 }
 
@@ -34,7 +36,7 @@ async fn cluster_appears_later(world: &dyn World) -> anyhow::Result<Ending> {
 
 /// A provider that is installed after the objects that need it.
 async fn provider_kind_appears_later(world: &dyn World) -> anyhow::Result<Ending> {
-    let group = "infrastructure.cluster.x-k8s.io";
+    let (group, version) = (INFRASTRUCTURE.group, world.cluster_api());
     let infrastructure = json!({"kind": "LabMachine", "spec": {"address": null, "port": null, "bench": "7"}});
     let subject = Subject::make(world, json!({"infrastructureSpec": infrastructure})).await?;
     let object = subject.until_condition("ReferencesValid", "False", "NotFound").await?;
@@ -43,7 +45,7 @@ async fn provider_kind_appears_later(world: &dyn World) -> anyhow::Result<Ending
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition = json!({
         "metadata": {
-            "name": format!("labmachines.{group}"), "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"},
+            "name": format!("labmachines.{group}"), "labels": {format!("cluster.x-k8s.io/{version}"): version},
         },
         "spec": {
             "group": group, "scope": "Namespaced",
@@ -52,7 +54,7 @@ async fn provider_kind_appears_later(world: &dyn World) -> anyhow::Result<Ending
                 "singular": "labmachine",
             },
             "versions": [{
-                "name": "v1beta2", "served": true, "storage": true, "subresources": {"status": {}},
+                "name": version, "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {
                     "type": "object", "properties": {"spec": open, "status": open},
                 }},
@@ -72,7 +74,7 @@ async fn foreign_machine_has_our_name(world: &dyn World) -> anyhow::Result<Endin
         "spec": {
             "clusterName": CLUSTER_NAME, "bootstrap": {"dataSecretName": "theirs"},
             "infrastructureRef": {
-                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "RemoteMachine", "name": "theirs",
+                "apiGroup": INFRASTRUCTURE.group, "kind": INFRASTRUCTURE.kind, "name": "theirs",
             },
         },
     });
@@ -121,5 +123,23 @@ async fn provider_fails_and_recovers(world: &dyn World) -> anyhow::Result<Ending
     subject.until("to be lent after all", again).await?;
     let waited = world.now().duration_since(given_up);
     ensure!(waited >= SignedDuration::from_mins(4), "it was tried again after {waited}");
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// A machine that is wanted again while the provider is still giving it back comes after that, and not beside it.
+async fn provider_is_slow_to_give_back(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    world.provider(Behaviour { release: Conduct::Hangs, ..Behaviour::default() });
+    subject.set(json!({"schedule": {"enabled": false}})).await?;
+    let going = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
+    world.until(INFRASTRUCTURE, &subject.infrastructure(), "to be deleted", going).await?;
+    subject.until_phase("ShuttingDown").await?;
+    subject.set(json!({"schedule": {"enabled": true}})).await?;
+    let waiting = subject.until_condition("Ready", "False", "WaitingForOldMachine").await?;
+    ensure!(waiting["status"]["phase"] == "Pending", "{waiting}");
+    world.lasts(INFRASTRUCTURE, &subject.infrastructure(), "going", Duration::from_secs(5), going).await?;
+    world.provider(Behaviour::default());
+    subject.until_other_machine(&machine).await?;
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }

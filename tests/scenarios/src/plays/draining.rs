@@ -1,0 +1,155 @@
+//! How a node is emptied: many pods at once, by rules, and what holds it besides budgets.
+
+use super::closing::{hold, never_deletes_pods, slowly};
+use crate::kinds::{BUDGET, DRAIN_RULE, MACHINE, NODE, POD};
+use crate::scenario::{Ending, Scenario, scenarios};
+use crate::subject::{Subject, condition};
+use crate::surroundings::override_until;
+use crate::world::World;
+use anyhow::{Context as _, ensure};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    scenarios![
+        two_hundred_pods,
+        rules_and_labels_of_cluster_api,
+        somebody_elses_cordon_stays,
+        volumes_are_waited_for,
+        unreachable_node_is_not_waited_for: WorldOfItsOwn,
+    ]
+}
+
+/// Pods leave side by side: all of them in not much more time than one.
+async fn two_hundred_pods(world: &dyn World) -> anyhow::Result<Ending> {
+    const PODS: usize = 200;
+    const LONGEST: i64 = 8;
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    world.pods_on(&node, PODS, LONGEST).await?;
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    let drained = |object: &Value| condition(object, "Drained")["status"] == "True";
+    let object = subject.until("to be drained", drained).await?;
+    let drain = &object["status"]["drain"];
+    ensure!(drain["total"] == PODS && drain["evicted"] == PODS, "{object}");
+    let began = time(&drain["startedAt"])?;
+    let took = time(&condition(&object, "Drained")["lastTransitionTime"])?.duration_since(began).as_secs();
+    // One after the other they would have taken two hundred times as long.
+    ensure!(took >= LONGEST && took <= 6 * LONGEST, "{PODS} pods that take {LONGEST} s each took {took} s");
+    subject.until_phase("Inactive").await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// What Cluster API's drain would do about a pod, ours does: leave it alone, take it later, wait for its work to be done.
+async fn rules_and_labels_of_cluster_api(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    let rule = |name: &str, drain: Value| {
+        let pods = json!([{"selector": {"matchLabels": {"app": name}}}]);
+        json!({"metadata": {"name": name}, "spec": {"drain": drain, "pods": pods}})
+    };
+    world.create(DRAIN_RULE, rule("ruled", json!({"behavior": "Skip"}))).await?;
+    world.create(DRAIN_RULE, rule("late", json!({"behavior": "Drain", "order": 10}))).await?;
+    let labelled = |value: &str| json!({"metadata": {"labels": {"cluster.x-k8s.io/drain": value}}});
+    world.pod_that(&node, "labelled", labelled("skip")).await?;
+    world.pod_that(&node, "job", labelled("wait-completed")).await?;
+    for name in ["ruled", "late"] {
+        world.pod_on(&node, name).await?;
+    }
+    hold(world, &node).await?;
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    let object = subject.until("to name both that hold it", is_held_by(world, &["job", "web"])).await?;
+    ensure!(object["status"]["drain"]["total"] == 3, "two pods are left alone: {object}");
+    // What comes first is still there, so that what comes later is not asked to go.
+    let stays = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_null() && !pod.is_null();
+    world.lasts(POD, "late", "running", Duration::from_secs(7), stays).await?;
+    world.delete(BUDGET, "web").await?;
+    world.until_gone(POD, "late").await?;
+    subject.until("to wait for the job alone", is_held_by(world, &["job"])).await?;
+    world.lasts(POD, "job", "running", Duration::from_secs(7), stays).await?;
+    world.patch_status(POD, "job", json!({"phase": "Succeeded"})).await?;
+    subject.until_phase("Inactive").await?;
+    let evicted = |name: &str| -> anyhow::Result<Vec<Timestamp>> {
+        let writes = world.writes()?.into_iter();
+        let of = writes.filter(|write| write.resource == "pods/eviction" && write.name == name);
+        Ok(of.filter(|write| write.code == Some(201)).map(|write| write.time).collect())
+    };
+    for name in ["ruled", "labelled"] {
+        ensure!(evicted(name)?.is_empty(), "{name} was to be left alone");
+    }
+    let (web, late, job) = (evicted("web")?, evicted("late")?, evicted("job")?);
+    ensure!(web.first() < late.first() && late.first() < job.first(), "{web:?}, {late:?}, {job:?}");
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// Whoever cordoned a node before us has their reasons: it is not ours to put back to work.
+async fn somebody_elses_cordon_stays(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    world.patch(NODE, &node, json!({"spec": {"unschedulable": true}})).await?;
+    let until = world.in_seconds(world.leisurely(12));
+    subject.set(override_until("down", until)).await?;
+    subject.until("to name what holds it", is_held_by(world, &["web"])).await?;
+    subject.until_ready().await?;
+    let cordoned = |node: &Value| node["spec"]["unschedulable"] == true;
+    world.lasts(NODE, &node, "being cordoned", Duration::from_secs(5), cordoned).await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// A node whose pods are gone may still have volumes. Cluster API waits for them, and so do we; who is in a hurry does
+/// not.
+async fn volumes_are_waited_for(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    let volumes = json!([{"name": "kubernetes.io/csi/example.org^data", "devicePath": ""}]);
+    world.patch_status(NODE, &node, json!({"volumesAttached": volumes})).await?;
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    let waits = |machine: &Value| !machine["metadata"]["deletionTimestamp"].is_null();
+    world.until(MACHINE, &subject.machine(), "to be deleted", waits).await?;
+    world.until_gone(POD, "solo").await?;
+    let there = |node: &Value| !node.is_null();
+    world.lasts(NODE, &node, "existing", Duration::from_secs(8), there).await?;
+    let object = subject.get().await?;
+    ensure!(object["status"]["phase"] == "ShuttingDown", "{object}");
+    subject.set(json!({"killSwitch": true})).await?;
+    subject.until_phase("Terminated").await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Terminated").machines(1, 1))
+}
+
+/// Nobody confirms that a pod has ended on a node that is silent: one that should be gone by now holds nothing up.
+async fn unreachable_node_is_not_waited_for(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    world.cut_off(&node, true).await?;
+    let unheard = |node: &Value| condition(node, "Ready")["status"] == "Unknown";
+    world.until(NODE, &node, "to be given up", unheard).await?;
+    subject.until_condition("MachineReady", "False", "NodeNotReady").await?;
+    let begin = world.now();
+    subject.set(override_until("down", begin + jiff::SignedDuration::from_hours(10))).await?;
+    subject.until_phase("Inactive").await?;
+    let took = world.now().duration_since(begin);
+    ensure!(took < jiff::SignedDuration::from_mins(9), "it was waited for until the deadline: {took}");
+    world.cut_off(&node, false).await?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// Whether status names these pods, and no others, as those that hold the node.
+fn is_held_by(world: &dyn World, names: &[&str]) -> impl Fn(&Value) -> bool + Send + use<> {
+    let expected: Vec<Value> =
+        names.iter().map(|name| json!(format!("{}/{name}", world.namespace()))).collect();
+    move |object| {
+        let blocked = object["status"]["drain"]["blocked"].as_array().into_iter().flatten();
+        blocked.map(|pod| pod["pod"].clone()).eq(expected.iter().cloned())
+    }
+}
+
+fn time(text: &Value) -> anyhow::Result<Timestamp> {
+    text.as_str().context("a time")?.parse().with_context(|| format!("{text} is no time"))
+}

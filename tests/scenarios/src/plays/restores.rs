@@ -1,0 +1,112 @@
+//! The object comes back from a backup, alone or with all that was made for it: with other UIDs, and owners that mean
+//! nobody any more.
+
+use crate::kinds::{BOOTSTRAP, CLUSTER, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE};
+use crate::scenario::{Ending, Scenario, scenarios};
+use crate::subject::{CLUSTER_NAME, Subject};
+use crate::world::World;
+use anyhow::ensure;
+use five_spot_api::names;
+use kube::api::PropagationPolicy;
+use serde_json::{Value, json};
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    scenarios![restored_from_a_backup, restored_with_stale_owners, restored_with_everything]
+}
+
+/// The object comes back with another UID beside the Machine that it had: it is taken on, not made twice.
+async fn restored_from_a_backup(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    restore(world, &subject).await?;
+    world.start_controller().await?;
+    belongs(world, &subject).await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// The same, and its Machine still refers to the UID of before. Who is first, the garbage collector that takes it for an
+/// orphan or the controller that takes it on, is left open; in the end there is one Machine, with the right owner.
+async fn restored_with_stale_owners(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    let stale = world.get(MACHINE, &subject.machine()).await?["metadata"]["ownerReferences"].clone();
+    restore(world, &subject).await?;
+    let patch = json!({"metadata": {"ownerReferences": stale}});
+    world.patch(MACHINE, &subject.machine(), patch).await?;
+    world.start_controller().await?;
+    belongs(world, &subject).await?;
+    tokio::time::sleep(world.pace().settled_after).await;
+    belongs(world, &subject).await?;
+    let others = usize::from(subject.machine_uid().await? != machine);
+    Ok(Ending::phase(subject.name(), "Active").machines(1 + others, others))
+}
+
+/// Everything comes back: the object, its Machine and what belongs to that, each with another UID, each with the owners
+/// that it had. It is taken on or made anew, and never doubled.
+async fn restored_with_everything(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    world.stop_controller().await?;
+    // Nobody else acts while things are taken away and put back either.
+    world.patch(CLUSTER, CLUSTER_NAME, json!({"spec": {"paused": true}})).await?;
+    let things = [
+        (SCHEDULED_MACHINE, subject.name().to_owned()),
+        (MACHINE, subject.machine()),
+        (INFRASTRUCTURE, subject.infrastructure()),
+        (BOOTSTRAP, names::bootstrap(subject.name())),
+    ];
+    let mut backups = Vec::new();
+    for (kind, name) in &things {
+        backups.push((*kind, world.get(*kind, name).await?));
+    }
+    for (kind, name) in &things {
+        take_away(world, *kind, name).await?;
+    }
+    for (kind, backup) in backups.iter().rev() {
+        let metadata = &backup["metadata"];
+        let kept = ["name", "labels", "annotations", "ownerReferences", "finalizers"];
+        let kept: Value = kept.iter().map(|field| ((*field).to_owned(), metadata[*field].clone())).collect();
+        let restored = world.create(*kind, json!({"metadata": kept, "spec": backup["spec"]})).await?;
+        ensure!(restored["metadata"]["uid"] != metadata["uid"], "another life");
+    }
+    let machine = subject.machine_uid().await?;
+    world.patch(CLUSTER, CLUSTER_NAME, json!({"spec": {"paused": false}})).await?;
+    world.start_controller().await?;
+    belongs(world, &subject).await?;
+    tokio::time::sleep(world.pace().settled_after).await;
+    belongs(world, &subject).await?;
+    let others = usize::from(subject.machine_uid().await? != machine);
+    Ok(Ending::phase(subject.name(), "Active").machines(2 + others, 1 + others))
+}
+
+/// Removes an object whatever holds it. What belonged to it stays.
+async fn take_away(world: &dyn World, kind: Kind, name: &str) -> anyhow::Result<()> {
+    world.patch(kind, name, json!({"metadata": {"finalizers": null}})).await?;
+    world.delete_with(kind, name, PropagationPolicy::Orphan).await?;
+    world.until_gone(kind, name).await
+}
+
+/// Stops the controller and puts an object with another UID in the place of the one that was there. What belonged to
+/// that one stays, and has no owner.
+async fn restore(world: &dyn World, subject: &Subject<'_>) -> anyhow::Result<()> {
+    let backup = subject.get().await?;
+    world.stop_controller().await?;
+    take_away(world, SCHEDULED_MACHINE, subject.name()).await?;
+    let object = json!({"metadata": {"name": subject.name()}, "spec": backup["spec"]});
+    let restored = world.create(SCHEDULED_MACHINE, object).await?;
+    ensure!(restored["metadata"]["uid"] != backup["metadata"]["uid"], "another life");
+    Ok(())
+}
+
+/// Waits until a machine is lent, and everything that was made refers to the object.
+async fn belongs(world: &dyn World, subject: &Subject<'_>) -> anyhow::Result<()> {
+    subject.until_ready().await?;
+    let uid = subject.get().await?["metadata"]["uid"].clone();
+    let refers = |object: &Value| {
+        let mut owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        owners.any(|owner| owner["uid"] == uid)
+    };
+    world.until(MACHINE, &subject.machine(), "to belong to the new object", refers).await?;
+    world.until(INFRASTRUCTURE, &subject.infrastructure(), "to belong to the new object", refers).await?;
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! What is known first at the start is left to chance: a Machine may be known before the object that it was made for.
+
+use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_scenarios::all;
+use five_spot_scenarios::embedded::{Disturbance, Layout, play};
+use std::time::Duration;
+
+/// An object that was not known yet was taken for gone, and news of its Node and pods did not find it any more.
+#[test]
+fn a_drain_goes_on_although_the_objects_were_listed_last() {
+    let scenarios = all();
+    let scenario =
+        scenarios.iter().find(|scenario| scenario.name == "killed_in_mid_drain").expect("it is told");
+    let late = Rule {
+        kind: RequestKind::Read,
+        path: "/scheduledmachines".to_owned(),
+        trigger: Trigger::PerMille(1000),
+        fault: Fault::Delay(Duration::from_millis(500)),
+    };
+    let lasts = |disturbance: &Disturbance| {
+        let run = play(scenario, Layout::TwoClusters, disturbance).expect("it ends as it should");
+        run.writes.last().expect("there were writes").time.duration_since(run.began)
+    };
+    let (usually, now) = (lasts(&Disturbance::default()), lasts(&Disturbance::rule(late)));
+    // Who has lost its news compares with the server after five minutes.
+    assert!(now < usually * 3, "it took {now} instead of {usually}");
+}
