@@ -1,12 +1,14 @@
 //! The object itself is deleted.
 
-use super::closing::{hold, is_held_by_web, never_deletes_pods};
-use crate::kinds::{BUDGET, DEFINITION, MACHINE, NAMESPACE, NODE, POD, SCHEDULED_MACHINE};
+use super::closing::{hold, is_held_by_web, never_deletes_pods, slowly};
+use crate::kinds::{
+    BOOTSTRAP, BUDGET, DEFINITION, INFRASTRUCTURE, MACHINE, NAMESPACE, NODE, POD, SCHEDULED_MACHINE,
+};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::Subject;
 use crate::world::World;
 use anyhow::ensure;
-use five_spot_api::names::FINALIZER;
+use five_spot_api::names::{self, FINALIZER};
 use five_spot_sandbox::actors::{Behaviour, Conduct};
 use kube::api::PropagationPolicy;
 use serde_json::{Value, json};
@@ -18,6 +20,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         deleted_while_creating,
         deleted_while_inactive,
         foreground_deletion_under_a_budget,
+        provider_objects_lose_their_owner,
         orphan_deletion,
         foreign_finalizer_stays,
         namespace_deleted: RealClusterApi,
@@ -65,8 +68,7 @@ async fn deleted_while_inactive(world: &dyn World) -> anyhow::Result<Ending> {
 
 /// The garbage collector may not go around a budget.
 async fn foreground_deletion_under_a_budget(world: &dyn World) -> anyhow::Result<Ending> {
-    let long = json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"});
-    let subject = Subject::lent(world, long).await?;
+    let subject = Subject::lent(world, slowly()).await?;
     let node = subject.node().await?;
     hold(world, &node).await?;
     world.delete_with(SCHEDULED_MACHINE, subject.name(), PropagationPolicy::Foreground).await?;
@@ -77,6 +79,31 @@ async fn foreground_deletion_under_a_budget(world: &dyn World) -> anyhow::Result
     subject.until_gone().await?;
     subject.until_nothing_left().await?;
     never_deletes_pods(world)?;
+    Ok(Ending::gone(subject.name()).machines(1, 1))
+}
+
+/// A foreground deletion takes us from the owners of the provider's objects before it has done anything else. That is not
+/// what asks us to let the machine be.
+async fn provider_objects_lose_their_owner(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    world.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    subject.until("to name what holds it", is_held_by_web(world)).await?;
+    for (kind, name) in
+        [(INFRASTRUCTURE, subject.infrastructure()), (BOOTSTRAP, names::bootstrap(subject.name()))]
+    {
+        let mut owners = world.get(kind, &name).await?["metadata"]["ownerReferences"].clone();
+        owners.as_array_mut().into_iter().for_each(|owners| {
+            owners.retain(|owner| owner["kind"] != SCHEDULED_MACHINE.kind);
+        });
+        world.patch(kind, &name, json!({"metadata": {"ownerReferences": owners}})).await?;
+    }
+    let stays = |object: &Value| !object.is_null();
+    world.lasts(SCHEDULED_MACHINE, subject.name(), "existing", Duration::from_secs(8), stays).await?;
+    world.delete(BUDGET, "web").await?;
+    subject.until_gone().await?;
+    subject.until_nothing_left().await?;
     Ok(Ending::gone(subject.name()).machines(1, 1))
 }
 
