@@ -81,6 +81,8 @@ pub const NODE: Kind = Kind { namespaced: false, ..workload("", "v1", "Node", "n
 pub const POD: Kind = workload("", "v1", "Pod", "pods");
 /// Deployments.
 pub const DEPLOYMENT: Kind = workload("apps", "v1", "Deployment", "deployments");
+/// Pods on every node.
+pub const DAEMON_SET: Kind = workload("apps", "v1", "DaemonSet", "daemonsets");
 /// Budgets that forbid to disturb pods.
 pub const BUDGET: Kind = workload("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 
