@@ -54,7 +54,7 @@ fn own_count(metrics: &str) -> u64 {
     let requests = metrics
         .lines()
         .filter(|line| line.starts_with("fivespot_api_requests_total{") && !line.contains("verb=\"watch\""));
-    requests.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).map(|count| count as u64).sum()
+    requests.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }
 
 /// How much memory a process holds, as the kernel counts it.

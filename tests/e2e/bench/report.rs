@@ -52,7 +52,7 @@ pub(super) struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kilobytes = |bytes: u64| format!("{:.1} KB", bytes as f64 / 1024.0);
+        let kilobytes = |bytes: u64| format!("{}.{} KB", bytes / 1024, bytes % 1024 * 10 / 1024);
         let mut row = |what: &str, value: String, goal: &str| writeln!(f, "{what:<58} {value:>16}   {goal}");
         row("measured", "figure".into(), "goal")?;
         row("Active objects", self.objects.to_string(), "")?;

@@ -97,7 +97,7 @@ fn by<'a>(
     records.iter().filter(move |record| {
         let is_theirs =
             |scenario: &&str| record.user.contains(*scenario) || record.object.namespace.contains(*scenario);
-        let on_purpose = record.code == Some(403) && REFUSED_ON_PURPOSE.iter().any(|one| is_theirs(&one));
+        let on_purpose = record.code == Some(403) && REFUSED_ON_PURPOSE.iter().any(is_theirs);
         let name = record.user.strip_prefix(&prefix);
         record.side == side && name.is_some_and(&is_wanted) && !on_purpose
     })

@@ -1,5 +1,6 @@
 //! A controller that looks after all namespaces, as the shipped Deployment starts it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::world::Scene;
 use five_spot_testenv::{manifests, tests, wait};
 use kube::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::scenarios::controller_identity;
@@ -28,6 +30,13 @@ async fn all_namespaces_are_looked_after(scene: Arc<Scene>) -> TestResult {
     let identity = controller_identity(&scene).await?;
     let admin = scene.management().admin();
     let mut applier = manifests::Applier::new(admin.clone());
+    // What other tests have left is looked after as well, and may need its kubeconfigs.
+    let all: Api<ScheduledMachine> = Api::all(admin.clone());
+    let left =
+        all.list(&ListParams::default()).await?.items.into_iter().filter_map(|one| one.metadata.namespace);
+    for place in left.collect::<BTreeSet<String>>() {
+        applier.apply(&kubeconfig_reader(), &place).await?;
+    }
     let program = Program::start(scene.directory(), &identity, scene.namespace(), &[]).await?;
     program.is_ready().await?;
     let namespace = |paused: Option<&str>| {

@@ -39,13 +39,14 @@ const ON_OLD_CLUSTER_API: [&str; 10] = [
 ];
 
 /// The scenarios that are also played by a controller with Roles in its namespace and nothing that reaches further.
-const ROLES_ONLY: [&str; 6] = [
+const ROLES_ONLY: [&str; 7] = [
     "window_opens",
     "window_closes_and_drains",
     "deleted_while_active",
     "rules_and_labels_of_cluster_api",
     "paused_by_namespace",
     "emergency_reclaim",
+    "machine_is_refused",
 ];
 
 /// The identity of the controller, as it is shipped.

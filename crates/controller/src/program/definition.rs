@@ -1,12 +1,14 @@
 //! Works only while the cluster has a place for everything that has to be remembered.
 //!
-//! The definition of `ScheduledMachine` is asked for at the start, and again and again until it is the right one. One that
-//! is missing is no reason to wait: the watches are tried again by themselves. One that is too old is: a status that is
-//! written and not kept would be written again for ever, and a reclaim that is forgotten would be forgotten half done.
+//! The definition of `ScheduledMachine` is asked for at the start, and again and again until it is the right one. Until then
+//! nothing is written: a status that is written and not kept would be written again for ever, and a reclaim that is forgotten
+//! would be forgotten half done. While there is no definition, or nobody says which, everything is watched all the same, so
+//! that whatever else is wrong is known as well.
 
 use crate::health::{Findings, Health};
 use crate::{RunError, Settings, run};
 use five_spot_cluster::Connection;
+use five_spot_cluster::door::Fence;
 use five_spot_cluster::preflight::{Definition, definition};
 use kube::Client;
 use std::sync::Arc;
@@ -26,10 +28,21 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 enum Fitness {
     /// Nobody has said yet.
     Unknown,
-    /// There is, or there is nothing at all: then there are no objects either.
+    /// There is no definition that could fit.
+    Missing,
+    /// There is.
     Fits,
     /// There is not.
     Unfit,
+}
+
+/// Lets writes through once the definition is known to fit.
+struct Gate(watch::Receiver<Fitness>);
+
+impl Fence for Gate {
+    fn check(&self) -> Result<(), &'static str> {
+        if *self.0.borrow() == Fitness::Fits { Ok(()) } else { Err("the definition is not known to fit") }
+    }
 }
 
 /// Runs the controller whenever the definition does not forbid it.
@@ -42,8 +55,9 @@ pub(super) async fn run_while_it_fits(
     let asking = ask(connection.management()?, settings.health.clone(), told);
     let ends = stop.clone();
     tokio::spawn(async move { ends.run_until_cancelled(asking).await });
+    let connection = connection.with_fence(Arc::new(Gate(fitness.clone())));
     let first = async {
-        // Whoever does not answer in time has said nothing against it.
+        // Whoever does not answer in time may do so later.
         let _ = tokio::time::timeout(FIRST_ANSWER, until(&mut fitness, |now| now != Fitness::Unknown)).await;
     };
     if stop.run_until_cancelled(first).await.is_none() {
@@ -54,17 +68,19 @@ pub(super) async fn run_while_it_fits(
         if stop.run_until_cancelled(fits).await.is_none() {
             return Ok(());
         }
+        let may_write = *fitness.borrow() == Fitness::Fits;
         let turn = stop.child_token();
         let mut running = std::pin::pin!(run(connection.clone(), settings.clone(), turn.clone()));
         tokio::select! {
             ended = &mut running => return ended,
-            () = until(&mut fitness, |now| now == Fitness::Unfit) => turn.cancel(),
+            // What could not be written is not remembered: it begins anew when it can.
+            () = until(&mut fitness, |now| now == Fitness::Unfit || (now == Fitness::Fits && !may_write)) => turn.cancel(),
         }
         running.await?;
         if stop.is_cancelled() {
             return Ok(());
         }
-        info!("Stopped working until the definition fits");
+        info!("Beginning anew with another definition");
     }
 }
 
@@ -91,11 +107,20 @@ async fn ask(client: Client, health: Arc<Health>, told: watch::Sender<Fitness>) 
                         return;
                     }
                     Definition::TooOld(_) => told.send_replace(Fitness::Unfit),
-                    Definition::OtherVersions(_) | Definition::Absent => told.send_replace(Fitness::Fits),
+                    Definition::OtherVersions(_) | Definition::Absent => told.send_replace(Fitness::Missing),
                 };
                 if is_new {
                     warn!("{definition}");
                 }
+            }
+            // Then nobody can tell, and nobody is kept from working.
+            Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403 | 406) => {
+                warn!(
+                    error = status.message,
+                    "The definition cannot be compared with the one of this program"
+                );
+                told.send_replace(Fitness::Fits);
+                return;
             }
             Err(error) => debug!(%error, "the definition could not be asked for, and is asked for again"),
         }

@@ -9,6 +9,7 @@ mod nodes;
 mod opening;
 mod outages;
 mod pauses;
+mod permitted;
 mod restarts;
 mod restores;
 mod taints;
@@ -25,6 +26,7 @@ pub fn all() -> Vec<Scenario> {
         deletion::scenarios(),
         changes::scenarios(),
         pauses::scenarios(),
+        permitted::scenarios(),
         trouble::scenarios(),
         nodes::scenarios(),
         taints::scenarios(),

@@ -1,0 +1,126 @@
+//! What takes a permission of its own, so that none is granted that nothing has been seen to need: the agent's configuration,
+//! the owners and namespaces of pods, and giving back what was made for a Machine that nobody accepted.
+
+use super::closing::{never_deletes_pods, slowly};
+use crate::kinds::{
+    BOOTSTRAP, DAEMON_SET, DRAIN_RULE, INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE,
+};
+use crate::scenario::{Ending, Scenario, scenarios};
+use crate::subject::Subject;
+use crate::surroundings::override_until;
+use crate::world::World;
+use anyhow::{Context as _, ensure};
+use five_spot_api::names::{self, SYSTEM_NAMESPACE};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    scenarios![
+        agent_is_told_what_to_look_for: RealClusterApi,
+        daemons_stay_and_namespaces_have_rules: RealClusterApi,
+        machine_is_refused: RealClusterApi,
+    ]
+}
+
+/// How often something is looked at whose name is not known, or which is in another namespace.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The configuration of a node's agent comes, changes and goes with the processes that are looked for.
+async fn agent_is_told_what_to_look_for(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({"killIfCommands": ["java"]})).await?;
+    let name = format!("reclaim-agent-{}", subject.node().await?);
+    let configs: Api<ConfigMap> = Api::namespaced(world.workload(), SYSTEM_NAMESPACE);
+    let says = |config: Option<ConfigMap>, word: Option<&str>| {
+        let text = config.and_then(|config| config.data?.remove("reclaim.toml"));
+        match (text, word) {
+            (Some(text), Some(word)) => text.contains(word),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    };
+    for commands in [vec!["java"], vec!["javac"], vec![]] {
+        subject.set(json!({"killIfCommands": commands})).await?;
+        let told = async {
+            let word = commands.first().map(|command| format!("\"{command}\""));
+            while !says(configs.get_opt(&name).await?, word.as_deref()) {
+                tokio::time::sleep(LOOK).await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(world.pace().patience, told).await.context("the agent is not told")??;
+    }
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// Pods of a `DaemonSet` that exists are left alone, and so are those that a rule selects by their namespace.
+async fn daemons_stay_and_namespaces_have_rules(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    let label = json!({"example.org/scene": world.namespace()});
+    world.patch(NODE, &node, json!({"metadata": {"labels": label}})).await?;
+    let daemon = json!({
+        "metadata": {"name": "daemon"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "daemon"}},
+            "template": {
+                "metadata": {"labels": {"app": "daemon"}},
+                "spec": {
+                    "nodeSelector": label,
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [{"name": "main", "image": "registry.invalid/sleeper"}],
+                },
+            },
+        },
+    });
+    world.create(DAEMON_SET, daemon).await?;
+    let runs = |set: &Value| set["status"]["numberReady"] == 1;
+    world.until(DAEMON_SET, "daemon", "to run on the node", runs).await?;
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": world.namespace()}});
+    let pods = json!([{"selector": {"matchLabels": {"app": "kept"}}, "namespaceSelector": here}]);
+    let rule = json!({"metadata": {"name": "kept"}, "spec": {"drain": {"behavior": "Skip"}, "pods": pods}});
+    world.create(DRAIN_RULE, rule).await?;
+    for name in ["kept", "goes"] {
+        world.pod_on(&node, name).await?;
+    }
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    subject.until_phase("Inactive").await?;
+    let writes = world.writes()?.into_iter();
+    let evicted: Vec<String> =
+        writes.filter(|write| write.resource == "pods/eviction").map(|write| write.name).collect();
+    ensure!(evicted == ["goes"], "only one has to go: {evicted:?}");
+    never_deletes_pods(world)?;
+    world.delete(DAEMON_SET, "daemon").await?;
+    world.delete(POD, "kept").await?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// Cluster API's own rules refuse the Machine. That is counted in the event that said so, and what was made for it goes with
+/// the object.
+async fn machine_is_refused(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::make(world, json!({"machineTemplate": {"version": "nonsense"}})).await?;
+    let object = subject.until_phase("Error").await?;
+    let message = object["status"]["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("nonsense"), "{object}");
+    let there = |object: &Value| !object.is_null();
+    world.until(BOOTSTRAP, &names::bootstrap(subject.name()), "to be made", there).await?;
+    world.until(INFRASTRUCTURE, &subject.infrastructure(), "to be made", there).await?;
+    ensure!(world.get(MACHINE, &subject.machine()).await?.is_null(), "there is no Machine");
+    let events: Api<Event> = Api::namespaced(world.management(), world.namespace());
+    let counted = async {
+        let is_series =
+            |event: &Event| event.reason.as_deref() == Some("ReconcileFailed") && event.series.is_some();
+        while !events.list(&ListParams::default()).await?.items.iter().any(is_series) {
+            tokio::time::sleep(LOOK).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(world.pace().patience, counted).await.context("the failure is not counted")??;
+    world.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    subject.until_gone().await?;
+    subject.until_nothing_left().await?;
+    Ok(Ending::gone(subject.name()))
+}
