@@ -163,6 +163,10 @@ pub struct JoinStatus {
     /// The Machine that `lastSeconds` speaks of. While it lives, its node has joined.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "machineUID")]
     pub machine_uid: Option<String>,
+    /// Since when the node of the Machine in `machineRef` has been waited for, by the controller's clock. The Machine's own
+    /// age is told by another clock, and the two may differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Time>,
     /// When the last Machine was given up because its node did not join within `joinTimeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_at: Option<Time>,

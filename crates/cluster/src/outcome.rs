@@ -108,9 +108,10 @@ impl Fleet {
     /// Notes whether an object is on its way. Returns when to compare what is known with the API server then.
     pub fn on_its_way(&self, key: &ObjectKey, moving: bool, now: Timestamp) -> Option<Timestamp> {
         self.inner.remember(key, |memory| {
-            let due = memory.compare_at.filter(|time| *time > now);
-            let next = || now.saturating_add(LONGEST_WITHOUT_NEWS).unwrap_or(Timestamp::MAX);
-            memory.compare_at = moving.then(|| due.unwrap_or_else(next));
+            let next = now.saturating_add(LONGEST_WITHOUT_NEWS).unwrap_or(Timestamp::MAX);
+            // One that lies further ahead comes from before the clock was put back.
+            let due = memory.compare_at.filter(|time| *time > now && *time <= next);
+            memory.compare_at = moving.then(|| due.unwrap_or(next));
             memory.compare_at
         })
     }

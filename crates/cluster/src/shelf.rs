@@ -68,7 +68,12 @@ struct Inner<V> {
     failure: Option<Failure>,
     /// The newest version of anything that was ever here.
     latest: Option<String>,
+    /// What is known to be gone, though no watch has told so yet, and from which version on.
+    gone: BTreeMap<ObjectKey, String>,
 }
+
+/// More than this has not gone unnoticed in one hour.
+const MOST_GONE: usize = 10_000;
 
 impl<V: Clone + PartialEq> Shelf<V> {
     /// An empty shelf that these watches fill.
@@ -79,6 +84,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
             unfilled: scopes.into_iter().collect(),
             failure: None,
             latest: None,
+            gone: BTreeMap::new(),
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -129,6 +135,10 @@ impl<V: Clone + PartialEq> Shelf<V> {
         {
             return false;
         }
+        if inner.gone.get(&key).is_some_and(|gone| is_older(version, gone)) {
+            return false;
+        }
+        inner.gone.remove(&key);
         let item = Item { version: version.to_owned(), view };
         let changed = inner.items.get(&key).is_none_or(|known| known.view != item.view);
         inner.see(version);
@@ -141,9 +151,22 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().see(version);
     }
 
-    /// Takes an object off the shelf. True if it was there.
-    pub(crate) fn remove(&self, key: &ObjectKey) -> bool {
-        self.lock().items.remove(key).is_some()
+    /// A watch tells that an object is gone. True if it was there.
+    pub(crate) fn deleted(&self, key: &ObjectKey) -> bool {
+        let mut inner = self.lock();
+        inner.gone.remove(key);
+        inner.items.remove(key).is_some()
+    }
+
+    /// The API server has said that an object is gone. Its watch may be late, and tell of its last days yet.
+    pub(crate) fn remove(&self, key: &ObjectKey) {
+        let mut inner = self.lock();
+        if inner.gone.len() >= MOST_GONE {
+            inner.gone.clear();
+        }
+        if let (Some(_), Some(latest)) = (inner.items.remove(key), inner.latest.clone()) {
+            inner.gone.insert(key.clone(), latest);
+        }
     }
 
     /// A list begins.
@@ -171,6 +194,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
     pub(crate) fn complete(&self, scope: &Scope) -> (Vec<ObjectKey>, bool) {
         let mut inner = self.lock();
         let listed = inner.listing.remove(scope).unwrap_or_default();
+        inner.gone.clear();
         let in_scope = |key: &ObjectKey| scope.as_ref().is_none_or(|namespace| key.namespace == *namespace);
         let mut changed: Vec<ObjectKey> =
             inner.items.keys().filter(|key| in_scope(key) && !listed.contains_key(*key)).cloned().collect();
@@ -259,6 +283,18 @@ mod tests {
         assert!(!shelf.put(key("one"), "5", "an echo from before"));
         assert_eq!(shelf.get(&key("one")), Some(Item { version: "6".into(), view: "first" }));
         assert!(shelf.put(key("one"), "10", "second"), "versions are numbers, not words");
+    }
+
+    #[test]
+    fn what_is_gone_does_not_come_back_when_its_watch_is_late() {
+        let shelf = filled();
+        shelf.see("9");
+        shelf.remove(&key("one"));
+        assert!(!shelf.put(key("one"), "8", "in its last days"));
+        assert_eq!(shelf.view(&key("one")), None);
+        assert!(shelf.put(key("two"), "8", "another that is late"));
+        assert!(!shelf.deleted(&key("one")), "and then its watch tells that it is gone");
+        assert!(shelf.put(key("one"), "10", "another life"));
     }
 
     #[test]

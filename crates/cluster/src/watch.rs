@@ -177,7 +177,7 @@ async fn follow<K, V>(
             Ok(Event::Delete(object)) => {
                 let key = ObjectKey::of(&object);
                 shelf.see(&object.resource_version().unwrap_or_default());
-                if shelf.remove(&key) {
+                if shelf.deleted(&key) {
                     tell(News::Changed(key));
                 }
             }

@@ -74,7 +74,7 @@ fn attempt(pod: &PodView, deadline: Timestamp, now: Timestamp, progress: &mut Pr
     if let Some(refusal) = pod.eviction.as_ref().and_then(|attempt| attempt.refusal.as_deref()) {
         progress.block(pod, refusal);
     }
-    match due(pod, deadline).filter(|time| *time > now) {
+    match due(pod, deadline, now).filter(|time| *time > now) {
         Some(later) => progress.look_at(later),
         None => progress.actions.push(Action::Evict { pod: pod.id.clone() }),
     }
@@ -138,9 +138,10 @@ fn eviction_order(pod: &PodView) -> Option<i32> {
     }
 }
 
-/// When the next attempt at a pod is due; `None`: it has not been tried yet.
-fn due(pod: &PodView, deadline: Timestamp) -> Option<Timestamp> {
-    let last = pod.eviction.as_ref()?.at;
+/// When the next attempt at a pod is due; `None`: it has not been tried yet, or at a time that is still to come because the
+/// clock has been put back since.
+fn due(pod: &PodView, deadline: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let last = pod.eviction.as_ref().map(|attempt| attempt.at).filter(|at| *at <= now)?;
     let soon = last.saturating_add(EVICTION_RETRY).unwrap_or(Timestamp::MAX);
     Some(if soon < deadline { soon } else { backoff::next_after(deadline, last) })
 }
@@ -281,6 +282,11 @@ mod tests {
     #[test]
     fn an_accepted_eviction_is_given_time_to_show() {
         check(&[tried("a", 100, None)], &[], 1, &[], Some(105));
+    }
+
+    #[test]
+    fn an_attempt_that_is_still_to_come_holds_nothing_up() {
+        check(&[tried("a", 101, None)], &["a"], 1, &[], None);
     }
 
     #[test]

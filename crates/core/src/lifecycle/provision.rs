@@ -68,6 +68,7 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
     draft.facts.workload_cluster = None;
     if let Some(join) = &mut draft.facts.join {
         join.machine_uid = None;
+        join.waiting_since = None;
     }
     let old = [&world.bootstrap, &world.infrastructure].map(|slot| is_old(slot, spec));
     if old[0] || old[1] {
@@ -176,9 +177,13 @@ fn joins_in_time(
         join.recent_seconds.truncate(MAX_JOINS);
         join.machine_uid = Some(uid.to_owned());
         join.failed_at = None;
+        join.waiting_since = None;
         return true;
     }
-    let deadline = machine.created_at.saturating_add(spec.join_timeout).unwrap_or(Timestamp::MAX);
+    let since = waited_since(situation, uid);
+    let join = draft.facts.join.get_or_insert_default();
+    join.waiting_since = Some(Time(since));
+    let deadline = since.saturating_add(spec.join_timeout).unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
     if situation.now < deadline {
         return true;
@@ -188,6 +193,15 @@ fn joins_in_time(
     join.failed_at = Some(Time(failed_at.unwrap_or(situation.second)));
     draft.fail(FaultKind::JoinFailed, join_failure(spec));
     false
+}
+
+/// Since when a Machine's node has been waited for. Not since the Machine was made: that is told by the API server's clock,
+/// and one that is behind ours by more than `joinTimeout` would let no Machine live.
+fn waited_since(situation: &Situation<'_>, machine: &str) -> Timestamp {
+    let prior = situation.prior();
+    let is_known = prior.machine_ref.as_ref().is_some_and(|known| known.uid.as_deref() == Some(machine));
+    let since = prior.join.as_ref().and_then(|join| join.waiting_since.as_ref()).filter(|_| is_known);
+    situation.past(since).unwrap_or(situation.second)
 }
 
 fn join_failure(spec: &ValidSpec) -> String {

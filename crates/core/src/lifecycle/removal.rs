@@ -46,6 +46,7 @@ pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
     if let Some(join) = &mut draft.facts.join {
         join.failed_at = None;
         join.machine_uid = None;
+        join.waiting_since = None;
     }
 }
 

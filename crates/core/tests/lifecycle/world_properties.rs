@@ -212,12 +212,15 @@ fn drain_status() -> impl Strategy<Value = DrainStatus> {
 }
 
 fn join_status() -> impl Strategy<Value = JoinStatus> {
-    (any::<bool>(), option::of(remembered())).prop_map(|(joined, failed_at)| JoinStatus {
-        last_seconds: joined.then_some(40),
-        recent_seconds: Vec::new(),
-        machine_uid: joined.then(|| "machine".to_owned()),
-        failed_at,
-    })
+    (any::<bool>(), option::of(remembered()), option::of(remembered())).prop_map(
+        |(joined, waiting_since, failed_at)| JoinStatus {
+            waiting_since,
+            last_seconds: joined.then_some(40),
+            recent_seconds: Vec::new(),
+            machine_uid: joined.then(|| "machine".to_owned()),
+            failed_at,
+        },
+    )
 }
 
 prop_compose! {

@@ -3,6 +3,7 @@
 use super::at_work;
 use crate::simulation::{Simulation, office_hours, time};
 use five_spot_api::Phase;
+use five_spot_core::world::Slot;
 use jiff::SignedDuration;
 
 /// Steps that a clock takes when a zone was mistaken, or a time server corrects it.
@@ -39,6 +40,22 @@ fn a_machine_that_has_gone_does_not_come_back_when_the_clock_goes_back_over_its_
         simulation.advance_to("2026-11-16T19:00:00Z");
         assert_eq!(simulation.take_log(), [""; 0], "back by {step}");
     }
+}
+
+#[test]
+fn a_machine_has_its_time_to_join_whatever_the_clock_of_the_api_server_says() {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.provider_works = false;
+    simulation.advance_to("2026-11-16T09:00:00Z");
+    if let Slot::Ours(machine) = &mut simulation.world.machine {
+        machine.created_at = time("2026-11-15T09:00:00Z");
+    }
+    simulation.take_log();
+    simulation.advance_to("2026-11-16T09:19:59Z");
+    assert_eq!(simulation.take_log(), [""; 0]);
+    assert_eq!(simulation.phase(), Phase::Active);
+    simulation.advance_to("2026-11-16T09:20:00Z");
+    assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
 }
 
 #[test]
