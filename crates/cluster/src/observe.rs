@@ -90,7 +90,7 @@ fn kind_of(reference: &ObjectRef) -> ProviderKind {
 }
 
 /// The Secret that a spec leads to, and its key.
-fn default_secret(spec: &ValidSpec) -> (String, String) {
+pub(crate) fn default_secret(spec: &ValidSpec) -> (String, String) {
     spec.kubeconfig_secret.as_ref().map_or_else(
         || (names::kubeconfig_secret(&spec.cluster_name), KUBECONFIG_KEY.to_owned()),
         |named| (named.name.clone(), named.key.clone()),

@@ -8,15 +8,17 @@ use crate::error::{CallError, or_absent};
 use crate::fleet::{Fleet, Inner};
 use crate::key::ObjectKey;
 use crate::kinds::{capi_resource, our_resource};
+use crate::kubeconfig;
 use crate::memory::Place;
-use crate::observe::{Observed, node_key};
+use crate::observe::{Observed, default_secret, node_key};
 use crate::project::{self, Belongs, belongs};
 use crate::render::{self, Source};
+use crate::shelf::Condition;
 use five_spot_api::{ScheduledMachineSpec, names};
 use five_spot_core::action::Action;
 use five_spot_core::world::{NodeName, Slot, Uid};
 use five_spot_core::{Decision, ProviderKind, ValidSpec};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
 use kube::api::{DynamicObject, GetParams, ListParams, VersionMatch};
 use kube::{Api, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -67,6 +69,7 @@ impl Fleet {
         let inner = &self.inner;
         let original = inner.refresh_object(key).await?;
         inner.refresh_machine(key, original.as_ref()).await?;
+        inner.refresh_way(key, original.as_ref()).await?;
         let cluster = observed.world.cluster.as_ref().map(|cluster| &cluster.uid);
         for (place, slot) in [
             (Place::Bootstrap, &observed.world.bootstrap),
@@ -118,6 +121,38 @@ impl Inner {
             None => {
                 self.machines.remove(&name);
             }
+        }
+        Ok(())
+    }
+
+    /// Reads the Secret that leads to the Nodes, if a Machine may be about to be made and there seems to be no Secret: which
+    /// cluster the Node of a Machine is in is settled when it is made.
+    async fn refresh_way(
+        self: &Arc<Self>,
+        key: &ObjectKey,
+        original: Option<&Original>,
+    ) -> Result<(), CallError> {
+        let is_deleted = self.objects.view(key).is_none_or(|object| object.view.deletion.is_some());
+        let has_machine = self.machines.view(&key.beside(names::machine(&key.name))).is_some();
+        let Some(original) = original
+            .filter(|original| !is_deleted && !has_machine && original.spec.kubeconfig_secret.is_none())
+        else {
+            return Ok(());
+        };
+        let name = key.beside(default_secret(&original.spec).0);
+        let shelf = self.secret(&name);
+        if shelf.condition() != Condition::Filled || shelf.view(&name).is_some() {
+            return Ok(());
+        }
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &name.namespace);
+        let parameters = ListParams::default().fields(&format!("metadata.name={}", name.name));
+        let found = api
+            .list(&parameters)
+            .await
+            .map_err(|error| CallError::new(format!("look for Secret {name}"), error))?;
+        for secret in &found.items {
+            let version = secret.resource_version().unwrap_or_default();
+            shelf.put(name.clone(), &version, kubeconfig::secret(secret));
         }
         Ok(())
     }
