@@ -1,6 +1,6 @@
 //! What the long run has found, each once more and by itself.
 
-use five_spot_sandbox::faults::Fault;
+use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use five_spot_scenarios::embedded::{Disturbance, Layout, Run, Storm, play};
 use std::time::Duration;
 
@@ -22,5 +22,16 @@ fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Resul
     let disturbance = Disturbance { storm: Some(storm), ..Disturbance::default() };
     let run = play_again("volumes_are_waited_for", &disturbance)?;
     assert!(run.writes.len() < 200, "{} writes", run.writes.len());
+    Ok(())
+}
+
+/// The Cluster was seen before the Secret with its kubeconfig: the Node was looked for in the management cluster for as long
+/// as the Machine lived.
+#[test]
+fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Result<()> {
+    let fault = Fault::Watch(WatchFault::DelayEvent(0, Duration::from_secs(30)));
+    let (kind, path, trigger) = (RequestKind::Watch, "/secrets".to_owned(), Trigger::Nth(0));
+    let run = play_again("cluster_appears_later", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    assert_eq!(run.counts["Machine desk-machine"].made, 1);
     Ok(())
 }

@@ -46,6 +46,9 @@ const RESTART: Duration = Duration::from_secs(1);
 /// How long a scenario waits for something.
 const PATIENCE: Duration = Duration::from_mins(30);
 
+/// How long no write must come for everything to count as settled.
+const SETTLED_AFTER: Duration = Duration::from_secs(90);
+
 /// A sandbox.
 pub struct Embedded {
     layout: Layout,
@@ -60,6 +63,7 @@ pub struct Embedded {
     now: Now,
     ledger: Arc<Ledger>,
     patience: Duration,
+    settled_after: Duration,
     controller: Arc<Mutex<Option<Incarnation>>>,
     /// Whether there should be one: whoever was told to stop is not started again after a blow.
     is_wanted: Arc<AtomicBool>,
@@ -84,6 +88,7 @@ impl Embedded {
             now: disturbance.now(&clock),
             ledger: Arc::new(Ledger::new(clock)),
             patience: disturbance.patience.unwrap_or(PATIENCE),
+            settled_after: disturbance.settles_after.unwrap_or(SETTLED_AFTER),
             controller: Arc::default(),
             is_wanted: Arc::default(),
             addresses: AtomicU32::new(1),
@@ -157,7 +162,7 @@ impl World for Embedded {
     fn pace(&self) -> Pace {
         Pace {
             patience: self.patience,
-            settled_after: Duration::from_secs(90),
+            settled_after: self.settled_after,
             quiet: Duration::from_mins(10),
             is_virtual: true,
         }

@@ -23,6 +23,8 @@ pub struct Disturbance {
     pub seed: u64,
     /// How long a scenario waits for something; nothing is as long as always.
     pub patience: Option<Duration>,
+    /// How long no write must come for everything to count as settled; nothing is as long as always.
+    pub settles_after: Option<Duration>,
     /// The time of the scenario may pass before it can be played to its end. Then everything has to be
     /// [in order](crate::in_order) all the same.
     pub may_fail: bool,

@@ -21,6 +21,10 @@ const LASTING: [Duration; 2] = [Duration::from_mins(2), Duration::MAX];
 /// A clock that is set back further than this is taken to have been wrong before.
 const LONGEST_STEP_BACK: i64 = 86_400;
 
+/// A clock that is set forward so far has let the time pass in which a node should have joined; what happens then is not
+/// the doing of a boundary.
+const JOIN_TIMEOUT: i64 = 20 * 60;
+
 /// Every step, both ways, around every moment.
 pub(super) fn cases(fair: &Fair) -> Vec<Case> {
     let both_ways: Vec<i64> = STEPS.into_iter().flat_map(|step| [step, -step]).collect();
@@ -50,9 +54,11 @@ pub(super) fn cases(fair: &Fair) -> Vec<Case> {
 }
 
 /// Whatever else comes of a wrong clock, no boundary is crossed twice: no more Machines come than without it, and each
-/// goes at most once. A clock that is set back by more than a day may have crossed one boundary more before that.
+/// goes at most once. A clock that is set back by more than a day may have crossed one boundary more before that, and one
+/// that is set forward may have let a Machine's time to join pass.
 pub(super) fn judge(fair: &Fair, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
-    let far = disturbance.jump.is_some_and(|jump| jump.by.abs().as_secs() > LONGEST_STEP_BACK);
+    let steps = disturbance.jump.map_or(0, |jump| jump.by.as_secs());
+    let far = steps.abs() > LONGEST_STEP_BACK || steps >= JOIN_TIMEOUT;
     for (object, count) in run.counts.iter().filter(|(object, _)| object.starts_with(MACHINE.kind)) {
         let fair = fair.run.counts.get(object).copied().unwrap_or_default();
         let most = fair.made + usize::from(far);

@@ -9,11 +9,23 @@ use std::time::Duration;
 /// How late a late event comes.
 const LATE: Duration = Duration::from_secs(30);
 
-/// How long a scenario waits when an event was lost: a watch begins afresh within the hour.
-const PATIENCE: Duration = Duration::from_mins(90);
+/// How long a scenario waits when an event was lost, and how long nothing must have happened: a watch begins afresh within
+/// the hour.
+const LOST: (Duration, Duration) = (Duration::from_hours(4), Duration::from_mins(70));
 
-/// Scenarios whose time has passed when an event is made good for after an hour.
-const TIMED: [&str; 0] = [];
+/// The same for a watch that hangs: it is given up after three minutes.
+const HUNG: (Duration, Duration) = (Duration::from_mins(30), Duration::from_mins(5));
+
+/// Scenarios that measure time, or whose time has passed when an event is made good for after an hour.
+const TIMED: [&str; 7] = [
+    "deletion_is_bounded",
+    "lead_time",
+    "override_up",
+    "two_hundred_pods",
+    "window_closes_and_drains",
+    "window_opens",
+    "window_reopens_during_shutdown",
+];
 
 /// Every fault at every event of every watch that came while the scenario was played, and at the one that would have come
 /// next.
@@ -49,10 +61,15 @@ fn faults(event: u64) -> [(&'static str, WatchFault); 5] {
 fn case(fair: &Fair, name: String, watch: u64, fault: WatchFault) -> Case {
     let trigger = Trigger::Nth(watch);
     let rule = Rule { kind: RequestKind::Watch, path: String::new(), trigger, fault: Fault::Watch(fault) };
-    let is_lost = matches!(fault, WatchFault::LoseEvent(_));
+    let pace = match fault {
+        WatchFault::LoseEvent(_) => Some(LOST),
+        WatchFault::HangBefore(_) => Some(HUNG),
+        WatchFault::DelayEvent(..) | WatchFault::CloseBefore(_) | WatchFault::GoneBefore(_) => None,
+    };
     let disturbance = Disturbance {
-        patience: is_lost.then_some(PATIENCE),
-        may_fail: is_lost && TIMED.contains(&fair.scenario.name),
+        patience: pace.map(|(patience, _)| patience),
+        settles_after: pace.map(|(_, settled)| settled),
+        may_fail: pace.is_some() && TIMED.contains(&fair.scenario.name),
         ..Disturbance::rule(rule)
     };
     Case { name, disturbance, judge: Judge::OneList }
