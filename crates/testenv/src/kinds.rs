@@ -2,6 +2,7 @@
 //! discovered first.
 
 use kube::api::{ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 
 /// A kind at a version.
@@ -37,6 +38,10 @@ pub const KUBEADM_CONFIG: Kind = kind(BOOTSTRAP, "v1beta2", "KubeadmConfig", "ku
 pub const REMOTE_MACHINE: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteMachine", "remotemachines");
 /// k0smotron's cluster of such machines.
 pub const REMOTE_CLUSTER: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteCluster", "remoteclusters");
+/// The bootstrap configuration of a provider that knows the contract v1beta1 alone.
+pub const LAB_RECIPE: Kind = kind(BOOTSTRAP, "v1alpha3", "LabRecipe", "labrecipeae");
+/// Its machine.
+pub const LAB_BENCH: Kind = kind(INFRASTRUCTURE, "v1alpha3", "LabBench", "labbenchen");
 /// Our stub of a control plane that somebody else manages.
 pub const STUB_CONTROL_PLANE: Kind =
     kind("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
@@ -50,18 +55,13 @@ impl Kind {
 
     /// `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
+        self.resource().api_version
     }
 
     /// For kube's dynamic API.
     pub fn resource(&self) -> ApiResource {
-        ApiResource {
-            group: self.group.into(),
-            version: self.version.into(),
-            api_version: self.api_version(),
-            kind: self.kind.into(),
-            plural: self.plural.into(),
-        }
+        let kind = GroupVersionKind::gvk(self.group, self.version, self.kind);
+        ApiResource::from_gvk_with_plural(&kind, self.plural)
     }
 
     /// The objects of one namespace.

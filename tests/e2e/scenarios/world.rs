@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use five_spot_api::names::SYSTEM_NAMESPACE;
-use five_spot_sandbox::actors as sandbox;
 use five_spot_scenarios::kinds::{self, NODE, SECRET};
 use five_spot_scenarios::{ApiServer, Pace, World, Write};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::control_plane::Component;
-use five_spot_testenv::provider::{Behaviour, Conduct};
+use five_spot_testenv::provider::Behaviour;
 use five_spot_testenv::proxy::{Line, Proxy};
 use five_spot_testenv::world::Scene;
 use futures::FutureExt as _;
@@ -120,14 +119,6 @@ impl Real {
     }
 }
 
-fn conduct(conduct: sandbox::Conduct) -> Conduct {
-    match conduct {
-        sandbox::Conduct::Works => Conduct::Works,
-        sandbox::Conduct::Hangs => Conduct::Hangs,
-        sandbox::Conduct::Fails(reason) => Conduct::Fails(reason),
-    }
-}
-
 impl World for Real {
     fn management(&self) -> Client {
         self.scene.management().admin()
@@ -178,16 +169,8 @@ impl World for Real {
         .boxed()
     }
 
-    fn provider(&self, wanted: sandbox::Behaviour) {
-        self.scene.provider(|behaviour| {
-            *behaviour = Behaviour {
-                bootstrap: conduct(wanted.bootstrap),
-                provision: conduct(wanted.provision),
-                join: conduct(wanted.join),
-                release: conduct(wanted.release),
-                node_goes_with_machine: wanted.node_goes_with_machine,
-            };
-        });
+    fn provider(&self, wanted: Behaviour) {
+        self.scene.provider(|behaviour| *behaviour = wanted);
     }
 
     fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>> {

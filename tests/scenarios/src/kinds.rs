@@ -2,6 +2,7 @@
 
 use five_spot_api::names;
 use kube::api::ApiResource;
+use kube::core::GroupVersionKind;
 
 /// Which of the two clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +64,11 @@ pub const BOOTSTRAP: Kind =
 /// k0smotron's machine that is reached by SSH.
 pub const INFRASTRUCTURE: Kind =
     management("infrastructure.cluster.x-k8s.io", "v1beta2", "RemoteMachine", "remotemachines");
+/// The bootstrap configuration of a provider that is unlike k0smotron, and knows the contract v1beta1 alone.
+pub const LAB_RECIPE: Kind = management("bootstrap.cluster.x-k8s.io", "v1alpha3", "LabRecipe", "labrecipeae");
+/// Its machine.
+pub const LAB_BENCH: Kind =
+    management("infrastructure.cluster.x-k8s.io", "v1alpha3", "LabBench", "labbenchen");
 /// A control plane that somebody else runs.
 pub const CONTROL_PLANE: Kind =
     management("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
@@ -90,22 +96,21 @@ impl Kind {
     /// The same kind where Cluster API speaks this version: its kinds, and those of the providers here, have it.
     #[must_use]
     pub fn where_cluster_api_is(self, version: &'static str) -> Self {
-        if self.group.ends_with("cluster.x-k8s.io") { Self { version, ..self } } else { self }
+        if self.group.ends_with("cluster.x-k8s.io") && self.version == "v1beta2" {
+            Self { version, ..self }
+        } else {
+            self
+        }
     }
 
     /// `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
+        self.resource().api_version
     }
 
     /// For kube's dynamic API.
     pub fn resource(&self) -> ApiResource {
-        ApiResource {
-            group: self.group.into(),
-            version: self.version.into(),
-            api_version: self.api_version(),
-            kind: self.kind.into(),
-            plural: self.plural.into(),
-        }
+        let kind = GroupVersionKind::gvk(self.group, self.version, self.kind);
+        ApiResource::from_gvk_with_plural(&kind, self.plural)
     }
 }

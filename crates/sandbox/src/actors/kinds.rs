@@ -1,6 +1,7 @@
 //! Which kinds the actors speak of: built-in ones by name, all others as their CRDs tell.
 
 use kube::api::{ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
 use std::sync::Arc;
@@ -98,18 +99,12 @@ impl Kind {
 
     /// `group/version`, or the version alone for the core group.
     pub(super) fn api_version(&self) -> String {
-        let Parts { group, version, .. } = &*self.0;
-        if group.is_empty() { version.clone() } else { format!("{group}/{version}") }
+        self.resource().api_version
     }
 
     fn resource(&self) -> ApiResource {
-        ApiResource {
-            group: self.0.group.clone(),
-            version: self.0.version.clone(),
-            api_version: self.api_version(),
-            kind: self.0.kind.clone(),
-            plural: self.0.plural.clone(),
-        }
+        let Parts { group, version, kind, plural } = &*self.0;
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
     }
 
     /// The objects of all namespaces.

@@ -11,11 +11,13 @@ use kube::{Client, ResourceExt as _};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
-use super::conduct::{Behaviour, Book};
+use super::Behaviour;
+use super::conduct::Book;
 use super::steps::{self, Clients};
 use crate::cluster::Cluster;
 use crate::kinds::{
-    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE, STUB_CONTROL_PLANE,
+    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_RECIPE, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
+    STUB_CONTROL_PLANE,
 };
 use crate::kubeconfig::{self, ClientError};
 
@@ -67,13 +69,23 @@ impl Drop for Provider {
 async fn run(clients: Clients, book: Arc<Book>) {
     let client = &clients.management;
     let mut errands: SelectAll<BoxStream<'static, Errand>> = SelectAll::new();
-    for kind in [K0S_WORKER_CONFIG, KUBEADM_CONFIG, REMOTE_MACHINE, REMOTE_CLUSTER, STUB_CONTROL_PLANE] {
+    for kind in [
+        K0S_WORKER_CONFIG,
+        KUBEADM_CONFIG,
+        LAB_RECIPE,
+        REMOTE_MACHINE,
+        LAB_BENCH,
+        REMOTE_CLUSTER,
+        STUB_CONTROL_PLANE,
+    ] {
         errands.push(objects(kind, client).map(move |object| errand(kind, &object)).boxed());
     }
     // A machine is prepared once its bootstrap data are there, which its Machine says.
     let machines = objects(MACHINE, client).filter_map(|machine| async move {
-        let name = machine.data["spec"]["infrastructureRef"]["name"].as_str()?.to_owned();
-        Some(Errand { name, ..errand(REMOTE_MACHINE, &machine) })
+        let reference = &machine.data["spec"]["infrastructureRef"];
+        let name = reference["name"].as_str()?.to_owned();
+        let kind = [REMOTE_MACHINE, LAB_BENCH].into_iter().find(|kind| reference["kind"] == kind.kind)?;
+        Some(Errand { name, ..errand(kind, &machine) })
     });
     errands.push(machines.boxed());
     errands.push(changed_namespaces(client.clone(), &book));
@@ -131,7 +143,8 @@ fn changed_namespaces(client: Client, book: &Book) -> BoxStream<'static, Errand>
     changes
         .flat_map(move |namespace| {
             let client = client.clone();
-            let kinds = stream::iter([K0S_WORKER_CONFIG, KUBEADM_CONFIG, REMOTE_MACHINE]);
+            let kinds =
+                stream::iter([K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_RECIPE, REMOTE_MACHINE, LAB_BENCH]);
             kinds
                 .then(move |kind| {
                     let api = kind.in_namespace(&client, &namespace);

@@ -3,34 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use five_spot_sandbox::actors::Behaviour;
 use tokio::sync::broadcast;
-
-/// How one step of the provider goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Conduct {
-    /// It is done at once.
-    #[default]
-    Works,
-    /// It is never done, until told otherwise.
-    Hangs,
-    /// It fails, and the object's status says why.
-    Fails(String),
-}
-
-/// How the provider behaves in one namespace.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Behaviour {
-    /// Writing the bootstrap data.
-    pub bootstrap: Conduct,
-    /// Preparing the machine.
-    pub provision: Conduct,
-    /// The machine's joining the workload cluster as a Node.
-    pub join: Conduct,
-    /// Giving the machine back when its infrastructure object is deleted.
-    pub release: Conduct,
-    /// Whether the Node goes with the machine. Cluster API deletes it anyway; this is for machines that have none.
-    pub node_goes_with_machine: bool,
-}
 
 /// The behaviour of every namespace, and the news of its changes.
 #[derive(Debug)]

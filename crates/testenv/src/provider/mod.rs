@@ -9,7 +9,8 @@ mod steps;
 use serde_json::Value;
 
 pub use actor::Provider;
-pub use conduct::{Behaviour, Conduct};
+/// The stand-in of the sandbox behaves in the same ways.
+pub use five_spot_sandbox::actors::{Behaviour, Conduct};
 pub use steps::{EXTERNALLY_MANAGED_ANNOTATION, MACHINE_FINALIZER, NODE_NAMESPACE_LABEL, node_name};
 
 use crate::manifests::{self, ManifestError};
@@ -20,6 +21,7 @@ pub(crate) fn crds() -> Result<Vec<Value>, ManifestError> {
         manifests::parse(include_str!("../../manifests/providers/k0smotron.yaml"), "k0smotron.yaml")?;
     let stub = include_str!("../../manifests/providers/stub-control-plane.yaml");
     crds.extend(manifests::parse(stub, "stub-control-plane.yaml")?);
+    crds.extend(manifests::parse(include_str!("../../manifests/providers/lab.yaml"), "lab.yaml")?);
     Ok(crds)
 }
 
@@ -30,13 +32,11 @@ mod tests {
     #[test]
     fn every_stand_in_carries_the_contract_label() {
         let crds = crds().expect("readable");
-        assert_eq!(crds.len(), 4);
+        assert_eq!(crds.len(), 6);
         for crd in crds {
-            assert_eq!(
-                crd["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"], "v1beta2",
-                "{}",
-                crd["metadata"]
-            );
+            let labels = crd["metadata"]["labels"].as_object().expect("labels");
+            let contract = labels.keys().find_map(|label| label.strip_prefix("cluster.x-k8s.io/"));
+            assert!(matches!(contract, Some("v1beta1" | "v1beta2")), "{}", crd["metadata"]);
         }
     }
 }

@@ -5,9 +5,10 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::conduct::{Behaviour, Conduct};
+use super::{Behaviour, Conduct};
 use crate::kinds::{
-    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE, STUB_CONTROL_PLANE,
+    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_RECIPE, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
+    STUB_CONTROL_PLANE,
 };
 
 /// Keeps a `RemoteMachine` until the machine is given back.
@@ -38,10 +39,10 @@ pub(super) async fn reconcile(
     object: &DynamicObject,
     behaviour: &Behaviour,
 ) -> kube::Result<()> {
-    if kind == K0S_WORKER_CONFIG || kind == KUBEADM_CONFIG {
+    if [K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_RECIPE].contains(&kind) {
         bootstrap(clients, kind, object, &behaviour.bootstrap).await
-    } else if kind == REMOTE_MACHINE {
-        remote_machine(clients, object, behaviour).await
+    } else if [REMOTE_MACHINE, LAB_BENCH].contains(&kind) {
+        machine(clients, kind, object, behaviour).await
     } else if kind == REMOTE_CLUSTER {
         set_status(clients, kind, object, json!({ "ready": true, "initialization": { "provisioned": true } }))
             .await
@@ -88,25 +89,29 @@ async fn bootstrap(
             let secrets: Api<Secret> = Api::namespaced(clients.management.clone(), &namespace);
             secrets.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(secret)).await?;
             // Both at once: Cluster API takes one without the other for an error.
-            let initialization = json!({ "dataSecretCreated": true });
-            set_status(
-                clients,
-                kind,
-                object,
-                json!({ "dataSecretName": name, "initialization": initialization }),
-            )
-            .await
+            let mut status = done(kind, "dataSecretCreated");
+            status["dataSecretName"] = json!(name);
+            set_status(clients, kind, object, status).await
         }
     }
 }
 
-async fn remote_machine(
+/// What says that something is done, in the contract that the kind knows.
+fn done(kind: Kind, what: &str) -> Value {
+    if [LAB_RECIPE, LAB_BENCH].contains(&kind) {
+        return json!({ "ready": true });
+    }
+    json!({ "ready": true, "initialization": { what: true } })
+}
+
+async fn machine(
     clients: &Clients,
+    kind: Kind,
     object: &DynamicObject,
     behaviour: &Behaviour,
 ) -> kube::Result<()> {
     if is_deleted(object) {
-        return release(clients, object, behaviour).await;
+        return release(clients, kind, object, behaviour).await;
     }
     let Some(machine) = owner_machine(object) else {
         return Ok(());
@@ -122,39 +127,42 @@ async fn remote_machine(
     match &behaviour.provision {
         Conduct::Hangs => return Ok(()),
         Conduct::Fails(reason) => {
-            return set_status(clients, REMOTE_MACHINE, object, not_ready(reason)).await;
+            return set_status(clients, kind, object, not_ready(reason)).await;
         }
         Conduct::Works => {}
     }
     // The provider's id before the status: the other way round, Cluster API looks again only after five seconds.
     let spec = &object.data["spec"];
-    let address = spec["address"].as_str().unwrap_or_default();
-    let provider_id = format!("remote-machine://{address}:{}", spec["port"].as_u64().unwrap_or(22));
+    let address = spec["address"].as_str().unwrap_or("192.0.2.1");
+    let provider_id = if kind == REMOTE_MACHINE {
+        format!("remote-machine://{address}:{}", spec["port"].as_u64().unwrap_or(22))
+    } else {
+        format!("lab://{namespace}/{}", object.name_any())
+    };
     if spec["providerID"] != provider_id.as_str()
         || !object.finalizers().iter().any(|name| name == MACHINE_FINALIZER)
     {
         let patch = json!({
-            "apiVersion": REMOTE_MACHINE.api_version(), "kind": REMOTE_MACHINE.kind,
+            "apiVersion": kind.api_version(), "kind": kind.kind,
             "metadata": { "finalizers": [MACHINE_FINALIZER] },
             "spec": { "providerID": provider_id },
         });
-        let remote_machines = REMOTE_MACHINE.in_namespace(&clients.management, &namespace);
+        let own = kind.in_namespace(&clients.management, &namespace);
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        remote_machines.patch(&object.name_any(), &params, &Patch::Apply(patch)).await?;
+        own.patch(&object.name_any(), &params, &Patch::Apply(patch)).await?;
     }
-    let addresses = json!([{ "type": "InternalIP", "address": address }]);
-    let initialization = json!({ "provisioned": true });
-    let status = json!({ "ready": true, "initialization": initialization, "addresses": addresses });
-    set_status(clients, REMOTE_MACHINE, object, status).await?;
+    let mut status = done(kind, "provisioned");
+    status["addresses"] = json!([{ "type": "InternalIP", "address": address }]);
+    set_status(clients, kind, object, status).await?;
     match behaviour.join {
-        Conduct::Works => join(clients, object, &provider_id).await,
+        Conduct::Works => join(clients, kind, object, &provider_id).await,
         Conduct::Hangs | Conduct::Fails(_) => Ok(()),
     }
 }
 
-/// Makes the Node, once: one that was deleted does not come back while its `RemoteMachine` lives, as a real machine's
+/// Makes the Node, once: one that was deleted does not come back while its machine's object lives, as a real machine's
 /// kubelet would not register twice without a restart.
-async fn join(clients: &Clients, object: &DynamicObject, provider_id: &str) -> kube::Result<()> {
+async fn join(clients: &Clients, kind: Kind, object: &DynamicObject, provider_id: &str) -> kube::Result<()> {
     let namespace = object.namespace().unwrap_or_default();
     let name = node_name(&namespace, &object.name_any());
     if object.annotations().contains_key(JOINED_ANNOTATION) {
@@ -175,20 +183,25 @@ async fn join(clients: &Clients, object: &DynamicObject, provider_id: &str) -> k
     let nodes: Api<Node> = Api::all(clients.workload.clone());
     nodes.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(node)).await?;
     let joined = json!({ "metadata": { "annotations": { JOINED_ANNOTATION: "true" } } });
-    let remote_machines = REMOTE_MACHINE.in_namespace(&clients.management, &namespace);
-    remote_machines.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(joined)).await.map(drop)
+    let own = kind.in_namespace(&clients.management, &namespace);
+    own.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(joined)).await.map(drop)
 }
 
 const JOINED_ANNOTATION: &str = "testenv.5spot.finos.org/joined";
 
-async fn release(clients: &Clients, object: &DynamicObject, behaviour: &Behaviour) -> kube::Result<()> {
+async fn release(
+    clients: &Clients,
+    kind: Kind,
+    object: &DynamicObject,
+    behaviour: &Behaviour,
+) -> kube::Result<()> {
     if !object.finalizers().iter().any(|finalizer| finalizer == MACHINE_FINALIZER) {
         return Ok(());
     }
     match &behaviour.release {
         Conduct::Hangs => return Ok(()),
         Conduct::Fails(reason) => {
-            return set_status(clients, REMOTE_MACHINE, object, not_ready(reason)).await;
+            return set_status(clients, kind, object, not_ready(reason)).await;
         }
         Conduct::Works => {}
     }
@@ -204,10 +217,8 @@ async fn release(clients: &Clients, object: &DynamicObject, behaviour: &Behaviou
     let patch = json!({
         "metadata": { "finalizers": finalizers, "resourceVersion": object.resource_version() },
     });
-    let remote_machines = REMOTE_MACHINE.in_namespace(&clients.management, &namespace);
-    ignore_missing(
-        remote_machines.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await,
-    )
+    let own = kind.in_namespace(&clients.management, &namespace);
+    ignore_missing(own.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
 }
 
 fn not_ready(reason: &str) -> Value {

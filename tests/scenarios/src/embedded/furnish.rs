@@ -47,6 +47,9 @@ impl fmt::Display for Layout {
     }
 }
 
+/// On the definition of a kind whose provider knows the contract v1beta2.
+const NEW_CONTRACT_LABEL: &str = "cluster.x-k8s.io/v1beta2";
+
 pub(super) struct Furnished {
     pub(super) clock: Clock,
     pub(super) management: Api,
@@ -63,8 +66,8 @@ pub(super) fn furnish(layout: Layout) -> Furnished {
     let ours = serde_json::to_value(five_spot_api::crd()).expect("our CRD is JSON");
     let contract = layout.contract();
     let provider = provider_crds().into_iter().map(|crd| match contract {
-        Contract::V1Beta1 => of_old_contract(crd),
-        Contract::V1Beta2 => crd,
+        Contract::V1Beta1 if !crd["metadata"]["labels"][NEW_CONTRACT_LABEL].is_null() => of_old_contract(crd),
+        Contract::V1Beta1 | Contract::V1Beta2 => crd,
     });
     for crd in cluster_api_crds(contract).into_iter().chain(provider).chain([ours]) {
         management.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);

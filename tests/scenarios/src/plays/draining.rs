@@ -1,7 +1,7 @@
 //! How a node is emptied: many pods at once, by rules, and what holds it besides budgets.
 
 use super::closing::{hold, never_deletes_pods, slowly};
-use crate::kinds::{BUDGET, DRAIN_RULE, MACHINE, NODE, POD};
+use crate::kinds::{BUDGET, DAEMON_SET, DRAIN_RULE, MACHINE, NODE, POD};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{Subject, condition};
 use crate::surroundings::override_until;
@@ -14,6 +14,7 @@ use std::time::Duration;
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
         two_hundred_pods,
+        mirror_and_daemon_pods_stay,
         rules_and_labels_of_cluster_api,
         somebody_elses_cordon_stays,
         volumes_are_waited_for,
@@ -38,6 +39,43 @@ async fn two_hundred_pods(world: &dyn World) -> anyhow::Result<Ending> {
     // One after the other they would have taken two hundred times as long.
     ensure!(took >= LONGEST && took <= 6 * LONGEST, "{PODS} pods that take {LONGEST} s each took {took} s");
     subject.until_phase("Inactive").await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// A mirror pod cannot be removed, and a `DaemonSet` would put its pod back at once: neither holds a node, or is evicted.
+async fn mirror_and_daemon_pods_stay(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    let mirror = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "by-a-kubelet"}}});
+    world.pod_that(&node, "mirror", mirror).await?;
+    let template = json!({
+        "metadata": {"labels": {"app": "daemon"}},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "containers": [{"name": "main", "image": "registry.invalid/sleeper"}],
+        },
+    });
+    let spec = json!({"selector": {"matchLabels": {"app": "daemon"}}, "template": template});
+    let daemon_set = world.create(DAEMON_SET, json!({"metadata": {"name": "daemon"}, "spec": spec})).await?;
+    if world.pace().is_virtual {
+        // Nobody else makes its pod here.
+        let owner = json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "controller": true,
+            "uid": daemon_set["metadata"]["uid"],
+        });
+        world.pod_that(&node, "daemon", json!({"metadata": {"ownerReferences": [owner]}})).await?;
+    } else {
+        let runs = |set: &Value| set["status"]["numberReady"] == 1;
+        world.until(DAEMON_SET, "daemon", "to have a pod", runs).await?;
+    }
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    let object = subject.until_phase("Inactive").await?;
+    ensure!(object["status"]["drain"]["total"] == 1, "only one has to leave: {object}");
+    let writes = world.writes()?;
+    let evicted = writes.iter().filter(|write| write.resource == "pods/eviction");
+    ensure!(evicted.clone().all(|write| write.name == "solo"), "{:?}", evicted.collect::<Vec<_>>());
     never_deletes_pods(world)?;
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }

@@ -1,16 +1,25 @@
 //! A machine becomes wanted.
 
-use crate::kinds::MACHINE;
+use super::closing::never_deletes_pods;
+use crate::kinds::{LAB_BENCH, LAB_RECIPE, MACHINE, POD};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{Subject, is_ready};
 use crate::surroundings::{closed, override_until, window};
 use crate::world::World;
 use anyhow::ensure;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    scenarios![window_opens, lead_time, override_up, override_down]
+    scenarios![
+        window_opens,
+        lead_time,
+        override_up,
+        override_down,
+        exceptions_close_and_open,
+        provider_of_another_make,
+    ]
 }
 
 /// Nothing before the minute at which the window opens, a machine with a Ready node soon after.
@@ -67,6 +76,50 @@ async fn override_down(world: &dyn World) -> anyhow::Result<Ending> {
     subject.until("to be lent again", back).await?;
     ensure!(world.now() >= until, "it was lent too early");
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// An exception takes days out of the schedule, and another gives them back.
+async fn exceptions_close_and_open(world: &dyn World) -> anyhow::Result<Ending> {
+    // Around today, so that midnight may come.
+    let day = |days: i64| {
+        let day = world.now() + SignedDuration::from_hours(24 * days);
+        day.to_zoned(TimeZone::UTC).date().to_string()
+    };
+    let around = |state: &str| json!({"from": day(-1), "to": day(2), "state": state, "reason": "holidays"});
+    let subject = Subject::make(world, json!({"schedule": {"exceptions": [around("closed")]}})).await?;
+    let waiting = subject.until_phase("Inactive").await?;
+    ensure!(waiting["status"]["inSchedule"] == false, "{waiting}");
+    subject.set(json!({"schedule": {"exceptions": [around("closed"), around("open")]}})).await?;
+    let ready = subject.until_ready().await?;
+    ensure!(ready["status"]["inSchedule"] == true, "{ready}");
+    subject.set(json!({"schedule": {"exceptions": [around("closed")]}})).await?;
+    subject.until_phase("Inactive").await?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// Nothing is known of a provider but what Cluster API's contract says, in either version of it.
+async fn provider_of_another_make(world: &dyn World) -> anyhow::Result<Ending> {
+    for kind in [LAB_RECIPE, LAB_BENCH] {
+        world.grant(kind.group, kind.plural).await?;
+    }
+    let bootstrap = json!({
+        "apiVersion": LAB_RECIPE.api_version(), "kind": LAB_RECIPE.kind,
+        "spec": {"version": null, "steps": ["join"]},
+    });
+    let infrastructure = json!({
+        "apiVersion": LAB_BENCH.api_version(), "kind": LAB_BENCH.kind,
+        "spec": {"address": null, "port": null, "bench": "7"},
+    });
+    let spec = json!({"bootstrapSpec": bootstrap, "infrastructureSpec": infrastructure});
+    let subject = Subject::lent(world, spec).await?;
+    let node = subject.node().await?;
+    world.pod_on(&node, "solo").await?;
+    subject.set(json!({"schedule": {"enabled": false}})).await?;
+    subject.until_phase("Disabled").await?;
+    world.until_gone(POD, "solo").await?;
+    world.until_gone(LAB_BENCH, &subject.infrastructure()).await?;
+    never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
 /// When its Machine was made.

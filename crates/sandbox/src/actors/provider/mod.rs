@@ -14,16 +14,17 @@ pub use join::node_name;
 
 use serde_json::Value;
 
-/// The CRDs of k0smotron's kinds and of the stub of a control plane, the same that the real control plane is tested
+/// The CRDs of k0smotron's kinds, of a provider that is unlike it, and of the stub of a control plane, the same that the real control plane is tested
 /// with.
 ///
 /// # Panics
 ///
 /// If they cannot be read: they are part of this program.
 pub fn crds() -> Vec<Value> {
-    const MANIFESTS: [&str; 2] = [
+    const MANIFESTS: [&str; 3] = [
         include_str!("../../../../testenv/manifests/providers/k0smotron.yaml"),
         include_str!("../../../../testenv/manifests/providers/stub-control-plane.yaml"),
+        include_str!("../../../../testenv/manifests/providers/lab.yaml"),
     ];
     let documents =
         |text: &str| serde_saphyr::from_multiple::<Value>(text).expect("our own manifests are YAML");
@@ -35,7 +36,7 @@ mod tests {
     #[test]
     fn every_kind_has_its_names() {
         let crds = super::crds();
-        assert_eq!(crds.len(), 4);
+        assert_eq!(crds.len(), 6);
         for crd in crds {
             assert!(crd["spec"]["names"]["plural"].is_string(), "{crd}");
             assert!(crd["spec"]["versions"][0]["schema"].is_object(), "{crd}");

@@ -23,7 +23,10 @@ pub(super) async fn bootstrap(
     object: &DynamicObject,
     stage: &mut Stage,
 ) -> kube::Result<Next> {
-    let is_done = object.data["status"]["initialization"]["dataSecretCreated"] == true;
+    // In one contract the one says so, in the other the other.
+    let status = &object.data["status"];
+    let is_done = status["initialization"]["dataSecretCreated"] == true
+        || (status["ready"] == true && !status["dataSecretName"].is_null());
     if is_done || object.metadata.deletion_timestamp.is_some() || owner_machine(object).is_none() {
         return Ok(None);
     }
@@ -50,7 +53,8 @@ pub(super) async fn bootstrap(
     });
     stage.create(&Kind::secret().place(&place.namespace, &name), secret).await?;
     // Both at once: Cluster API takes one without the other for an error.
-    let mut status = json!({"dataSecretName": name, "initialization": {"dataSecretCreated": true}});
+    let mut status =
+        json!({"ready": true, "dataSecretName": name, "initialization": {"dataSecretCreated": true}});
     status["conditions"] = ready(provider);
     stage.merge_status(place, status).await?;
     Ok(None)
@@ -75,7 +79,8 @@ pub(super) async fn machine(
     }
     let behaviour = provider.scenario.behaviour(&place.namespace);
     let timing = provider.scenario.timing();
-    if object.data["status"]["initialization"]["provisioned"] != true {
+    let status = &object.data["status"];
+    if status["initialization"]["provisioned"] != true && status["ready"] != true {
         let step = (Step::Provision, behaviour.provision, timing.provision);
         if let Some(wait) = goes_on(provider, place, object, stage, step).await? {
             return Ok(wait.again());
