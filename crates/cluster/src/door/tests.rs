@@ -46,6 +46,31 @@ fn why(error: &kube::Error) -> Option<DoorError> {
     source.downcast_ref::<DoorError>().cloned()
 }
 
+/// A cluster that hangs costs one request its deadline, and those that come later nothing.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_cluster_that_is_known_to_hang() {
+    let door = Door::new("5spot-controller").apart();
+    let client = client(&door, |request: Request<Body>| async move {
+        if request.uri().path() != "/version" {
+            std::future::pending::<()>().await;
+        }
+        Ok(answer(r#"{"major":"1","minor":"36"}"#))
+    });
+    let nodes: Api<Node> = Api::all(client.clone());
+    let first = tokio::spawn({
+        let nodes = nodes.clone();
+        async move { nodes.get("a").await.err().and_then(|error| why(&error)) }
+    });
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let asked = Instant::now();
+    let error = nodes.get("b").await.expect_err("nothing is sent");
+    assert!(matches!(why(&error), Some(DoorError::Silent(_))), "{error}");
+    assert_eq!(asked.elapsed(), Duration::ZERO);
+    client.apiserver_version().await.err();
+    assert!(tokio::time::timeout(Duration::from_secs(1), nodes.get("c")).await.is_err(), "it is asked again");
+    assert_eq!(first.await.expect("it ends"), Some(DoorError::Deadline(super::ANSWER_DEADLINE)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_request_says_who_we_are_and_is_noted() {
     let agents: Arc<Mutex<Vec<String>>> = Arc::default();
