@@ -263,6 +263,8 @@ impl Inner {
                 shelf.put(ObjectKey::of(pod), &version, project::pod(pod));
                 there.push(ObjectKey::of(pod));
             }
+            // What is missing from the list is gone at its version, whatever a watch that is late may tell yet.
+            shelf.see(&page.metadata.resource_version.unwrap_or_default());
             let Some(next) = page.metadata.continue_.filter(|next| !next.is_empty()) else { break };
             parameters = ListParams {
                 resource_version: None,

@@ -230,6 +230,9 @@ impl<V: Clone + PartialEq> Shelf<V> {
 
 impl<V> Inner<V> {
     fn see(&mut self, version: &str) {
+        if version.is_empty() {
+            return;
+        }
         if self.latest.as_deref().is_none_or(|latest| is_older(latest, version)) {
             self.latest = Some(version.to_owned());
         }

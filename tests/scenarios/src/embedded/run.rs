@@ -55,7 +55,7 @@ pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> a
             Ok(performance) => Some(performance),
             Err(error) if disturbance.may_fail => {
                 let first = || format!("it is not in order after this: {error:#}");
-                in_order(&world).await.with_context(first).map_err(told)?;
+                in_order(&world, scenario).await.with_context(first).map_err(told)?;
                 let violations = chronicle.violations();
                 ensure!(violations.is_empty(), "{}", violations.join("\n"));
                 None
