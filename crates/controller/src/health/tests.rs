@@ -1,7 +1,7 @@
 //! What gets stuck shows within its bound, and what gets on again recovers. Under paused time, in which nothing is late
 //! by itself.
 
-use super::{Health, LOOP_BOUND, PULSE_BOUND, WATCH_BOUND, WORK_BOUND, progress};
+use super::{Findings, Health, LOOP_BOUND, PULSE_BOUND, WATCH_BOUND, WORK_BOUND, progress};
 use crate::servers;
 use five_spot_cluster::ManagementWatch;
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,18 @@ async fn one_that_has_not_begun_is_alive_and_not_ready() {
     advance(Duration::from_hours(1)).await;
     assert_eq!(health.ailments(), [""; 0]);
     assert_eq!(health.obstacles(), ["the controller has not begun to watch"]);
+}
+
+#[test]
+fn what_was_found_is_an_obstacle_until_something_else_is_found() {
+    let health = Health::default();
+    let bad = Findings { obstacles: vec!["no permission".to_owned()], remarks: vec!["old".to_owned()] };
+    assert!(health.examined("permissions", &bad));
+    assert!(!health.examined("permissions", &bad), "that is no news");
+    assert_eq!(health.obstacles(), ["no permission", "the controller has not begun to watch"]);
+    assert_eq!((health.ailments(), health.remarks()), (vec![], vec!["old".to_owned()]));
+    assert!(health.examined("permissions", &Findings::default()));
+    assert_eq!((health.obstacles().len(), health.remarks().len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +114,7 @@ fn a_watch_that_hangs_is_an_ailment_and_one_that_is_away_an_obstacle() {
     let (health, watch) = watching();
     assert_eq!((health.ailments(), health.obstacles()), (vec![], vec![]));
     watch.lock().unwrap().idle = Some(WATCH_BOUND + SECOND);
-    assert_eq!(health.ailments(), ["nothing was heard of the watch of machines for 241 s"]);
+    assert_eq!(health.ailments(), ["nothing was heard of the watch of machines for 301 s"]);
     assert_eq!(health.obstacles(), health.ailments());
     // The server is away: it is tried again and again.
     *watch.lock().unwrap() = ManagementWatch {

@@ -3,4 +3,5 @@
 mod arguments;
 mod process;
 mod serving;
+mod starting;
 mod stopping;

@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 
 /// A program that runs, and where it serves.
-struct Running {
+pub struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     _home: tempfile::TempDir,
@@ -22,7 +22,7 @@ struct Running {
 }
 
 impl Running {
-    async fn start(server: &HttpServer) -> Self {
+    pub async fn start(server: &HttpServer) -> Self {
         Self::start_with(server, &[]).await
     }
 
@@ -60,7 +60,7 @@ impl Running {
     }
 
     /// Waits until `path` is answered with `status` and a body that has all of this in it.
-    async fn answered(&self, path: &str, status: u16, parts: &[&str]) {
+    pub async fn answered(&self, path: &str, status: u16, parts: &[&str]) {
         let answered = async {
             loop {
                 let (found, body) = get(self.health, path).await;
@@ -90,9 +90,16 @@ async fn get(port: u16, path: &str) -> (u16, String) {
 
 /// An API with the kinds that the controller needs.
 async fn api() -> (Api, HttpServer) {
-    let api = Api::new(ApiConfig::new(Clock::system()));
+    let (api, server) = api_without_ours().await;
     let ours = serde_json::to_value(five_spot_api::crd()).expect("it is JSON");
-    for crd in cluster_api_crds(Contract::V1Beta2).iter().chain(&provider_crds()).chain([&ours]) {
+    api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &ours);
+    (api, server)
+}
+
+/// An API with all kinds that the controller needs but its own.
+pub async fn api_without_ours() -> (Api, HttpServer) {
+    let api = Api::new(ApiConfig::new(Clock::system()));
+    for crd in cluster_api_crds(Contract::V1Beta2).iter().chain(&provider_crds()) {
         api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
     }
     let server = serve(api.service(), ([127, 0, 0, 1], 0).into()).await.expect("a port");

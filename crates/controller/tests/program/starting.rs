@@ -1,0 +1,61 @@
+//! Starting where the definition of our kind is not the one of this program. That the same holds on a real API server, and
+//! what else can be wrong there, is tested end to end.
+
+use crate::serving::{Running, api_without_ours};
+use five_spot_api::ScheduledMachine;
+use five_spot_sandbox::Api as Embedded;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+fn ours() -> Value {
+    serde_json::to_value(five_spot_api::crd()).expect("it is JSON")
+}
+
+fn without_status_field(field: &str) -> Value {
+    let mut definition = ours();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let fields = schema["properties"]["status"]["properties"].as_object_mut().expect("fields");
+    fields.remove(field).expect("there is such a field");
+    definition
+}
+
+fn lend(api: &Embedded) {
+    let spec = json!({
+        "schedule": {"daysOfWeek": ["mon-sun"]}, "clusterName": "edge",
+        "bootstrapSpec": {"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig", "spec": {}},
+        "infrastructureSpec": {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine", "spec": {},
+        },
+    });
+    let object = json!({
+        "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine", "metadata": {"name": "desk"},
+        "spec": spec,
+    });
+    api.create("/apis/5spot.finos.org/v1alpha1/namespaces/default/scheduledmachines", &object);
+}
+
+#[tokio::test]
+async fn nothing_is_written_where_there_is_no_place_for_it_and_everything_once_there_is() {
+    let (api, server) = api_without_ours().await;
+    let running = Running::start(&server).await;
+    running.answered("/ready", 503, &["is not installed, or serves no version"]).await;
+    api.create(DEFINITIONS, &without_status_field("drain"));
+    lend(&api);
+    let before = api.revision();
+    running.answered("/ready", 503, &["it has no place for status.drain,"]).await;
+    assert_eq!(api.revision(), before, "nothing was written");
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let definitions: Api<DynamicObject> = Api::all_with(api.client("default"), &ApiResource::from_gvk(&kind));
+    let name = "scheduledmachines.5spot.finos.org";
+    let patch = Patch::Merge(json!({"spec": ours()["spec"]}));
+    definitions.patch(name, &PatchParams::default(), &patch).await.expect("it is there");
+    running.answered("/ready", 200, &["ok\n"]).await;
+    let objects: Api<ScheduledMachine> = Api::namespaced(api.client("default"), "default");
+    while objects.get("desk").await.expect("it is there").status.is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
