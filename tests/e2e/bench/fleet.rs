@@ -23,8 +23,12 @@ use crate::startup::Program;
 
 /// The Secret with the kubeconfig of the controller's own identity in the workload cluster.
 const SECRET: &str = "edge-nodes";
-/// How many objects are made at a time.
+/// How many objects are made before all of them have to have a Ready node: the rest of the world takes longer than we do.
+const STEP: usize = 50;
+/// How many of them are made at a time.
 const AT_A_TIME: usize = 8;
+/// How often a server that is too busy is asked.
+const ATTEMPTS: u32 = 10;
 /// How long nothing may be asked before the controller counts as silent.
 const SILENCE: Duration = Duration::from_secs(10);
 /// For a machine that has much else to do.
@@ -94,36 +98,34 @@ impl Fleet {
         [self.scene.management().audit_log(), self.scene.workload().audit_log()]
     }
 
-    /// Makes objects until there are this many, and waits until each has a Ready node.
+    /// Makes objects until there are this many, some at a time, and waits until each has a Ready node.
     pub(super) async fn grow_to(&mut self, count: usize) -> anyhow::Result<()> {
-        let objects = self.objects();
-        stream::iter(self.made..count)
-            .map(|number| {
-                let (objects, object) = (objects.clone(), self.object(number));
-                async move {
-                    let object: ScheduledMachine = serde_json::from_value(object)?;
-                    objects
-                        .create(&PostParams::default(), &object)
-                        .await
-                        .map(drop)
-                        .map_err(anyhow::Error::from)
-                }
-            })
-            .buffer_unordered(AT_A_TIME)
-            .try_collect::<()>()
-            .await?;
-        self.made = count;
-        let ready = async {
-            loop {
-                let ready = self.ready().await?;
-                eprintln!("{ready} of {count} objects have a Ready node");
-                if ready >= count {
-                    return anyhow::Ok(());
-                }
-                tokio::time::sleep(Duration::from_secs(5)).await;
+        while self.made < count {
+            let next = count.min(self.made + STEP);
+            let objects = self.objects();
+            stream::iter(self.made..next)
+                .map(|number| make(objects.clone(), self.object(number)))
+                .buffer_unordered(AT_A_TIME)
+                .try_collect::<()>()
+                .await?;
+            self.made = next;
+            tokio::time::timeout(PATIENCE, self.until_ready(next))
+                .await
+                .context("not all objects became Active")??;
+        }
+        Ok(())
+    }
+
+    async fn until_ready(&self, count: usize) -> anyhow::Result<()> {
+        loop {
+            // A server that is too busy to answer is asked again.
+            let ready = self.ready().await.unwrap_or_default();
+            eprintln!("{ready} of {count} objects have a Ready node");
+            if ready >= count {
+                return Ok(());
             }
-        };
-        tokio::time::timeout(PATIENCE, ready).await.context("not all objects became Active")?
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
     }
 
     async fn ready(&self) -> anyhow::Result<usize> {
@@ -212,6 +214,21 @@ impl Fleet {
         ensure!(times.len() == count, "every change is measured");
         Ok(times)
     }
+}
+
+/// Makes an object, however busy the server is.
+async fn make(objects: Api<ScheduledMachine>, object: serde_json::Value) -> anyhow::Result<()> {
+    let object: ScheduledMachine = serde_json::from_value(object)?;
+    for attempt in 1.. {
+        match objects.create(&PostParams::default(), &object).await {
+            Ok(_) => break,
+            // An answer that did not come in time may have been a yes.
+            Err(kube::Error::Api(status)) if status.code == 409 => break,
+            Err(error) if attempt == ATTEMPTS => return Err(error.into()),
+            Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+        }
+    }
+    Ok(())
 }
 
 /// The change of an object after a place in the log, and the first write of the controller after it.
