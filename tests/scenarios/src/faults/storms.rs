@@ -29,7 +29,7 @@ const MOST_WRITES_A_SECOND: usize = 20;
 
 /// Scenarios whose time passes during a storm, that measure time or count writes, or that wait for a cause which is told
 /// only while nothing else is wrong.
-const TIMED: [&str; 22] = [
+const TIMED: [&str; 21] = [
     "cluster_appears_later",
     "cordon_before",
     "deleted_while_nobody_was_there",
@@ -40,7 +40,6 @@ const TIMED: [&str; 22] = [
     "killed_in_mid_drain",
     "kill_switch_on_and_off",
     "lead_time",
-    "one_cluster_hangs",
     "override_down",
     "override_up",
     "provider_fails_and_recovers",
@@ -54,9 +53,15 @@ const TIMED: [&str; 22] = [
     "window_reopens_during_shutdown",
 ];
 
+/// A scenario with an outage of its own, which nobody ends if it cannot be played to its end.
+const OUTAGES: [&str; 1] = ["one_cluster_hangs"];
+
 /// Every fault at every rate, from each moment at which the controller has something to do.
 pub(super) fn cases(fair: &Fair, seed: u64) -> Vec<Case> {
     let mut cases = Vec::new();
+    if OUTAGES.contains(&fair.scenario.name) {
+        return cases;
+    }
     for moment in moments(&fair.run) {
         let after = Duration::from_millis(u64::try_from(moment - AHEAD_MILLIS).unwrap_or(0));
         for (name, fault) in faults() {
