@@ -37,6 +37,7 @@ const TEST_WITHIN: Duration = Duration::from_mins(4);
 pub struct Test {
     name: String,
     alone: bool,
+    within: Duration,
     body: Box<dyn Fn(Arc<Scene>) -> BoxFuture<'static, TestResult> + Send + Sync>,
 }
 
@@ -49,13 +50,20 @@ impl Test {
     {
         // Paths of functions begin with the crate and end with what matters.
         let name = name.split_once("::").map_or(name, |(_, rest)| rest).to_owned();
-        Self { name, alone: false, body: Box::new(move |scene| body(scene).boxed()) }
+        Self { name, alone: false, within: TEST_WITHIN, body: Box::new(move |scene| body(scene).boxed()) }
     }
 
     /// The same test with nobody else in the world, for those that disturb it.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.alone = true;
+        self
+    }
+
+    /// The same test with more time, for those that wait for long themselves.
+    #[must_use]
+    pub fn within(mut self, within: Duration) -> Self {
+        self.within = within;
         self
     }
 }
@@ -144,11 +152,11 @@ async fn perform(test: &Test, stage: &Stage) -> Result<(), Failed> {
     }
     let scene = Arc::new(world.scene(&test.name).await?);
     let body = AssertUnwindSafe((test.body)(Arc::clone(&scene))).catch_unwind();
-    let cause = match tokio::time::timeout(TEST_WITHIN, body).await {
+    let cause = match tokio::time::timeout(test.within, body).await {
         Ok(Ok(Ok(()))) => return Ok(()),
         Ok(Ok(Err(error))) => format!("{error:#}"),
         Ok(Err(panic)) => panic_message(panic.as_ref()),
-        Err(_) => format!("the test did not end within {TEST_WITHIN:?}"),
+        Err(_) => format!("the test did not end within {:?}", test.within),
     };
     Err(Failed::from(format!("{cause}\n\n---- timeline of {}\n{}", scene.namespace(), scene.timeline())))
 }

@@ -39,9 +39,9 @@ pub const REMOTE_MACHINE: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteMachine"
 /// k0smotron's cluster of such machines.
 pub const REMOTE_CLUSTER: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteCluster", "remoteclusters");
 /// The bootstrap configuration of a provider that knows the contract v1beta1 alone.
-pub const LAB_RECIPE: Kind = kind(BOOTSTRAP, "v1alpha3", "LabRecipe", "labrecipeae");
+pub const LAB_SUPPLY: Kind = kind(BOOTSTRAP, "v1alpha3", "LabSupply", "labsupplies");
 /// Its machine.
-pub const LAB_BENCH: Kind = kind(INFRASTRUCTURE, "v1alpha3", "LabBench", "labbenchen");
+pub const LAB_BENCH: Kind = kind(INFRASTRUCTURE, "v1alpha3", "LabBench", "labbenches");
 /// Our stub of a control plane that somebody else manages.
 pub const STUB_CONTROL_PLANE: Kind =
     kind("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");

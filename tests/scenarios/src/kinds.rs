@@ -65,10 +65,10 @@ pub const BOOTSTRAP: Kind =
 pub const INFRASTRUCTURE: Kind =
     management("infrastructure.cluster.x-k8s.io", "v1beta2", "RemoteMachine", "remotemachines");
 /// The bootstrap configuration of a provider that is unlike k0smotron, and knows the contract v1beta1 alone.
-pub const LAB_RECIPE: Kind = management("bootstrap.cluster.x-k8s.io", "v1alpha3", "LabRecipe", "labrecipeae");
+pub const LAB_SUPPLY: Kind = management("bootstrap.cluster.x-k8s.io", "v1alpha3", "LabSupply", "labsupplies");
 /// Its machine.
 pub const LAB_BENCH: Kind =
-    management("infrastructure.cluster.x-k8s.io", "v1alpha3", "LabBench", "labbenchen");
+    management("infrastructure.cluster.x-k8s.io", "v1alpha3", "LabBench", "labbenches");
 /// A control plane that somebody else runs.
 pub const CONTROL_PLANE: Kind =
     management("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
@@ -80,6 +80,26 @@ pub const NAMESPACE: Kind = Kind { namespaced: false, ..management("", "v1", "Na
 pub const DEFINITION: Kind = Kind {
     namespaced: false,
     ..management("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+};
+/// Rules by which the management cluster refuses objects.
+pub const ADMISSION_POLICY: Kind = Kind {
+    namespaced: false,
+    ..management(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+    )
+};
+/// Where they hold.
+pub const ADMISSION_BINDING: Kind = Kind {
+    namespaced: false,
+    ..management(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+    )
 };
 /// Nodes.
 pub const NODE: Kind = Kind { namespaced: false, ..workload("", "v1", "Node", "nodes") };

@@ -1,7 +1,7 @@
 //! What has to be true after every scenario, whatever happened in it.
 
 use crate::chronicle::{Chronicle, Count};
-use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, LAB_RECIPE, MACHINE, NODE, SCHEDULED_MACHINE};
+use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, LAB_SUPPLY, MACHINE, NODE, SCHEDULED_MACHINE};
 use crate::scenario::Ending;
 use crate::subject::condition;
 use crate::world::{World, Write};
@@ -110,7 +110,7 @@ pub(crate) async fn status(world: &dyn World) -> anyhow::Result<()> {
             "status speaks of another generation: {object}"
         );
         refers(world, &object, "machineRef", MACHINE, &names::machine(name)).await?;
-        if status["bootstrapRef"]["kind"] != LAB_RECIPE.kind {
+        if status["bootstrapRef"]["kind"] != LAB_SUPPLY.kind {
             refers(world, &object, "bootstrapRef", BOOTSTRAP, &names::bootstrap(name)).await?;
         }
         if status["infrastructureRef"]["kind"] == INFRASTRUCTURE.kind {

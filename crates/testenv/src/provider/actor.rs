@@ -16,7 +16,7 @@ use super::conduct::Book;
 use super::steps::{self, Clients};
 use crate::cluster::Cluster;
 use crate::kinds::{
-    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_RECIPE, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
+    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_SUPPLY, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
     STUB_CONTROL_PLANE,
 };
 use crate::kubeconfig::{self, ClientError};
@@ -72,7 +72,7 @@ async fn run(clients: Clients, book: Arc<Book>) {
     for kind in [
         K0S_WORKER_CONFIG,
         KUBEADM_CONFIG,
-        LAB_RECIPE,
+        LAB_SUPPLY,
         REMOTE_MACHINE,
         LAB_BENCH,
         REMOTE_CLUSTER,
@@ -144,7 +144,7 @@ fn changed_namespaces(client: Client, book: &Book) -> BoxStream<'static, Errand>
         .flat_map(move |namespace| {
             let client = client.clone();
             let kinds =
-                stream::iter([K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_RECIPE, REMOTE_MACHINE, LAB_BENCH]);
+                stream::iter([K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_SUPPLY, REMOTE_MACHINE, LAB_BENCH]);
             kinds
                 .then(move |kind| {
                     let api = kind.in_namespace(&client, &namespace);

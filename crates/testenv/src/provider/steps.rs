@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Behaviour, Conduct};
 use crate::kinds::{
-    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_RECIPE, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
+    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_SUPPLY, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
     STUB_CONTROL_PLANE,
 };
 
@@ -39,7 +39,7 @@ pub(super) async fn reconcile(
     object: &DynamicObject,
     behaviour: &Behaviour,
 ) -> kube::Result<()> {
-    if [K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_RECIPE].contains(&kind) {
+    if [K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_SUPPLY].contains(&kind) {
         bootstrap(clients, kind, object, &behaviour.bootstrap).await
     } else if [REMOTE_MACHINE, LAB_BENCH].contains(&kind) {
         machine(clients, kind, object, behaviour).await
@@ -98,7 +98,7 @@ async fn bootstrap(
 
 /// What says that something is done, in the contract that the kind knows.
 fn done(kind: Kind, what: &str) -> Value {
-    if [LAB_RECIPE, LAB_BENCH].contains(&kind) {
+    if [LAB_SUPPLY, LAB_BENCH].contains(&kind) {
         return json!({ "ready": true });
     }
     json!({ "ready": true, "initialization": { what: true } })

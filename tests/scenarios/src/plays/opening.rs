@@ -1,7 +1,7 @@
 //! A machine becomes wanted.
 
 use super::closing::never_deletes_pods;
-use crate::kinds::{LAB_BENCH, LAB_RECIPE, MACHINE, POD};
+use crate::kinds::{LAB_BENCH, LAB_SUPPLY, MACHINE, POD};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{Subject, is_ready};
 use crate::surroundings::{closed, override_until, window};
@@ -99,11 +99,11 @@ async fn exceptions_close_and_open(world: &dyn World) -> anyhow::Result<Ending> 
 
 /// Nothing is known of a provider but what Cluster API's contract says, in either version of it.
 async fn provider_of_another_make(world: &dyn World) -> anyhow::Result<Ending> {
-    for kind in [LAB_RECIPE, LAB_BENCH] {
+    for kind in [LAB_SUPPLY, LAB_BENCH] {
         world.grant(kind.group, kind.plural).await?;
     }
     let bootstrap = json!({
-        "apiVersion": LAB_RECIPE.api_version(), "kind": LAB_RECIPE.kind,
+        "apiVersion": LAB_SUPPLY.api_version(), "kind": LAB_SUPPLY.kind,
         "spec": {"version": null, "steps": ["join"]},
     });
     let infrastructure = json!({
