@@ -3,7 +3,8 @@
 
 use super::closing::{never_deletes_pods, slowly};
 use crate::kinds::{
-    BOOTSTRAP, DAEMON_SET, DRAIN_RULE, INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE,
+    ADMISSION_BINDING, ADMISSION_POLICY, BOOTSTRAP, DAEMON_SET, DRAIN_RULE, INFRASTRUCTURE, MACHINE, NODE,
+    POD, SCHEDULED_MACHINE,
 };
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::Subject;
@@ -14,7 +15,7 @@ use five_spot_api::names::{self, SYSTEM_NAMESPACE};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -98,13 +99,14 @@ async fn daemons_stay_and_namespaces_have_rules(world: &dyn World) -> anyhow::Re
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// Cluster API's own rules refuse the Machine. That is counted in the event that said so, and what was made for it goes with
-/// the object.
+/// A rule of the cluster refuses the Machine. That is counted in the event that said so, and what was made for it goes with the
+/// object.
 async fn machine_is_refused(world: &dyn World) -> anyhow::Result<Ending> {
-    let subject = Subject::make(world, json!({"machineTemplate": {"version": "nonsense"}})).await?;
+    forbid_machines(world).await?;
+    let subject = Subject::make(world, json!({})).await?;
     let object = subject.until_phase("Error").await?;
     let message = object["status"]["message"].as_str().unwrap_or_default();
-    ensure!(message.contains("nonsense"), "{object}");
+    ensure!(message.contains(NOT_TODAY), "{object}");
     let there = |object: &Value| !object.is_null();
     world.until(BOOTSTRAP, &names::bootstrap(subject.name()), "to be made", there).await?;
     world.until(INFRASTRUCTURE, &subject.infrastructure(), "to be made", there).await?;
@@ -123,4 +125,53 @@ async fn machine_is_refused(world: &dyn World) -> anyhow::Result<Ending> {
     subject.until_gone().await?;
     subject.until_nothing_left().await?;
     Ok(Ending::gone(subject.name()))
+}
+
+/// What the rule says.
+const NOT_TODAY: &str = "no Machines here today";
+
+/// Forbids Machines in this world's namespace, and waits until that is so.
+async fn forbid_machines(world: &dyn World) -> anyhow::Result<()> {
+    let name = format!("{}-no-machines", world.namespace());
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": world.namespace()}});
+    let rule = json!({
+        "operations": ["CREATE"], "apiGroups": ["cluster.x-k8s.io"], "apiVersions": ["*"], "resources": ["machines"],
+    });
+    let policy = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "false", "message": NOT_TODAY, "reason": "Invalid"}],
+        },
+    });
+    let binding = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": here},
+        },
+    });
+    world.create(ADMISSION_POLICY, policy).await?;
+    world.create(ADMISSION_BINDING, binding).await?;
+    let machines: Api<DynamicObject> =
+        Api::namespaced_with(world.management(), world.namespace(), &MACHINE.resource());
+    let probe = json!({
+        "apiVersion": MACHINE.api_version(), "kind": MACHINE.kind, "metadata": {"name": "probe"},
+        "spec": {
+            "clusterName": "edge", "bootstrap": {"dataSecretName": "none"},
+            "infrastructureRef": {"apiGroup": INFRASTRUCTURE.group, "kind": INFRASTRUCTURE.kind, "name": "none"},
+        },
+    });
+    let probe: DynamicObject = serde_json::from_value(probe)?;
+    let parameters = PostParams { dry_run: true, ..PostParams::default() };
+    let effective = async {
+        // A server tells nobody when it begins to follow a rule.
+        while !machines
+            .create(&parameters, &probe)
+            .await
+            .is_err_and(|error| error.to_string().contains(NOT_TODAY))
+        {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(world.pace().patience, effective).await.context("Machines are not forbidden")
 }
