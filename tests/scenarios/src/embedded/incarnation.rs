@@ -22,7 +22,7 @@ impl Incarnation {
     /// Starts one on the services of the management and the workload cluster.
     pub(super) fn start(
         (management, workload): (FaultyService, FaultyService),
-        keys: Arc<Keys>,
+        keys: &Arc<Keys>,
         fate: &Arc<Fate>,
         ledger: Arc<Ledger>,
         now: Now,

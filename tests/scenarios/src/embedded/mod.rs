@@ -126,7 +126,7 @@ impl Embedded {
                 Layout::OneCluster => Vec::new(),
                 Layout::TwoClusters | Layout::OldClusterApi => vec![NAMESPACE.to_owned()],
             };
-            Incarnation::start(services.clone(), keys.clone(), &fate, ledger.clone(), now.clone(), watched)
+            Incarnation::start(services.clone(), &keys, &fate, ledger.clone(), now.clone(), watched)
         }
     }
 }

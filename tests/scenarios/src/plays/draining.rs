@@ -37,7 +37,7 @@ async fn two_hundred_pods(world: &dyn World) -> anyhow::Result<Ending> {
     let began = time(&drain["startedAt"])?;
     let took = time(&condition(&object, "Drained")["lastTransitionTime"])?.duration_since(began).as_secs();
     // One after the other they would have taken two hundred times as long.
-    ensure!(took >= LONGEST && took <= 6 * LONGEST, "{PODS} pods that take {LONGEST} s each took {took} s");
+    ensure!((LONGEST..=6 * LONGEST).contains(&took), "{PODS} pods that take {LONGEST} s each took {took} s");
     subject.until_phase("Inactive").await?;
     never_deletes_pods(world)?;
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
