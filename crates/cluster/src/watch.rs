@@ -26,6 +26,11 @@ const AFRESH_AFTER: Duration = Duration::from_hours(1);
 /// How much earlier some of them do so, that not all ask at once.
 const SPREAD_SECONDS: u64 = 600;
 
+/// How many objects a list brings at a time. All that is kept of one is a fraction of it, but until then a page is in memory
+/// as a whole, and what an allocator has once taken it seldom gives back: with `kube`'s 500 the program held 86 MB after a start
+/// with a thousand objects, and 35 MB when it had seen them come one by one.
+const PAGE: u32 = 50;
+
 /// What a watch has to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
@@ -50,7 +55,11 @@ pub(crate) async fn fill<K, V>(
     let path = api.resource_url().to_owned();
     let mut beginning = Beginning::List;
     loop {
-        let config = watcher::Config { initial_list_strategy: beginning.strategy(), ..config.clone() };
+        let config = watcher::Config {
+            initial_list_strategy: beginning.strategy(),
+            page_size: Some(PAGE),
+            ..config.clone()
+        };
         let events = Box::pin(watcher::watcher(api.clone(), config).backoff(Pauses::default()));
         let following = follow(events, &path, &scope, shelf, beginning, &project, &tell);
         beginning = match timeout(lasting(&path), following).await {
