@@ -35,3 +35,13 @@ fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Resul
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
     Ok(())
 }
+
+/// A conflict at an eviction was taken to mean that another pod has the name by now, and the pod to have left.
+#[test]
+fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> {
+    let fault = Fault::Refuse(http::StatusCode::CONFLICT, None);
+    let (kind, path, trigger) = (RequestKind::Write, "/eviction".to_owned(), Trigger::Nth(0));
+    let run = play_again("disabled_and_enabled", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    assert_eq!(run.writes.iter().filter(|write| write.resource == "pods/eviction").count(), 2);
+    Ok(())
+}

@@ -38,8 +38,8 @@ impl Job<'_> {
                 );
                 self.note_eviction(pod, Some(reason.to_owned()));
             }
-            // Gone, or another pod of the same name: either way this one has left.
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => self.drop_pod(pod),
+            Err(kube::Error::Api(status)) if status.code == 404 => self.drop_pod(pod),
+            // A conflict is another pod of the same name, or none of the pod's business: a closer look will tell.
             Err(error) => return Err(pod_error("evict", pod, error)),
         }
         Ok(())
@@ -57,7 +57,6 @@ impl Job<'_> {
                 self.keep_pod(&left);
             }
             Ok(_) => self.drop_pod(pod),
-            Err(kube::Error::Api(status)) if status.code == 409 => self.drop_pod(pod),
             Err(error) => return Err(pod_error("delete", pod, error)),
         }
         Ok(())
