@@ -25,7 +25,8 @@ same: the same objects, as often made and removed, nothing left over, a truthful
   storms    1, 10, 50 or 100 % of all requests fail for ten minutes, in one of eight ways
   clocks    the controller's clock is set by a second to a year, both ways, for a while or for good
 
-All of it takes about an hour and a half on two cores; `--sample 5` takes some minutes and touches every scenario.
+All of it is about a hundred thousand runs, some hours on two cores; `--sample 5` takes a quarter of an hour and touches
+every scenario.
 
 Examples:
   cargo xtask faults --kind crashes --scenario window_opens

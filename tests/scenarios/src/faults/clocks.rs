@@ -58,10 +58,10 @@ pub(super) fn cases(fair: &Fair) -> Vec<Case> {
 /// that is set forward may have let a Machine's time to join pass.
 pub(super) fn judge(fair: &Fair, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
     let steps = disturbance.jump.map_or(0, |jump| jump.by.as_secs());
-    let far = steps.abs() > LONGEST_STEP_BACK || steps >= JOIN_TIMEOUT;
+    let is_beyond = steps.abs() > LONGEST_STEP_BACK || steps >= JOIN_TIMEOUT;
     for (object, count) in run.counts.iter().filter(|(object, _)| object.starts_with(MACHINE.kind)) {
         let fair = fair.run.counts.get(object).copied().unwrap_or_default();
-        let most = fair.made + usize::from(far);
+        let most = fair.made + usize::from(is_beyond);
         let Count { made, removed } = *count;
         ensure!(made <= most && removed <= most, "{object} came and went {count:?} instead of {fair:?}");
     }
