@@ -3,7 +3,7 @@
 use super::closing::never_deletes_pods;
 use crate::kinds::{LAB_BENCH, LAB_SUPPLY, MACHINE, POD};
 use crate::scenario::{Ending, Scenario, scenarios};
-use crate::subject::{Subject, is_ready};
+use crate::subject::{CLUSTER_NAME, Subject, is_ready};
 use crate::surroundings::{closed, override_until, window};
 use crate::world::World;
 use anyhow::ensure;
@@ -24,9 +24,11 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Nothing before the minute at which the window opens, a machine with a Ready node soon after.
 async fn window_opens(world: &dyn World) -> anyhow::Result<Ending> {
-    let from = world.next_minute(3);
+    // The Cluster may take its time; the window is not to be open by then.
+    world.make_cluster(CLUSTER_NAME).await?;
+    let from = world.next_minute(8);
     let to = from + SignedDuration::from_hours(1);
-    let subject = Subject::make(world, json!({"schedule": window(from, to)})).await?;
+    let subject = Subject::make_without_cluster(world, json!({"schedule": window(from, to)})).await?;
     let waiting = subject.until_phase("Inactive").await?;
     ensure!(waiting["status"]["nextActivation"] == from.to_string(), "{waiting}");
     ensure!(world.get(MACHINE, &subject.machine()).await?.is_null(), "nothing is made before the window");
@@ -37,11 +39,12 @@ async fn window_opens(world: &dyn World) -> anyhow::Result<Ending> {
 
 /// A machine is made ahead of its window.
 async fn lead_time(world: &dyn World) -> anyhow::Result<Ending> {
+    world.make_cluster(CLUSTER_NAME).await?;
     let lead = world.leisurely(25);
     let from = world.next_minute(lead + 5);
     let mut schedule = window(from, from + SignedDuration::from_hours(1));
     schedule["leadTime"] = format!("{lead}s").into();
-    let subject = Subject::make(world, json!({"schedule": schedule})).await?;
+    let subject = Subject::make_without_cluster(world, json!({"schedule": schedule})).await?;
     let begin = from - SignedDuration::from_secs(lead);
     subject.until_condition("Scheduled", "True", "LeadTime").await?;
     subject.until_ready().await?;
