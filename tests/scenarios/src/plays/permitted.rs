@@ -35,10 +35,10 @@ async fn agent_is_told_what_to_look_for(world: &dyn World) -> anyhow::Result<End
     let subject = Subject::lent(world, json!({"killIfCommands": ["java"]})).await?;
     let name = format!("reclaim-agent-{}", subject.node().await?);
     let configs: Api<ConfigMap> = Api::namespaced(world.workload(), SYSTEM_NAMESPACE);
-    let says = |config: Option<ConfigMap>, word: Option<&str>| {
+    let says = |config: Option<ConfigMap>, command: Option<&str>| {
         let text = config.and_then(|config| config.data?.remove("reclaim.toml"));
-        match (text, word) {
-            (Some(text), Some(word)) => text.contains(word),
+        match (text, command) {
+            (Some(text), Some(command)) => text.contains(command),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         }
@@ -46,8 +46,8 @@ async fn agent_is_told_what_to_look_for(world: &dyn World) -> anyhow::Result<End
     for commands in [vec!["java"], vec!["javac"], vec![]] {
         subject.set(json!({"killIfCommands": commands})).await?;
         let told = async {
-            let word = commands.first().map(|command| format!("\"{command}\""));
-            while !says(configs.get_opt(&name).await?, word.as_deref()) {
+            let wanted = commands.first().map(|command| format!("\"{command}\""));
+            while !says(configs.get_opt(&name).await?, wanted.as_deref()) {
                 tokio::time::sleep(LOOK).await;
             }
             anyhow::Ok(())
