@@ -22,11 +22,11 @@ fn everything() -> Vec<Value> {
     [documents("rbac"), documents("rbac-namespaced")].concat()
 }
 
-fn is_role(document: &&Value) -> bool {
+fn is_role(document: &Value) -> bool {
     matches!(document["kind"].as_str(), Some("Role" | "ClusterRole"))
 }
 
-fn is_binding(document: &&Value) -> bool {
+fn is_binding(document: &Value) -> bool {
     matches!(document["kind"].as_str(), Some("RoleBinding" | "ClusterRoleBinding"))
 }
 
@@ -89,7 +89,7 @@ fn the_role_for_one_namespace_is_the_same_with_secrets_and_providers() {
 
 #[test]
 fn nothing_is_a_wildcard_or_can_become_more() {
-    for role in everything().iter().filter(is_role) {
+    for role in everything().iter().filter(|document| is_role(document)) {
         for rule in rules(role) {
             for field in ["apiGroups", "resources", "verbs", "resourceNames", "nonResourceURLs"] {
                 assert!(!texts(&rule[field]).iter().any(|text| text.contains('*')), "{rule}");
@@ -123,7 +123,7 @@ fn secrets_are_read_and_configmaps_and_leases_written_in_chosen_namespaces_only(
         .filter_map(|binding| binding["roleRef"]["name"].as_str())
         .collect();
     assert!(wide.contains("5spot-controller"), "{wide:?}");
-    for role in documents.iter().filter(is_role) {
+    for role in documents.iter().filter(|document| is_role(document)) {
         let gathered = !role["metadata"]["labels"]["5spot.finos.org/aggregate-to-controller"].is_null();
         let everywhere = gathered
             || (role["kind"] == "ClusterRole"
@@ -141,14 +141,14 @@ fn every_role_is_bound_to_the_controller_and_to_nobody_else() {
     for directory in ["rbac", "rbac-namespaced"] {
         let documents = documents(directory);
         let mut bound = BTreeSet::new();
-        for binding in documents.iter().filter(is_binding) {
+        for binding in documents.iter().filter(|document| is_binding(document)) {
             let subjects = binding["subjects"].as_array().expect("subjects");
             assert_eq!(subjects.len(), 1);
             let name = (&subjects[0]["kind"], &subjects[0]["namespace"], &subjects[0]["name"]);
             assert_eq!(name, (&"ServiceAccount".into(), &"5spot-system".into(), &"5spot-controller".into()));
             bound.insert((binding["roleRef"]["kind"].to_string(), binding["roleRef"]["name"].to_string()));
         }
-        for role in documents.iter().filter(is_role) {
+        for role in documents.iter().filter(|document| is_role(document)) {
             let gathered = !role["metadata"]["labels"]["5spot.finos.org/aggregate-to-controller"].is_null();
             // Whoever lends machines to another cluster binds this one in the namespaces with its kubeconfig.
             let by_others = role["metadata"]["name"] == "5spot-kubeconfig-reader";
