@@ -71,6 +71,16 @@ pub(super) enum TaintStage {
     Applied,
 }
 
+/// What is known of joins. Since when a node has been waited for belongs to the Machine that was there then.
+fn known_join(situation: &Situation<'_>) -> Option<JoinStatus> {
+    let prior = situation.prior();
+    let known = prior.machine_ref.as_ref().and_then(|machine| machine.uid.as_deref());
+    let now = situation.world.machine.ours().map(|machine| machine.uid.as_str());
+    let mut join = prior.join.clone()?;
+    join.waiting_since = join.waiting_since.filter(|_| now.is_some() && now == known);
+    Some(join)
+}
+
 impl Draft {
     pub(super) fn new(situation: &Situation<'_>) -> Self {
         let prior = situation.prior();
@@ -81,7 +91,7 @@ impl Draft {
                 shutdown_started_at: prior.shutdown_started_at.clone(),
                 drain: prior.drain.clone(),
                 reclaims: prior.reclaims.clone(),
-                join: prior.join.clone(),
+                join: known_join(situation),
                 workload_cluster: prior.workload_cluster.clone(),
             },
             stage: Stage::Resting,

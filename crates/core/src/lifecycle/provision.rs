@@ -180,8 +180,10 @@ fn joins_in_time(
         join.waiting_since = None;
         return true;
     }
-    let since = waited_since(situation, uid);
+    // Not since the Machine was made: that is told by the API server's clock, and one that is behind ours by more than
+    // `joinTimeout` would let no Machine live.
     let join = draft.facts.join.get_or_insert_default();
+    let since = situation.past(join.waiting_since.as_ref()).unwrap_or(situation.second);
     join.waiting_since = Some(Time(since));
     let deadline = since.saturating_add(spec.join_timeout).unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
@@ -193,15 +195,6 @@ fn joins_in_time(
     join.failed_at = Some(Time(failed_at.unwrap_or(situation.second)));
     draft.fail(FaultKind::JoinFailed, join_failure(spec));
     false
-}
-
-/// Since when a Machine's node has been waited for. Not since the Machine was made: that is told by the API server's clock,
-/// and one that is behind ours by more than `joinTimeout` would let no Machine live.
-fn waited_since(situation: &Situation<'_>, machine: &str) -> Timestamp {
-    let prior = situation.prior();
-    let is_known = prior.machine_ref.as_ref().is_some_and(|known| known.uid.as_deref() == Some(machine));
-    let since = prior.join.as_ref().and_then(|join| join.waiting_since.as_ref()).filter(|_| is_known);
-    situation.past(since).unwrap_or(situation.second)
 }
 
 fn join_failure(spec: &ValidSpec) -> String {
