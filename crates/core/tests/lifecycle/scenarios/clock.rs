@@ -3,7 +3,7 @@
 use super::at_work;
 use crate::simulation::{Simulation, office_hours, time};
 use five_spot_api::Phase;
-use five_spot_core::world::Slot;
+use five_spot_core::world::{PauseLevel, Slot};
 use jiff::SignedDuration;
 
 /// Steps that a clock takes when a zone was mistaken, or a time server corrects it.
@@ -55,6 +55,24 @@ fn a_machine_has_its_time_to_join_whatever_the_clock_of_the_api_server_says() {
     assert_eq!(simulation.take_log(), [""; 0]);
     assert_eq!(simulation.phase(), Phase::Active);
     simulation.advance_to("2026-11-16T09:20:00Z");
+    assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
+}
+
+#[test]
+fn a_machine_that_comes_during_a_pause_has_its_time_to_join_from_its_end_on() {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.provider_works = false;
+    simulation.advance_to("2026-11-16T09:10:00Z");
+    simulation.world.object.paused = Some(PauseLevel::Ordinary);
+    if let Slot::Ours(machine) = &mut simulation.world.machine {
+        machine.uid = "restored".into();
+    }
+    simulation.advance_to("2026-11-16T09:25:00Z");
+    assert_ne!(simulation.condition("Ready"), ("False", "JoinFailed"));
+    simulation.world.object.paused = None;
+    simulation.advance_to("2026-11-16T09:44:59Z");
+    assert_ne!(simulation.condition("Ready"), ("False", "JoinFailed"));
+    simulation.advance_to("2026-11-16T09:45:00Z");
     assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
 }
 
