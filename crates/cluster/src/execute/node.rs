@@ -105,15 +105,13 @@ impl Job<'_> {
         node: &NodeRef,
         patch: impl Fn(&Node) -> Option<Value>,
     ) -> Result<(), CallError> {
-        let (Some(api), Some(link)) = (self.nodes(), &self.observed.link) else { return Ok(()) };
+        let Some(api) = self.nodes() else { return Ok(()) };
         let mut attempt = 1;
         loop {
             let found = or_absent(api.get(node.name.as_str()).await)
                 .map_err(|error| CallError::new(format!("get Node {}", node.name), error))?;
-            let Some(current) = found else {
-                link.nodes.remove(&node_key(&node.name));
-                return Ok(());
-            };
+            // That it is gone is for its watch to say: an answer without an object has no version to tell how old it is.
+            let Some(current) = found else { return Ok(()) };
             let same = current.uid().as_deref() == Some(node.uid.as_str());
             let Some(mut patch) = patch(&current).filter(|_| same) else {
                 return Err(CallError::new(format!("{verb} Node {}", node.name), changed()));
