@@ -1,14 +1,13 @@
 //! `cargo xtask bench-operator`: what a fleet at rest costs on a real control plane. The work is done by the program of the
 //! end-to-end tests, which knows how to set such a stage; this builds what it needs.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
 use five_spot_testenv::harness::PARENT_VARIABLE;
 
-use crate::{control_plane, e2e};
+use crate::{cargo, control_plane, e2e};
 
 /// Flags of `bench-operator`.
 #[derive(clap::Args)]
@@ -45,7 +44,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     );
     control_plane::build()?;
     let suite = e2e::build_suite()?;
-    let controller = build_controller()?;
+    // As it is shipped: optimized.
+    let controller = cargo::build(e2e::CONTROLLER_PROGRAM, &["--release", "--package", e2e::CONTROLLER])?;
     let numbers = [
         args.objects.to_string(),
         args.first.to_string(),
@@ -62,17 +62,4 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .context("failed to start the benchmark")?;
     ensure!(status.success(), "the benchmark failed: {status}");
     Ok(())
-}
-
-/// The controller as it is shipped: optimized.
-fn build_controller() -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--release", "--package", e2e::CONTROLLER])
-        .status()
-        .context("failed to run cargo")?;
-    ensure!(built.success(), "failed to build the controller");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"));
-    Ok(target.join("release/5spot-controller").canonicalize()?)
 }

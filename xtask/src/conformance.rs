@@ -2,13 +2,14 @@
 //! example of `five-spot-sandbox`; this brings the server.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 use five_spot_testenv::binaries::Binaries;
 use five_spot_testenv::control_plane::{self, ControlPlane};
 use five_spot_testenv::run_directory;
+
+use crate::cargo::cargo;
 
 use crate::control_plane as task;
 
@@ -74,8 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn ask(kubeconfig: &Path, mode: &Mode) -> anyhow::Result<()> {
     let suite = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/conformance");
     let [mode, what] = mode.arguments();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = cargo()
         .args(["run", "--quiet", "--package", "five-spot-sandbox", "--example", "conformance", "--"])
         .arg(mode)
         .arg(suite)

@@ -1,22 +1,24 @@
 //! `cargo xtask e2e`: the end-to-end tests on a real control plane, with everything that they need built first.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use five_spot_testenv::cache::{self, Cache, CacheEnvironment};
 use five_spot_testenv::harness::{PARENT_VARIABLE, REPORT_VARIABLE};
 
-use crate::control_plane;
 use crate::tools::{Tool, install_missing};
+use crate::{cargo, control_plane};
 
 /// The package and the program of the suite.
 const SUITE: &str = "five-spot-e2e";
 
 /// The package of the controller, which the suite finds beside itself.
 pub(crate) const CONTROLLER: &str = "five-spot-controller";
+
+/// The program of that package.
+pub(crate) const CONTROLLER_PROGRAM: &str = "5spot-controller";
 
 /// What the suite needs besides what it builds: the official Python client is one of the clients.
 const TOOLS: [Tool; 2] = [
@@ -70,31 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Builds the suite and says where it is.
 pub(crate) fn build_suite() -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo)
-        .args([
-            "build",
-            "--package",
-            SUITE,
-            "--package",
-            CONTROLLER,
-            "--message-format=json-render-diagnostics",
-        ])
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("failed to run cargo")?;
-    let messages = build.stdout.take().context("cargo has no output")?;
-    let mut executable = None;
-    for line in BufReader::new(messages).lines() {
-        let message: serde_json::Value = serde_json::from_str(&line?).unwrap_or_default();
-        if message["target"]["name"] == SUITE && message["executable"].is_string() {
-            executable = message["executable"].as_str().map(PathBuf::from);
-        }
-    }
-    if !build.wait()?.success() {
-        bail!("failed to build {SUITE}");
-    }
-    executable.with_context(|| format!("cargo built {SUITE} and did not say where"))
+    cargo::build(SUITE, &["--package", SUITE, "--package", CONTROLLER])
 }
 
 /// The report, if the suite got far enough to write one.

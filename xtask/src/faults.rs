@@ -1,11 +1,13 @@
 //! `cargo xtask faults`: every scenario again and again, and each time something else goes wrong. The work is done by a
 //! program of `tests/scenarios`, built with optimisations; this is its command line.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
 use serde::Serialize;
+
+use crate::cargo::cargo;
 
 /// The package and the program that play.
 const PACKAGE: &str = "five-spot-scenarios";
@@ -98,8 +100,7 @@ struct Options<'a> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = serde_json::to_string(&options(args))?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = cargo()
         .args(["run", "--quiet", "--release", "--package", PACKAGE, "--bin", PROGRAM, "--", &options])
         .args((args.output == Output::Json).then_some("json"))
         .stdin(Stdio::null())

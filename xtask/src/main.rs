@@ -1,6 +1,7 @@
 //! The developers' own tool: `cargo xtask <task>`. Each task is a module of its own.
 
 mod bench_operator;
+mod cargo;
 mod conformance;
 mod control_plane;
 mod e2e;

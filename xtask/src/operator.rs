@@ -5,6 +5,7 @@
 mod heap;
 mod prometheus;
 
+use crate::cargo::cargo;
 use crate::tools::{Tool, install_missing};
 use anyhow::{Context as _, bail, ensure};
 use std::fs::File;
@@ -59,8 +60,7 @@ impl Record {
         let directory = std::env::temp_dir().join(format!("5spot-operator-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
         let record = Self { directory };
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let played = Command::new(cargo)
+        let played = cargo()
             .args(["test", "--quiet", "--package", "five-spot-controller", "--test", "operator"])
             .env(RECORD_VARIABLE, &record.directory)
             .status()

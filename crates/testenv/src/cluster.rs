@@ -47,6 +47,9 @@ struct Shared {
 /// The user agent of the harness itself, so that its requests can be told from those under test.
 pub const HARNESS_AGENT: &str = "5spot-testenv";
 
+/// How the user agent of the controller begins.
+pub const CONTROLLER_AGENT: &str = "5spot-controller/";
+
 impl Cluster {
     pub(crate) async fn connect(
         side: Side,

@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use five_spot_api::ScheduledMachine;
 use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
-use five_spot_testenv::cluster::HARNESS_AGENT;
+use five_spot_testenv::cluster::{CONTROLLER_AGENT, HARNESS_AGENT};
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::manifests::Applier;
 use five_spot_testenv::world::Scene;
@@ -240,7 +240,7 @@ async fn answered(log: &AuditLog, place: u64, name: &str) -> anyhow::Result<(Aud
             let change = records.iter().find(|record| record.user_agent.starts_with(HARNESS_AGENT));
             let write = change.and_then(|change| {
                 let after = |record: &&AuditRecord| {
-                    record.user_agent.starts_with("5spot-controller/") && record.received >= change.received
+                    record.user_agent.starts_with(CONTROLLER_AGENT) && record.received >= change.received
                 };
                 records.iter().find(after)
             });

@@ -3,9 +3,7 @@
 use std::io;
 
 use five_spot_testenv::audit::{AuditLog, AuditQuery};
-
-/// How every request of the controller begins.
-const USER_AGENT: &str = "5spot-controller/";
+use five_spot_testenv::cluster::CONTROLLER_AGENT;
 
 /// How many requests there have been so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +21,7 @@ impl Usage {
     pub(super) fn read(logs: &[AuditLog], metrics: &str) -> io::Result<Self> {
         let mut usage = Self { by_its_own_count: own_count(metrics), ..Self::default() };
         for log in logs {
-            for record in log.read(&AuditQuery::all().user_agent(USER_AGENT))? {
+            for record in log.read(&AuditQuery::all().user_agent(CONTROLLER_AGENT))? {
                 match (record.verb.as_str(), record.stage.as_str()) {
                     ("watch", "ResponseStarted") => usage.watches += 1,
                     ("watch", _) | (_, "ResponseStarted") => {}

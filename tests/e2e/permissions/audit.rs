@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::audit::{AuditQuery, AuditRecord};
-use five_spot_testenv::cluster::Side;
+use five_spot_testenv::cluster::{CONTROLLER_AGENT, Side};
 use five_spot_testenv::grants::{Comparison, Deed, granted, used};
 use five_spot_testenv::harness::TestResult;
 use five_spot_testenv::manifests;
@@ -19,9 +19,6 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use super::namespaced;
-
-/// How every request of the controller begins.
-const USER_AGENT: &str = "5spot-controller/";
 
 /// Scenarios that take a permission away for a while, or with it the namespace: what is refused there is refused on purpose.
 const REFUSED_ON_PURPOSE: [&str; 2] = ["taints-wait-and-fail", "namespace-deleted"];
@@ -80,7 +77,7 @@ fn shared(deed: &Deed) -> bool {
 
 /// What the accounts in our own namespace asked as the controller.
 fn records(world: &World) -> anyhow::Result<Vec<AuditRecord>> {
-    let query = AuditQuery::all().user_agent(USER_AGENT);
+    let query = AuditQuery::all().user_agent(CONTROLLER_AGENT);
     let mut records = Vec::new();
     for side in [Side::Management, Side::Workload] {
         records.extend(world.control_plane().cluster(side).audit_log().read(&query)?);

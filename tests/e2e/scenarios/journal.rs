@@ -4,9 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use five_spot_scenarios::Write;
 use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
-
-/// How every request of the controller begins.
-const USER_AGENT: &str = "5spot-controller/";
+use five_spot_testenv::cluster::CONTROLLER_AGENT;
 
 /// The writes of one scene. The logs are those of all scenes, so that each is read once, bit by bit.
 pub(super) struct Journal {
@@ -30,7 +28,7 @@ impl Journal {
 
     /// Every write so far, in order.
     pub(super) fn writes(&self) -> anyhow::Result<Vec<Write>> {
-        let query = AuditQuery::all().user_agent(USER_AGENT).writes();
+        let query = AuditQuery::all().user_agent(CONTROLLER_AGENT).writes();
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let Read { places, writes } = &mut *read;
         for (log, place) in self.logs.iter().zip(places) {

@@ -1,11 +1,13 @@
 //! The build with jemalloc, and the heap profile that it leaves: read by the real `jeprof`.
 
+use crate::{cargo, e2e};
 use anyhow::{Context as _, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub(super) fn check(directory: &Path) -> anyhow::Result<()> {
-    let program = build()?;
+    let program =
+        cargo::build(e2e::CONTROLLER_PROGRAM, &["--package", e2e::CONTROLLER, "--features", "jemalloc"])?;
     // Without a cluster it says so and ends, and leaves its profile.
     let profiling =
         format!("prof:true,prof_final:true,lg_prof_sample:10,prof_prefix:{}/jeprof", directory.display());
@@ -26,22 +28,6 @@ pub(super) fn check(directory: &Path) -> anyhow::Result<()> {
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(())
-}
-
-/// Builds the controller with jemalloc, and says where it is.
-fn build() -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["build", "--package", "five-spot-controller", "--features", "jemalloc"])
-        .args(["--message-format", "json-render-diagnostics"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("failed to run cargo")?;
-    ensure!(output.status.success(), "it does not build with jemalloc: {}", output.status);
-    let messages = String::from_utf8(output.stdout)?;
-    let built = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let mut programs = built.filter_map(|message| Some(message["executable"].as_str()?.into()));
-    programs.next_back().context("cargo names no program")
 }
 
 fn profile_in(directory: &Path) -> anyhow::Result<PathBuf> {

@@ -12,6 +12,12 @@ fn always() -> Trigger {
     Trigger::Between(Timestamp::MIN, Timestamp::MAX)
 }
 
+/// A watch that is opened like any other, and then not a word.
+fn hanging_watch(trigger: Trigger) -> Rule {
+    let fault = Fault::Watch(WatchFault::HangBefore(0));
+    Rule { kind: RequestKind::Watch, path: "/scheduledmachines".to_owned(), trigger, fault }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_day_of_ordinary_work_turns_neither() {
     let mut world = World::new("off");
@@ -111,13 +117,7 @@ async fn a_dead_workload_cluster_turns_neither() {
 async fn a_watch_that_hangs_however_often_it_is_opened_turns_health_and_back() {
     let mut world = World::new("off");
     world.lend(&machine("a", &json!({})));
-    // Opened like any other, and then not a word.
-    world.faults.add(Rule {
-        kind: RequestKind::Watch,
-        path: "/scheduledmachines".to_owned(),
-        trigger: always(),
-        fault: Fault::Watch(WatchFault::HangBefore(0)),
-    });
+    world.faults.add(hanging_watch(always()));
     world.begin();
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(world.health.obstacles(), [""; 0], "it is listed, and its watch is open");
@@ -136,12 +136,7 @@ async fn a_watch_that_hangs_however_often_it_is_opened_turns_health_and_back() {
 async fn a_watch_that_hangs_once_is_opened_again_before_anybody_need_restart_us() {
     let mut world = World::new("off");
     world.lend(&machine("a", &json!({})));
-    world.faults.add(Rule {
-        kind: RequestKind::Watch,
-        path: "/scheduledmachines".to_owned(),
-        trigger: Trigger::Nth(0),
-        fault: Fault::Watch(WatchFault::HangBefore(0)),
-    });
+    world.faults.add(hanging_watch(Trigger::Nth(0)));
     world.begin();
     tokio::time::sleep(Duration::from_secs(10)).await;
     world.change("a", &json!({"killSwitch": true})).await;

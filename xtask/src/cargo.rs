@@ -1,0 +1,33 @@
+//! The cargo that runs this program, for what it has to build or run itself.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+
+/// A command line of that cargo, to be continued.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Builds with these arguments, and says where the program of this name is then.
+pub(crate) fn build(program: &str, arguments: &[&str]) -> anyhow::Result<PathBuf> {
+    let mut build = cargo()
+        .arg("build")
+        .args(arguments)
+        .arg("--message-format=json-render-diagnostics")
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("failed to run cargo")?;
+    let messages = build.stdout.take().context("cargo has no output")?;
+    let mut executable = None;
+    for line in BufReader::new(messages).lines() {
+        let message: serde_json::Value = serde_json::from_str(&line?).unwrap_or_default();
+        if message["target"]["name"] == program && message["executable"].is_string() {
+            executable = message["executable"].as_str().map(PathBuf::from);
+        }
+    }
+    ensure!(build.wait()?.success(), "failed to build {program}");
+    executable.with_context(|| format!("cargo built {program} and did not say where"))
+}
