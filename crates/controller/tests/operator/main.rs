@@ -12,4 +12,7 @@ mod metrics;
 mod play;
 mod reclaims;
 mod seed;
+#[path = "../served/mod.rs"]
+mod served;
+mod timers;
 mod world;

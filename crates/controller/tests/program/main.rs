@@ -2,6 +2,8 @@
 
 mod arguments;
 mod process;
+#[path = "../served/mod.rs"]
+mod served;
 mod serving;
 mod starting;
 mod stopping;

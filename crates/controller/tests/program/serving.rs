@@ -1,13 +1,14 @@
 //! What the program serves, over real ports.
 
 use crate::process::{GUARD, line_of, program};
+use crate::served::get;
 use crate::stopping::kubeconfig;
 use five_spot_sandbox::actors::{Contract, cluster_api_crds, provider_crds};
 use five_spot_sandbox::{Api, ApiConfig, Clock, HttpServer, serve};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
@@ -74,18 +75,6 @@ impl Running {
             .await
             .unwrap_or_else(|_| panic!("{path} is never answered with {status} and {parts:?}"));
     }
-}
-
-/// The status and the body of an answer.
-async fn get(port: u16, path: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("it answers");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    (status, format!("{head}\n\n{body}"))
 }
 
 /// An API with the kinds that the controller needs.
