@@ -113,8 +113,8 @@ async fn ask(client: Client, health: Arc<Health>, told: watch::Sender<Fitness>) 
                     warn!("{definition}");
                 }
             }
-            // Then nobody can tell, and nobody is kept from working.
-            Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403 | 406) => {
+            // Then nobody can tell, and nobody is kept from working. Credentials that are not accepted may be replaced.
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 406) => {
                 warn!(
                     error = status.message,
                     "The definition cannot be compared with the one of this program"

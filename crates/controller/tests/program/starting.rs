@@ -3,7 +3,10 @@
 
 use crate::serving::{Running, api_without_ours};
 use five_spot_api::ScheduledMachine;
-use five_spot_sandbox::Api as Embedded;
+use five_spot_sandbox::faults::{Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger};
+use five_spot_sandbox::{Api as Embedded, Clock, serve};
+use http::StatusCode;
+use jiff::Timestamp;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -58,4 +61,26 @@ async fn nothing_is_written_where_there_is_no_place_for_it_and_everything_once_t
     while objects.get("desk").await.expect("it is there").status.is_none() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn credentials_that_are_not_accepted_yet_leave_no_question_unasked() {
+    let (api, _) = api_without_ours().await;
+    api.create(DEFINITIONS, &without_status_field("drain"));
+    lend(&api);
+    let before = api.revision();
+    let faults = FaultPlan::new(Clock::system(), 1);
+    for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
+        let trigger = Trigger::Between(Timestamp::MIN, Timestamp::MAX);
+        let fault = Fault::Refuse(StatusCode::UNAUTHORIZED, None);
+        faults.add(Rule { kind, path: String::new(), trigger, fault });
+    }
+    let service = FaultyService::new(api.service(), faults.clone());
+    let server = serve(service, ([127, 0, 0, 1], 0).into()).await.expect("a port");
+    let running = Running::start(&server).await;
+    running.answered("/ready", 503, &["scheduledmachines are not synced: ", "401"]).await;
+    running.answered("/health", 200, &["ok\n"]).await;
+    faults.clear();
+    running.answered("/ready", 503, &["it has no place for status.drain,"]).await;
+    assert_eq!(api.revision(), before, "nothing was written");
 }
