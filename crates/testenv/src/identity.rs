@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use k8s_openapi::api::authentication::v1::BoundObjectReference;
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::control_plane::request_token;
@@ -50,8 +51,29 @@ impl ServiceAccountIdentity {
         name: &str,
     ) -> Result<Self, IdentityError> {
         Applier::new(cluster.admin()).apply_all(documents, namespace).await?;
-        let token = request_token(&cluster.admin(), namespace, name).await?;
+        let token = request_token(&cluster.admin(), namespace, name, None).await?;
         Ok(Self { cluster: cluster.clone(), namespace: namespace.into(), name: name.into(), token })
+    }
+
+    /// The same account with another token, which is good for as long as there is a Secret of this name in the account's
+    /// namespace. The Secret is made if there is none.
+    pub async fn bound_to(&self, secret: &str) -> Result<Self, IdentityError> {
+        let admin = self.cluster.admin();
+        let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}});
+        let applied = Applier::new(admin.clone()).apply(&object, &self.namespace).await?;
+        let reference = BoundObjectReference {
+            api_version: Some("v1".into()),
+            kind: Some("Secret".into()),
+            name: Some(secret.into()),
+            uid: applied.metadata.uid,
+        };
+        let token = request_token(&admin, &self.namespace, &self.name, Some(reference)).await?;
+        Ok(Self { token, ..self.clone() })
+    }
+
+    /// Its token.
+    pub fn token(&self) -> &str {
+        &self.token
     }
 
     /// The user as RBAC and the audit log know it.
@@ -62,6 +84,11 @@ impl ServiceAccountIdentity {
     /// A kubeconfig of this identity, by way of `server` if given.
     pub fn kubeconfig(&self, server: Option<&str>) -> String {
         self.cluster.kubeconfig_for(&Credentials::Token(self.token.clone()), server)
+    }
+
+    /// A kubeconfig of whoever the token in this file belongs to.
+    pub fn kubeconfig_by_file(&self, token: &Path) -> String {
+        self.cluster.kubeconfig_for(&Credentials::TokenFile(token.to_path_buf()), None)
     }
 
     /// A client of this identity.

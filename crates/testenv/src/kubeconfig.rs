@@ -1,6 +1,8 @@
 //! Kubeconfigs: one way to say where a cluster is and who is asking, for our clients, for `kubectl`, for the components
 //! and for the Secret that Cluster API reads.
 
+use std::path::PathBuf;
+
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde_json::json;
 
@@ -13,6 +15,8 @@ pub enum Credentials {
     Certificate(Identity),
     /// A bearer token, such as a `ServiceAccount`'s.
     Token(String),
+    /// A file with one, which may be replaced by another, as in a pod.
+    TokenFile(PathBuf),
 }
 
 /// Why there is no client.
@@ -37,6 +41,7 @@ pub fn render(server: &str, authority: &str, credentials: &Credentials) -> Strin
             "client-key-data": base64(identity.key.as_bytes()),
         }),
         Credentials::Token(token) => json!({ "token": token }),
+        Credentials::TokenFile(path) => json!({ "tokenFile": path }),
     };
     let config = json!({
         "apiVersion": "v1",

@@ -2,6 +2,7 @@
 //! admitted where Pod Security is strictest.
 
 mod audit;
+mod credentials;
 mod everywhere;
 mod namespaced;
 mod pod_security;
@@ -13,8 +14,14 @@ pub(crate) use audit::{deploy, grants_are_used_and_enough};
 pub(crate) use namespaced::identity as roles_only;
 
 pub(crate) fn tests() -> Vec<Test> {
-    [everywhere::tests(), namespaced::tests(), pod_security::tests(), providers::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        credentials::tests(),
+        everywhere::tests(),
+        namespaced::tests(),
+        pod_security::tests(),
+        providers::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

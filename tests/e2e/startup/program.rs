@@ -46,8 +46,30 @@ impl Program {
         name: &str,
         flags: &[&str],
     ) -> anyhow::Result<Self> {
+        Self::start_as(program, directory, &identity.kubeconfig(None), name, flags).await
+    }
+
+    /// Starts the program as whoever the token in a file belongs to.
+    pub(crate) async fn start_by_file(
+        directory: &Path,
+        identity: &ServiceAccountIdentity,
+        token: &Path,
+        name: &str,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
+        let program = std::env::current_exe()?.with_file_name("5spot-controller");
+        Self::start_as(&program, directory, &identity.kubeconfig_by_file(token), name, flags).await
+    }
+
+    async fn start_as(
+        program: &Path,
+        directory: &Path,
+        config: &str,
+        name: &str,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
         let kubeconfig = directory.join(format!("{name}.kubeconfig"));
-        std::fs::write(&kubeconfig, identity.kubeconfig(None))?;
+        std::fs::write(&kubeconfig, config)?;
         ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
         let mut arguments: Vec<OsString> = ["--metrics-port=0", "--health-port=0"].map(Into::into).into();
         arguments.extend(flags.iter().map(Into::into));
@@ -131,6 +153,21 @@ impl Program {
         let body = self.answers("/ready", 503, reasons).await?;
         self.answers("/health", 200, &["ok\n"]).await?;
         Ok(body)
+    }
+
+    /// Every answer but 200 that `/health` gives, for as long as something takes.
+    pub(crate) async fn ailments_during<T>(&self, something: impl Future<Output = T>) -> (T, Vec<String>) {
+        let mut something = std::pin::pin!(something);
+        let mut ailments = Vec::new();
+        loop {
+            match get(self.health, "/health").await {
+                Ok((200, _)) => {}
+                other => ailments.push(format!("{other:?}")),
+            }
+            if let Ok(done) = timeout(ASK_EVERY, &mut something).await {
+                return (done, ailments);
+            }
+        }
     }
 
     /// It is ready.

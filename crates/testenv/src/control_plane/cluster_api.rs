@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -76,7 +76,7 @@ pub(crate) async fn install_identity(client: &Client, assets: &Path) -> Result<S
         documents.push(document);
     }
     Applier::new(client.clone()).apply_all(&documents, NAMESPACE).await?;
-    request_token(client, NAMESPACE, "manager").await
+    request_token(client, NAMESPACE, "manager", None).await
 }
 
 /// Registers the webhooks. To be done once the process serves them, or every write to Cluster API's kinds fails.
@@ -100,15 +100,17 @@ pub(crate) async fn install_webhooks(
     Applier::new(client.clone()).apply_all(&configurations, NAMESPACE).await
 }
 
-/// A token of a `ServiceAccount`, by the API that `kubectl create token` uses.
+/// A token of a `ServiceAccount`, by the API that `kubectl create token` uses. It dies with what it is bound to.
 pub(crate) async fn request_token(
     client: &Client,
     namespace: &str,
     name: &str,
+    bound_to: Option<BoundObjectReference>,
 ) -> Result<String, ManifestError> {
     let request = TokenRequest {
         spec: Some(TokenRequestSpec {
             expiration_seconds: Some(TOKEN_SECONDS),
+            bound_object_ref: bound_to,
             ..TokenRequestSpec::default()
         }),
         ..TokenRequest::default()

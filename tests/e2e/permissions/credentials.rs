@@ -1,0 +1,104 @@
+//! The controller's own token is in a file, as in a pod, and replaced there while it runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_api::{Phase, ScheduledMachine};
+use five_spot_testenv::capi_cluster::ControlPlaneOwner;
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::identity::ServiceAccountIdentity;
+use five_spot_testenv::world::Scene;
+use five_spot_testenv::{manifests, tests, wait};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+
+use crate::scenarios::{controller_identity, node_identity};
+use crate::startup::{Program, machine};
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![a_token_that_is_replaced_is_used_without_a_restart]
+}
+
+/// A file is read again within a minute, and what has failed twice meanwhile is tried again after another.
+const WITHIN: Duration = Duration::from_secs(150);
+
+/// An API server goes on believing a token for ten seconds.
+const FORGOTTEN_WITHIN: Duration = Duration::from_mins(1);
+
+async fn a_token_that_is_replaced_is_used_without_a_restart(scene: Arc<Scene>) -> TestResult {
+    let identity = controller_identity(&scene).await?;
+    let old = identity.bound_to(&scene.cluster_scoped("old")).await?;
+    let file = scene.directory().join(format!("{}.token", scene.namespace()));
+    std::fs::write(&file, old.token())?;
+    let flag = format!("--watch-namespace={}", scene.namespace());
+    let program =
+        Program::start_by_file(scene.directory(), &identity, &file, scene.namespace(), &[&flag]).await?;
+    scene.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+    lend(&scene, "before").await?;
+    until_active(&scene, "before").await?;
+    program.is_ready().await?;
+
+    let renewed = async {
+        revoke(&scene, &scene.cluster_scoped("old"), &old).await?;
+        lend(&scene, "after").await?;
+        program.said_with("Reconciliation error", &["Unauthorized"]).await?;
+        let objects: Api<ScheduledMachine> = Api::namespaced(scene.management().admin(), scene.namespace());
+        ensure!(objects.get("after").await?.status.is_none(), "nothing can be written with the old one");
+        let new = identity.bound_to(&scene.cluster_scoped("new")).await?;
+        std::fs::write(&file, new.token())?;
+        until_active(&scene, "after").await
+    };
+    let (renewed, ailments) = program.ailments_during(renewed).await;
+    renewed.with_context(|| program.log())?;
+    ensure!(ailments.is_empty(), "a restart would not have helped: {ailments:?}");
+    program.is_ready().await?;
+    program.stop().await
+}
+
+/// A machine that is wanted now.
+async fn lend(scene: &Scene, name: &str) -> anyhow::Result<()> {
+    let nodes = node_identity(scene, scene.namespace()).await?;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "edge-nodes"},
+        "stringData": {"value": nodes.kubeconfig(None)},
+    });
+    let mut object = machine(name);
+    object["metadata"]["namespace"] = scene.namespace().into();
+    object["spec"]["kubeconfigSecretRef"] = json!({"name": "edge-nodes"});
+    object["spec"]["infrastructureSpec"]["spec"] = json!({"address": scene.address()});
+    let mut applier = manifests::Applier::new(scene.management().admin());
+    Ok(applier.apply_all(&[secret, object], scene.namespace()).await?)
+}
+
+async fn until_active(scene: &Scene, name: &str) -> anyhow::Result<()> {
+    let objects: Api<ScheduledMachine> = Api::namespaced(scene.management().admin(), scene.namespace());
+    let is_active = |object: &ScheduledMachine| {
+        object.status.as_ref().is_some_and(|status| status.phase == Some(Phase::Active))
+    };
+    wait::until_present(&objects, name, "to be Active", WITHIN, is_active).await?;
+    Ok(())
+}
+
+/// Takes away what a token is bound to, and waits until the API server believes it no more.
+async fn revoke(scene: &Scene, secret: &str, bearer: &ServiceAccountIdentity) -> anyhow::Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(scene.management().admin(), SYSTEM_NAMESPACE);
+    secrets.delete(secret, &DeleteParams::default()).await?;
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(bearer.client("5spot-e2e-bearer/1").await?);
+    let question = json!({"metadata": {}, "spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}});
+    let question: SelfSubjectAccessReview = serde_json::from_value(question)?;
+    let refused = async {
+        loop {
+            match reviews.create(&PostParams::default(), &question).await {
+                Ok(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+                Err(kube::Error::Api(status)) if status.code == 401 => return anyhow::Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    tokio::time::timeout(FORGOTTEN_WITHIN, refused).await.context("the token is still good")?
+}
