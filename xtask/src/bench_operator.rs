@@ -4,9 +4,9 @@
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use clap::ValueEnum;
 use five_spot_testenv::harness::PARENT_VARIABLE;
 
+use crate::output::Output;
 use crate::{cargo, control_plane, e2e};
 
 /// Flags of `bench-operator`.
@@ -27,12 +27,6 @@ pub(crate) struct Args {
     /// What the figures look like.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {

@@ -5,12 +5,14 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use five_spot_testenv::binaries::{self, Binaries};
 use five_spot_testenv::build::{self, BuildReport};
 use five_spot_testenv::cache::{Cache, CacheEnvironment};
 use five_spot_testenv::control_plane::{self, ControlPlaneRecord, Report};
 use five_spot_testenv::{guard, run_directory};
+
+use crate::output::Output;
 
 /// Flags of `control-plane`.
 #[derive(clap::Args)]
@@ -47,12 +49,6 @@ struct Which {
     /// Several control planes can be up at once, each under its name.
     #[arg(long, default_value = "default", value_parser = parse_name)]
     name: String,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 /// A name becomes a directory, so it must be one plain component of a path.

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::cargo::cargo;
+use crate::output::Output;
 
 /// The package and the program that play.
 const PACKAGE: &str = "five-spot-scenarios";
@@ -19,13 +20,6 @@ const PROGRAM: &str = "five-spot-faults";
 Each scenario is played once undisturbed. That numbers the controller's writes, the events of its watches and the
 moments at which it is at work. Then it is played once more for each thing that can go wrong there, and has to end the
 same: the same objects, as often made and removed, nothing left over, a truthful status, and silence.
-
-  crashes   the controller dies before, during or after a write, or the request or the answer is lost: each write
-  pairs     it dies twice: each pair of writes
-  stale     every other read is from 1 or 5 changes ago, or from before the controller's own last write
-  watches   an event is lost or late, the watch is closed, hangs or is too old: each event of each watch
-  storms    1, 10, 50 or 100 % of all requests fail for ten minutes, in one of eight ways
-  clocks    the controller's clock is set by a second to a year, both ways, for a while or for good
 
 All of it is about a hundred thousand runs, some hours on two cores; `--sample 5` takes a quarter of an hour and touches
 every scenario.
@@ -65,11 +59,17 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
+    /// The controller dies before, during or after a write, or the request or the answer is lost: each write.
     Crashes,
+    /// The controller dies twice: each pair of writes.
     Pairs,
+    /// Every other read is from 1 or 5 changes ago, or from before the controller's own last write.
     Stale,
+    /// An event is lost or late, the watch is closed, hangs or is too old: each event of each watch.
     Watches,
+    /// 1, 10, 50 or 100 % of all requests fail for ten minutes, in one of eight ways.
     Storms,
+    /// The controller's clock is set by a second to a year, both ways, for a while or for good.
     Clocks,
 }
 
@@ -79,12 +79,6 @@ enum Layout {
     OneCluster,
     TwoClusters,
     Both,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 /// What the program is told.
@@ -152,5 +146,14 @@ mod tests {
         assert_eq!(some["layouts"], serde_json::json!(["one-cluster", "two-clusters"]));
         assert_eq!(some["sample"], 3);
         assert!(Alone::try_parse_from(["faults", "--only", "a", "--kind", "pairs"]).is_err());
+    }
+
+    #[test]
+    fn the_program_has_the_same_kinds_and_each_is_explained() {
+        let offered = Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let offered: Vec<_> =
+            offered.map(|kind| (kind.get_name().to_owned(), kind.get_help().is_some())).collect();
+        let known = five_spot_scenarios::faults::Kind::ALL.map(|kind| (kind.to_string(), true));
+        assert_eq!(offered, known);
     }
 }

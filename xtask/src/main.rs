@@ -8,6 +8,7 @@ mod e2e;
 mod faults;
 mod generate;
 mod operator;
+mod output;
 mod tools;
 
 use clap::{Parser, Subcommand};
