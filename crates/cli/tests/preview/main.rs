@@ -6,4 +6,6 @@ mod documentation;
 mod machine;
 mod picture;
 mod program;
+#[path = "../running/mod.rs"]
+mod running;
 mod text;

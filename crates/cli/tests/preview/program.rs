@@ -1,18 +1,11 @@
-//! The program, run with nothing around it that a test did not put there.
+//! How these tests run the program, and what they make of its answer.
 
+pub use crate::running::{Answer, command, root};
+
+use crate::running::five_spot_of;
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
-
-/// What the program had to say.
-#[derive(Debug)]
-pub struct Answer {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-}
 
 impl Answer {
     /// What it printed, given that all was well.
@@ -33,18 +26,6 @@ impl Answer {
     }
 }
 
-/// The root of the workspace, so that `examples/...` is where the documentation says.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A run of `5spot` without terminal, locale or other settings.
-pub fn command(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_5spot"));
-    command.args(words).current_dir(root()).env_clear();
-    command
-}
-
 /// `5spot` with these words.
 pub fn five_spot(words: &[&str]) -> Answer {
     answer(command(words).stdin(Stdio::null()))
@@ -59,27 +40,12 @@ pub fn preview(line: &str) -> Answer {
 /// `5spot preview -f -` with an input and the further words of a line.
 pub fn preview_of(input: impl AsRef<[u8]>, line: &str) -> Answer {
     let words: Vec<&str> = ["preview", "-f", "-"].into_iter().chain(line.split_whitespace()).collect();
-    let mut child = command(&words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // It stops reading where it has seen enough.
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_ref());
-    read(child.wait_with_output().expect("the program ends"))
+    five_spot_of(input, &words)
 }
 
+/// What a run that is made by hand has to say.
 pub fn answer(command: &mut Command) -> Answer {
-    read(command.output().expect("the program starts"))
-}
-
-fn read(output: std::process::Output) -> Answer {
-    Answer {
-        code: output.status.code().expect("it was not killed"),
-        stdout: String::from_utf8(output.stdout).expect("UTF-8 on stdout"),
-        stderr: String::from_utf8(output.stderr).expect("UTF-8 on stderr"),
-    }
+    command.output().expect("the program starts").into()
 }
 
 /// A directory with files in it, gone after the test.

@@ -6,3 +6,5 @@ mod demo;
 mod live;
 mod own_machines;
 mod program;
+#[path = "../running/mod.rs"]
+mod running;

@@ -1,17 +1,10 @@
-//! The program, run with nothing around it that a test did not put there.
+//! How these tests run the program, and what they make of its answer.
 
+pub use crate::running::{Answer, root};
+
+use crate::running::{self, five_spot_of};
 use serde_json::Value;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// What the program had to say.
-#[derive(Debug)]
-pub struct Answer {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-}
+use std::process::Command;
 
 impl Answer {
     /// Every line as JSON.
@@ -20,16 +13,13 @@ impl Answer {
     }
 }
 
-/// The root of the workspace, so that `examples/...` is where the documentation says.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+/// A run of `5spot` with the words of a line.
+pub fn command(line: &str) -> Command {
+    running::command(&words(line))
 }
 
-/// A run of `5spot` without terminal, locale or other settings.
-pub fn command(line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_5spot"));
-    command.args(line.split_whitespace()).current_dir(root()).env_clear();
-    command
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }
 
 /// `5spot sandbox` with the words of a line.
@@ -44,20 +34,7 @@ pub fn sandbox_of(input: &str, line: &str) -> Answer {
 
 /// `5spot` with the words of a line.
 pub fn five_spot(input: &str, line: &str) -> Answer {
-    let mut child = command(line)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // It may refuse the command line before it reads anything.
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
-    let output = child.wait_with_output().expect("the program ends");
-    Answer {
-        code: output.status.code().expect("it was not killed"),
-        stdout: String::from_utf8(output.stdout).expect("UTF-8 on stdout"),
-        stderr: String::from_utf8(output.stderr).expect("UTF-8 on stderr"),
-    }
+    five_spot_of(input, &words(line))
 }
 
 /// A machine with this schedule, and these fields of its spec besides.
