@@ -10,6 +10,7 @@ mod node;
 mod object;
 mod pod;
 mod publish;
+mod refusal;
 mod report;
 mod series;
 

@@ -1,6 +1,7 @@
 //! Pods on a node that has to be emptied.
 
 use super::Job;
+use super::refusal::Refusal;
 use crate::error::{CallError, or_absent};
 use crate::key::ObjectKey;
 use crate::project;
@@ -12,7 +13,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 impl Job<'_> {
-    /// Asks for an eviction. A disruption budget that forbids it is noted, and no failure.
+    /// Asks for an eviction. A [`Refusal`] is noted, and no failure.
     pub(super) async fn evict(&self, pod: &PodId) -> Result<(), CallError> {
         let Some(api) = self.pods(pod) else { return Ok(()) };
         // Not `Api::evict`: it calls the options `delete_options`, which a server does not know, and evicts whatever pod
@@ -28,19 +29,13 @@ impl Job<'_> {
             .await
         {
             Ok(_) => self.note_eviction(pod, None),
-            Err(kube::Error::Api(status)) if status.code == 429 => {
-                let budget = status.details.as_ref().and_then(|details| details.causes.first());
-                let reason = budget.map_or(status.message.as_str(), |cause| cause.message.as_str());
-                tracing::warn!(
-                    %pod,
-                    reason,
-                    "Pod eviction blocked by PDB (HTTP 429)"
-                );
-                self.note_eviction(pod, Some(reason.to_owned()));
-            }
             Err(kube::Error::Api(status)) if status.code == 404 => self.drop_pod(pod),
-            // A conflict is another pod of the same name, or none of the pod's business: a closer look will tell.
-            Err(error) => return Err(pod_error("evict", pod, error)),
+            Err(error) => {
+                // A conflict is another pod of the same name, or none of the pod's business: a closer look will tell.
+                let Some(refusal) = Refusal::of(&error) else { return Err(pod_error("evict", pod, error)) };
+                refusal.log(pod);
+                self.note_eviction(pod, Some(refusal.reason().to_owned()));
+            }
         }
         Ok(())
     }

@@ -1,0 +1,81 @@
+//! Evictions that are not allowed now.
+
+use five_spot_core::world::PodId;
+
+/// The cause by which an API server says that a disruption budget is in the way.
+const DISRUPTION_BUDGET: &str = "DisruptionBudget";
+
+/// How an API server begins the words of a webhook that has refused.
+const WEBHOOK: &str = "admission webhook ";
+
+/// Why a pod may not be evicted now. A server that has too much to do answers with the same code, and has said nothing of
+/// the pod: that is a call that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal<'a> {
+    /// A disruption budget would be violated.
+    Budget(&'a str),
+    /// A webhook is against it, for example because what runs in the pod is moved elsewhere first.
+    Webhook(&'a str),
+}
+
+impl<'a> Refusal<'a> {
+    pub(super) fn of(error: &'a kube::Error) -> Option<Self> {
+        let kube::Error::Api(status) = error else { return None };
+        if status.code != 429 {
+            return None;
+        }
+        let mut causes = status.details.iter().flat_map(|details| &details.causes);
+        match causes.find(|cause| cause.reason == DISRUPTION_BUDGET) {
+            Some(budget) => Some(Self::Budget(&budget.message)),
+            None if status.message.starts_with(WEBHOOK) => Some(Self::Webhook(&status.message)),
+            None => None,
+        }
+    }
+
+    /// In the words of who refused.
+    pub(super) const fn reason(self) -> &'a str {
+        match self {
+            Self::Budget(reason) | Self::Webhook(reason) => reason,
+        }
+    }
+
+    pub(super) fn log(self, pod: &PodId) {
+        match self {
+            Self::Budget(reason) => {
+                tracing::warn!(%pod, reason, "Pod eviction blocked by PDB (HTTP 429)");
+            }
+            Self::Webhook(reason) => {
+                tracing::warn!(%pod, reason, "Pod eviction refused by a webhook (HTTP 429)");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn error(status: serde_json::Value) -> kube::Error {
+        kube::Error::Api(Box::new(serde_json::from_value(status).expect("a status")))
+    }
+
+    #[test]
+    fn a_budget_and_a_webhook_refuse_and_a_busy_server_fails() {
+        let cannot = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let needs = "The disruption budget web needs 1 healthy pods and has 1 currently";
+        let budget = error(json!({
+            "status": "Failure", "message": cannot, "reason": "TooManyRequests", "code": 429,
+            "details": {"causes": [{"reason": "DisruptionBudget", "message": needs}]},
+        }));
+        assert_eq!(Refusal::of(&budget), Some(Refusal::Budget(needs)));
+        let denied = "admission webhook \"moves.example.com\" denied the request: it is moved first";
+        let webhook = error(json!({"status": "Failure", "message": denied, "reason": "", "code": 429}));
+        assert_eq!(Refusal::of(&webhook), Some(Refusal::Webhook(denied)));
+        let busy = "Too many requests, please try again later.";
+        let busy = error(json!({"status": "Failure", "message": busy, "reason": "", "code": 429}));
+        assert_eq!(Refusal::of(&busy), None);
+        let forbidden = error(json!({"status": "Failure", "message": denied, "reason": "", "code": 403}));
+        assert_eq!(Refusal::of(&forbidden), None);
+    }
+}
