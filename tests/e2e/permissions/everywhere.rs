@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use five_spot_api::ScheduledMachine;
-use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::world::Scene;
 use five_spot_testenv::{manifests, tests, wait};
 use kube::Api;
 use kube::api::ListParams;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::scenarios::controller_identity;
+use super::condition;
+use crate::scenarios::{controller_identity, kubeconfig_reader};
 use crate::startup::{Program, machine};
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -55,24 +55,10 @@ async fn all_namespaces_are_looked_after(scene: Arc<Scene>) -> TestResult {
     applier.apply(&object, &place).await?;
     let objects: Api<ScheduledMachine> = Api::namespaced(admin, &place);
     let paused_is = |wanted: &'static str| {
-        move |object: &ScheduledMachine| {
-            let conditions = object.status.iter().flat_map(|status| &status.conditions);
-            conditions.into_iter().any(|condition| condition.type_ == "Paused" && condition.status == wanted)
-        }
+        move |object: &ScheduledMachine| condition(object, "Paused").is_some_and(|it| it.status == wanted)
     };
     wait::until_present(&objects, "desk", "to be paused", WITHIN, paused_is("True")).await?;
     applier.apply(&namespace(None), "").await?;
     wait::until_present(&objects, "desk", "to go on", WITHIN, paused_is("False")).await?;
     program.stop().await
-}
-
-/// What the documentation says of namespaces with kubeconfigs.
-fn kubeconfig_reader() -> Value {
-    let group = "rbac.authorization.k8s.io";
-    json!({
-        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-        "metadata": {"name": "5spot-kubeconfig-reader"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "5spot-kubeconfig-reader"},
-        "subjects": [{"kind": "ServiceAccount", "name": "5spot-controller", "namespace": SYSTEM_NAMESPACE}],
-    })
 }

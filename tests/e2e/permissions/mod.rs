@@ -8,7 +8,9 @@ mod namespaced;
 mod pod_security;
 mod providers;
 
+use five_spot_api::ScheduledMachine;
 use five_spot_testenv::harness::Test;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 pub(crate) use audit::{deploy, grants_are_used_and_enough};
 pub(crate) use namespaced::identity as roles_only;
@@ -24,4 +26,9 @@ pub(crate) fn tests() -> Vec<Test> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What a machine says of itself under this heading.
+fn condition<'a>(object: &'a ScheduledMachine, kind: &str) -> Option<&'a Condition> {
+    object.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == kind)
 }

@@ -16,6 +16,7 @@ use kube::Api;
 use serde_json::{Value, json};
 
 use super::audit::deploy;
+use super::condition;
 use crate::startup::{Program, machine};
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -94,10 +95,8 @@ async fn other_namespaces_stay_untouched(scene: Arc<Scene>) -> TestResult {
         "metadata": {"name": scene.namespace(), "annotations": {"5spot.finos.org/paused": "true"}},
     });
     applier.apply(&paused, "").await?;
-    let is_paused = |object: &ScheduledMachine| {
-        let conditions = object.status.iter().flat_map(|status| &status.conditions);
-        conditions.into_iter().any(|condition| condition.type_ == "Paused" && condition.status == "True")
-    };
+    let is_paused =
+        |object: &ScheduledMachine| condition(object, "Paused").is_some_and(|it| it.status == "True");
     wait::until_present(&ours, "desk", "to be paused", WITHIN, is_paused).await?;
     program.stop().await
 }

@@ -11,6 +11,7 @@ use five_spot_testenv::{manifests, tests, wait};
 use kube::Api;
 use serde_json::json;
 
+use super::condition;
 use crate::scenarios::controller_identity;
 use crate::startup::{Program, machine};
 
@@ -39,9 +40,8 @@ async fn a_further_provider_needs_a_labelled_role(scene: Arc<Scene>) -> TestResu
     program.is_ready().await?;
     let objects: Api<ScheduledMachine> = Api::namespaced(admin.clone(), scene.namespace());
     let references = |object: &ScheduledMachine| {
-        let conditions = object.status.iter().flat_map(|status| &status.conditions);
-        let found = conditions.into_iter().find(|condition| condition.type_ == "ReferencesValid");
-        found.map(|condition| (condition.reason.clone(), condition.message.clone())).unwrap_or_default()
+        let found = condition(object, "ReferencesValid");
+        found.map(|it| (it.reason.clone(), it.message.clone())).unwrap_or_default()
     };
     let forbidden = |object: &ScheduledMachine| references(object).0 == "Forbidden";
     let object = wait::until_present(&objects, "desk", "to be refused", WITHIN, forbidden).await?;

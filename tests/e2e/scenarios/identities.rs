@@ -2,7 +2,7 @@
 //! ship, never an administrator.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+
+use crate::permissions::deploy;
 
 /// The `ServiceAccount` of the controller.
 const ACCOUNT: &str = "5spot-controller";
@@ -37,16 +39,19 @@ pub(super) async fn management(scene: &Scene) -> anyhow::Result<ServiceAccountId
         worlds.entry(scene.directory().to_path_buf()).or_default().clone()
     };
     let identity = installed.get_or_try_init(|| install(scene)).await?;
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-        "metadata": {"name": "5spot-kubeconfig-reader", "namespace": scene.namespace()},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "5spot-kubeconfig-reader",
-        },
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM_NAMESPACE}],
-    });
-    Applier::new(scene.management().admin()).apply(&binding, scene.namespace()).await?;
+    Applier::new(scene.management().admin()).apply(&kubeconfig_reader(), scene.namespace()).await?;
     Ok(identity.clone())
+}
+
+/// What the documentation says of namespaces with kubeconfigs.
+pub(crate) fn kubeconfig_reader() -> Value {
+    let group = "rbac.authorization.k8s.io";
+    json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": "5spot-kubeconfig-reader"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "5spot-kubeconfig-reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM_NAMESPACE}],
+    })
 }
 
 async fn install(scene: &Scene) -> anyhow::Result<ServiceAccountIdentity> {
@@ -96,7 +101,7 @@ pub(super) async fn workload(scene: &Scene, account: &str) -> anyhow::Result<Ser
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE},
     });
     let mut documents = vec![namespace, account_object];
-    let shipped = manifests::read(&deploy("rbac").join("nodes.yaml"))?;
+    let shipped = manifests::read(&deploy("rbac/nodes.yaml"))?;
     ensure!(!shipped.is_empty(), "there is no role for Nodes");
     documents.extend(shipped.into_iter().map(|document| bound_to(document, account)));
     let cluster = scene.workload();
@@ -107,7 +112,7 @@ pub(super) async fn workload(scene: &Scene, account: &str) -> anyhow::Result<Ser
 pub(super) async fn allow_node_writes(scene: &Scene, account: &str, is_allowed: bool) -> anyhow::Result<()> {
     let (admin, reader) = (scene.workload().admin(), format!("5spot-nodes-readonly-{account}"));
     let mut applier = Applier::new(admin.clone());
-    let mut shipped = manifests::read(&deploy("rbac").join("nodes.yaml"))?;
+    let mut shipped = manifests::read(&deploy("rbac/nodes.yaml"))?;
     let writer = format!("5spot-nodes-{account}");
     let superseded = if is_allowed {
         shipped.retain(|document| document["kind"] == "ClusterRoleBinding");
@@ -171,8 +176,4 @@ fn bound_to(mut document: Value, account: &str) -> Value {
             json!([{"kind": "ServiceAccount", "name": account, "namespace": SYSTEM_NAMESPACE}]);
     }
     document
-}
-
-fn deploy(part: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(part)
 }

@@ -18,6 +18,8 @@ use five_spot_testenv::world::{Scene, World};
 use tokio::sync::Mutex;
 use world::{Real, View};
 
+pub(crate) use identities::kubeconfig_reader;
+
 /// How many others go before those that start a control plane of their own.
 const STARTERS: usize = 32;
 
