@@ -45,3 +45,16 @@ fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> 
     assert_eq!(run.writes.iter().filter(|write| write.resource == "pods/eviction").count(), 2);
     Ok(())
 }
+
+/// Every pod that left was news, upon which those whose eviction had failed were evicted once more, eight times in a second.
+#[test]
+fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> anyhow::Result<()> {
+    let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
+    let (kind, path, trigger) = (RequestKind::Write, "/eviction".to_owned(), Trigger::PerMille(500));
+    let run = play_again("two_hundred_pods", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    let evictions: Vec<_> = run.writes.iter().filter(|write| write.resource == "pods/eviction").collect();
+    let first = evictions.first().expect("evictions").time;
+    let at_once = evictions.iter().filter(|write| write.time.duration_since(first).as_secs() < 1).count();
+    assert_eq!(at_once, 200, "of {} evictions", evictions.len());
+    Ok(())
+}

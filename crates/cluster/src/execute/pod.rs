@@ -32,7 +32,10 @@ impl Job<'_> {
             Err(kube::Error::Api(status)) if status.code == 404 => self.drop_pod(pod),
             Err(error) => {
                 // A conflict is another pod of the same name, or none of the pod's business: a closer look will tell.
-                let Some(refusal) = Refusal::of(&error) else { return Err(pod_error("evict", pod, error)) };
+                let Some(refusal) = Refusal::of(&error) else {
+                    self.note_failed_eviction(pod);
+                    return Err(pod_error("evict", pod, error));
+                };
                 refusal.log(pod);
                 self.note_eviction(pod, Some(refusal.reason().to_owned()));
             }
@@ -60,6 +63,16 @@ impl Job<'_> {
     fn note_eviction(&self, pod: &PodId, refusal: Option<String>) {
         let attempt = EvictionAttempt { at: self.fleet.connection.now(), refusal };
         self.fleet.remember(self.key, |memory| memory.evictions.insert(pod.uid.clone(), attempt));
+    }
+
+    /// An attempt whose answer is unknown is an attempt: otherwise the news of every other pod that leaves would be a reason
+    /// for the next. What held the pod before may hold it still.
+    fn note_failed_eviction(&self, pod: &PodId) {
+        let at = self.fleet.connection.now();
+        self.fleet.remember(self.key, |memory| {
+            let unknown = EvictionAttempt { at, refusal: None };
+            memory.evictions.entry(pod.uid.clone()).or_insert(unknown).at = at;
+        });
     }
 
     fn keep_pod(&self, pod: &Pod) {

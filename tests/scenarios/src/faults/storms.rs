@@ -12,6 +12,10 @@ use std::time::Duration;
 /// How long a storm lasts.
 const STORM: Duration = Duration::from_mins(10);
 
+/// How long nothing must have happened before a scenario counts as settled: it may have been played while the storm still
+/// goes on.
+const SETTLED: Duration = Duration::from_mins(11);
+
 /// How many of a thousand requests fail.
 const RATES: [u64; 4] = [10, 100, 500, 1000];
 
@@ -70,6 +74,7 @@ pub(super) fn cases(fair: &Fair, seed: u64) -> Vec<Case> {
                 let disturbance = Disturbance {
                     storm: Some(storm),
                     seed,
+                    settles_after: Some(SETTLED),
                     may_fail: TIMED.contains(&fair.scenario.name),
                     ..Disturbance::default()
                 };

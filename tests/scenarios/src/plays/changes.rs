@@ -103,8 +103,8 @@ async fn node_lost_and_found(world: &dyn World) -> anyhow::Result<Ending> {
     let machine = subject.machine_uid().await?;
     let node = subject.node().await?;
     world.silence(&node, true).await?;
-    let lost = subject.until_condition("MachineReady", "False", "NodeNotReady").await?;
-    ensure!(lost["status"]["phase"] == "Active", "{lost}");
+    subject.until_condition("MachineReady", "False", "NodeNotReady").await?;
+    subject.until_phase("Active").await?;
     world.silence(&node, false).await?;
     subject.until_ready().await?;
     ensure!(subject.machine_uid().await? == machine, "the machine stays");
