@@ -13,7 +13,7 @@ use kube::api::DynamicObject;
 use serde_json::{Map, Value};
 
 /// The fields of an object that are ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(Option<Fingerprint>);
 
 impl Digest {

@@ -73,7 +73,8 @@ pub(crate) struct Inner {
     links: Mutex<BTreeMap<WorkloadKey, Arc<Link>>>,
     /// Which objects have, or had, which node.
     users_of_node: Mutex<BTreeMap<NodeName, BTreeSet<ObjectKey>>>,
-    memories: Mutex<BTreeMap<ObjectKey, Memory>>,
+    /// Boxed, because a map has room for nearly twice as many as it holds.
+    memories: Mutex<BTreeMap<ObjectKey, Box<Memory>>>,
     scopes: Vec<Scope>,
     changes: UnboundedSender<(ObjectKey, Cause)>,
     stop: CancellationToken,
@@ -235,7 +236,7 @@ impl Inner {
             let api = fleet.api_in(&scope, &capi_resource(version, "Cluster", "clusters"));
             let tell = |news: News| match news {
                 News::Changed(cluster) => fleet.tell_where(Cause::Cluster, |key, object| {
-                    let named = object.spec.as_ref().is_ok_and(|spec| spec.cluster_name == cluster.name);
+                    let named = object.spec.as_ref().is_ok_and(|spec| *spec.cluster_name == *cluster.name);
                     key.namespace == cluster.namespace && named
                 }),
                 News::Condition => fleet.tell_all(Cause::Watch),
@@ -412,17 +413,15 @@ impl Inner {
     /// ourselves, and have had no answer to: to act upon it would be to write again, without an end and without a pause.
     fn is_echo(&self, key: &ObjectKey) -> bool {
         let Some(object) = self.objects.view(key) else { return false };
-        let apart_from_status = (object.view, object.force_reconcile);
         self.remember(key, |memory| {
-            let is_known = memory.heard.as_ref() == Some(&apart_from_status);
-            memory.heard = Some(apart_from_status);
+            let is_known = memory.hear(&object.view, object.force_reconcile.as_deref());
             is_known && memory.failures.count > 0
         })
     }
 
     /// What is remembered of an object, if anything is.
     pub(crate) fn recall<R>(&self, key: &ObjectKey, look: impl FnOnce(&Memory) -> R) -> Option<R> {
-        lock(&self.memories).get(key).map(look)
+        lock(&self.memories).get(key).map(|memory| look(memory))
     }
 
     /// Forgets an object that is gone.

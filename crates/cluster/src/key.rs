@@ -3,19 +3,21 @@
 use kube::ResourceExt;
 use kube::runtime::reflector::Lookup;
 use std::fmt;
+use std::sync::Arc;
 
-/// Namespace and name. The namespace is empty for what has none.
+/// Namespace and name. The namespace is empty for what has none. Whoever remembers something of an object has a key of it, so
+/// that clones share the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     /// The namespace.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// The name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 impl ObjectKey {
     /// The object of this name in this namespace.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
@@ -25,7 +27,7 @@ impl ObjectKey {
     }
 
     /// Another object in the same namespace.
-    pub(crate) fn beside(&self, name: impl Into<String>) -> Self {
+    pub(crate) fn beside(&self, name: impl Into<Arc<str>>) -> Self {
         Self::new(self.namespace.clone(), name)
     }
 }

@@ -5,6 +5,7 @@ use crate::drift::Digest;
 use five_spot_core::world::{EvictionAttempt, Failures, ObjectView, Uid};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// One of the names that belong to a `ScheduledMachine`.
@@ -30,8 +31,8 @@ pub(crate) struct Memory {
     pub(crate) rounds: u32,
     /// What came of evictions, by the pod's UID.
     pub(crate) evictions: BTreeMap<Uid, EvictionAttempt>,
-    /// By an object's UID: our fields of it when they were last compared, and whether they were as we would apply them.
-    compared: BTreeMap<Uid, (Digest, bool)>,
+    /// What our fields of an object were when they were last compared; few objects, so that a list is all it takes.
+    compared: Vec<Comparison>,
     /// The rules of Cluster API for the drain in progress, once they have been looked up.
     pub(crate) drain_rules: Option<Arc<DrainRules>>,
     /// When what is known has to be compared with the API server, though no news came: set while the object is on its
@@ -41,8 +42,17 @@ pub(crate) struct Memory {
     pub(crate) foreign: BTreeMap<Place, String>,
     /// The Machine that the API server has refused to delete.
     pub(crate) delete_refused: Option<Uid>,
-    /// What its watch has told of the object, status aside. A change of its spec shows in its generation.
-    pub(crate) heard: Option<(ObjectView, Option<String>)>,
+    /// What its watch has told of the object, status aside, as a hash. A change of its spec shows in its generation.
+    heard: Option<u64>,
+}
+
+/// Our fields of an object when they were last compared.
+#[derive(Clone, Debug)]
+struct Comparison {
+    uid: Uid,
+    fields: Digest,
+    /// They were as we would apply them.
+    intact: bool,
 }
 
 impl Memory {
@@ -54,20 +64,33 @@ impl Memory {
         self
     }
 
-    pub(crate) fn compare(&mut self, uid: Uid, digest: Digest, intact: bool) {
+    /// Takes down what its watch tells of the object, status aside. True if it has told just that before.
+    pub(crate) fn hear(&mut self, object: &ObjectView, force_reconcile: Option<&str>) -> bool {
+        let mut hash = DefaultHasher::new();
+        (object, force_reconcile).hash(&mut hash);
+        let told = Some(hash.finish());
+        std::mem::replace(&mut self.heard, told) == told
+    }
+
+    pub(crate) fn compare(&mut self, uid: Uid, fields: Digest, intact: bool) {
+        self.compared.retain(|known| known.uid != uid);
         if self.compared.len() >= MAX_COMPARED {
             self.compared.clear();
         }
-        self.compared.insert(uid, (digest, intact));
+        self.compared.push(Comparison { uid, fields, intact });
     }
 
     /// Our fields are as they were when they were last seen to be as we would apply them.
-    pub(crate) fn is_intact(&self, uid: &Uid, digest: &Digest) -> bool {
-        self.compared.get(uid).is_some_and(|(known, intact)| *intact && known == digest)
+    pub(crate) fn is_intact(&self, uid: &Uid, fields: &Digest) -> bool {
+        self.comparison(uid, fields).is_some_and(|known| known.intact)
     }
 
     /// Whether our fields, as they are, have been compared at all.
-    pub(crate) fn is_proven(&self, uid: &Uid, digest: &Digest) -> bool {
-        self.compared.get(uid).is_some_and(|(known, _)| known == digest)
+    pub(crate) fn is_proven(&self, uid: &Uid, fields: &Digest) -> bool {
+        self.comparison(uid, fields).is_some()
+    }
+
+    fn comparison(&self, uid: &Uid, fields: &Digest) -> Option<&Comparison> {
+        self.compared.iter().find(|known| known.uid == *uid && known.fields == *fields)
     }
 }

@@ -455,7 +455,7 @@ fn lookups(machine: Option<&MachineFacts>, link: &Link, memory: &Memory) -> Look
     shelf.select(|key, pod| {
         lookups.daemon_sets.extend(pod.daemon_set.clone().filter(|key| link.daemon_set(key).is_none()));
         if by_namespace && link.namespace_labels(&key.namespace).is_none() {
-            lookups.namespaces.insert(key.namespace.clone());
+            lookups.namespaces.insert(key.namespace.to_string());
         }
         None::<()>
     });
@@ -466,7 +466,6 @@ fn agent_configs(key: &ObjectKey, link: &Link) -> Vec<AgentConfigView> {
     let object = key.to_string();
     let is_ours = |config: &AgentConfigFacts| config.made_for.as_deref() == Some(object.as_str());
     link.agent_configs.select(|_, config| {
-        is_ours(config)
-            .then(|| AgentConfigView { node: config.node.clone(), rendered: config.rendered.clone() })
+        is_ours(config).then(|| AgentConfigView { node: config.node.clone(), rendered: config.rendered })
     })
 }

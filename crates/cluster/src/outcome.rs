@@ -56,7 +56,7 @@ impl Fleet {
             link.pods(&node.name, &self.inner.tell_node());
         } else {
             link.forget_pods(&node.name);
-            let key = ObjectKey::new(&observed.world.object.namespace, &observed.world.object.name);
+            let key = ObjectKey::new(&*observed.world.object.namespace, &*observed.world.object.name);
             self.inner.remember(&key, |memory| {
                 memory.drain_rules = None;
                 memory.evictions.clear();

@@ -60,10 +60,13 @@ impl<V> Clone for Shelf<V> {
     }
 }
 
+/// Boxed, because a map has room for nearly twice as many as it holds.
+type Items<V> = BTreeMap<ObjectKey, Box<Item<V>>>;
+
 #[derive(Debug)]
 struct Inner<V> {
-    items: BTreeMap<ObjectKey, Item<V>>,
-    listing: BTreeMap<Scope, BTreeMap<ObjectKey, Item<V>>>,
+    items: Items<V>,
+    listing: BTreeMap<Scope, Items<V>>,
     unfilled: BTreeSet<Scope>,
     failure: Option<Failure>,
     /// The newest version of anything that was ever here.
@@ -99,7 +102,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Item<V>> {
-        self.lock().items.get(key).cloned()
+        self.lock().items.get(key).map(|item| (**item).clone())
     }
 
     pub(crate) fn view(&self, key: &ObjectKey) -> Option<V> {
@@ -139,7 +142,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
             return false;
         }
         inner.gone.remove(&key);
-        let item = Item { version: version.to_owned(), view };
+        let item = Box::new(Item { version: version.to_owned(), view });
         let changed = inner.items.get(&key).is_none_or(|known| known.view != item.view);
         inner.see(version);
         inner.items.insert(key, item);
@@ -176,7 +179,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
 
     /// The list goes on with this.
     pub(crate) fn listed(&self, scope: &Scope, key: ObjectKey, version: &str, view: V) {
-        let item = Item { version: version.to_owned(), view };
+        let item = Box::new(Item { version: version.to_owned(), view });
         self.lock().listing.entry(scope.clone()).or_default().insert(key, item);
     }
 
@@ -195,7 +198,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
         let mut inner = self.lock();
         let listed = inner.listing.remove(scope).unwrap_or_default();
         inner.gone.clear();
-        let in_scope = |key: &ObjectKey| scope.as_ref().is_none_or(|namespace| key.namespace == *namespace);
+        let in_scope = |key: &ObjectKey| scope.as_ref().is_none_or(|namespace| *key.namespace == **namespace);
         let mut changed: Vec<ObjectKey> =
             inner.items.keys().filter(|key| in_scope(key) && !listed.contains_key(*key)).cloned().collect();
         for key in &changed {

@@ -82,7 +82,7 @@ impl Link {
         let nodes: Api<Node> = Api::all(self.client.clone());
         tokio::spawn(async move {
             let news = |news: News| match news {
-                News::Changed(key) => tell(&NodeName::from(key.name), Cause::Node),
+                News::Changed(key) => tell(&NodeName::from(&*key.name), Cause::Node),
                 News::Condition => tell_condition(),
             };
             stop.run_until_cancelled(fill(nodes, Config::default(), None, &shelf, project::node, news)).await;

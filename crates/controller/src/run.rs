@@ -132,7 +132,7 @@ impl Loop {
             self.hands.begin(key.clone(), now);
             self.next_id += 1;
             let reason = self.reasons.remove(&key).unwrap_or(REQUESTED);
-            let id = format!("{}-{:x}", &Fingerprint::of(&key.to_string()).as_str()[..12], self.next_id);
+            let id = format!("{}-{:x}", &Fingerprint::of(&key.to_string()).to_string()[..12], self.next_id);
             let span = logging::reconcile_span(&id, &key.namespace, &key.name, reason);
             let fleet = self.fleet.clone();
             let mut account = Account::open(self.metrics.clone(), key.clone());
@@ -176,7 +176,7 @@ impl Loop {
             Some(Next::Now) => self.queue.add(key.clone(), rank, now),
             Some(Next::At(time)) => self.queue.wake(key.clone(), rank, self.instant(time)),
             None => {
-                tracing::error!(resource = key.name, namespace = key.namespace, "reconcile panicked");
+                tracing::error!(resource = &*key.name, namespace = &*key.namespace, "reconcile panicked");
                 self.queue.wake(key.clone(), rank, now + AFTER_PANIC);
             }
         }

@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
-/// The fingerprint of a value, 16 hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fingerprint(String);
+/// The fingerprint of a value, written as 16 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(u64);
 
 impl Fingerprint {
     /// The fingerprint of what `value` looks like as JSON. The order of keys does not matter.
@@ -18,23 +18,24 @@ impl Fingerprint {
         let value = serde_json::to_value(value).expect("our own types are JSON");
         let mut hash = Fnv1a::new();
         hash.value(&value);
-        Self(format!("{:016x}", hash.0))
+        Self(hash.0)
     }
 
-    /// A fingerprint that was read from an annotation. Whether it is one shows when it is compared.
+    /// A fingerprint that was read from an annotation. What somebody else has written there becomes one that nothing else
+    /// has.
     pub fn read(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-
-    /// The text to write into an annotation.
-    pub fn as_str(&self) -> &str {
-        &self.0
+        let read = u64::from_str_radix(text, 16).ok().map(Self);
+        read.filter(|read| read.to_string() == text).unwrap_or_else(|| {
+            let mut hash = Fnv1a::new();
+            hash.text(b'?', text);
+            Self(hash.0)
+        })
     }
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{:016x}", self.0)
     }
 }
 
@@ -94,7 +95,19 @@ mod tests {
     #[test]
     fn it_never_changes() {
         let value = json!({"b": [1, 2.5, null, true, false], "a": {"nested": "text"}});
-        assert_eq!(Fingerprint::of(&value).as_str(), "85ae3a37133f967d");
+        assert_eq!(Fingerprint::of(&value).to_string(), "85ae3a37133f967d");
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_everything_else_is_something_else() {
+        let written = Fingerprint::of(&json!("a"));
+        assert_eq!(Fingerprint::read(&written.to_string()), written);
+        let small = Fingerprint(0x2a);
+        assert_eq!(small.to_string(), "000000000000002a");
+        for other in ["2a", "+00000000000002a", "000000000000002A", " 00000000000002a", "", "other"] {
+            assert_ne!(Fingerprint::read(other), small, "{other:?}");
+        }
+        assert_ne!(Fingerprint::read("one"), Fingerprint::read("other"));
     }
 
     #[test]

@@ -9,12 +9,13 @@ use five_spot_api::reclaim::ReclaimRequest;
 use five_spot_api::{NodeTaint, ScheduledMachineStatus, TaintEffect, WorkloadCluster};
 use jiff::{SignedDuration, Timestamp};
 use std::fmt;
+use std::sync::Arc;
 
 macro_rules! text_newtype {
     ($($(#[$doc:meta])+ $name:ident),+ $(,)?) => {$(
         $(#[$doc])+
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// The text.
@@ -25,13 +26,13 @@ macro_rules! text_newtype {
 
         impl From<&str> for $name {
             fn from(text: &str) -> Self {
-                Self(text.to_owned())
+                Self(text.into())
             }
         }
 
         impl From<String> for $name {
             fn from(text: String) -> Self {
-                Self(text)
+                Self(text.into())
             }
         }
 
@@ -99,7 +100,7 @@ impl Default for Policy {
 }
 
 /// The `ScheduledMachine` itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectView {
     /// Its namespace.
     pub namespace: String,
@@ -120,7 +121,7 @@ pub struct ObjectView {
 }
 
 /// A deletion in progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeletionView {
     /// The deletion timestamp.
     pub since: Timestamp,
@@ -129,7 +130,7 @@ pub struct DeletionView {
 }
 
 /// How much our own pause annotation holds back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PauseLevel {
     /// Everything but reclaims and the kill switch.
     Ordinary,

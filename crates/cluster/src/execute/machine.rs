@@ -72,7 +72,7 @@ impl Job<'_> {
     async fn drop_old_owner(&self, api: &Api<DynamicObject>, name: &ObjectKey) -> Result<bool, kube::Error> {
         let Some(object) = or_absent(api.get(&name.name).await)? else { return Ok(false) };
         let is_old = |owner: &OwnerReference| {
-            owner.kind == names::KIND && owner.name == self.key.name && owner.uid != self.uid()
+            owner.kind == names::KIND && *owner.name == *self.key.name && owner.uid != self.uid()
         };
         let owners = object.owner_references();
         if !owners.iter().any(is_old) {

@@ -42,7 +42,7 @@ impl Job<'_> {
         json!({
             "metadata": {
                 "name": format!("{}.{}", self.key.name, Fingerprint::of(&identity)),
-                "namespace": self.key.namespace,
+                "namespace": &*self.key.namespace,
             },
             "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
             "reportingController": names::FIELD_MANAGER,
@@ -54,8 +54,8 @@ impl Job<'_> {
             "regarding": {
                 "apiVersion": format!("{}/{}", names::GROUP, names::VERSION),
                 "kind": names::KIND,
-                "namespace": self.key.namespace,
-                "name": self.key.name,
+                "namespace": &*self.key.namespace,
+                "name": &*self.key.name,
                 "uid": object.uid.as_str(),
             },
         })

@@ -22,10 +22,10 @@ pub(crate) fn agent_config(object: &ObjectKey, node: &NodeName, spec: &ValidSpec
         "metadata": {
             "name": config_map(node.as_str()),
             "namespace": CONFIG_NAMESPACE,
-            "labels": {label::SCHEDULED_MACHINE: object.name},
+            "labels": {label::SCHEDULED_MACHINE: &*object.name},
             "annotations": {
                 annotation::MADE_FOR: object.to_string(),
-                annotation::AGENT_HASH: spec.agent_hash.as_str(),
+                annotation::AGENT_HASH: spec.agent_hash.to_string(),
             },
         },
         "data": {CONFIG_KEY: toml},

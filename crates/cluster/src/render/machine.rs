@@ -10,8 +10,8 @@ pub(crate) fn machine(source: &Source<'_>) -> Value {
     let mut labels = texts(&template.labels);
     labels.extend(source.labels());
     let mut annotations = texts(&template.annotations);
-    annotations.insert(annotation::MACHINE_HASH.to_owned(), source.spec.machine_hash.as_str().into());
-    annotations.insert(annotation::APPLIED_HASH.to_owned(), source.spec.applied_hash.as_str().into());
+    annotations.insert(annotation::MACHINE_HASH.to_owned(), source.spec.machine_hash.to_string().into());
+    annotations.insert(annotation::APPLIED_HASH.to_owned(), source.spec.applied_hash.to_string().into());
     let bootstrap = reference(source, &source.raw.bootstrap_spec, &names::bootstrap(source.name));
     let infrastructure =
         reference(source, &source.raw.infrastructure_spec, &names::infrastructure(source.name));

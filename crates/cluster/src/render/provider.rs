@@ -31,7 +31,7 @@ fn object(source: &Source<'_>, cluster: &Uid, object: &ProviderObject, name: &st
             "name": name,
             "namespace": source.namespace,
             "labels": source.labels(),
-            "annotations": {annotation::MACHINE_HASH: source.spec.machine_hash.as_str()},
+            "annotations": {annotation::MACHINE_HASH: source.spec.machine_hash.to_string()},
             "ownerReferences": [source.owner(false), cluster],
         },
         "spec": object.spec,

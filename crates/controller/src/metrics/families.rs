@@ -45,7 +45,6 @@ pub(super) struct Families {
     pub(super) queue_depth: Gauge,
     pub(super) queue_oldest_waiting: Gauge,
     pub(super) api_requests: CounterVec,
-    pub(super) lent_seconds: CounterVec,
 }
 
 impl Families {
@@ -127,11 +126,6 @@ impl Families {
                 "How long the object has waited that waits longest",
             ),
             api_requests: counters("api_requests_total", "Requests to API servers", &["verb", "code"]),
-            lent_seconds: counters(
-                "lent_seconds_total",
-                "How long a machine had a Ready node in its cluster",
-                &["namespace", "name"],
-            ),
         };
         families.exist();
         families
@@ -160,7 +154,7 @@ impl Families {
     }
 
     pub(super) fn register(&self, registry: &Registry) {
-        let families: [Box<dyn Collector>; 22] = [
+        let families: [Box<dyn Collector>; 21] = [
             Box::new(self.reconciliations.clone()),
             Box::new(self.reconciliation_duration.clone()),
             Box::new(self.machines_active.clone()),
@@ -182,12 +176,17 @@ impl Families {
             Box::new(self.queue_depth.clone()),
             Box::new(self.queue_oldest_waiting.clone()),
             Box::new(self.api_requests.clone()),
-            Box::new(self.lent_seconds.clone()),
         ];
         for family in families {
             registry.register(family).expect("every name is given once");
         }
     }
+}
+
+/// How long machines have been lent.
+pub(super) fn lent_seconds() -> CounterVec {
+    let help = "How long a machine had a Ready node in its cluster";
+    counters("lent_seconds_total", help, &["namespace", "name"])
 }
 
 fn named(name: &str, help: &str) -> Opts {

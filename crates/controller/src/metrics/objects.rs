@@ -1,7 +1,7 @@
 //! What is remembered of every object, so that its series can be set, and can go when it does.
 
 use super::drains::Drains;
-use super::families::Families;
+use super::families::{Families, lent_seconds};
 use five_spot_api::condition::ConditionType;
 use five_spot_api::event::EventReason;
 use five_spot_api::{Phase, ScheduledMachineStatus};
@@ -9,6 +9,7 @@ use five_spot_cluster::{ObjectKey, Observed};
 use five_spot_core::Decision;
 use five_spot_core::action::{Action, Event};
 use jiff::{SignedDuration, Timestamp};
+use prometheus::CounterVec;
 use std::collections::BTreeMap;
 
 /// How often at most an event says that its fault is still there. The retries of a fault that lasts are further apart;
@@ -29,13 +30,23 @@ pub(crate) struct Repeat {
 pub(super) struct Known {
     phase: Option<Phase>,
     next_change: Option<Timestamp>,
-    /// Up to when the time that it is lent has been counted; absent while it is not.
+    /// How many seconds it has been lent.
+    lent: f64,
+    /// Up to when that has been counted; absent while it is not lent.
     lent_until: Option<Timestamp>,
     pub(super) drains: Drains,
     failing: Option<(Repeat, Timestamp)>,
 }
 
 impl Known {
+    /// Counts the time up to now that it has been lent. A clock that was put back lends nothing.
+    fn count_lent(&mut self, now: Option<Timestamp>) {
+        if let (Some(until), Some(now)) = (&mut self.lent_until, now) {
+            self.lent += now.duration_since(*until).as_secs_f64().max(0.0);
+            *until = now;
+        }
+    }
+
     /// Counts a fault that is still there.
     pub(super) fn repeat(&mut self, now: Timestamp) -> Option<Repeat> {
         let (repeat, last) = self.failing.as_mut()?;
@@ -51,12 +62,13 @@ impl Known {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    known: BTreeMap<ObjectKey, Known>,
+    /// Boxed, because a map has room for nearly twice as many as it holds.
+    known: BTreeMap<ObjectKey, Box<Known>>,
 }
 
 impl Objects {
     pub(super) fn get(&mut self, key: &ObjectKey) -> Option<&mut Known> {
-        self.known.get_mut(key)
+        self.known.get_mut(key).map(Box::as_mut)
     }
 
     pub(super) fn phase(&self, key: &ObjectKey) -> Option<Phase> {
@@ -83,9 +95,9 @@ impl Objects {
         known.phase = status.phase;
         let changes = [&status.next_activation, &status.next_cleanup];
         known.next_change = changes.into_iter().flatten().map(|time| time.0).min();
-        count_lent(families, key, known, now);
+        known.count_lent(now);
         known.lent_until = now.filter(|_| is_lent(status));
-        let labels = [key.namespace.as_str(), key.name.as_str()];
+        let labels = [&*key.namespace, &*key.name];
         if observed.spec.as_ref().is_ok_and(|spec| !spec.kill_if_commands.is_empty()) {
             families.emergency_reclaims.with_label_values(&labels);
             families.rapid_re_reclaims.with_label_values(&labels);
@@ -102,21 +114,23 @@ impl Objects {
         known
     }
 
-    /// Counts the time up to now that machines have been lent.
-    pub(super) fn count_lent(&mut self, families: &Families, now: Timestamp) {
+    /// How long each machine has been lent up to now: series that are made when somebody asks, for each would take as much
+    /// memory as a fifth of everything else that is known of an object.
+    pub(super) fn lent(&mut self, now: Option<Timestamp>) -> CounterVec {
+        let series = lent_seconds();
         for (key, known) in &mut self.known {
-            if known.lent_until.is_some() {
-                count_lent(families, key, known, Some(now));
-            }
+            known.count_lent(now);
+            series.with_label_values(&[&key.namespace, &key.name]).inc_by(known.lent);
         }
+        series
     }
 
     pub(super) fn forget(&mut self, families: &Families, key: &ObjectKey) {
         if let Some(known) = self.known.remove(key) {
             move_phase(families, known.phase, None);
         }
-        let labels = [key.namespace.as_str(), key.name.as_str()];
-        for series in [&families.emergency_reclaims, &families.rapid_re_reclaims, &families.lent_seconds] {
+        let labels = [&*key.namespace, &*key.name];
+        for series in [&families.emergency_reclaims, &families.rapid_re_reclaims] {
             // It fails only where there never was one.
             let _ = series.remove_label_values(&labels);
         }
@@ -136,15 +150,6 @@ fn move_phase(families: &Families, from: Option<Phase>, to: Option<Phase>) {
         if phase == Some(Phase::Active) {
             families.machines_active.add(change);
         }
-    }
-}
-
-fn count_lent(families: &Families, key: &ObjectKey, known: &mut Known, now: Option<Timestamp>) {
-    let series = families.lent_seconds.with_label_values(&[&key.namespace, &key.name]);
-    if let (Some(until), Some(now)) = (known.lent_until, now) {
-        // A clock that was put back lends nothing.
-        series.inc_by(now.duration_since(until).as_secs_f64().max(0.0));
-        known.lent_until = Some(now);
     }
 }
 

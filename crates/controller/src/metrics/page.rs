@@ -2,6 +2,7 @@
 
 use super::{Metrics, lock};
 use five_spot_cluster::Connection;
+use prometheus::core::Collector;
 use prometheus::{Encoder, TextEncoder};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,23 +22,26 @@ impl Metrics {
     #[must_use]
     pub fn page(&self) -> String {
         let connection = lock(&self.connection).clone();
-        if let Some(connection) = connection {
-            self.catch_up(&connection);
+        if let Some(connection) = &connection {
+            self.catch_up(connection);
         }
         let oldest =
             lock(&self.next_due).map_or(Duration::ZERO, |due| Instant::now().saturating_duration_since(due));
         self.families.queue_oldest_waiting.set(oldest.as_secs_f64());
+        let mut families = self.registry.gather();
+        let lent = lock(&self.objects).lent(connection.as_ref().map(Connection::now));
+        families.extend(lent.collect().into_iter().filter(|family| !family.get_metric().is_empty()));
+        families.sort_by(|one, other| one.name().cmp(other.name()));
         let mut page = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut page).expect("memory takes everything");
+        TextEncoder::new().encode(&families, &mut page).expect("memory takes everything");
         String::from_utf8(page).expect("names and labels are text")
     }
 
     /// Brings up to date what changes with time alone.
     fn catch_up(&self, connection: &Connection) {
         let now = connection.now();
-        let mut objects = lock(&self.objects);
-        objects.count_lent(&self.families, now);
-        match objects.next_boundary(now) {
+        let next_boundary = lock(&self.objects).next_boundary(now);
+        match next_boundary {
             #[allow(clippy::cast_precision_loss)]
             Some(time) => {
                 self.families.next_boundary.with_label_values(NO_LABELS).set(time.as_second() as f64);
@@ -45,7 +49,6 @@ impl Metrics {
             // It fails only where there is none already.
             None => drop(self.families.next_boundary.remove_label_values(NO_LABELS)),
         }
-        drop(objects);
         let mut ages: BTreeMap<String, Duration> = BTreeMap::new();
         for (watch, age) in connection.door().watch_ages() {
             let oldest = ages.entry(resource(&watch).to_owned()).or_default();

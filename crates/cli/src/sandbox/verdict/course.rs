@@ -47,7 +47,7 @@ impl<'a> Course<'a> {
     pub fn is_replaced(&self, time: Timestamp) -> bool {
         let made = self.machine.iter().rfind(|(at, presence)| *at <= time && *presence == Presence::There);
         let hash = |at: Timestamp| {
-            self.snapshot_at(at).and_then(|one| one.spec.as_ref()).map(|spec| spec.machine_hash.clone())
+            self.snapshot_at(at).and_then(|one| one.spec.as_ref()).map(|spec| spec.machine_hash)
         };
         made.is_some_and(|(made, _)| hash(*made) != hash(time))
     }
