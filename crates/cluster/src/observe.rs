@@ -57,10 +57,16 @@ pub(crate) struct Lookups {
     pub(crate) namespaces: BTreeSet<String>,
 }
 
+impl Lookups {
+    fn are_lacking(&self) -> bool {
+        self.rules || !self.daemon_sets.is_empty() || !self.namespaces.is_empty()
+    }
+}
+
 impl Observed {
-    /// Whether something has to be looked up before the pods of the node can be judged.
+    /// Whether something has to be looked up before the pods of the node can be judged. Until then they are not known.
     pub fn lacks_lookups(&self) -> bool {
-        self.lookups.rules || !self.lookups.daemon_sets.is_empty() || !self.lookups.namespaces.is_empty()
+        self.lookups.are_lacking()
     }
 }
 
@@ -241,9 +247,12 @@ impl Inner {
         let (Some(bootstrap), Some(infrastructure)) = (bootstrap, infrastructure) else {
             return Observation::NotYet;
         };
-        let node = link
-            .as_deref()
-            .map_or(NodeFact::Unknown, |link| node_fact(machine.as_ref(), link, &object, memory));
+        let lookups =
+            link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
+        let node = link.as_deref().map_or(NodeFact::Unknown, |link| {
+            let judged = (!lookups.are_lacking()).then_some(memory);
+            node_fact(machine.as_ref(), link, &object, judged)
+        });
         let mut references: Vec<ReferenceProblem> = self.cluster_api_problem().into_iter().collect();
         references.extend([bootstrap.problem, infrastructure.problem].into_iter().flatten());
         let unproven = bootstrap.unproven
@@ -252,8 +261,6 @@ impl Inner {
             || machine.as_ref().is_some_and(|machine| {
                 !machine.terminating && !memory.is_proven(&machine.uid, &machine.digest)
             });
-        let lookups =
-            link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
         let mut view = object.view;
         if let Some(deletion) = &mut view.deletion {
             // `--cascade=orphan` takes us from the owners of the Machine, and its finalizer goes when that is done. That
@@ -385,7 +392,13 @@ fn machine_slot(machine: Option<MachineFacts>, memory: &Memory) -> Slot<MachineV
     })
 }
 
-fn node_fact(machine: Option<&MachineFacts>, link: &Link, object: &ObjectFacts, memory: &Memory) -> NodeFact {
+/// What is known of the node; of its pods only with the memory of what has been looked up about them.
+fn node_fact(
+    machine: Option<&MachineFacts>,
+    link: &Link,
+    object: &ObjectFacts,
+    judged: Option<&Memory>,
+) -> NodeFact {
     let Some(machine) = machine else { return NodeFact::NotYet };
     let Some(name) = &machine.node else { return NodeFact::NotYet };
     let Some(Item { version, view: facts }) = link.nodes.get(&node_key(name)) else {
@@ -395,7 +408,8 @@ fn node_fact(machine: Option<&MachineFacts>, link: &Link, object: &ObjectFacts, 
         return NodeFact::Mismatch { name: name.clone() };
     }
     let pods = link.watched_pods(name).filter(|shelf| shelf.condition() == Condition::Filled);
-    let pods = pods.map(|shelf| shelf.select(|_, pod| Some(pod_view(pod, link, memory))));
+    let pods =
+        pods.zip(judged).map(|(shelf, memory)| shelf.select(|_, pod| Some(pod_view(pod, link, memory))));
     NodeFact::Found(node_view(name.clone(), version, facts, object, pods))
 }
 

@@ -58,3 +58,13 @@ fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> 
     assert_eq!(at_once, 200, "of {} evictions", evictions.len());
     Ok(())
 }
+
+/// The rules of the drain could not be looked up at first. Status counted pods that need not leave, and said for ever after
+/// that they had left.
+#[test]
+fn pods_are_counted_when_it_is_known_which_of_them_have_to_leave() -> anyhow::Result<()> {
+    let fault = Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None);
+    let (kind, path, trigger) = (RequestKind::Read, "/machinedrainrules".to_owned(), Trigger::Nth(0));
+    play_again("rules_and_labels_of_cluster_api", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    Ok(())
+}
