@@ -17,7 +17,7 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::measure::{Usage, resident_bytes};
+use super::measure::{Memory, Usage};
 use crate::scenarios::{controller_identity, node_identity};
 use crate::startup::Program;
 
@@ -31,6 +31,8 @@ const AT_A_TIME: usize = 8;
 const ATTEMPTS: u32 = 10;
 /// How long nothing may be asked before the controller counts as silent.
 const SILENCE: Duration = Duration::from_secs(10);
+/// After how long connections that nobody uses any more are closed, and a bit.
+const CONNECTIONS_CLOSED: Duration = Duration::from_secs(100);
 /// For a machine that has much else to do.
 const PATIENCE: Duration = Duration::from_mins(40);
 
@@ -181,13 +183,14 @@ impl Fleet {
     }
 
     /// Memory at rest.
-    pub(super) async fn settled_memory(&self) -> anyhow::Result<u64> {
+    pub(super) async fn settled_memory(&self) -> anyhow::Result<Memory> {
         self.until_silent().await?;
-        Ok(resident_bytes(self.running()?.pid())?)
+        tokio::time::sleep(CONNECTIONS_CLOSED).await;
+        Ok(Memory::of(self.running()?.pid())?)
     }
 
     /// Memory at rest of a controller that has just been started.
-    pub(super) async fn restarted_memory(&mut self) -> anyhow::Result<u64> {
+    pub(super) async fn restarted_memory(&mut self) -> anyhow::Result<Memory> {
         self.until_silent().await?;
         self.stop().await?;
         self.start().await?;

@@ -1,6 +1,6 @@
 //! What the audit logs and the controller itself tell of its requests.
 
-use std::io;
+use std::{fmt, io};
 
 use five_spot_testenv::audit::{AuditLog, AuditQuery};
 use five_spot_testenv::cluster::CONTROLLER_AGENT;
@@ -56,9 +56,29 @@ fn own_count(metrics: &str) -> u64 {
 }
 
 /// How much memory a process holds, as the kernel counts it.
-pub(super) fn resident_bytes(pid: u32) -> io::Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let kilobytes =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
-    Ok(kilobytes.unwrap_or(0_u64) * 1024)
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Memory {
+    /// All of it, the pages of the program itself included, which come as they are needed.
+    pub(super) resident: u64,
+    /// What it has asked for: heap and stacks.
+    pub(super) anonymous: u64,
+}
+
+impl Memory {
+    pub(super) fn of(pid: u32) -> io::Result<Self> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let bytes = |name: &str| {
+            let kilobytes: Option<u64> = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse().ok());
+            kilobytes.unwrap_or(0) * 1024
+        };
+        Ok(Self { resident: bytes("VmRSS:"), anonymous: bytes("RssAnon:") })
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} KB, {} KB of it anonymous", self.resident / 1024, self.anonymous / 1024)
+    }
 }

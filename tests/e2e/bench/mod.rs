@@ -92,17 +92,17 @@ async fn measure(fleet: &mut Fleet, wanted: &Wanted) -> anyhow::Result<Report> {
     let say = |text: &str| eprintln!("{text}");
     fleet.start().await?;
     let empty = fleet.settled_memory().await?;
-    say(&format!("with no objects: {} KB", empty / 1024));
+    say(&format!("with no objects: {empty}"));
     fleet.grow_to(wanted.first).await?;
     let small = fleet.restarted_memory().await?;
-    say(&format!("with {} Active objects, after a restart: {} KB", wanted.first, small / 1024));
+    say(&format!("with {} Active objects, after a restart: {small}", wanted.first));
     let growing = std::time::Instant::now();
     fleet.grow_to(wanted.objects).await?;
     let grown_in = growing.elapsed();
     let rushed = fleet.settled_memory().await?;
-    say(&format!("with {} Active objects, after making them: {} KB", wanted.objects, rushed / 1024));
+    say(&format!("with {} Active objects, after making them: {rushed}", wanted.objects));
     let large = fleet.restarted_memory().await?;
-    say(&format!("with {} Active objects, after a restart: {} KB", wanted.objects, large / 1024));
+    say(&format!("with {} Active objects, after a restart: {large}", wanted.objects));
 
     let before = Latency::of(fleet.changes(wanted.changes).await?);
     say(&format!("quiet for {} s", wanted.quiet.as_secs()));
@@ -113,6 +113,7 @@ async fn measure(fleet: &mut Fleet, wanted: &Wanted) -> anyhow::Result<Report> {
     let after = Latency::of(fleet.changes(wanted.changes).await?);
     let memory_at_the_end = fleet.settled_memory().await?;
     fleet.stop().await?;
+    let further = (wanted.objects - wanted.first).max(1) as u64;
     let Usage { reads, writes, watches, by_its_own_count } = quiet;
     Ok(Report {
         objects: wanted.objects,
@@ -122,14 +123,15 @@ async fn measure(fleet: &mut Fleet, wanted: &Wanted) -> anyhow::Result<Report> {
         quiet_watches_opened: watches,
         change_to_write_before: before,
         change_to_write_after: after,
-        memory_empty_bytes: empty,
+        memory_empty_bytes: empty.resident,
         memory_first_objects: wanted.first,
-        memory_first_bytes: small,
-        memory_after_making_bytes: rushed,
-        memory_after_restart_bytes: large,
-        memory_at_the_end_bytes: memory_at_the_end,
-        bytes_per_object: large.saturating_sub(small) / (wanted.objects - wanted.first).max(1) as u64,
-        bytes_per_object_after_making: rushed.saturating_sub(empty) / wanted.objects.max(1) as u64,
+        memory_first_bytes: small.resident,
+        memory_after_making_bytes: rushed.resident,
+        memory_after_restart_bytes: large.resident,
+        memory_at_the_end_bytes: memory_at_the_end.resident,
+        bytes_per_object: large.anonymous.saturating_sub(small.anonymous) / further,
+        bytes_per_object_after_making: rushed.anonymous.saturating_sub(small.anonymous) / further,
+        resident_bytes_per_object: large.resident.saturating_sub(small.resident) / further,
         made_in_seconds: grown_in.as_secs(),
     })
 }

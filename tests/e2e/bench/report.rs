@@ -47,6 +47,7 @@ pub(super) struct Report {
     pub(super) memory_at_the_end_bytes: u64,
     pub(super) bytes_per_object: u64,
     pub(super) bytes_per_object_after_making: u64,
+    pub(super) resident_bytes_per_object: u64,
     pub(super) made_in_seconds: u64,
 }
 
@@ -83,14 +84,15 @@ impl fmt::Display for Report {
         row("memory with all objects, after a restart", kilobytes(self.memory_after_restart_bytes), "")?;
         row("memory with all objects, at the end", kilobytes(self.memory_at_the_end_bytes), "")?;
         row(
-            "memory for each further object, after a restart",
+            "memory for each further object, without the program's pages",
             kilobytes(self.bytes_per_object),
             "below 10 KB",
         )?;
         row(
-            "memory for each object, after making them",
+            "memory for each further object, after making them",
             kilobytes(self.bytes_per_object_after_making),
             "below 10 KB",
-        )
+        )?;
+        row("memory for each further object, with them", kilobytes(self.resident_bytes_per_object), "")
     }
 }
