@@ -12,6 +12,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::fmt;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::task::AbortHandle;
@@ -50,6 +51,10 @@ impl fmt::Display for Layout {
 /// On the definition of a kind whose provider knows the contract v1beta2.
 const NEW_CONTRACT_LABEL: &str = "cluster.x-k8s.io/v1beta2";
 
+/// Our definition, which need not be derived anew for every run.
+static OURS: LazyLock<Value> =
+    LazyLock::new(|| serde_json::to_value(five_spot_api::crd()).expect("our CRD is JSON"));
+
 pub(super) struct Furnished {
     pub(super) clock: Clock,
     pub(super) management: Api,
@@ -63,7 +68,7 @@ pub(super) fn furnish(layout: Layout) -> Furnished {
     let start = "2026-11-16T08:00:20Z".parse().expect("a timestamp");
     let clock = Clock::starting_at(start);
     let management = Api::new(ApiConfig::new(clock.clone()));
-    let ours = serde_json::to_value(five_spot_api::crd()).expect("our CRD is JSON");
+    let ours = OURS.clone();
     let contract = layout.contract();
     let provider = provider_crds().into_iter().map(|crd| match contract {
         Contract::V1Beta1 if !crd["metadata"]["labels"][NEW_CONTRACT_LABEL].is_null() => of_old_contract(crd),

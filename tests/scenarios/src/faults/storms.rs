@@ -33,28 +33,19 @@ const MOST_WRITES_A_SECOND: usize = 20;
 
 /// Scenarios whose time passes during a storm, that measure time or count writes, or that wait for a cause which is told
 /// only while nothing else is wrong.
-const TIMED: [&str; 21] = [
+const TIMED: [&str; 12] = [
     "cluster_appears_later",
     "cordon_before",
     "deleted_while_nobody_was_there",
     "deletion_is_bounded",
     "down_when_the_window_closes",
-    "grace_runs_out_with_error",
-    "grace_runs_out_with_force",
     "killed_in_mid_drain",
-    "kill_switch_on_and_off",
     "lead_time",
-    "override_down",
-    "override_up",
-    "provider_fails_and_recovers",
-    "provider_kind_appears_later",
-    "restarted_while_idle",
     "rules_and_labels_of_cluster_api",
     "two_hundred_pods",
     "unreachable_node_is_not_waited_for",
     "window_closes_and_drains",
     "window_opens",
-    "window_reopens_during_shutdown",
 ];
 
 /// A scenario with an outage of its own, which nobody ends if it cannot be played to its end.
