@@ -2,6 +2,7 @@
 
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE};
 use crate::world::World;
+use five_spot_api::condition::ConditionType;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -70,6 +71,21 @@ impl Snapshot {
             }
         }
         Ok(Self { objects })
+    }
+
+    /// The same without what the last drain counted: it may have been begun anew, when some of the pods had left.
+    #[must_use]
+    pub fn without_drain_counts(mut self) -> Self {
+        let drained = |condition: &&mut Value| condition["type"] == ConditionType::Drained.as_str();
+        for object in self.objects.values_mut() {
+            let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { continue };
+            status.remove("drain");
+            let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+            for condition in conditions.into_iter().flatten().filter(drained) {
+                condition["message"] = Value::Null;
+            }
+        }
+        self
     }
 
     /// What differs from another, in words; empty if nothing does.

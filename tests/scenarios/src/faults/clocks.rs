@@ -53,12 +53,18 @@ pub(super) fn cases(fair: &Fair) -> Vec<Case> {
     cases
 }
 
+/// Whether a clock that is set so far is taken to have been wrong before: what it says is done, and undone when it is right
+/// again.
+pub(super) fn is_believed(by: SignedDuration) -> bool {
+    by.as_secs().abs() > LONGEST_STEP_BACK
+}
+
 /// Whatever else comes of a wrong clock, no boundary is crossed twice: no more Machines come than without it, and each
 /// goes at most once. A clock that is set back by more than a day may have crossed one boundary more before that, and one
 /// that is set forward may have let a Machine's time to join pass.
 pub(super) fn judge(fair: &Fair, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
-    let steps = disturbance.jump.map_or(0, |jump| jump.by.as_secs());
-    let is_beyond = steps.abs() > LONGEST_STEP_BACK || steps >= JOIN_TIMEOUT;
+    let by = disturbance.jump.map_or(SignedDuration::ZERO, |jump| jump.by);
+    let is_beyond = is_believed(by) || by.as_secs() >= JOIN_TIMEOUT;
     for (object, count) in run.counts.iter().filter(|(object, _)| object.starts_with(MACHINE.kind)) {
         let fair = fair.run.counts.get(object).copied().unwrap_or_default();
         let most = fair.made + usize::from(is_beyond);
