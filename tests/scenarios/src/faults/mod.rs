@@ -89,8 +89,8 @@ pub fn layouts(scenario: &Scenario) -> &'static [Layout] {
 }
 
 /// Writes, grouped: a pause of this many seconds separates what the controller does at one moment from what it does at
-/// the next.
-const PAUSE_BETWEEN_MOMENTS: i64 = 5;
+/// the next. What it tries again every five seconds, an eviction, is one moment.
+const PAUSE_BETWEEN_MOMENTS: i64 = 6;
 
 /// The moments at which the controller was at work in an undisturbed run, in milliseconds from its beginning.
 fn moments(run: &Run) -> Vec<i64> {
