@@ -5,8 +5,12 @@ use five_spot_scenarios::embedded::{Disturbance, Layout, Run, Storm, play};
 use std::time::Duration;
 
 fn play_again(scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
+    play_in(Layout::TwoClusters, scenario, disturbance)
+}
+
+fn play_in(layout: Layout, scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
     let found = five_spot_scenarios::all().into_iter().find(|one| one.name == scenario);
-    play(&found.expect("a scenario of that name"), Layout::TwoClusters, disturbance)
+    play(&found.expect("a scenario of that name"), layout, disturbance)
 }
 
 /// The status was written, the answer lost, the failure reported, that answer lost as well; and each time the watch told of
@@ -66,5 +70,17 @@ fn pods_are_counted_when_it_is_known_which_of_them_have_to_leave() -> anyhow::Re
     let fault = Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None);
     let (kind, path, trigger) = (RequestKind::Read, "/machinedrainrules".to_owned(), Trigger::Nth(0));
     play_again("rules_and_labels_of_cluster_api", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    Ok(())
+}
+
+/// Secrets could not be read for a moment after a restore, so that nobody knew where the Node is. The first guess was put on
+/// record, and the Machine given up twenty minutes later because no node of it was to be seen there.
+#[test]
+fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result<()> {
+    let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
+    let (kind, path, trigger) = (RequestKind::Read, "/secrets".to_owned(), Trigger::Nth(2));
+    let disturbance = Disturbance::rule(Rule { kind, path, trigger, fault });
+    let run = play_in(Layout::OneCluster, "restored_from_a_backup", &disturbance)?;
+    assert_eq!(run.counts["Machine desk-machine"].made, 1);
     Ok(())
 }

@@ -6,7 +6,9 @@ use super::removal;
 use super::situation::Situation;
 use crate::action::Action;
 use crate::spec::ValidSpec;
-use crate::world::{MachineView, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid};
+use crate::world::{
+    MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -82,7 +84,7 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
     let Some(cluster) = referenced_cluster(situation, spec, draft) else {
         return;
     };
-    if matches!(world.workload, crate::world::Workload::Unusable { .. }) {
+    if matches!(world.workload, Workload::Unusable { .. }) {
         return;
     }
     draft.facts.workload_cluster = Some(world.workload.cluster().clone());
@@ -144,7 +146,10 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
     draft.stage = Stage::Running;
     draft.facts.shutdown_started_at = None;
     draft.facts.drain = None;
-    draft.facts.workload_cluster.get_or_insert_with(|| world.workload.cluster().clone());
+    if let Workload::Reachable(cluster) = &world.workload {
+        // Where it cannot be reached it may be another one: what was recorded would count for the Machine's life.
+        draft.facts.workload_cluster.get_or_insert_with(|| cluster.clone());
+    }
     if !joins_in_time(situation, spec, machine, draft) {
         draft.stage = Stage::WaitingToJoinAgain;
         return removal::delete_without_drain(machine, false, draft);
@@ -178,6 +183,13 @@ fn joins_in_time(
         join.machine_uid = Some(uid.to_owned());
         join.failed_at = None;
         join.waiting_since = None;
+        return true;
+    }
+    if situation.world.node == NodeFact::Unknown {
+        // Nobody can tell whether the node has joined. Its time begins when somebody can.
+        if let Some(join) = &mut draft.facts.join {
+            join.waiting_since = None;
+        }
         return true;
     }
     // Not since the Machine was made: that is told by the API server's clock, and one that is behind ours by more than

@@ -2,7 +2,7 @@
 
 use super::{at_work, failed};
 use crate::simulation::{Simulation, office_hours, time};
-use five_spot_api::Phase;
+use five_spot_api::{Phase, ScheduledMachineStatus, WorkloadCluster};
 use five_spot_core::world::{
     Failures, NodeFact, PauseLevel, ReferenceProblem, ReferenceProblemKind, Slot, Workload,
 };
@@ -108,6 +108,31 @@ fn a_broken_kubeconfig_fails_closed_and_recovers() {
     simulation.world.node = node;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Inactive);
+}
+
+#[test]
+fn a_machine_whose_node_cannot_be_asked_for_is_not_given_up_and_its_cluster_is_not_guessed() {
+    // As after a restore: the Machine is there, and status knows nothing of it.
+    let mut simulation = at_work();
+    simulation.world.status = ScheduledMachineStatus::default();
+    let guess = WorkloadCluster { secret_name: Some("guess".to_owned()), secret_key: None };
+    let broken = Workload::Unusable { cluster: guess, message: "Secrets cannot be read".to_owned() };
+    let reachable = std::mem::replace(&mut simulation.world.workload, broken);
+    let node = std::mem::replace(&mut simulation.world.node, NodeFact::Unknown);
+    simulation.take_log();
+    simulation.advance_to("2026-11-16T11:00:00Z");
+    assert_eq!(simulation.take_log(), [""; 0]);
+    assert_eq!(simulation.condition("Ready"), ("False", "KubeconfigInvalid"));
+    assert_eq!(simulation.world.status.workload_cluster, None);
+    simulation.world.workload = reachable.clone();
+    simulation.world.node = NodeFact::NotYet;
+    simulation.advance_to("2026-11-16T11:19:59Z");
+    assert_eq!(simulation.take_log(), [""; 0], "its time to join begins when it can be seen");
+    assert_eq!(simulation.world.status.workload_cluster.as_ref(), Some(reachable.cluster()));
+    simulation.world.node = node;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(simulation.condition("Ready").0, "True");
 }
 
 #[test]
