@@ -72,7 +72,7 @@ pub(crate) struct Inner {
     secrets: Mutex<BTreeMap<ObjectKey, Watched<SecretFacts>>>,
     links: Mutex<BTreeMap<WorkloadKey, Arc<Link>>>,
     /// Which objects have, or had, which node.
-    users_of_node: Mutex<BTreeMap<NodeName, BTreeSet<ObjectKey>>>,
+    users_of_node: Mutex<BTreeMap<NodeName, Vec<ObjectKey>>>,
     /// Boxed, because a map has room for nearly twice as many as it holds.
     memories: Mutex<BTreeMap<ObjectKey, Box<Memory>>>,
     scopes: Vec<Scope>,
@@ -466,7 +466,13 @@ impl Inner {
     fn note_node(&self, machine: &ObjectKey) {
         let Some(owner) = owner(machine) else { return };
         if let Some(node) = self.machines.view(machine).and_then(|machine| machine.node) {
-            lock(&self.users_of_node).entry(node).or_default().insert(owner);
+            let mut users_of_node = lock(&self.users_of_node);
+            let users = users_of_node.entry(node).or_default();
+            if !users.contains(&owner) {
+                // Nearly always one, and room for no more.
+                users.reserve_exact(1);
+                users.push(owner);
+            }
         } else if self.objects.view(&owner).is_none() {
             self.forget_node(&owner);
         }
@@ -477,7 +483,7 @@ impl Inner {
     fn forget_node(&self, key: &ObjectKey) {
         if self.machines.view(&key.beside(names::machine(&key.name))).is_none() {
             lock(&self.users_of_node).retain(|_, users| {
-                users.remove(key);
+                users.retain(|user| user != key);
                 !users.is_empty()
             });
         }

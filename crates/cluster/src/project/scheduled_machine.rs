@@ -33,8 +33,7 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
     let name = object.name_any();
     ObjectFacts {
         spec: understand(&name, object).map(Arc::new).map_err(Arc::new),
-        // A status that cannot be read was written by another program; ours replaces it.
-        status: Arc::new(serde_json::from_value(object.data["status"].clone()).unwrap_or_default()),
+        status: Arc::new(status(object)),
         spec_by: last_writer(object),
         force_reconcile: object.annotations().get(annotation::FORCE_RECONCILE).cloned(),
         view: ObjectView {
@@ -48,6 +47,15 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
             paused: pause(object),
         },
     }
+}
+
+/// A status that cannot be read was written by another program; ours replaces it.
+fn status(object: &DynamicObject) -> ScheduledMachineStatus {
+    let read = serde_json::from_value(object.data["status"].clone());
+    let mut status: ScheduledMachineStatus = read.unwrap_or_default();
+    // It is kept for as long as the object is: a list that was read has room for more.
+    status.conditions.shrink_to_fit();
+    status
 }
 
 /// The manager of fields whose latest write touched the spec.
