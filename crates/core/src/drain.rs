@@ -45,8 +45,17 @@ impl Progress {
     }
 }
 
-/// Plans a graceful drain. From `deadline` on attempts follow the error back-off.
-pub fn evict(pods: &[PodView], readiness: Readiness, deadline: Timestamp, now: Timestamp) -> Progress {
+/// When attempts are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// From then on they follow the error back-off.
+    pub deadline: Timestamp,
+    /// Until then the object waits after a failure, and attempts that failed with it.
+    pub retry_at: Option<Timestamp>,
+}
+
+/// Plans a graceful drain.
+pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp) -> Progress {
     let leaving: Vec<&PodView> =
         pods.iter().filter(|pod| must_leave(pod) && !given_up(pod, readiness, now)).collect();
     let turn = leaving.iter().filter_map(|pod| eviction_order(pod)).min();
@@ -61,7 +70,7 @@ pub fn evict(pods: &[PodView], readiness: Readiness, deadline: Timestamp, now: T
         } else if eviction_order(pod).is_none() {
             progress.block(pod, "waiting for it to complete");
         } else if eviction_order(pod) == turn {
-            attempt(pod, deadline, now, &mut progress);
+            attempt(pod, pace, now, &mut progress);
         }
     }
     progress.blocked.sort();
@@ -70,11 +79,11 @@ pub fn evict(pods: &[PodView], readiness: Readiness, deadline: Timestamp, now: T
 }
 
 /// Evicts a pod whose turn it is, or waits until the next attempt is due.
-fn attempt(pod: &PodView, deadline: Timestamp, now: Timestamp, progress: &mut Progress) {
+fn attempt(pod: &PodView, pace: Pace, now: Timestamp, progress: &mut Progress) {
     if let Some(refusal) = pod.eviction.as_ref().and_then(|attempt| attempt.refusal.as_deref()) {
         progress.block(pod, refusal);
     }
-    match due(pod, deadline, now).filter(|time| *time > now) {
+    match due(pod, pace, now).filter(|time| *time > now) {
         Some(later) => progress.look_at(later),
         None => progress.actions.push(Action::Evict { pod: pod.id.clone() }),
     }
@@ -140,10 +149,11 @@ fn eviction_order(pod: &PodView) -> Option<i32> {
 
 /// When the next attempt at a pod is due; `None`: it has not been tried yet, or at a time that is still to come because the
 /// clock has been put back since.
-fn due(pod: &PodView, deadline: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    let last = pod.eviction.as_ref().map(|attempt| attempt.at).filter(|at| *at <= now)?;
-    let soon = last.saturating_add(EVICTION_RETRY).unwrap_or(Timestamp::MAX);
-    Some(if soon < deadline { soon } else { backoff::next_after(deadline, last) })
+fn due(pod: &PodView, pace: Pace, now: Timestamp) -> Option<Timestamp> {
+    let last = pod.eviction.as_ref().filter(|attempt| attempt.at <= now)?;
+    let soon = last.at.saturating_add(EVICTION_RETRY).unwrap_or(Timestamp::MAX);
+    let due = if soon < pace.deadline { soon } else { backoff::next_after(pace.deadline, last.at) };
+    Some(pace.retry_at.filter(|_| last.failed).map_or(due, |retry_at| due.max(retry_at)))
 }
 
 #[cfg(test)]
@@ -152,6 +162,8 @@ mod tests {
     use crate::world::{EvictionAttempt, PodId, PodTermination};
 
     const GRACE: SignedDuration = SignedDuration::from_secs(30);
+
+    const UNTIL_400: Pace = Pace { deadline: Timestamp::constant(400, 0), retry_at: None };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -174,8 +186,23 @@ mod tests {
     }
 
     fn tried(name: &str, last: i64, refusal: Option<&str>) -> PodView {
-        let attempt = EvictionAttempt { at: at(last), refusal: refusal.map(str::to_owned) };
+        let attempt = EvictionAttempt { at: at(last), refusal: refusal.map(str::to_owned), failed: false };
         PodView { eviction: Some(attempt), ..pod(name) }
+    }
+
+    #[test]
+    fn an_attempt_that_failed_waits_with_the_object_and_no_longer() {
+        let mut pods = [tried("a", 98, Some("no")), tried("b", 98, Some("no"))];
+        pods[0].eviction.as_mut().unwrap().failed = true;
+        let look = |retry_at: Option<i64>, now| {
+            let pace = Pace { retry_at: retry_at.map(at), ..UNTIL_400 };
+            let progress = evict(&pods, Readiness::Ready, pace, at(now));
+            (progress.actions.len(), progress.next_look)
+        };
+        assert_eq!(look(Some(130), 100), (0, Some(at(103))));
+        assert_eq!(look(Some(130), 103), (1, Some(at(130))), "the other goes on");
+        assert_eq!(look(Some(130), 130), (2, None));
+        assert_eq!(look(None, 103), (2, None), "all is well again");
     }
 
     fn ordered(name: &str, order: i32) -> PodView {
@@ -204,7 +231,7 @@ mod tests {
         blocked: &[(&str, &str)],
         look: Option<i64>,
     ) {
-        let progress = evict(pods, readiness, at(400), at(100));
+        let progress = evict(pods, readiness, UNTIL_400, at(100));
         let names: Vec<&str> = progress
             .actions
             .iter()
@@ -291,7 +318,8 @@ mod tests {
 
     #[test]
     fn after_the_deadline_attempts_follow_the_back_off() {
-        let overdue = |last, now| evict(&[tried("a", last, Some("no"))], Readiness::Ready, at(400), at(now));
+        let overdue =
+            |last, now| evict(&[tried("a", last, Some("no"))], Readiness::Ready, UNTIL_400, at(now));
         assert_eq!(overdue(396, 402).next_look, Some(at(430)));
         assert_eq!(overdue(396, 430).actions.len(), 1);
         assert_eq!(overdue(430, 431).next_look, Some(at(490)));
@@ -323,7 +351,7 @@ mod tests {
     #[test]
     fn blockers_are_sorted_and_at_most_twenty() {
         let pods: Vec<PodView> = (0..30).rev().map(|n| tried(&format!("p{n:02}"), 99, Some("no"))).collect();
-        let blocked = evict(&pods, Readiness::Ready, at(400), at(100)).blocked;
+        let blocked = evict(&pods, Readiness::Ready, UNTIL_400, at(100)).blocked;
         assert_eq!(blocked.len(), 20);
         assert!(blocked.is_sorted());
         assert_eq!(blocked[0].pod, "shop/p00");
@@ -332,7 +360,7 @@ mod tests {
     #[test]
     fn what_held_a_pod_stands_until_a_new_attempt_is_answered() {
         let held = |pods: &[PodView], prior: Option<&DrainStatus>| {
-            status(prior, at(50), &evict(pods, Readiness::Ready, at(400), at(100)))
+            status(prior, at(50), &evict(pods, Readiness::Ready, UNTIL_400, at(100)))
         };
         let before = held(&[tried("a", 99, Some("no")), tried("b", 99, Some("no"))], None);
         // After a restart nobody knows of an attempt: nothing is said to have changed.

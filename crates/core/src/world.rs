@@ -405,8 +405,10 @@ pub enum PodDrain {
 pub struct EvictionAttempt {
     /// When.
     pub at: Timestamp,
-    /// What the API server said, if it refused (429: a disruption budget).
+    /// What the API server said when it refused last (429: a disruption budget).
     pub refusal: Option<String>,
+    /// The call failed: nobody knows what came of it.
+    pub failed: bool,
 }
 
 /// The ConfigMap of a reclaim agent.

@@ -61,7 +61,7 @@ impl Job<'_> {
     }
 
     fn note_eviction(&self, pod: &PodId, refusal: Option<String>) {
-        let attempt = EvictionAttempt { at: self.fleet.connection.now(), refusal };
+        let attempt = EvictionAttempt { at: self.fleet.connection.now(), refusal, failed: false };
         self.fleet.remember(self.key, |memory| memory.evictions.insert(pod.uid.clone(), attempt));
     }
 
@@ -70,8 +70,9 @@ impl Job<'_> {
     fn note_failed_eviction(&self, pod: &PodId) {
         let at = self.fleet.connection.now();
         self.fleet.remember(self.key, |memory| {
-            let unknown = EvictionAttempt { at, refusal: None };
-            memory.evictions.entry(pod.uid.clone()).or_insert(unknown).at = at;
+            let first = EvictionAttempt { at, refusal: None, failed: true };
+            let attempt = memory.evictions.entry(pod.uid.clone()).or_insert(first);
+            (attempt.at, attempt.failed) = (at, true);
         });
     }
 

@@ -109,7 +109,9 @@ fn empty(
         let stuck = "the pods of the node could not be read in time";
         return overdue(situation, machine, deadline, stuck, draft);
     };
-    let progress = drain::evict(pods, node.readiness, deadline, situation.now);
+    let retry_at = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
+    let pace = drain::Pace { deadline, retry_at };
+    let progress = drain::evict(pods, node.readiness, pace, situation.now);
     draft.record_drain(situation, started_at, &progress);
     if progress.done() {
         return delete_without_drain(machine, false, draft);

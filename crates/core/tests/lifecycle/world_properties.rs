@@ -152,7 +152,7 @@ prop_compose! {
             finished,
             terminating,
             drain,
-            eviction: attempt.map(|(at, refused)| EvictionAttempt { at, refusal: refused.then(|| "budget".to_owned()) }),
+            eviction: attempt.map(|(at, refused)| EvictionAttempt { at, refusal: refused.then(|| "budget".to_owned()), failed: !refused }),
         }
     }
 }

@@ -139,7 +139,7 @@ impl Simulation {
             self.terminate(pod, SignedDuration::from_secs(10));
         }
         if let Some(view) = self.pods.iter_mut().find(|view| view.id == *pod) {
-            view.eviction = Some(EvictionAttempt { at: now, refusal });
+            view.eviction = Some(EvictionAttempt { at: now, refusal, failed: false });
         }
     }
 
