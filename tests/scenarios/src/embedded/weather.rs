@@ -55,11 +55,6 @@ pub struct Jump {
 }
 
 impl Disturbance {
-    /// One blow.
-    pub fn blow(at: BlowAt) -> Self {
-        Self { blows: vec![at], ..Self::default() }
-    }
-
     /// One fault.
     pub fn rule(rule: Rule) -> Self {
         Self { rules: vec![rule], ..Self::default() }
