@@ -18,6 +18,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::measure::{Memory, Usage};
+use crate::permissions::condition;
 use crate::scenarios::{controller_identity, node_identity};
 use crate::startup::Program;
 
@@ -133,10 +134,7 @@ impl Fleet {
     async fn ready(&self) -> anyhow::Result<usize> {
         let objects = self.objects().list(&ListParams::default()).await?;
         let is_ready = |object: &&ScheduledMachine| {
-            let conditions = object.status.iter().flat_map(|status| &status.conditions);
-            conditions
-                .into_iter()
-                .any(|condition| condition.type_ == "MachineReady" && condition.status == "True")
+            condition(object, "MachineReady").is_some_and(|ready| ready.status == "True")
         };
         Ok(objects.items.iter().filter(is_ready).count())
     }

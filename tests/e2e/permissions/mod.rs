@@ -29,6 +29,6 @@ pub(crate) fn tests() -> Vec<Test> {
 }
 
 /// What a machine says of itself under this heading.
-fn condition<'a>(object: &'a ScheduledMachine, kind: &str) -> Option<&'a Condition> {
+pub(crate) fn condition<'a>(object: &'a ScheduledMachine, kind: &str) -> Option<&'a Condition> {
     object.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == kind)
 }

@@ -6,6 +6,8 @@ use anyhow::{Context as _, ensure};
 use five_spot_testenv::process::{Process, ProcessSpec, log_tail};
 use tokio::sync::Mutex;
 
+use crate::startup::controller_program;
+
 /// How much of its log a failed test shows.
 const LOG_LINES: usize = 80;
 
@@ -18,8 +20,7 @@ pub(super) struct Controller {
 impl Controller {
     /// One for a namespace, with a kubeconfig in a file. It is not started yet.
     pub(super) fn new(directory: &Path, namespace: &str, kubeconfig: &Path) -> anyhow::Result<Self> {
-        // `cargo xtask e2e` builds both programs into one directory.
-        let program = std::env::current_exe()?.with_file_name("5spot-controller");
+        let program = controller_program()?;
         ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
         let arguments = ["--watch-namespace", namespace, "--metrics-port", "0", "--health-port", "0"];
         let spec = ProcessSpec {

@@ -13,7 +13,7 @@ mod program;
 use five_spot_testenv::harness::Test;
 
 pub(crate) use bare::machine;
-pub(crate) use program::Program;
+pub(crate) use program::{Program, controller_program};
 
 pub(crate) fn tests() -> Vec<Test> {
     [permissions::tests(), definition::tests(), cluster_api::tests(), away::tests()]

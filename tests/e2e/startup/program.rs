@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -26,6 +26,11 @@ pub(crate) struct Program {
     metrics: u16,
 }
 
+/// The controller: `cargo xtask e2e` builds both programs into one directory.
+pub(crate) fn controller_program() -> io::Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name("5spot-controller"))
+}
+
 impl Program {
     /// Starts the program as somebody, and waits until it serves.
     pub(crate) async fn start(
@@ -34,7 +39,7 @@ impl Program {
         name: &str,
         flags: &[&str],
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe()?.with_file_name("5spot-controller");
+        let program = controller_program()?;
         Self::start_file(&program, directory, identity, name, flags).await
     }
 
@@ -57,7 +62,7 @@ impl Program {
         name: &str,
         flags: &[&str],
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe()?.with_file_name("5spot-controller");
+        let program = controller_program()?;
         Self::start_as(&program, directory, &identity.kubeconfig_by_file(token), name, flags).await
     }
 

@@ -75,9 +75,10 @@ impl Snapshot {
 
     /// The same without what the last drain counted: it may have been begun anew, when some of the pods had left.
     #[must_use]
-    pub fn without_drain_counts(mut self) -> Self {
+    pub fn without_drain_counts(&self) -> Self {
         let drained = |condition: &&mut Value| condition["type"] == ConditionType::Drained.as_str();
-        for object in self.objects.values_mut() {
+        let mut without = self.clone();
+        for object in without.objects.values_mut() {
             let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { continue };
             status.remove("drain");
             let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
@@ -85,7 +86,7 @@ impl Snapshot {
                 condition["message"] = Value::Null;
             }
         }
-        self
+        without
     }
 
     /// What differs from another, in words; empty if nothing does.

@@ -114,8 +114,8 @@ impl Objects {
         known
     }
 
-    /// How long each machine has been lent up to now: series that are made when somebody asks, for each would take as much
-    /// memory as a fifth of everything else that is known of an object.
+    /// How long each machine has been lent up to now: series that are made when somebody asks, for each of them takes
+    /// far more memory than the number that it tells.
     pub(super) fn lent(&mut self, now: Option<Timestamp>) -> CounterVec {
         let series = lent_seconds();
         for (key, known) in &mut self.known {

@@ -38,11 +38,12 @@ impl Fair {
         // Whoever lives in another time for good sees another world.
         let is_out_of_time = disturbance.jump.is_some_and(|jump| jump.until == Duration::MAX);
         if let Some(disturbed) = run.performance.as_ref().filter(|_| !is_out_of_time) {
-            let (mut before, mut now) = (self.performance.snapshot.clone(), disturbed.snapshot.clone());
-            if disturbance.jump.is_some_and(|jump| clocks::is_believed(jump.by)) {
-                (before, now) = (before.without_drain_counts(), now.without_drain_counts());
-            }
-            let differences = before.differences(&now);
+            let (before, now) = (&self.performance.snapshot, &disturbed.snapshot);
+            let differences = if disturbance.jump.is_some_and(|jump| clocks::is_believed(jump.by)) {
+                before.without_drain_counts().differences(&now.without_drain_counts())
+            } else {
+                before.differences(now)
+            };
             ensure!(differences.is_empty(), "it ended differently:\n{}", differences.join("\n"));
             ensure!(
                 disturbed.counts == self.performance.counts,
