@@ -3,7 +3,9 @@
 use crate::fleet::{Fleet, Inner};
 use crate::key::ObjectKey;
 use crate::memory::{Memory, Place};
-use crate::project::{AgentConfigFacts, MachineFacts, NodeFacts, ObjectFacts, PodFacts, ProviderFacts};
+use crate::project::{
+    AgentConfigFacts, MachineFacts, NodeFacts, ObjectFacts, PodFacts, ProviderFacts, kind_of,
+};
 use crate::shelf::{Condition, Failure, FailureKind, Item};
 use crate::workload::{Link, WorkloadKey};
 use five_spot_api::{ObjectRef, WorkloadCluster, names};
@@ -77,22 +79,17 @@ pub(crate) struct Needs {
 }
 
 pub(crate) fn needs(key: &ObjectKey, object: &ObjectFacts) -> Needs {
-    let status = &object.status;
-    let mut kinds: Vec<ProviderKind> =
-        [&status.bootstrap_ref, &status.infrastructure_ref].into_iter().flatten().map(kind_of).collect();
+    let record = &object.record;
+    let mut kinds = record.former_kinds.to_vec();
     let mut secrets: Vec<ObjectKey> = Vec::new();
     if let Ok(spec) = &object.spec {
         kinds.extend([spec.bootstrap.clone(), spec.infrastructure.clone()]);
         secrets.push(key.beside(default_secret(spec).0));
     }
     secrets.extend(
-        status.workload_cluster.as_ref().and_then(|cluster| secret_of(key, cluster)).map(|found| found.0),
+        record.workload_cluster.as_ref().and_then(|cluster| secret_of(key, cluster)).map(|found| found.0),
     );
     Needs { kinds, secrets }
-}
-
-fn kind_of(reference: &ObjectRef) -> ProviderKind {
-    ProviderKind { api_version: reference.api_version.clone(), kind: reference.kind.clone() }
 }
 
 /// The Secret that a spec leads to, and its key.
@@ -111,7 +108,7 @@ fn secret_of(key: &ObjectKey, cluster: &WorkloadCluster) -> Option<(ObjectKey, S
 
 /// The cluster of an object's Node, as far as its own words tell.
 pub(crate) fn workload_of(key: &ObjectKey, object: &ObjectFacts) -> WorkloadKey {
-    let by_record = object.status.workload_cluster.as_ref().map(|cluster| secret_of(key, cluster));
+    let by_record = object.record.workload_cluster.as_ref().map(|cluster| secret_of(key, cluster));
     let by_spec = || {
         let (name, in_secret) = default_secret(object.spec.as_ref().ok()?);
         Some((key.beside(name), in_secret))
@@ -154,7 +151,7 @@ impl Inner {
     /// The cluster of the Node: the one on record while the Machine lives, else the one that the spec leads to.
     async fn reach(self: &Arc<Self>, key: &ObjectKey, object: &ObjectFacts, has_machine: bool) -> Reach {
         let management = WorkloadCluster { secret_name: None, secret_key: None };
-        let recorded = object.status.workload_cluster.clone().filter(|_| has_machine);
+        let recorded = object.record.workload_cluster.clone().filter(|_| has_machine);
         let wanted = match (recorded, &object.spec) {
             (Some(recorded), _) => recorded,
             (None, Err(_)) => management.clone(),
@@ -232,15 +229,16 @@ impl Inner {
             Reach::Open(cluster, link) => (Workload::Reachable(cluster), Some(link)),
         };
         let spec_kinds = object.spec.as_ref().ok();
+        let status = object.status.read();
         let bootstrap = self.provider_slot(
             &key.beside(names::bootstrap(&key.name)),
-            object.status.bootstrap_ref.as_ref(),
+            status.bootstrap_ref.as_ref(),
             spec_kinds.map(|spec| ("spec.bootstrapSpec", &spec.bootstrap)),
             (memory, Place::Bootstrap),
         );
         let infrastructure = self.provider_slot(
             &key.beside(names::infrastructure(&key.name)),
-            object.status.infrastructure_ref.as_ref(),
+            status.infrastructure_ref.as_ref(),
             spec_kinds.map(|spec| ("spec.infrastructureSpec", &spec.infrastructure)),
             (memory, Place::Infrastructure),
         );
@@ -280,7 +278,7 @@ impl Inner {
             workload,
             node,
             failures: memory.failures.clone(),
-            status: (*object.status).clone(),
+            status,
             object: view,
         };
         let observed =

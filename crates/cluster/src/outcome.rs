@@ -44,8 +44,7 @@ impl Fleet {
         };
         let machine = inner.machines.view(&key.beside(names::machine(&key.name)));
         let node = machine.as_ref().and_then(|machine| machine.node.as_ref());
-        let reclaimed = object.status.reclaims.iter().any(|record| record.finished_at.is_none())
-            || node.is_some_and(|node| inner.is_reclaimed(node));
+        let reclaimed = object.record.is_reclaimed || node.is_some_and(|node| inner.is_reclaimed(node));
         Urgency { emergency: reclaimed || (handling.kill_switch && machine.is_some()), priority }
     }
 

@@ -109,6 +109,10 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().items.get(key).map(|item| item.view.clone())
     }
 
+    pub(crate) fn has(&self, key: &ObjectKey) -> bool {
+        self.lock().items.contains_key(key)
+    }
+
     /// The version of which at least an answer about this object has to be: its own, or that of the last thing that
     /// was seen here, so that what is gone does not come back.
     pub(crate) fn version(&self, key: &ObjectKey) -> Option<String> {

@@ -6,13 +6,14 @@ mod node;
 mod pod;
 mod provider;
 mod scheduled_machine;
+mod status;
 
 pub(crate) use cluster::{ClusterFacts, cluster, namespace_pause};
 pub(crate) use machine::{MachineFacts, machine};
 pub(crate) use node::{AgentConfigFacts, NodeFacts, agent_config, agent_node, node};
 pub(crate) use pod::{PodFacts, pod};
 pub(crate) use provider::{ProviderFacts, provider};
-pub(crate) use scheduled_machine::{ObjectFacts, read_spec, scheduled_machine};
+pub(crate) use scheduled_machine::{ObjectFacts, kind_of, read_spec, scheduled_machine};
 
 use five_spot_api::names::{annotation, label};
 use five_spot_core::world::PauseLevel;

@@ -1,10 +1,11 @@
 //! `ScheduledMachine`s: understood once when they are read, and kept as what they mean.
 
+use super::status::StatusText;
 use super::{capi_paused, pause};
 use five_spot_api::names::{FINALIZER, annotation};
-use five_spot_api::{ScheduledMachineSpec, ScheduledMachineStatus};
+use five_spot_api::{ObjectRef, ScheduledMachineSpec, ScheduledMachineStatus, WorkloadCluster};
 use five_spot_core::world::{DeletionView, ObjectView, Uid};
-use five_spot_core::{FieldError, InvalidSpec, ValidSpec, check_name};
+use five_spot_core::{FieldError, InvalidSpec, ProviderKind, ValidSpec, check_name};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use std::sync::Arc;
@@ -17,11 +18,41 @@ const ORPHAN: &str = "orphan";
 pub(crate) struct ObjectFacts {
     pub(crate) view: ObjectView,
     pub(crate) spec: Result<Arc<ValidSpec>, Arc<InvalidSpec>>,
-    pub(crate) status: Arc<ScheduledMachineStatus>,
+    pub(crate) status: StatusText,
+    pub(crate) record: Record,
     /// Who wrote the spec last, by field manager.
     pub(crate) spec_by: Option<String>,
     /// Any new value is a reason to look at once.
     pub(crate) force_reconcile: Option<String>,
+}
+
+/// What is asked of every status more often than it is worth to read the whole of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Record {
+    /// How the Node's cluster is reached.
+    pub(crate) workload_cluster: Option<WorkloadCluster>,
+    /// The kinds of the provider's objects, where they are other ones than the spec names now.
+    pub(crate) former_kinds: Box<[ProviderKind]>,
+    /// The owner of the machine wants it back, and does not have it yet.
+    pub(crate) is_reclaimed: bool,
+}
+
+impl Record {
+    fn new(status: &ScheduledMachineStatus, spec: Option<&ValidSpec>) -> Self {
+        let now: Vec<&ProviderKind> =
+            spec.map(|spec| [&spec.bootstrap, &spec.infrastructure]).into_iter().flatten().collect();
+        let recorded = [&status.bootstrap_ref, &status.infrastructure_ref].into_iter().flatten().map(kind_of);
+        Self {
+            workload_cluster: status.workload_cluster.clone(),
+            former_kinds: recorded.filter(|kind| !now.contains(&kind)).collect(),
+            is_reclaimed: status.reclaims.iter().any(|record| record.finished_at.is_none()),
+        }
+    }
+}
+
+/// The kind that a reference names.
+pub(crate) fn kind_of(reference: &ObjectRef) -> ProviderKind {
+    ProviderKind { api_version: reference.api_version.clone(), kind: reference.kind.clone() }
 }
 
 pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
@@ -31,9 +62,11 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
         orphan: finalizers.iter().any(|finalizer| finalizer == ORPHAN),
     });
     let name = object.name_any();
+    let (spec, status) = (understand(&name, object), status(object));
     ObjectFacts {
-        spec: understand(&name, object).map(Arc::new).map_err(Arc::new),
-        status: Arc::new(status(object)),
+        status: StatusText::new(&status),
+        record: Record::new(&status, spec.as_ref().ok()),
+        spec: spec.map(Arc::new).map_err(Arc::new),
         spec_by: last_writer(object),
         force_reconcile: object.annotations().get(annotation::FORCE_RECONCILE).cloned(),
         view: ObjectView {
@@ -51,11 +84,7 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
 
 /// A status that cannot be read was written by another program; ours replaces it.
 fn status(object: &DynamicObject) -> ScheduledMachineStatus {
-    let read = serde_json::from_value(object.data["status"].clone());
-    let mut status: ScheduledMachineStatus = read.unwrap_or_default();
-    // It is kept for as long as the object is: a list that was read has room for more.
-    status.conditions.shrink_to_fit();
-    status
+    serde_json::from_value(object.data["status"].clone()).unwrap_or_default()
 }
 
 /// The manager of fields whose latest write touched the spec.

@@ -4,6 +4,7 @@
 use crate::play::{is_lent, machine};
 use crate::world::{Asked, World};
 use http::Method;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -117,6 +118,28 @@ async fn more_objects_need_no_more_watches() {
         names
     };
     assert_eq!(watches(1).await, watches(12).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_needs_any_more_is_not_watched_any_more() {
+    let mut world = lent(2).await;
+    let watches_of = |world: &World, secret: &str| {
+        let name = format!("metadata.name%3D{secret}");
+        let asked = world.asked_since(world.clock.now() - SignedDuration::from_hours(3));
+        asked.iter().filter(|asked| is_watch(asked) && asked.uri.contains(&name)).count()
+    };
+    assert!(watches_of(&world, "shop-kubeconfig") > 0);
+    let elsewhere = json!({"kubeconfigSecretRef": {"name": "elsewhere", "key": "value"}});
+    world.change("m0", &elsewhere).await;
+    tokio::time::sleep(Duration::from_hours(4)).await;
+    assert!(watches_of(&world, "shop-kubeconfig") > 0, "the other one needs it");
+    world.change("m1", &elsewhere).await;
+    tokio::time::sleep(Duration::from_hours(3)).await;
+    assert!(watches_of(&world, "shop-kubeconfig") > 0, "their machines live, and the nodes are where they were");
+    tokio::time::sleep(Duration::from_hours(6)).await;
+    assert_eq!(watches_of(&world, "shop-kubeconfig"), 0);
+    assert!(watches_of(&world, "elsewhere") > 0);
+    world.end().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,243 @@
+//! The watches that fill the shelves.
+
+use super::{Fleet, Inner, Watched, lock};
+use crate::cause::Cause;
+use crate::key::ObjectKey;
+use crate::kinds::{capi_resource, our_resource};
+use crate::kubeconfig::{self, SecretFacts};
+use crate::own_namespace;
+use crate::project::{self, ProviderFacts};
+use crate::render::CapiVersion;
+use crate::shelf::{FailureKind, Scope, Shelf};
+use crate::watch::{News, fill, fill_from};
+use five_spot_api::names::label;
+use five_spot_core::ProviderKind;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::Api;
+use kube::api::{ApiResource, PartialObjectMeta};
+use kube::runtime::watcher::Config;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long after a kind was not found it is looked for again, at first and at most.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(1));
+
+/// The most if it was not found because nobody answered, or not well.
+const ASK_AGAIN: Duration = Duration::from_secs(20);
+
+/// The pauses between looks for a kind: longer and longer.
+struct LookAgain(Duration);
+
+impl LookAgain {
+    const fn new() -> Self {
+        Self(LOOK_AGAIN.0)
+    }
+
+    fn after(&mut self, failure: FailureKind) -> Duration {
+        let longest = match failure {
+            FailureKind::Unreachable => ASK_AGAIN,
+            FailureKind::NoSuchKind | FailureKind::Forbidden => LOOK_AGAIN.1,
+        };
+        let pause = self.0.min(longest);
+        self.0 = (pause * 2).min(LOOK_AGAIN.1);
+        pause
+    }
+}
+
+impl Fleet {
+    pub(super) fn watch_namespaces(&self) {
+        for scope in self.inner.scopes.clone() {
+            let fleet = self.inner.clone();
+            self.inner.spawn(async move {
+                let tell = |news: News| match news {
+                    News::Changed(namespace) => {
+                        fleet.tell_where(Cause::Namespace, |key, _| key.namespace == namespace.name);
+                    }
+                    News::Condition => fleet.tell_all(Cause::Watch),
+                };
+                let (client, shelf) = (fleet.client.clone(), &fleet.namespaces);
+                if let Some(name) = scope.clone() {
+                    let events = own_namespace::events(client, name.clone());
+                    let path = own_namespace::watch_path(&name);
+                    fill_from(events, &path, scope, shelf, project::namespace_pause, tell).await;
+                } else {
+                    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
+                    fill(api, Config::default(), scope, shelf, project::namespace_pause, tell).await;
+                }
+            });
+        }
+    }
+
+    pub(super) fn watch_objects(&self) {
+        for scope in self.inner.scopes.clone() {
+            let fleet = self.inner.clone();
+            self.inner.spawn(async move {
+                let api = fleet.api_in(&scope, &our_resource());
+                let tell = |news: News| {
+                    fleet.may_be_untidy();
+                    match news {
+                        News::Changed(key) if fleet.is_echo(&key) => {}
+                        News::Changed(key) => fleet.tell(key, Cause::Object),
+                        News::Condition => {}
+                    }
+                };
+                fill(api, Config::default(), scope, &fleet.objects, project::scheduled_machine, tell).await;
+            });
+        }
+    }
+
+    pub(super) fn watch_cluster_api(&self) {
+        let fleet = self.inner.clone();
+        self.inner.spawn(async move {
+            let version = fleet.find_cluster_api().await;
+            for scope in fleet.scopes.clone() {
+                fleet.watch_machines(version, scope.clone());
+                fleet.watch_clusters(version, scope);
+            }
+        });
+    }
+}
+
+impl Inner {
+    async fn find_cluster_api(self: &Arc<Self>) -> CapiVersion {
+        let mut look_again = LookAgain::new();
+        loop {
+            let pause = match self.kinds.cluster_api().await {
+                Ok(version) => {
+                    *lock(&self.capi) = Some(version);
+                    return version;
+                }
+                Err(failure) => {
+                    tracing::warn!(error = %failure.message, "Cluster API was not found");
+                    let (pause, news) = (look_again.after(failure.kind), self.machines.fail(failure.clone()));
+                    if self.clusters.fail(failure) || news {
+                        self.tell_all(Cause::Watch);
+                    }
+                    pause
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn watch_machines(self: &Arc<Self>, version: CapiVersion, scope: Scope) {
+        let fleet = self.clone();
+        self.spawn(async move {
+            let api = fleet.api_in(&scope, &capi_resource(version, "Machine", "machines"));
+            let config = Config::default().labels(label::SCHEDULED_MACHINE);
+            let tell = |news: News| match news {
+                News::Changed(key) => {
+                    fleet.note_node(&key);
+                    fleet.tell_owner(&key, Cause::Machine);
+                }
+                News::Condition => fleet.tell_all(Cause::Watch),
+            };
+            fill(api, config, scope, &fleet.machines, project::machine, tell).await;
+        });
+    }
+
+    fn watch_clusters(self: &Arc<Self>, version: CapiVersion, scope: Scope) {
+        let fleet = self.clone();
+        self.spawn(async move {
+            let api = fleet.api_in(&scope, &capi_resource(version, "Cluster", "clusters"));
+            let tell = |news: News| match news {
+                News::Changed(cluster) => fleet.tell_where(Cause::Cluster, |key, object| {
+                    let named = object.spec.as_ref().is_ok_and(|spec| *spec.cluster_name == *cluster.name);
+                    key.namespace == cluster.namespace && named
+                }),
+                News::Condition => fleet.tell_all(Cause::Watch),
+            };
+            fill(api, Config::default(), scope, &fleet.clusters, project::cluster, tell).await;
+        });
+    }
+
+    /// The objects of a provider's kind that are ours, which are watched from the first time that they are asked for.
+    pub(crate) fn provider(self: &Arc<Self>, kind: &ProviderKind) -> Shelf<ProviderFacts> {
+        let mut providers = lock(&self.providers);
+        let watched = providers.entry(kind.clone()).or_insert_with(|| self.watch_provider(kind));
+        watched.shelf.clone()
+    }
+
+    fn watch_provider(self: &Arc<Self>, kind: &ProviderKind) -> Watched<ProviderFacts> {
+        let shelf = Shelf::new(self.scopes.clone());
+        let stop = self.stop.child_token();
+        let watched = Watched { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
+        let (fleet, kind) = (self.clone(), kind.clone());
+        tokio::spawn(async move {
+            let filling = async {
+                let resource = fleet.find_kind(&kind, &shelf).await;
+                let watches = fleet.scopes.iter().map(|scope| {
+                    let tell = |news: News| match news {
+                        News::Changed(key) => fleet.tell_owner(&key, Cause::Provider),
+                        News::Condition => fleet.tell_all(Cause::Watch),
+                    };
+                    let config = Config::default().labels(label::SCHEDULED_MACHINE);
+                    fill(
+                        fleet.api_in(scope, &resource),
+                        config,
+                        scope.clone(),
+                        &shelf,
+                        project::provider,
+                        tell,
+                    )
+                });
+                futures::future::join_all(watches).await;
+            };
+            stop.run_until_cancelled(filling).await;
+        });
+        watched
+    }
+
+    async fn find_kind(&self, kind: &ProviderKind, shelf: &Shelf<ProviderFacts>) -> ApiResource {
+        let mut look_again = LookAgain::new();
+        loop {
+            let pause = match self.kinds.resolve(kind).await {
+                Ok(resource) => return resource,
+                Err(failure) => {
+                    let pause = look_again.after(failure.kind);
+                    if shelf.fail(failure) {
+                        self.tell_all(Cause::Watch);
+                    }
+                    pause
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// A Secret, which is watched, and it alone, from the first time that it is asked for.
+    pub(crate) fn secret(self: &Arc<Self>, key: &ObjectKey) -> Shelf<SecretFacts> {
+        let mut secrets = lock(&self.secrets);
+        let watched = secrets.entry(key.clone()).or_insert_with(|| self.watch_secret(key));
+        watched.shelf.clone()
+    }
+
+    fn watch_secret(self: &Arc<Self>, key: &ObjectKey) -> Watched<SecretFacts> {
+        let shelf = Shelf::new([None]);
+        let stop = self.stop.child_token();
+        let watched = Watched { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
+        let (fleet, key) = (self.clone(), key.clone());
+        tokio::spawn(async move {
+            let api: Api<Secret> = Api::namespaced(fleet.client.clone(), &key.namespace);
+            let config = Config::default().fields(&format!("metadata.name={}", key.name));
+            let tell =
+                |_: News| fleet.tell_where(Cause::Secret, |object, _| object.namespace == key.namespace);
+            stop.run_until_cancelled(fill(api, config, None, &shelf, kubeconfig::secret, tell)).await;
+        });
+        watched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_did_not_answer_is_asked_again_sooner_than_one_who_said_that_there_is_no_such_kind() {
+        let mut look_again = LookAgain::new();
+        let seconds = [0; 5].map(|_| look_again.after(FailureKind::NoSuchKind).as_secs());
+        assert_eq!(seconds, [5, 10, 20, 40, 60]);
+        let seconds = [0; 2].map(|_| look_again.after(FailureKind::Unreachable).as_secs());
+        assert_eq!(seconds, [20, 20]);
+    }
+}
