@@ -65,13 +65,6 @@ impl Lookups {
     }
 }
 
-impl Observed {
-    /// Whether something has to be looked up before the pods of the node can be judged. Until then they are not known.
-    pub fn lacks_lookups(&self) -> bool {
-        self.lookups.are_lacking()
-    }
-}
-
 /// What an object needs to be watched.
 pub(crate) struct Needs {
     pub(crate) kinds: Vec<ProviderKind>,
@@ -248,8 +241,7 @@ impl Inner {
         let lookups =
             link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
         let node = link.as_deref().map_or(NodeFact::Unknown, |link| {
-            let judged = (!lookups.are_lacking()).then_some(memory);
-            node_fact(machine.as_ref(), link, &object, judged)
+            node_fact(machine.as_ref(), link, &object, memory, !lookups.are_lacking())
         });
         let mut references: Vec<ReferenceProblem> = self.cluster_api_problem().into_iter().collect();
         references.extend([bootstrap.problem, infrastructure.problem].into_iter().flatten());
@@ -390,12 +382,12 @@ fn machine_slot(machine: Option<MachineFacts>, memory: &Memory) -> Slot<MachineV
     })
 }
 
-/// What is known of the node; of its pods only with the memory of what has been looked up about them.
 fn node_fact(
     machine: Option<&MachineFacts>,
     link: &Link,
     object: &ObjectFacts,
-    judged: Option<&Memory>,
+    memory: &Memory,
+    pods_judged: bool,
 ) -> NodeFact {
     let Some(machine) = machine else { return NodeFact::NotYet };
     let Some(name) = &machine.node else { return NodeFact::NotYet };
@@ -406,9 +398,9 @@ fn node_fact(
         return NodeFact::Mismatch { name: name.clone() };
     }
     let pods = link.watched_pods(name).filter(|shelf| shelf.condition() == Condition::Filled);
-    let pods =
-        pods.zip(judged).map(|(shelf, memory)| shelf.select(|_, pod| Some(pod_view(pod, link, memory))));
-    NodeFact::Found(node_view(name.clone(), version, facts, object, pods))
+    let pods = pods.map(|shelf| shelf.select(|_, pod| Some(pod_view(pod, link, memory))));
+    let view = node_view(name.clone(), version, facts, object);
+    NodeFact::Found(NodeView { pods, pods_judged, ..view })
 }
 
 /// Nodes have no namespace.
@@ -416,13 +408,7 @@ pub(crate) fn node_key(name: &NodeName) -> ObjectKey {
     ObjectKey::new("", name.as_str())
 }
 
-fn node_view(
-    name: NodeName,
-    version: String,
-    facts: NodeFacts,
-    object: &ObjectFacts,
-    pods: Option<Vec<PodView>>,
-) -> NodeView {
+fn node_view(name: NodeName, version: String, facts: NodeFacts, object: &ObjectFacts) -> NodeView {
     NodeView {
         name,
         uid: facts.uid,
@@ -434,7 +420,8 @@ fn node_view(
         owned_taints: facts.owned_taints,
         agent_label: facts.agent_label,
         reclaim: facts.reclaim,
-        pods,
+        pods: None,
+        pods_judged: false,
     }
 }
 

@@ -4,6 +4,7 @@ use crate::account::Account;
 use five_spot_api::condition::ConditionType;
 use five_spot_cluster::{Fleet, ObjectKey, Observation, Observed, Original, Setback, is_leap};
 use five_spot_core::action::Action;
+use five_spot_core::world::NodeView;
 use five_spot_core::{Decision, decide, decide_invalid};
 use jiff::Timestamp;
 use tracing::Span;
@@ -125,13 +126,15 @@ fn is_moving(decision: &Decision) -> bool {
     decision.status.conditions.iter().any(|condition| condition.type_ == ready && condition.status != "True")
 }
 
-/// What is known, with everything looked up that a first look has shown to be unknown.
+/// What is known, with everything looked up that the decision about it needs and a first look has shown to be unknown. An
+/// emergency needs nothing of that, and is not held up by it.
 async fn observe(fleet: &Fleet, key: &ObjectKey) -> Result<Option<Box<Observed>>, Setback> {
     let Observation::Known(observed) = fleet.observe(key).await else { return Ok(None) };
     // The rules of a drain come first, and may ask for more.
     let mut observed = observed;
     for _ in 0..LOOKUPS {
-        if !observed.lacks_lookups() {
+        let has_unjudged_pods = observed.world.node.found().is_some_and(NodeView::has_unjudged_pods);
+        if !has_unjudged_pods || !decision_about(fleet, &observed).judge_pods {
             break;
         }
         fleet.look_up(key, &observed).await?;
@@ -150,12 +153,16 @@ fn unobserved(fleet: &Fleet, key: &ObjectKey, account: &Account) -> Next {
     Next::Gone
 }
 
-fn decide_now(fleet: &Fleet, observed: &Observed, account: &mut Account) -> Decision {
+fn decision_about(fleet: &Fleet, observed: &Observed) -> Decision {
     let now = fleet.now();
-    let decision = match &observed.spec {
+    match &observed.spec {
         Ok(spec) => decide(spec, &observed.world, now),
         Err(spec) => decide_invalid(spec, &observed.world, now),
-    };
+    }
+}
+
+fn decide_now(fleet: &Fleet, observed: &Observed, account: &mut Account) -> Decision {
+    let decision = decision_about(fleet, observed);
     if let Some(phase) = decision.status.phase {
         Span::current().record("phase", phase.as_str());
     }

@@ -313,6 +313,16 @@ pub struct NodeView {
     pub reclaim: Option<ReclaimRequest>,
     /// Its pods; absent while nobody watches them.
     pub pods: Option<Vec<PodView>>,
+    /// Everything has been looked up that says which pods have to leave, and in which order. Until then a `DaemonSet` that a
+    /// pod names is taken to exist, and no rule is known.
+    pub pods_judged: bool,
+}
+
+impl NodeView {
+    /// Whether there are pods of which is not known yet whether they have to leave.
+    pub fn has_unjudged_pods(&self) -> bool {
+        !self.pods_judged && self.pods.is_some()
+    }
 }
 
 /// The `Ready` condition of a Node.

@@ -84,3 +84,17 @@ fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
     Ok(())
 }
+
+/// An emergency waited for the rules of a drain, which it does not heed.
+#[test]
+fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
+    let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
+    let (kind, path, trigger) = (RequestKind::Read, "/machinedrainrules".to_owned(), Trigger::PerMille(1000));
+    let run = play_again("emergency_reclaim", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    let first = |resource: &str, verb: &str| {
+        let found = run.writes.iter().find(|write| write.resource == resource && write.verb == verb);
+        found.map(|write| write.time).expect("that it happened")
+    };
+    assert_eq!(first("pods", "delete"), first("nodes", "patch"), "at the moment of the cordon");
+    Ok(())
+}

@@ -135,7 +135,10 @@ async fn what_nobody_needs_any_more_is_not_watched_any_more() {
     assert!(watches_of(&world, "shop-kubeconfig") > 0, "the other one needs it");
     world.change("m1", &elsewhere).await;
     tokio::time::sleep(Duration::from_hours(3)).await;
-    assert!(watches_of(&world, "shop-kubeconfig") > 0, "their machines live, and the nodes are where they were");
+    assert!(
+        watches_of(&world, "shop-kubeconfig") > 0,
+        "their machines live, and the nodes are where they were"
+    );
     tokio::time::sleep(Duration::from_hours(6)).await;
     assert_eq!(watches_of(&world, "shop-kubeconfig"), 0);
     assert!(watches_of(&world, "elsewhere") > 0);

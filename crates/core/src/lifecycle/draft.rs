@@ -15,6 +15,7 @@ pub(super) struct Draft {
     pub(super) facts: Facts,
     pub(super) stage: Stage,
     pub(super) watch_pods: bool,
+    pub(super) judge_pods: bool,
     pub(super) taints: TaintStage,
     /// What a pause has held back.
     pub(super) held_back: Vec<Action>,
@@ -96,6 +97,7 @@ impl Draft {
             },
             stage: Stage::Resting,
             watch_pods: false,
+            judge_pods: false,
             taints: TaintStage::NotNeeded,
             held_back: Vec::new(),
             wake: None,

@@ -43,6 +43,8 @@ pub struct Decision {
     pub wake_at: Option<Timestamp>,
     /// The pods of the Node have to be watched for the next decision.
     pub watch_pods: bool,
+    /// What says which of them have to leave has to be looked up for the next decision.
+    pub judge_pods: bool,
     /// What keeps the object from being where it should be and needs someone.
     pub fault: Option<Fault>,
 }
@@ -82,6 +84,7 @@ fn run(situation: &Situation<'_>) -> Decision {
         status,
         wake_at: draft.wake_at(situation),
         watch_pods: draft.watch_pods,
+        judge_pods: draft.judge_pods,
         actions: draft.actions,
         fault: draft.fault,
     }

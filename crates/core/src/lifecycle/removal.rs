@@ -105,7 +105,8 @@ fn empty(
     if !node.unschedulable {
         draft.act(Action::Cordon { node: node_ref(node) });
     }
-    let Some(pods) = &node.pods else {
+    draft.judge_pods = node.has_unjudged_pods();
+    let Some(pods) = node.pods.as_ref().filter(|_| node.pods_judged) else {
         let stuck = "the pods of the node could not be read in time";
         return overdue(situation, machine, deadline, stuck, draft);
     };

@@ -164,6 +164,7 @@ prop_compose! {
         owned in any::<bool>(),
         reclaim in option::weighted(0.2, option::of(moment())),
         pods in option::of(prop::collection::vec(pod(), 0..4)),
+        pods_judged in prop::bool::weighted(0.8),
     ) -> NodeView {
         let [taint, _] = some_taints();
         NodeView {
@@ -178,6 +179,7 @@ prop_compose! {
             agent_label: flags[3],
             reclaim: reclaim.map(|requested_at| ReclaimRequest { reason: "process-match: java".to_owned(), requested_at }),
             pods,
+            pods_judged,
         }
     }
 }

@@ -17,10 +17,14 @@ const LOST: (Duration, Duration) = (Duration::from_hours(4), Duration::from_mins
 const HUNG: (Duration, Duration) = (Duration::from_mins(30), Duration::from_mins(5));
 
 /// Scenarios that measure time, or whose time has passed when an event is made good for after an hour.
-const TIMED: [&str; 7] = [
+const TIMED: [&str; 11] = [
+    "cordon_before",
     "deletion_is_bounded",
     "lead_time",
+    "override_down",
     "override_up",
+    "provider_objects_lose_their_owner",
+    "somebody_elses_cordon_stays",
     "two_hundred_pods",
     "window_closes_and_drains",
     "window_opens",
