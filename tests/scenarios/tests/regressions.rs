@@ -45,7 +45,9 @@ fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Resul
 fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::CONFLICT, None);
     let (kind, path, trigger) = (RequestKind::Write, "/eviction".to_owned(), Trigger::Nth(0));
-    let run = play_again("disabled_and_enabled", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    // The scenario looks at what status counts.
+    let run =
+        play_again("mirror_and_daemon_pods_stay", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
     assert_eq!(run.writes.iter().filter(|write| write.resource == "pods/eviction").count(), 2);
     Ok(())
 }
