@@ -113,20 +113,14 @@ impl Draft {
         self.fault.get_or_insert_with(|| Fault { kind, message: message.into() });
     }
 
-    /// Records how far the drain is that belongs to the shutdown which began at `shutdown`.
-    pub(super) fn record_drain(
-        &mut self,
-        situation: &Situation<'_>,
-        shutdown: Timestamp,
-        progress: &Progress,
-    ) {
-        let prior = self.facts.drain.take();
-        let began = prior.as_ref().and_then(|drain| situation.past(Some(&drain.started_at)));
-        let status = match (began, &prior) {
-            (Some(began), Some(prior)) if began >= shutdown => drain::status(Some(prior), began, progress),
-            (_, _) => drain::status(None, situation.second, progress),
-        };
-        self.facts.drain = Some(status);
+    /// Records how far the drain is that belongs to the present shutdown.
+    pub(super) fn record_drain(&mut self, situation: &Situation<'_>, progress: &Progress) {
+        let last = self.facts.drain.take();
+        // One clock has told when both began, whatever it tells now.
+        let shutdown = situation.prior().shutdown_started_at.as_ref();
+        let prior = last.as_ref().filter(|drain| shutdown.is_some_and(|began| drain.started_at >= *began));
+        let began = prior.and_then(|drain| situation.past(Some(&drain.started_at)));
+        self.facts.drain = Some(drain::status(prior, began.unwrap_or(situation.second), progress));
     }
 
     /// Asks to be woken at `time`, if it is still to come.

@@ -76,7 +76,7 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
             let stuck = "the node cannot be drained: its cluster cannot be reached";
             overdue(situation, machine, deadline, stuck, draft);
         }
-        NodeFact::Found(node) => empty(situation, machine, node, (started_at, deadline), draft),
+        NodeFact::Found(node) => empty(situation, machine, node, deadline, draft),
     }
 }
 
@@ -98,7 +98,7 @@ fn empty(
     situation: &Situation<'_>,
     machine: &MachineView,
     node: &NodeView,
-    (started_at, deadline): (Timestamp, Timestamp),
+    deadline: Timestamp,
     draft: &mut Draft,
 ) {
     draft.watch_pods = true;
@@ -113,7 +113,7 @@ fn empty(
     let retry_at = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
     let pace = drain::Pace { deadline, retry_at };
     let progress = drain::evict(pods, node.readiness, pace, situation.now);
-    draft.record_drain(situation, started_at, &progress);
+    draft.record_drain(situation, &progress);
     if progress.done() {
         return delete_without_drain(machine, false, draft);
     }

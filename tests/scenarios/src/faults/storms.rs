@@ -33,7 +33,7 @@ const MOST_WRITES_A_SECOND: usize = 20;
 
 /// Scenarios whose time passes during a storm, that measure time or count writes, or that wait for a cause which is told
 /// only while nothing else is wrong.
-const TIMED: [&str; 13] = [
+const TIMED: [&str; 15] = [
     "cluster_appears_later",
     "cordon_before",
     "deleted_while_nobody_was_there",
@@ -42,6 +42,8 @@ const TIMED: [&str; 13] = [
     "killed_in_mid_drain",
     "lead_time",
     "override_up",
+    "provider_fails_and_recovers",
+    "restarted_while_idle",
     "rules_and_labels_of_cluster_api",
     "two_hundred_pods",
     "unreachable_node_is_not_waited_for",

@@ -2,7 +2,7 @@
 
 use crate::kinds::{DEFINITION, INFRASTRUCTURE, MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
-use crate::subject::{CLUSTER_NAME, Subject};
+use crate::subject::{CLUSTER_NAME, Subject, condition};
 use crate::world::World;
 use anyhow::ensure;
 use five_spot_sandbox::actors::{Behaviour, Conduct};
@@ -39,8 +39,11 @@ async fn provider_kind_appears_later(world: &dyn World) -> anyhow::Result<Ending
     let (group, version) = (INFRASTRUCTURE.group, world.cluster_api());
     let infrastructure = json!({"kind": "LabMachine", "spec": {"address": null, "port": null, "bench": "7"}});
     let subject = Subject::make(world, json!({"infrastructureSpec": infrastructure})).await?;
-    let object = subject.until_condition("ReferencesValid", "False", "NotFound").await?;
-    ensure!(object["status"]["message"].as_str().unwrap_or_default().contains("LabMachine"), "{object}");
+    let names_it =
+        |object: &Value| object["status"]["message"].as_str().is_some_and(|why| why.contains("LabMachine"));
+    let object = subject.until("to name the kind that is missing", names_it).await?;
+    let valid = condition(&object, "ReferencesValid");
+    ensure!(valid["status"] == "False" && valid["reason"] == "NotFound", "{object}");
     world.grant(group, "labmachines").await?;
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition = json!({

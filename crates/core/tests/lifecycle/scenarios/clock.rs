@@ -43,6 +43,27 @@ fn a_machine_that_has_gone_does_not_come_back_when_the_clock_goes_back_over_its_
 }
 
 #[test]
+fn a_drain_counts_on_when_the_clock_goes_back() {
+    let counted = |simulation: &Simulation| {
+        let drain = simulation.world.status.drain.as_ref().expect("a drain");
+        (drain.evicted, drain.total)
+    };
+    for step in STEPS {
+        let mut simulation = at_work();
+        simulation.start_pods(&["api", "web"]);
+        simulation.budget_blocks = true;
+        simulation.advance_to("2026-11-16T18:01:00Z");
+        simulation.pods.retain(|pod| pod.id.name == "web");
+        simulation.advance_to("2026-11-16T18:02:00Z");
+        assert_eq!(counted(&simulation), (1, 2));
+        simulation.now -= step;
+        simulation.settle();
+        assert_eq!(counted(&simulation), (1, 2), "back by {step}");
+        assert_eq!(simulation.phase(), Phase::ShuttingDown);
+    }
+}
+
+#[test]
 fn a_machine_has_its_time_to_join_whatever_the_clock_of_the_api_server_says() {
     let mut simulation = Simulation::new(office_hours());
     simulation.provider_works = false;
