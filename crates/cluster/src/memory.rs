@@ -4,7 +4,7 @@ use crate::drain_rules::DrainRules;
 use crate::drift::Digest;
 use five_spot_core::world::{EvictionAttempt, Failures, ObjectView, Uid};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub(crate) struct Memory {
     pub(crate) rounds: u32,
     /// What came of evictions, by the pod's UID.
     pub(crate) evictions: BTreeMap<Uid, EvictionAttempt>,
+    /// The pods that the API server has said to be gone. A watch that is late may tell of their last days yet.
+    pub(crate) left: BTreeSet<Uid>,
     /// What our fields of an object were when they were last compared; few objects, so that a list is all it takes.
     compared: Vec<Comparison>,
     /// The rules of Cluster API for the drain in progress, once they have been looked up.

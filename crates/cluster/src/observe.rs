@@ -398,7 +398,8 @@ fn node_fact(
         return NodeFact::Mismatch { name: name.clone() };
     }
     let pods = link.watched_pods(name).filter(|shelf| shelf.condition() == Condition::Filled);
-    let pods = pods.map(|shelf| shelf.select(|_, pod| Some(pod_view(pod, link, memory))));
+    let is_there = |pod: &PodFacts| !memory.left.contains(&pod.id.uid);
+    let pods = pods.map(|shelf| shelf.select(|_, pod| is_there(pod).then(|| pod_view(pod, link, memory))));
     let view = node_view(name.clone(), version, facts, object);
     NodeFact::Found(NodeView { pods, pods_judged, ..view })
 }

@@ -59,6 +59,7 @@ impl Fleet {
             self.inner.remember(&key, |memory| {
                 memory.drain_rules = None;
                 memory.evictions.clear();
+                memory.left.clear();
             });
         }
     }

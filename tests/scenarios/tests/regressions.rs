@@ -65,6 +65,18 @@ fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> 
     Ok(())
 }
 
+/// The watch of the pods was late. Those that the API server had said to be gone came back with the news of their last days,
+/// and were counted once more: 389 of 200 had left.
+#[test]
+fn pods_that_have_left_are_not_counted_again_when_their_watch_is_late() -> anyhow::Result<()> {
+    let fault = Fault::Watch(WatchFault::DelayEvent(21, Duration::from_secs(30)));
+    let (kind, path, trigger) = (RequestKind::Watch, "/api/v1/pods".to_owned(), Trigger::Nth(0));
+    // The scenario looks at what status counts.
+    let run = play_again("two_hundred_pods", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    assert_eq!(run.counts["Machine desk-machine"].removed, 1);
+    Ok(())
+}
+
 /// The rules of the drain could not be looked up at first. Status counted pods that need not leave, and said for ever after
 /// that they had left.
 #[test]

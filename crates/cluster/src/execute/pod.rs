@@ -83,6 +83,7 @@ impl Job<'_> {
     }
 
     fn drop_pod(&self, pod: &PodId) {
+        self.fleet.remember(self.key, |memory| memory.left.insert(pod.uid.clone()));
         if let Some(shelf) = self.node().and_then(|(node, link)| link.watched_pods(node)) {
             shelf.remove(&ObjectKey::new(pod.namespace.clone(), pod.name.clone()));
         }
