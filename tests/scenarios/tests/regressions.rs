@@ -13,6 +13,11 @@ fn play_in(layout: Layout, scenario: &str, disturbance: &Disturbance) -> anyhow:
     play(&found.expect("a scenario of that name"), layout, disturbance)
 }
 
+/// A fault of some of the requests whose path contains a part.
+fn fault_of(kind: RequestKind, part: &str, trigger: Trigger, fault: Fault) -> Disturbance {
+    Disturbance::rule(Rule { kind, path: part.to_owned(), trigger, fault })
+}
+
 /// The status was written, the answer lost, the failure reported, that answer lost as well; and each time the watch told of
 /// a change, upon which everything began again, a thousand times within a second.
 #[test]
@@ -34,8 +39,8 @@ fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Resul
 #[test]
 fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Result<()> {
     let fault = Fault::Watch(WatchFault::DelayEvent(0, Duration::from_secs(30)));
-    let (kind, path, trigger) = (RequestKind::Watch, "/secrets".to_owned(), Trigger::Nth(0));
-    let run = play_again("cluster_appears_later", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    let disturbance = fault_of(RequestKind::Watch, "/secrets", Trigger::Nth(0), fault);
+    let run = play_again("cluster_appears_later", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
     Ok(())
 }
@@ -44,10 +49,9 @@ fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Resul
 #[test]
 fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::CONFLICT, None);
-    let (kind, path, trigger) = (RequestKind::Write, "/eviction".to_owned(), Trigger::Nth(0));
+    let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), fault);
     // The scenario looks at what status counts.
-    let run =
-        play_again("mirror_and_daemon_pods_stay", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    let run = play_again("mirror_and_daemon_pods_stay", &disturbance)?;
     assert_eq!(run.writes.iter().filter(|write| write.resource == "pods/eviction").count(), 2);
     Ok(())
 }
@@ -56,8 +60,8 @@ fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> 
 #[test]
 fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
-    let (kind, path, trigger) = (RequestKind::Write, "/eviction".to_owned(), Trigger::PerMille(500));
-    let run = play_again("two_hundred_pods", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::PerMille(500), fault);
+    let run = play_again("two_hundred_pods", &disturbance)?;
     let evictions: Vec<_> = run.writes.iter().filter(|write| write.resource == "pods/eviction").collect();
     let first = evictions.first().expect("evictions").time;
     let at_once = evictions.iter().filter(|write| write.time.duration_since(first).as_secs() < 1).count();
@@ -70,9 +74,9 @@ fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> 
 #[test]
 fn pods_that_have_left_are_not_counted_again_when_their_watch_is_late() -> anyhow::Result<()> {
     let fault = Fault::Watch(WatchFault::DelayEvent(21, Duration::from_secs(30)));
-    let (kind, path, trigger) = (RequestKind::Watch, "/api/v1/pods".to_owned(), Trigger::Nth(0));
+    let disturbance = fault_of(RequestKind::Watch, "/api/v1/pods", Trigger::Nth(0), fault);
     // The scenario looks at what status counts.
-    let run = play_again("two_hundred_pods", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    let run = play_again("two_hundred_pods", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].removed, 1);
     Ok(())
 }
@@ -82,8 +86,8 @@ fn pods_that_have_left_are_not_counted_again_when_their_watch_is_late() -> anyho
 #[test]
 fn pods_are_counted_when_it_is_known_which_of_them_have_to_leave() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None);
-    let (kind, path, trigger) = (RequestKind::Read, "/machinedrainrules".to_owned(), Trigger::Nth(0));
-    play_again("rules_and_labels_of_cluster_api", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::Nth(0), fault);
+    play_again("rules_and_labels_of_cluster_api", &disturbance)?;
     Ok(())
 }
 
@@ -92,8 +96,7 @@ fn pods_are_counted_when_it_is_known_which_of_them_have_to_leave() -> anyhow::Re
 #[test]
 fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
-    let (kind, path, trigger) = (RequestKind::Read, "/secrets".to_owned(), Trigger::Nth(2));
-    let disturbance = Disturbance::rule(Rule { kind, path, trigger, fault });
+    let disturbance = fault_of(RequestKind::Read, "/secrets", Trigger::Nth(2), fault);
     let run = play_in(Layout::OneCluster, "restored_from_a_backup", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
     Ok(())
@@ -103,8 +106,8 @@ fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result
 #[test]
 fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
-    let (kind, path, trigger) = (RequestKind::Read, "/machinedrainrules".to_owned(), Trigger::PerMille(1000));
-    let run = play_again("emergency_reclaim", &Disturbance::rule(Rule { kind, path, trigger, fault }))?;
+    let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::PerMille(1000), fault);
+    let run = play_again("emergency_reclaim", &disturbance)?;
     let first = |resource: &str, verb: &str| {
         let found = run.writes.iter().find(|write| write.resource == resource && write.verb == verb);
         found.map(|write| write.time).expect("that it happened")

@@ -78,10 +78,7 @@ pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> a
 }
 
 fn watches(seen: &[Seen]) -> Vec<Watched> {
-    let watched = |one: &Seen| Watched {
-        path: one.path.split('?').next().unwrap_or_default().to_owned(),
-        events: one.events.clone(),
-    };
+    let watched = |one: &Seen| Watched { path: what(&one.path), events: one.events.clone() };
     seen.iter().filter(|one| one.kind() == RequestKind::Watch).map(watched).collect()
 }
 
