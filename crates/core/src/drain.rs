@@ -5,7 +5,7 @@
 
 use crate::action::Action;
 use crate::backoff;
-use crate::world::{PodDrain, PodView, Readiness};
+use crate::world::{EvictionAttempt, PodDrain, PodView, Readiness};
 use five_spot_api::{BlockedPod, DrainStatus};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -80,12 +80,19 @@ pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp)
 
 /// Evicts a pod whose turn it is, or waits until the next attempt is due.
 fn attempt(pod: &PodView, pace: Pace, now: Timestamp, progress: &mut Progress) {
-    if let Some(refusal) = pod.eviction.as_ref().and_then(|attempt| attempt.refusal.as_deref()) {
+    let last = pod.eviction.as_ref();
+    if let Some(refusal) = last.and_then(|attempt| attempt.refusal.as_deref()) {
         progress.block(pod, refusal);
     }
-    match due(pod, pace, now).filter(|time| *time > now) {
-        Some(later) => progress.look_at(later),
-        None => progress.actions.push(Action::Evict { pod: pod.id.clone() }),
+    let due = last.map_or(now, |last| due(last, pace, now));
+    if due <= now {
+        progress.actions.push(Action::Evict { pod: pod.id.clone() });
+    } else {
+        progress.look_at(due);
+    }
+    // From then on the clock no longer shows that it has been put back, and the attempt counts.
+    if let Some(last) = last.filter(|last| last.at > now) {
+        progress.look_at(last.at);
     }
 }
 
@@ -147,19 +154,21 @@ fn eviction_order(pod: &PodView) -> Option<i32> {
     }
 }
 
-/// When the next attempt at a pod is due; `None`: it has not been tried yet, or at a time that is still to come because the
-/// clock has been put back since.
-fn due(pod: &PodView, pace: Pace, now: Timestamp) -> Option<Timestamp> {
-    let last = pod.eviction.as_ref().filter(|attempt| attempt.at <= now)?;
+/// When the attempt after the last one is due: at once if that was made at a time that is still to come, because the clock
+/// has been put back since.
+fn due(last: &EvictionAttempt, pace: Pace, now: Timestamp) -> Timestamp {
+    if last.at > now {
+        return now;
+    }
     let soon = last.at.saturating_add(EVICTION_RETRY).unwrap_or(Timestamp::MAX);
     let due = if soon < pace.deadline { soon } else { backoff::next_after(pace.deadline, last.at) };
-    Some(pace.retry_at.filter(|_| last.failed).map_or(due, |retry_at| due.max(retry_at)))
+    pace.retry_at.filter(|_| last.failed).map_or(due, |retry_at| due.max(retry_at))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{EvictionAttempt, PodId, PodTermination};
+    use crate::world::{PodId, PodTermination};
 
     const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
@@ -313,7 +322,7 @@ mod tests {
 
     #[test]
     fn an_attempt_that_is_still_to_come_holds_nothing_up() {
-        check(&[tried("a", 101, None)], &["a"], 1, &[], None);
+        check(&[tried("a", 101, None)], &["a"], 1, &[], Some(101));
     }
 
     #[test]

@@ -97,8 +97,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
-
     #[test]
     fn it_does_what_the_model_does(steps in steps()) {
         let (line, mut queue, mut model, mut now) = (Line::new(), Queue::new(), Model::default(), 0);

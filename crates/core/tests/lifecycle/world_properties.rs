@@ -373,8 +373,6 @@ fn written(mut world: World, decision: &Decision) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, ..ProptestConfig::default() })]
-
     /// A reconcile that changes nothing writes nothing, and announces nothing.
     #[test]
     fn deciding_again_changes_nothing(spec in spec(), world in world(), now in moment()) {

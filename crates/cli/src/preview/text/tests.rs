@@ -43,7 +43,6 @@ fn forecast(zone_name: &str, first: Timestamp, seconds: &[i64], name_length: usi
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn no_line_is_wider_than_the_terminal(
         zone in prop::sample::select(vec![

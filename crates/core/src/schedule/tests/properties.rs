@@ -147,8 +147,6 @@ fn steps(from: Timestamp, to: Timestamp, count: i32) -> impl Iterator<Item = Tim
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn the_next_change_is_the_first(schedule in schedule(), now in instant()) {
         let open = schedule.is_open(now);
