@@ -4,7 +4,7 @@
 //! so day after day, and then the end of the period has to be sought far away, or does not exist. The search
 //! goes from window to window, but leaps over weeks that are like the one it has just seen.
 
-use super::compiled::Schedule;
+use super::compiled::{Schedule, TICK};
 use jiff::{SignedDuration, Timestamp};
 
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -53,26 +53,31 @@ pub(super) fn period_end(
     }
 }
 
+/// Where a wanted period starts, as far as it has been sought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Then.
+    At(Timestamp),
+    /// Before then, if ever: since that time at least there has been no gap.
+    Before(Timestamp),
+}
+
 /// The start of the wanted period of which `now` is a part, in a window or in its lead time.
-pub(super) fn period_start(
-    schedule: &Schedule,
-    lead_time: SignedDuration,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let mut open =
-        if schedule.is_open(now) { schedule.open_since(now)? } else { schedule.next_change(now)? };
+pub(super) fn period_start(schedule: &Schedule, lead_time: SignedDuration, now: Timestamp) -> Start {
+    let opened = if schedule.is_open(now) { schedule.open_since(now) } else { schedule.next_change(now) };
+    let Some(mut open) = opened else { return Start::Before(Timestamp::MIN) };
     loop {
         let start = minus(open, lead_time);
-        let Some(close) = schedule.last_change(minus(open, SignedDuration::from_nanos(1))) else {
-            return Some(start);
+        let Some(close) = schedule.last_change(before(open)).filter(|close| start <= *close) else {
+            return Start::At(start);
         };
-        if close < start {
-            return Some(start);
-        }
         if now.duration_since(close) > LOOK_BACK {
-            return None;
+            return Start::Before(close);
         }
-        open = schedule.last_change(minus(close, SignedDuration::from_nanos(1)))?;
+        let Some(opened) = schedule.last_change(before(close)) else {
+            return Start::Before(Timestamp::MIN);
+        };
+        open = opened;
     }
 }
 
@@ -95,6 +100,11 @@ fn same_weeks_later(schedule: &Schedule, seen_from: Timestamp, close: Timestamp)
     }
     let weeks = minus(regular.until, REACH_OF_A_STEP).duration_since(close).as_secs() / WEEK.as_secs();
     (weeks > 0).then(|| close.checked_add(SignedDuration::from_secs(weeks * WEEK.as_secs())).ok()).flatten()
+}
+
+/// The last instant before another.
+fn before(t: Timestamp) -> Timestamp {
+    minus(t, TICK)
 }
 
 /// An instant earlier by a duration, or the first of all.

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 /// The shortest time there is: an instant minus this is the last one before it.
-const TICK: SignedDuration = SignedDuration::from_nanos(1);
+pub(super) const TICK: SignedDuration = SignedDuration::from_nanos(1);
 
 /// When it is open, by days, hours, windows and exceptions alone. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]

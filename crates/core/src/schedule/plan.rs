@@ -1,6 +1,6 @@
 //! What the clock wants: the schedule with lead time, override and `enabled` on top.
 
-use super::bridge::{period_end, period_start};
+use super::bridge::{Start, period_end, period_start};
 use super::cause::{Cause, Causes};
 use super::compiled::Schedule;
 use super::grammar::Override;
@@ -128,15 +128,14 @@ impl Plan {
             }
         }
         let by_schedule = period_start(&self.schedule, self.lead_time, now);
-        match self.overriding {
-            // The period goes back into the time that the override ruled.
-            Some(Override { state, until }) if by_schedule.is_none_or(|start| start <= until) => {
-                match state {
-                    OverrideState::Up => None,
-                    OverrideState::Down => Some(until),
-                }
-            }
-            Some(_) | None => by_schedule,
+        let since = match by_schedule {
+            Start::At(since) | Start::Before(since) => since,
+        };
+        // The period may go back into the time that an override ruled.
+        match (self.overriding.filter(|overriding| since <= overriding.until), by_schedule) {
+            (Some(Override { state: OverrideState::Down, until }), _) => Some(until),
+            (None, Start::At(start)) => Some(start),
+            (Some(Override { state: OverrideState::Up, .. }), _) | (None, Start::Before(_)) => None,
         }
     }
 

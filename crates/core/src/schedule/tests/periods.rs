@@ -136,3 +136,22 @@ fn the_start_of_a_bridge_is_sought_for_a_year_or_so() {
         assert_eq!(plan.wanted_since(at("2026-11-16T23:30:00Z")), since.map(at), "{closed}");
     }
 }
+
+#[test]
+fn an_override_says_when_a_period_began_only_if_nothing_has_interrupted_it_since() {
+    let now = at("2026-11-16T12:00:00Z");
+    let closed_in_may = bridged("UTC", |written| written.closed("2025-05-10"));
+    for (until, since) in [
+        ("2026-01-10T09:00:00Z", Some("2026-01-10T09:00:00Z")),
+        // Further back than anybody looks: before the day in May, or after it.
+        ("2025-06-10T09:00:00Z", None),
+        ("2025-01-10T09:00:00Z", None),
+    ] {
+        let plan = with_override(&closed_in_may, true, 60, OverrideState::Down, until);
+        assert_eq!(plan.wanted_since(now), since.map(at), "{until}");
+    }
+    let schedule = in_zone("UTC").days("mon-sun").schedule();
+    let never_closed = Plan::new(schedule, SignedDuration::ZERO, true, None);
+    let plan = with_override(&never_closed, true, 0, OverrideState::Down, "2020-01-10T09:00:00Z");
+    assert_eq!(plan.wanted_since(now), Some(at("2020-01-10T09:00:00Z")));
+}
