@@ -204,6 +204,14 @@ fn reclaim_record() -> impl Strategy<Value = ReclaimRecord> {
     })
 }
 
+/// No two of the same request: there is one record of each.
+fn reclaim_records() -> impl Strategy<Value = Vec<ReclaimRecord>> {
+    prop::collection::vec(reclaim_record(), 0..3).prop_map(|mut records| {
+        records.dedup_by_key(|record| record.requested_at.clone());
+        records
+    })
+}
+
 fn drain_status() -> impl Strategy<Value = DrainStatus> {
     (remembered(), 0..5_i32, 0..5_i32).prop_map(|(started_at, total, evicted)| DrainStatus {
         started_at,
@@ -231,7 +239,7 @@ prop_compose! {
         phase in option::of(prop::sample::select(Phase::ALL.to_vec())),
         shutdown_started_at in option::of(remembered()),
         drain in option::of(drain_status()),
-        reclaims in prop::collection::vec(reclaim_record(), 0..3),
+        reclaims in reclaim_records(),
         join in option::of(join_status()),
         next_cleanup in option::of(remembered()),
         observed_generation in option::of(1..3_i64),
