@@ -66,8 +66,8 @@ pub mod annotation {
     pub const APPLIED_HASH: &str = "5spot.finos.org/applied-hash";
     /// On a Node: the taints that belong to 5-Spot, a compact JSON list of `{"effect","key"}`, sorted.
     pub const APPLIED_TAINTS: &str = "5spot.finos.org/applied-taints";
-    /// On a Node: it was 5-Spot that cordoned it, and 5-Spot may uncordon it. The value is the UID of
-    /// the `ScheduledMachine`.
+    /// On a Node: it was 5-Spot that cordoned it, and 5-Spot may uncordon it. The value is the `ScheduledMachine`, as
+    /// `namespace/name`: one that comes back from a backup with another UID is the same.
     pub const CORDONED_BY: &str = "5spot.finos.org/cordoned-by";
     /// On an agent's ConfigMap: the `ScheduledMachine` that it was made for, as `namespace/name`.
     pub const MADE_FOR: &str = "5spot.finos.org/made-for";

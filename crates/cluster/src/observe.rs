@@ -241,7 +241,7 @@ impl Inner {
         let lookups =
             link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
         let node = link.as_deref().map_or(NodeFact::Unknown, |link| {
-            node_fact(machine.as_ref(), link, &object, memory, !lookups.are_lacking())
+            node_fact(machine.as_ref(), link, key, memory, !lookups.are_lacking())
         });
         let mut references: Vec<ReferenceProblem> = self.cluster_api_problem().into_iter().collect();
         references.extend([bootstrap.problem, infrastructure.problem].into_iter().flatten());
@@ -385,7 +385,7 @@ fn machine_slot(machine: Option<MachineFacts>, memory: &Memory) -> Slot<MachineV
 fn node_fact(
     machine: Option<&MachineFacts>,
     link: &Link,
-    object: &ObjectFacts,
+    object: &ObjectKey,
     memory: &Memory,
     pods_judged: bool,
 ) -> NodeFact {
@@ -409,14 +409,14 @@ pub(crate) fn node_key(name: &NodeName) -> ObjectKey {
     ObjectKey::new("", name.as_str())
 }
 
-fn node_view(name: NodeName, version: String, facts: NodeFacts, object: &ObjectFacts) -> NodeView {
+fn node_view(name: NodeName, version: String, facts: NodeFacts, object: &ObjectKey) -> NodeView {
     NodeView {
         name,
         uid: facts.uid,
         resource_version: ResourceVersion::from(version),
         readiness: facts.readiness,
         unschedulable: facts.unschedulable,
-        cordoned_by_us: facts.cordoned_by.as_ref() == Some(&object.view.uid),
+        cordoned_by_us: facts.cordoned_by == Some(object.to_string()),
         taints: facts.taints,
         owned_taints: facts.owned_taints,
         agent_label: facts.agent_label,

@@ -23,7 +23,7 @@ impl Job<'_> {
     /// cordoned it first decides when it is uncordoned.
     pub(super) async fn cordon(&self, node: &NodeRef) -> Result<(), CallError> {
         let patch = json!({
-            "metadata": {"annotations": {annotation::CORDONED_BY: self.uid()}},
+            "metadata": {"annotations": {annotation::CORDONED_BY: self.key.to_string()}},
             "spec": {"unschedulable": true},
         });
         self.change_cordon("cordon", node, patch).await
@@ -44,10 +44,10 @@ impl Job<'_> {
             Err(error) if error.is_stale() => {}
             answered => return answered,
         }
-        let uid = self.uid();
+        let object = self.key.to_string();
         self.change_node(verb, node, |current| {
             let (now, decided) = (project::node(current), self.observed.world.node.found()?);
-            let by_us = now.cordoned_by.as_ref().is_some_and(|by| by.as_str() == uid);
+            let by_us = now.cordoned_by.as_ref() == Some(&object);
             let same = now.unschedulable == decided.unschedulable && by_us == decided.cordoned_by_us;
             same.then(|| patch.clone())
         })

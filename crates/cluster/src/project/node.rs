@@ -18,7 +18,8 @@ pub(crate) struct NodeFacts {
     pub(crate) provider_id: Option<String>,
     pub(crate) readiness: Readiness,
     pub(crate) unschedulable: bool,
-    pub(crate) cordoned_by: Option<Uid>,
+    /// The object that did it, as `namespace/name`.
+    pub(crate) cordoned_by: Option<String>,
     pub(crate) taints: Vec<NodeTaint>,
     pub(crate) owned_taints: Vec<TaintId>,
     pub(crate) agent_label: bool,
@@ -33,7 +34,7 @@ pub(crate) fn node(object: &Node) -> NodeFacts {
         provider_id: spec.provider_id.filter(|id| !id.is_empty()),
         readiness: readiness(object),
         unschedulable: spec.unschedulable.unwrap_or(false),
-        cordoned_by: annotations.get(annotation::CORDONED_BY).map(|uid| Uid::from(uid.as_str())),
+        cordoned_by: annotations.get(annotation::CORDONED_BY).cloned(),
         taints: spec.taints.unwrap_or_default().iter().filter_map(taint).collect(),
         owned_taints: annotations.get(annotation::APPLIED_TAINTS).map(|text| owned(text)).unwrap_or_default(),
         agent_label: object.labels().get(label::RECLAIM_AGENT).map(String::as_str)

@@ -1,6 +1,7 @@
 //! The object comes back from a backup, alone or with all that was made for it: with other UIDs, and owners that mean
 //! nobody any more.
 
+use super::closing::{Held, is_held_by_web};
 use crate::kinds::{BOOTSTRAP, CLUSTER, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{CLUSTER_NAME, Subject};
@@ -11,7 +12,12 @@ use kube::api::PropagationPolicy;
 use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    scenarios![restored_from_a_backup, restored_with_stale_owners, restored_with_everything]
+    scenarios![
+        restored_from_a_backup,
+        restored_in_mid_drain,
+        restored_with_stale_owners,
+        restored_with_everything
+    ]
 }
 
 /// The object comes back with another UID beside the Machine that it had: it is taken on, not made twice.
@@ -25,7 +31,21 @@ async fn restored_from_a_backup(world: &dyn World) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// The same, and its Machine still refers to the UID of before. Who is first, the garbage collector that takes it for an
+/// The node was cordoned in the life before: it is ours to put back to work all the same.
+async fn restored_in_mid_drain(world: &dyn World) -> anyhow::Result<Ending> {
+    let Held { subject, node, .. } = Held::in_mid_drain(world).await?;
+    let machine = subject.machine_uid().await?;
+    restore(world, &subject).await?;
+    world.start_controller().await?;
+    subject.until("to name what holds it", is_held_by_web(world)).await?;
+    subject.set(json!({"override": null})).await?;
+    belongs(world, &subject).await?;
+    subject.until_cordoned(&node, false).await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// As in the first, and its Machine still refers to the UID of before. Who is first, the garbage collector that takes it for an
 /// orphan or the controller that takes it on, is left open; in the end there is one Machine, with the right owner.
 async fn restored_with_stale_owners(world: &dyn World) -> anyhow::Result<Ending> {
     let subject = Subject::lent(world, json!({})).await?;
