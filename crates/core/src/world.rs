@@ -145,6 +145,8 @@ pub struct ClusterView {
     pub uid: Uid,
     /// `spec.paused`.
     pub paused: bool,
+    /// It is being deleted, and waits for the last of its Machines.
+    pub terminating: bool,
 }
 
 /// Something that the spec refers to is not as it must be.

@@ -14,6 +14,7 @@ pub(crate) fn cluster(object: &DynamicObject) -> ClusterFacts {
     ClusterView {
         uid: Uid::from(object.uid().unwrap_or_default()),
         paused: object.data["spec"]["paused"].as_bool().unwrap_or(false),
+        terminating: object.metadata.deletion_timestamp.is_some(),
     }
 }
 

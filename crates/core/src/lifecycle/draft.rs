@@ -45,12 +45,30 @@ pub(super) enum Stage {
     WaitingToJoinAgain,
     /// The Machine is there and wanted.
     Running,
-    /// The Machine is there and has to go for another.
-    Replacing,
+    /// The Machine is there and wanted, but not as it is.
+    Parting(Parting),
     /// The Machine has to go.
     Removing,
     /// It goes at once.
     Ejecting,
+}
+
+impl Stage {
+    /// Another machine comes for this one.
+    pub(super) const fn is_replacing(self) -> bool {
+        matches!(self, Self::Parting(Parting::SpecChanged | Parting::PartDeleted))
+    }
+}
+
+/// Why a machine that is wanted has to go all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parting {
+    /// The spec describes another one.
+    SpecChanged,
+    /// Somebody has deleted a part of it.
+    PartDeleted,
+    /// Its Cluster is being deleted, and cannot go before all of its Machines are gone.
+    ClusterDeleted,
 }
 
 /// How the Node's taints stand.

@@ -1,13 +1,13 @@
 //! Bringing a machine up, and keeping it as the spec says while it is wanted.
 
-use super::draft::{Draft, Stage};
+use super::draft::{Draft, Parting, Stage};
 use super::fault::FaultKind;
 use super::removal;
 use super::situation::Situation;
 use crate::action::Action;
 use crate::spec::ValidSpec;
 use crate::world::{
-    MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload,
+    MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload, World,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -107,16 +107,23 @@ fn referenced_cluster<'a>(situation: &Situation<'a>, spec: &ValidSpec, draft: &m
         draft.fail(FaultKind::References(problem.kind), format!("{}: {}", problem.field, problem.message));
         return None;
     }
-    let Some(cluster) = &situation.world.cluster else {
-        let message = missing_cluster(&spec.cluster_name, &situation.world.object.namespace);
-        draft.fail(FaultKind::References(ReferenceProblemKind::NotFound), message);
+    if let Some(problem) = cluster_problem(situation.world, spec) {
+        draft.fail(FaultKind::References(ReferenceProblemKind::NotFound), problem);
         return None;
-    };
-    Some(&cluster.uid)
+    }
+    situation.world.cluster.as_ref().map(|cluster| &cluster.uid)
 }
 
-pub(super) fn missing_cluster(name: &str, namespace: &str) -> String {
-    format!("spec.clusterName: there is no Cluster {name} in namespace {namespace}")
+/// What is wrong with the Cluster, if it is.
+pub(super) fn cluster_problem(world: &World, spec: &ValidSpec) -> Option<String> {
+    let (name, namespace) = (&spec.cluster_name, &world.object.namespace);
+    match &world.cluster {
+        None => Some(format!("spec.clusterName: there is no Cluster {name} in namespace {namespace}")),
+        Some(cluster) if cluster.terminating => {
+            Some(format!("spec.clusterName: the Cluster {name} in namespace {namespace} is being deleted"))
+        }
+        Some(_) => None,
+    }
 }
 
 fn apply_provider_objects(situation: &Situation<'_>, cluster: &Uid, draft: &mut Draft) {
@@ -132,15 +139,12 @@ fn needs_apply(slot: &Slot<ProviderView>) -> bool {
     slot.ours().is_none_or(|object| !object.intact)
 }
 
-/// A Machine that is there and wanted: replaced if it is no longer the one that the spec describes, given
-/// up if its node does not join, and mended where it has drifted.
+/// A Machine that is there and wanted: taken down if it cannot stay as it is, given up if its node does not join, and
+/// mended where it has drifted.
 fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, draft: &mut Draft) {
     let world = situation.world;
-    let provider_object_going = [&world.bootstrap, &world.infrastructure]
-        .iter()
-        .any(|slot| slot.ours().is_some_and(|object| object.terminating));
-    if provider_object_going || differs(machine.machine_hash.as_ref(), spec) {
-        draft.stage = Stage::Replacing;
+    if let Some(parting) = parting(world, spec, machine) {
+        draft.stage = Stage::Parting(parting);
         return removal::shut_down(situation, draft);
     }
     draft.stage = Stage::Running;
@@ -160,6 +164,20 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
     apply_provider_objects(situation, cluster, draft);
     if !machine.intact || machine.applied_hash.as_ref() != Some(&spec.applied_hash) {
         draft.act(Action::ApplyMachine);
+    }
+}
+
+/// Why a Machine that is wanted cannot stay.
+fn parting(world: &World, spec: &ValidSpec, machine: &MachineView) -> Option<Parting> {
+    let provider_objects = [&world.bootstrap, &world.infrastructure];
+    if world.cluster.as_ref().is_some_and(|cluster| cluster.terminating) {
+        Some(Parting::ClusterDeleted)
+    } else if differs(machine.machine_hash.as_ref(), spec) {
+        Some(Parting::SpecChanged)
+    } else if provider_objects.iter().any(|slot| slot.ours().is_some_and(|object| object.terminating)) {
+        Some(Parting::PartDeleted)
+    } else {
+        None
     }
 }
 

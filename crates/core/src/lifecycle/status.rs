@@ -73,7 +73,7 @@ fn phase(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> Phase {
         Demand::Unclear => Phase::Error,
         Demand::Wanted(_) => match draft.stage {
             Stage::Running => Phase::Active,
-            Stage::Replacing => Phase::ShuttingDown,
+            Stage::Parting(_) => Phase::ShuttingDown,
             Stage::Resting
             | Stage::Creating
             | Stage::WaitingForOldMachine

@@ -336,7 +336,7 @@ prop_compose! {
     fn world()(
         object in object(),
         status in prior(),
-        cluster in option::weighted(0.9, prop::bool::weighted(0.1)),
+        cluster in option::weighted(0.9, [prop::bool::weighted(0.1), prop::bool::weighted(0.1)]),
         namespace_pause in pause_level(),
         references in references(),
         bootstrap in slot(provider()),
@@ -352,7 +352,7 @@ prop_compose! {
             policy: Policy { force_finalizer_on_timeout: force, ..Policy::default() },
             object,
             status,
-            cluster: cluster.map(|paused| ClusterView { uid: "cluster".into(), paused }),
+            cluster: cluster.map(|[paused, terminating]| ClusterView { uid: "cluster".into(), paused, terminating }),
             namespace_pause,
             references,
             bootstrap,

@@ -1,6 +1,7 @@
 //! Something that a machine needs is missing or fails, and comes back.
 
-use crate::kinds::{DEFINITION, INFRASTRUCTURE, MACHINE};
+use super::closing::{hold, is_held_by_web, never_deletes_pods};
+use crate::kinds::{BUDGET, CLUSTER, DEFINITION, INFRASTRUCTURE, MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{CLUSTER_NAME, Subject, condition};
 use crate::world::World;
@@ -13,6 +14,7 @@ use std::time::Duration;
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
         cluster_appears_later,
+        cluster_deleted_while_lent,
         provider_kind_appears_later,
         foreign_machine_has_our_name,
         provider_hangs_and_goes_on,
@@ -32,6 +34,27 @@ async fn cluster_appears_later(world: &dyn World) -> anyhow::Result<Ending> {
     world.make_cluster(CLUSTER_NAME).await?;
     subject.until_ready().await?;
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// Cluster API lets a Cluster go when the last of its Machines is gone: ours goes gracefully, and none is made before there
+/// is a Cluster again.
+async fn cluster_deleted_while_lent(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let node = subject.node().await?;
+    hold(world, &node).await?;
+    world.delete(CLUSTER, CLUSTER_NAME).await?;
+    let object = subject.until("to name what holds it", is_held_by_web(world)).await?;
+    let valid = condition(&object, "ReferencesValid");
+    ensure!(valid["status"] == "False" && valid["reason"] == "NotFound", "{object}");
+    ensure!(!world.get(CLUSTER, CLUSTER_NAME).await?.is_null(), "it waits for its Machine");
+    world.delete(BUDGET, "web").await?;
+    world.until_gone(CLUSTER, CLUSTER_NAME).await?;
+    subject.until_phase("Error").await?;
+    subject.until_nothing_left().await?;
+    never_deletes_pods(world)?;
+    world.make_cluster(CLUSTER_NAME).await?;
+    subject.until_ready().await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
 /// A provider that is installed after the objects that need it.

@@ -4,7 +4,7 @@ use super::super::demand::Demand;
 use super::super::draft::{Draft, Stage, TaintStage};
 use super::super::fault::reference_reason;
 use super::super::pause;
-use super::super::provision::missing_cluster;
+use super::super::provision::cluster_problem;
 use super::super::situation::{Situation, Spec};
 use super::words;
 use crate::FieldError;
@@ -131,9 +131,7 @@ fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) 
             Verdict::new(false, Reason::WaitingForOldMachine, message)
         }
         Phase::Pending => Verdict::new(false, Reason::Provisioning, message),
-        Phase::ShuttingDown if draft.stage == Stage::Replacing => {
-            Verdict::new(false, Reason::Replacing, message)
-        }
+        Phase::ShuttingDown if draft.stage.is_replacing() => Verdict::new(false, Reason::Replacing, message),
         Phase::ShuttingDown => Verdict::new(false, Reason::ShuttingDown, message),
         Phase::EmergencyRemove => Verdict::new(false, Reason::EmergencyRemove, message),
         Phase::Inactive => Verdict::new(true, Reason::Inactive, message),
@@ -198,14 +196,9 @@ fn references_valid(situation: &Situation<'_>) -> Verdict {
             .collect();
         return Verdict::new(false, reference_reason(first.kind), messages.join("; "));
     }
-    match (&world.cluster, situation.valid()) {
-        (None, Some(spec)) => {
-            let message = missing_cluster(&spec.cluster_name, &world.object.namespace);
-            Verdict::new(false, Reason::NotFound, message)
-        }
-        (Some(_), _) | (None, None) => {
-            Verdict::new(true, Reason::Resolved, "everything that the spec refers to is there")
-        }
+    match situation.valid().and_then(|spec| cluster_problem(world, spec)) {
+        Some(problem) => Verdict::new(false, Reason::NotFound, problem),
+        None => Verdict::new(true, Reason::Resolved, "everything that the spec refers to is there"),
     }
 }
 

@@ -2,7 +2,7 @@
 //! status is written only when something has changed.
 
 use super::super::demand::{Demand, UnwantedBy, WantedBy};
-use super::super::draft::{Draft, Stage};
+use super::super::draft::{Draft, Parting, Stage};
 use super::super::situation::Situation;
 use crate::world::NodeFact;
 use five_spot_api::Phase;
@@ -57,7 +57,7 @@ fn pending(draft: &Draft) -> String {
         | Stage::Creating
         | Stage::WaitingToJoinAgain
         | Stage::Running
-        | Stage::Replacing
+        | Stage::Parting(_)
         | Stage::Removing
         | Stage::Ejecting => "the machine is being made",
     }
@@ -74,11 +74,27 @@ fn active(situation: &Situation<'_>) -> String {
 }
 
 fn shutting_down(situation: &Situation<'_>, draft: &Draft) -> String {
-    if draft.stage == Stage::Replacing {
-        "the machine is being replaced because the spec changed".to_owned()
-    } else if situation.living_machine().is_some() {
-        "the machine is being drained".to_owned()
-    } else {
-        "the machine is being deleted".to_owned()
+    match draft.stage {
+        Stage::Parting(Parting::SpecChanged) => "the machine is being replaced because the spec changed",
+        Stage::Parting(Parting::PartDeleted) => {
+            "the machine is being replaced because a part of it was deleted"
+        }
+        Stage::Parting(Parting::ClusterDeleted) => {
+            "the machine is being drained because its Cluster is being deleted"
+        }
+        Stage::Resting
+        | Stage::Creating
+        | Stage::WaitingForOldMachine
+        | Stage::WaitingToJoinAgain
+        | Stage::Running
+        | Stage::Removing
+        | Stage::Ejecting => {
+            if situation.living_machine().is_some() {
+                "the machine is being drained"
+            } else {
+                "the machine is being deleted"
+            }
+        }
     }
+    .to_owned()
 }

@@ -53,6 +53,35 @@ fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
 }
 
 #[test]
+fn a_cluster_that_is_being_deleted_gets_its_machine_taken_away_gracefully_and_no_other() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.world.cluster.as_mut().unwrap().terminating = true;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::ShuttingDown);
+    assert_eq!(simulation.condition("Ready"), ("False", "ShuttingDown"));
+    assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotFound"));
+    assert_eq!(
+        simulation.world.status.message.as_deref(),
+        Some("the machine is being drained because its Cluster is being deleted; wanted by the schedule")
+    );
+    assert_eq!(simulation.take_log(), ["cordon node desk-1", "evict pod shop/web"]);
+    simulation.advance_to("2026-11-16T10:01:00Z");
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(
+        simulation.world.status.message.as_deref(),
+        Some("spec.clusterName: the Cluster prod in namespace team is being deleted")
+    );
+    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    simulation.world.cluster = None;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Error);
+    simulation.world.cluster = at_work().world.cluster;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+}
+
+#[test]
 fn an_invalid_spec_keeps_the_machine_as_it_is_and_can_still_be_deleted() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.schedule.timezone = "Mars/Base".to_owned());

@@ -101,7 +101,7 @@ impl Simulation {
                     paused: None,
                 },
                 status: ScheduledMachineStatus::default(),
-                cluster: Some(ClusterView { uid: "cluster".into(), paused: false }),
+                cluster: Some(ClusterView { uid: "cluster".into(), paused: false, terminating: false }),
                 namespace_pause: None,
                 references: Vec::new(),
                 bootstrap: Slot::Absent,

@@ -60,7 +60,15 @@ impl Actor for ClusterApi {
             found.map(|(place, _)| place.clone()).collect::<Vec<Place>>()
         };
         if place.kind.is(CORE_GROUP, "Machine") {
-            return vec![place.clone()];
+            let mut concerned = vec![place.clone()];
+            if change.after.is_none() {
+                // Its Cluster may have been waiting for that.
+                let cluster = object.data["spec"]["clusterName"].as_str();
+                let clusters = stage.kind(CORE_GROUP, "Cluster");
+                concerned
+                    .extend(clusters.zip(cluster).map(|(kind, name)| kind.place(&place.namespace, name)));
+            }
+            return concerned;
         }
         if place.kind.is(CORE_GROUP, "Cluster") {
             let mut concerned =

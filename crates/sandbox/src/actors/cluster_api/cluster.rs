@@ -1,20 +1,37 @@
-//! A Cluster as far as its Machines need it: provisioned once what it refers to is.
+//! A Cluster as far as its Machines need it: provisioned once what it refers to is, and there until the last of them is
+//! gone.
 
 use super::super::agenda::Next;
-use super::super::kinds::Place;
+use super::super::kinds::{CORE_GROUP, Place};
 use super::super::stage::Stage;
 use super::conditions::{Condition, merged};
 use super::shape::{Contract, Reference, reference};
 use jiff::Timestamp;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
+
+/// Keeps a Cluster until its Machines are gone.
+const FINALIZER: &str = "cluster.cluster.x-k8s.io";
 
 pub(super) async fn attend(place: &Place, stage: &mut Stage, now: Timestamp) -> kube::Result<Next> {
     let Some(cluster) = stage.get(place) else {
         return Ok(None);
     };
     let spec = &cluster.data["spec"];
-    if cluster.metadata.deletion_timestamp.is_some() || spec["paused"] == true {
+    if spec["paused"] == true {
         return Ok(None);
+    }
+    let is_held = cluster.finalizers().iter().any(|one| one == FINALIZER);
+    if cluster.metadata.deletion_timestamp.is_some() {
+        if is_held && machines(place, stage) == 0 {
+            stage.merge(place, with_finalizers(&cluster, |all| all.retain(|one| one != FINALIZER))).await?;
+        }
+        return Ok(None);
+    }
+    if !is_held {
+        let patch = with_finalizers(&cluster, |all| all.push(FINALIZER.to_owned()));
+        return stage.merge(place, patch).await.map(|()| None);
     }
     let infrastructure = is_done(place, stage, &spec["infrastructureRef"], "provisioned");
     let control_plane = is_done(place, stage, &spec["controlPlaneRef"], "controlPlaneInitialized");
@@ -22,6 +39,20 @@ pub(super) async fn attend(place: &Place, stage: &mut Stage, now: Timestamp) -> 
         status(&cluster.data["status"], Contract::of(&place.kind), infrastructure, control_plane, now);
     stage.merge_status(place, status).await?;
     Ok(None)
+}
+
+/// How many Machines of a Cluster there are.
+fn machines(place: &Place, stage: &Stage) -> usize {
+    let kind = stage.kind(CORE_GROUP, "Machine");
+    let all = kind.iter().flat_map(|kind| stage.list(kind, &place.namespace));
+    all.filter(|(_, machine)| machine.data["spec"]["clusterName"] == place.name.as_str()).count()
+}
+
+fn with_finalizers(cluster: &DynamicObject, change: impl FnOnce(&mut Vec<String>)) -> Value {
+    let mut finalizers = cluster.finalizers().to_vec();
+    change(&mut finalizers);
+    let version = &cluster.metadata.resource_version;
+    json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}})
 }
 
 /// Whether a part of a Cluster is initialized. What it does not refer to is somebody else's business, and there.
