@@ -281,7 +281,7 @@ impl Inner {
     fn cluster_api_problem(&self) -> Option<ReferenceProblem> {
         let conditions = [self.machines.condition(), self.clusters.condition()];
         conditions.into_iter().find_map(|condition| match condition {
-            Condition::Failing(failure) => Some(problem("spec.clusterName", &failure)),
+            Condition::Failing(failure) => Some(problem_of("spec.clusterName", &failure)),
             Condition::Filling | Condition::Filled => None,
         })
     }
@@ -300,25 +300,32 @@ impl Inner {
             let slot = Slot::Foreign { owner: owner.clone() };
             return Some(ProviderSlot { slot, problem: None, unproven: true });
         }
-        let mut problem_found = None;
-        let recorded = recorded.map(kind_of).map(|kind| ("status", kind));
-        let wanted = wanted.map(|(field, kind)| (field, kind.clone()));
-        for (field, kind) in recorded.into_iter().chain(wanted) {
-            let shelf = self.provider(&kind);
+        // The spec's kind is asked about also where an object of another kind is there: that one is not given up for
+        // what cannot be made. Where an object of that kind is there, a watch that fails is no fault of the spec.
+        let mut problem = None;
+        if let Some((field, kind)) = wanted {
+            let shelf = self.provider(kind);
             match shelf.condition() {
                 Condition::Filling => return None,
-                Condition::Failing(failure) if field != "status" => {
-                    problem_found = Some(problem(field, &failure));
+                Condition::Failing(failure) if shelf.view(key).is_none() => {
+                    problem = Some(problem_of(field, &failure));
                 }
                 Condition::Failing(_) | Condition::Filled => {}
+            }
+        }
+        let wanted = wanted.map(|(_, kind)| kind.clone());
+        for kind in recorded.map(kind_of).into_iter().chain(wanted) {
+            let shelf = self.provider(&kind);
+            if matches!(shelf.condition(), Condition::Filling) {
+                return None;
             }
             if let Some(facts) = shelf.view(key) {
                 let unproven = !facts.terminating && !memory.is_proven(&facts.uid, &facts.digest);
                 let slot = Slot::Ours(provider_view(kind, facts, memory));
-                return Some(ProviderSlot { slot, problem: problem_found, unproven });
+                return Some(ProviderSlot { slot, problem, unproven });
             }
         }
-        Some(ProviderSlot { slot: Slot::Absent, problem: problem_found, unproven: false })
+        Some(ProviderSlot { slot: Slot::Absent, problem, unproven: false })
     }
 }
 
@@ -332,7 +339,7 @@ fn secret_failure(secret: &ObjectKey, failure: &Failure) -> String {
     format!("Secret {secret} cannot be read: {}", failure.message)
 }
 
-fn problem(field: &str, failure: &Failure) -> ReferenceProblem {
+fn problem_of(field: &str, failure: &Failure) -> ReferenceProblem {
     let (kind, message) = match failure.kind {
         FailureKind::Forbidden => (
             ReferenceProblemKind::Forbidden,

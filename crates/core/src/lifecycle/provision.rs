@@ -143,7 +143,13 @@ fn needs_apply(slot: &Slot<ProviderView>) -> bool {
 /// mended where it has drifted.
 fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, draft: &mut Draft) {
     let world = situation.world;
-    if let Some(parting) = parting(world, spec, machine) {
+    // What cannot be made is no reason to give up what is there.
+    let can_be_replaced = world.references.is_empty() && cluster_problem(world, spec).is_none();
+    let parting = parting(world, spec, machine).filter(|parting| match parting {
+        Parting::SpecChanged => can_be_replaced,
+        Parting::PartDeleted | Parting::ClusterDeleted => true,
+    });
+    if let Some(parting) = parting {
         draft.stage = Stage::Parting(parting);
         return removal::shut_down(situation, draft);
     }

@@ -15,6 +15,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
         cluster_appears_later,
         cluster_deleted_while_lent,
+        changed_to_what_is_not_there,
         provider_kind_appears_later,
         foreign_machine_has_our_name,
         provider_hangs_and_goes_on,
@@ -55,6 +56,34 @@ async fn cluster_deleted_while_lent(world: &dyn World) -> anyhow::Result<Ending>
     world.make_cluster(CLUSTER_NAME).await?;
     subject.until_ready().await?;
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// A lent machine is not given up for one of a kind, or in a Cluster, that is not there.
+async fn changed_to_what_is_not_there(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(world, json!({})).await?;
+    let machine = subject.machine_uid().await?;
+    let spec = subject.get().await?["spec"].clone();
+    for (missing, names_it) in [
+        (json!({"clusterName": "nowhere"}), "nowhere"),
+        (
+            json!({"clusterName": spec["clusterName"], "infrastructureSpec": {"kind": "NoSuchMachine"}}),
+            "NoSuchMachine",
+        ),
+    ] {
+        subject.set(missing).await?;
+        let is_named = |object: &Value| {
+            object["status"]["phase"] == "Error"
+                && object["status"]["message"].as_str().is_some_and(|why| why.contains(names_it))
+        };
+        let object = subject.until("to name what is missing", is_named).await?;
+        let valid = condition(&object, "ReferencesValid");
+        ensure!(valid["status"] == "False" && valid["reason"] == "NotFound", "{object}");
+        ensure!(condition(&object, "MachineReady")["status"] == "True", "{object}");
+    }
+    subject.set(json!({"infrastructureSpec": {"kind": spec["infrastructureSpec"]["kind"]}})).await?;
+    subject.until_ready().await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
 /// A provider that is installed after the objects that need it.

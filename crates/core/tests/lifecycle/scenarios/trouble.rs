@@ -53,6 +53,22 @@ fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
 }
 
 #[test]
+fn a_machine_is_not_given_up_for_one_that_cannot_be_made() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.cluster_name = "typo".to_owned());
+    simulation.world.cluster = None;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotFound"));
+    assert_eq!(simulation.condition("MachineReady"), ("True", "NodeReady"));
+    assert_eq!(simulation.take_log(), [""; 0]);
+    simulation.world.cluster = at_work().world.cluster;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(simulation.take_log()[..2], ["cordon node desk-1", "tell CAPI not to drain"]);
+}
+
+#[test]
 fn a_cluster_that_is_being_deleted_gets_its_machine_taken_away_gracefully_and_no_other() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
