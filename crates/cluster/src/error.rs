@@ -1,6 +1,7 @@
 //! What can go wrong between us and a cluster.
 
 use crate::door::DoorError;
+use kube::core::response::reason;
 use std::error::Error;
 
 /// An error with everything that brought it about, in one line.
@@ -73,8 +74,23 @@ impl CallError {
     }
 }
 
-/// Turns "not there" into nothing.
+/// Turns "not there" into nothing, if it is the API server's word about the object.
 pub(crate) fn or_absent<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The API server says that there is no such object. A path that nobody serves is answered with the same code, by the
+/// server or by a proxy in its place, and tells nothing of the object.
+pub(crate) fn is_absent(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404 && status.reason == reason::NOT_FOUND)
+}
+
+/// Turns "not there" and "not served" into nothing.
+pub(crate) fn or_unserved<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match answer {
         Ok(found) => Ok(Some(found)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),

@@ -1,7 +1,7 @@
 //! What has to be looked up, once for a drain, before the pods of a node can be judged.
 
 use crate::drain_rules::{DrainRules, Labels};
-use crate::error::{CallError, or_absent};
+use crate::error::{CallError, or_absent, or_unserved};
 use crate::fleet::{Fleet, Inner};
 use crate::key::ObjectKey;
 use crate::kinds::capi_resource;
@@ -44,7 +44,7 @@ impl Inner {
     async fn drain_rules(&self, key: &ObjectKey, observed: &Observed) -> Result<DrainRules, CallError> {
         let Some(version) = self.capi() else { return Ok(DrainRules::default()) };
         let api = self.api(&key.namespace, &capi_resource(version, "MachineDrainRule", "machinedrainrules"));
-        let listed = or_absent(api.list(&ListParams::default()).await).map_err(|error| {
+        let listed = or_unserved(api.list(&ListParams::default()).await).map_err(|error| {
             CallError::new(format!("CAPI operation failed: list the drain rules of {}", key.namespace), error)
         })?;
         let rules = listed.map(|list| list.items).unwrap_or_default();

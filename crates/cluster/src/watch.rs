@@ -1,7 +1,7 @@
 //! Watches that fill shelves.
 
 use crate::key::ObjectKey;
-use crate::shelf::{Failure, Scope, Shelf};
+use crate::shelf::{Failure, FailureKind, Scope, Shelf};
 use futures::{StreamExt, TryStreamExt};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
@@ -38,6 +38,8 @@ pub(crate) enum News {
     Changed(ObjectKey),
     /// Whether the shelf can be relied upon has changed.
     Condition,
+    /// The server does not serve this kind, or no longer in this version. Told at every attempt.
+    NotServed,
 }
 
 /// Fills a shelf for as long as it is polled.
@@ -192,6 +194,9 @@ async fn follow<K, V>(
             }
             Err(error) => {
                 let failure = why(&error);
+                if failure.kind == FailureKind::NoSuchKind {
+                    tell(News::NotServed);
+                }
                 tracing::warn!(error = %failure.message, watch = path, "Watch failed, and is tried again");
                 if shelf.fail(failure) {
                     tell(News::Condition);
@@ -211,7 +216,7 @@ fn why(error: &watcher::Error) -> Failure {
         | watcher::Error::WatchFailed(source) => Failure::of(source),
         watcher::Error::WatchError(status) => Failure::of(&kube::Error::Api(status.clone())),
         watcher::Error::NoResourceVersion => {
-            Failure { kind: crate::shelf::FailureKind::Unreachable, message: error.to_string() }
+            Failure { kind: FailureKind::Unreachable, message: error.to_string() }
         }
     }
 }

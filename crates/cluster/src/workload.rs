@@ -84,6 +84,7 @@ impl Link {
             let news = |news: News| match news {
                 News::Changed(key) => tell(&NodeName::from(&*key.name), Cause::Node),
                 News::Condition => tell_condition(),
+                News::NotServed => {}
             };
             stop.run_until_cancelled(fill(nodes, Config::default(), None, &shelf, project::node, news)).await;
         });

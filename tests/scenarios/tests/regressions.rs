@@ -1,6 +1,7 @@
 //! What the long run has found, each once more and by itself.
 
 use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
+use five_spot_scenarios::Write;
 use five_spot_scenarios::embedded::{Disturbance, Layout, Run, Storm, play};
 use std::time::Duration;
 
@@ -113,5 +114,34 @@ fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
         found.map(|write| write.time).expect("that it happened")
     };
     assert_eq!(first("pods", "delete"), first("nodes", "patch"), "at the moment of the cordon");
+    Ok(())
+}
+
+/// A proxy that does not know where to go says that there is no such page, and so does an API server of a version that it
+/// no longer serves. It was taken for the word that the object is gone: the Machine stayed behind, alive and without a node.
+#[test]
+fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> {
+    let written = |run: &Run, verb: &str, resource: &str| {
+        let is_meant = |write: &&Write| write.verb == verb && write.resource == resource;
+        run.writes.iter().filter(is_meant).map(|write| write.time).collect::<Vec<_>>()
+    };
+    let fair = play_again("mirror_and_daemon_pods_stay", &Disturbance::default())?;
+    let misrouted = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), Fault::Misroute);
+    let run = play_again("mirror_and_daemon_pods_stay", &misrouted)?;
+    let evictions = |run: &Run| written(run, "create", "pods/eviction").len();
+    assert_eq!(evictions(&run), evictions(&fair) + 1, "it is tried again");
+
+    let fair = play_again("deleted_while_active", &Disturbance::default())?;
+    let deleted = written(&fair, "delete", "machines")[0];
+    let while_it_goes = Trigger::Between(deleted - Duration::from_secs(1), deleted + Duration::from_mins(1));
+    let rule =
+        |kind| Rule { kind, path: "/machines/".to_owned(), trigger: while_it_goes, fault: Fault::Misroute };
+    let rules = vec![rule(RequestKind::Read), rule(RequestKind::Write)];
+    let run = play_again("deleted_while_active", &Disturbance { rules, ..Disturbance::default() })?;
+    assert_eq!(
+        written(&run, "delete", "remotemachines"),
+        [],
+        "that is left to Cluster API, behind the Machine"
+    );
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::Job;
 use super::refusal::Refusal;
-use crate::error::{CallError, or_absent};
+use crate::error::{CallError, is_absent, or_absent};
 use crate::key::ObjectKey;
 use crate::project;
 use five_spot_core::world::{EvictionAttempt, NodeName, PodId};
@@ -29,7 +29,7 @@ impl Job<'_> {
             .await
         {
             Ok(_) => self.note_eviction(pod, None),
-            Err(kube::Error::Api(status)) if status.code == 404 => self.drop_pod(pod),
+            Err(error) if is_absent(&error) => self.drop_pod(pod),
             Err(error) => {
                 // A conflict is another pod of the same name, or none of the pod's business: a closer look will tell.
                 let Some(refusal) = Refusal::of(&error) else {

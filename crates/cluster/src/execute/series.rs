@@ -1,7 +1,7 @@
 //! What happens again and again is one event that counts.
 
 use super::Job;
-use crate::error::explain;
+use crate::error::{explain, is_absent};
 use crate::fleet::Fleet;
 use crate::key::ObjectKey;
 use crate::observe::Observed;
@@ -33,7 +33,7 @@ impl Job<'_> {
         let patch = Patch::Merge(json!({"series": series}));
         match api.patch(&name, &PatchParams::default(), &patch).await {
             // An API server keeps events for an hour, and a fault may take longer.
-            Err(kube::Error::Api(status)) if status.code == 404 => {
+            Err(error) if is_absent(&error) => {
                 whole["series"] = series;
                 let object = serde_json::from_value(whole).map_err(kube::Error::SerdeError)?;
                 api.create(&PostParams::default(), &object).await.map(drop)

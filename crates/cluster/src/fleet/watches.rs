@@ -12,12 +12,15 @@ use crate::shelf::{FailureKind, Scope, Shelf};
 use crate::watch::{News, fill, fill_from};
 use five_spot_api::names::label;
 use five_spot_core::ProviderKind;
+use futures::FutureExt;
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
 use kube::api::{ApiResource, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// How long after a kind was not found it is looked for again, at first and at most.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(1));
@@ -54,6 +57,7 @@ impl Fleet {
                         fleet.tell_where(Cause::Namespace, |key, _| key.namespace == namespace.name);
                     }
                     News::Condition => fleet.tell_all(Cause::Watch),
+                    News::NotServed => {}
                 };
                 let (client, shelf) = (fleet.client.clone(), &fleet.namespaces);
                 if let Some(name) = scope.clone() {
@@ -78,7 +82,7 @@ impl Fleet {
                     match news {
                         News::Changed(key) if fleet.is_echo(&key) => {}
                         News::Changed(key) => fleet.tell(key, Cause::Object),
-                        News::Condition => {}
+                        News::Condition | News::NotServed => {}
                     }
                 };
                 fill(api, Config::default(), scope, &fleet.objects, project::scheduled_machine, tell).await;
@@ -86,13 +90,22 @@ impl Fleet {
         }
     }
 
+    /// Watches Machines and Clusters in the version that the server speaks; in another one once it speaks only that, as
+    /// after an upgrade of Cluster API.
     pub(super) fn watch_cluster_api(&self) {
         let fleet = self.inner.clone();
         self.inner.spawn(async move {
-            let version = fleet.find_cluster_api().await;
-            for scope in fleet.scopes.clone() {
-                fleet.watch_machines(version, scope.clone());
-                fleet.watch_clusters(version, scope);
+            loop {
+                let version = fleet.find_cluster_api().await;
+                let not_served = Notify::new();
+                let watches = fleet.scopes.iter().cloned().flat_map(|scope| {
+                    let machines = fleet.watch_machines(version, scope.clone(), &not_served);
+                    [machines.boxed(), fleet.watch_clusters(version, scope, &not_served).boxed()]
+                });
+                tokio::select! {
+                    _ = join_all(watches) => {}
+                    () = fleet.cluster_api_other_than(version, &not_served) => {}
+                }
             }
         });
     }
@@ -120,35 +133,41 @@ impl Inner {
         }
     }
 
-    fn watch_machines(self: &Arc<Self>, version: CapiVersion, scope: Scope) {
-        let fleet = self.clone();
-        self.spawn(async move {
-            let api = fleet.api_in(&scope, &capi_resource(version, "Machine", "machines"));
-            let config = Config::default().labels(label::SCHEDULED_MACHINE);
-            let tell = |news: News| match news {
-                News::Changed(key) => {
-                    fleet.note_node(&key);
-                    fleet.tell_owner(&key, Cause::Machine);
-                }
-                News::Condition => fleet.tell_all(Cause::Watch),
-            };
-            fill(api, config, scope, &fleet.machines, project::machine, tell).await;
-        });
+    /// Waits until Cluster API is served in another version, which is looked for whenever this one was missed.
+    async fn cluster_api_other_than(&self, version: CapiVersion, not_served: &Notify) {
+        loop {
+            not_served.notified().await;
+            if self.kinds.cluster_api().await.is_ok_and(|served| served != version) {
+                return;
+            }
+        }
     }
 
-    fn watch_clusters(self: &Arc<Self>, version: CapiVersion, scope: Scope) {
-        let fleet = self.clone();
-        self.spawn(async move {
-            let api = fleet.api_in(&scope, &capi_resource(version, "Cluster", "clusters"));
-            let tell = |news: News| match news {
-                News::Changed(cluster) => fleet.tell_where(Cause::Cluster, |key, object| {
-                    let named = object.spec.as_ref().is_ok_and(|spec| *spec.cluster_name == *cluster.name);
-                    key.namespace == cluster.namespace && named
-                }),
-                News::Condition => fleet.tell_all(Cause::Watch),
-            };
-            fill(api, Config::default(), scope, &fleet.clusters, project::cluster, tell).await;
-        });
+    async fn watch_machines(&self, version: CapiVersion, scope: Scope, not_served: &Notify) {
+        let api = self.api_in(&scope, &capi_resource(version, "Machine", "machines"));
+        let config = Config::default().labels(label::SCHEDULED_MACHINE);
+        let tell = |news: News| match news {
+            News::Changed(key) => {
+                self.note_node(&key);
+                self.tell_owner(&key, Cause::Machine);
+            }
+            News::Condition => self.tell_all(Cause::Watch),
+            News::NotServed => not_served.notify_one(),
+        };
+        fill(api, config, scope, &self.machines, project::machine, tell).await;
+    }
+
+    async fn watch_clusters(&self, version: CapiVersion, scope: Scope, not_served: &Notify) {
+        let api = self.api_in(&scope, &capi_resource(version, "Cluster", "clusters"));
+        let tell = |news: News| match news {
+            News::Changed(cluster) => self.tell_where(Cause::Cluster, |key, object| {
+                let named = object.spec.as_ref().is_ok_and(|spec| *spec.cluster_name == *cluster.name);
+                key.namespace == cluster.namespace && named
+            }),
+            News::Condition => self.tell_all(Cause::Watch),
+            News::NotServed => not_served.notify_one(),
+        };
+        fill(api, Config::default(), scope, &self.clusters, project::cluster, tell).await;
     }
 
     /// The objects of a provider's kind that are ours, which are watched from the first time that they are asked for.
@@ -170,6 +189,7 @@ impl Inner {
                     let tell = |news: News| match news {
                         News::Changed(key) => fleet.tell_owner(&key, Cause::Provider),
                         News::Condition => fleet.tell_all(Cause::Watch),
+                        News::NotServed => {}
                     };
                     let config = Config::default().labels(label::SCHEDULED_MACHINE);
                     fill(
@@ -181,7 +201,7 @@ impl Inner {
                         tell,
                     )
                 });
-                futures::future::join_all(watches).await;
+                join_all(watches).await;
             };
             stop.run_until_cancelled(filling).await;
         });

@@ -3,7 +3,7 @@
 //! An API server drops, without a word, what the schema of a kind does not know. A status is the memory of this program: one
 //! that forgets what was written to it is worse than none.
 
-use crate::error::or_absent;
+use crate::error::or_unserved;
 use five_spot_api::names;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup;
@@ -90,12 +90,12 @@ fn list(fields: &[String]) -> String {
 /// Asks the API server, which describes what it serves to everyone.
 pub async fn definition(client: &Client) -> Result<Definition, kube::Error> {
     let path = format!("/openapi/v3/apis/{}/{}", names::GROUP, names::VERSION);
-    if let Some(document) = or_absent(get::<Value>(client, &path).await)?
+    if let Some(document) = or_unserved(get::<Value>(client, &path).await)?
         && let Some(served) = schema_of(&document)
     {
         return Ok(compare(&our_schema(), served));
     }
-    let group: Option<APIGroup> = or_absent(get(client, &format!("/apis/{}", names::GROUP)).await)?;
+    let group: Option<APIGroup> = or_unserved(get(client, &format!("/apis/{}", names::GROUP)).await)?;
     let Some(group) = group else { return Ok(Definition::Absent) };
     let served: Vec<String> = group.versions.into_iter().map(|version| version.version).collect();
     if served.iter().any(|version| version == names::VERSION) {

@@ -15,4 +15,5 @@ mod seed;
 #[path = "../served/mod.rs"]
 mod served;
 mod timers;
+mod upgrade;
 mod world;

@@ -18,6 +18,8 @@ pub enum Fault {
     Delay(Duration),
     /// The server refuses, with `Retry-After` if it names seconds.
     Refuse(StatusCode, Option<u64>),
+    /// Somebody on the way answers in the server's place: there is no such page.
+    Misroute,
     /// The answer never comes, and neither does the request.
     Hang,
     /// A read is answered from this many changes ago.

@@ -54,6 +54,7 @@ impl FaultyService {
             }
             Some(Fault::Delay(duration)) => tokio::time::sleep(duration).await,
             Some(Fault::Refuse(code, retry_after)) => return Ok(refusal(code, retry_after)),
+            Some(Fault::Misroute) => return Ok(no_such_page()),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::StaleRead(lag)) => {
                 request.extensions_mut().insert(StaleBy(lag));
@@ -80,6 +81,15 @@ impl FaultyService {
 
 fn broken(why: &str) -> BoxError {
     io::Error::new(io::ErrorKind::ConnectionReset, why.to_owned()).into()
+}
+
+/// What proxies say, and API servers of paths that they do not serve: no `Status`, and no word of any object.
+fn no_such_page() -> Response<ResponseBody> {
+    let response =
+        Response::builder().status(StatusCode::NOT_FOUND).header(header::CONTENT_TYPE, "text/plain");
+    response
+        .body(full(Bytes::from_static(b"404 page not found\n")))
+        .expect("the parts of an answer are valid")
 }
 
 fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ResponseBody> {

@@ -88,6 +88,7 @@ fn faults() -> Vec<(&'static str, Fault)> {
         ("500", Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR, None)),
         ("503", Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None)),
         ("504", Fault::Refuse(StatusCode::GATEWAY_TIMEOUT, None)),
+        ("misrouted", Fault::Misroute),
         ("reset", Fault::DropBefore),
         ("lost-reply", Fault::DropAfter),
         ("timeout", Fault::Hang),
