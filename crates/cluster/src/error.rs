@@ -88,12 +88,3 @@ pub(crate) fn or_absent<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, 
 pub(crate) fn is_absent(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404 && status.reason == reason::NOT_FOUND)
 }
-
-/// Turns "not there" and "not served" into nothing.
-pub(crate) fn or_unserved<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
-    match answer {
-        Ok(found) => Ok(Some(found)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error),
-    }
-}

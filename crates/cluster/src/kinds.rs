@@ -62,6 +62,12 @@ impl Kinds {
         Err(last)
     }
 
+    /// True if discovery says that a version has no such kind; not if it says nothing.
+    pub(crate) async fn lacks(&self, api_version: &str, kind: &str) -> bool {
+        let resources = self.resources(api_version).await;
+        resources.is_ok_and(|resources| resources.iter().all(|resource| resource.kind != kind))
+    }
+
     async fn resources(&self, api_version: &str) -> Result<Vec<APIResource>, Failure> {
         let answer: Result<APIResourceList, kube::Error> = if api_version.contains('/') {
             self.client.list_api_group_resources(api_version).await

@@ -1,7 +1,7 @@
 //! What has to be looked up, once for a drain, before the pods of a node can be judged.
 
 use crate::drain_rules::{DrainRules, Labels};
-use crate::error::{CallError, or_absent, or_unserved};
+use crate::error::{CallError, or_absent};
 use crate::fleet::{Fleet, Inner};
 use crate::key::ObjectKey;
 use crate::kinds::capi_resource;
@@ -44,10 +44,14 @@ impl Inner {
     async fn drain_rules(&self, key: &ObjectKey, observed: &Observed) -> Result<DrainRules, CallError> {
         let Some(version) = self.capi() else { return Ok(DrainRules::default()) };
         let api = self.api(&key.namespace, &capi_resource(version, "MachineDrainRule", "machinedrainrules"));
-        let listed = or_unserved(api.list(&ListParams::default()).await).map_err(|error| {
-            CallError::new(format!("CAPI operation failed: list the drain rules of {}", key.namespace), error)
-        })?;
-        let rules = listed.map(|list| list.items).unwrap_or_default();
+        let rules = match api.list(&ListParams::default()).await {
+            Ok(list) => list.items,
+            Err(_) if self.kinds.lacks(&version.api_version(), "MachineDrainRule").await => Vec::new(),
+            Err(error) => {
+                let call = format!("CAPI operation failed: list the drain rules of {}", key.namespace);
+                return Err(CallError::new(call, error));
+            }
+        };
         if rules.is_empty() {
             return Ok(DrainRules::default());
         }

@@ -86,9 +86,10 @@ fn pods_that_have_left_are_not_counted_again_when_their_watch_is_late() -> anyho
 /// that they had left.
 #[test]
 fn pods_are_counted_when_it_is_known_which_of_them_have_to_leave() -> anyhow::Result<()> {
-    let fault = Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None);
-    let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::Nth(0), fault);
-    play_again("rules_and_labels_of_cluster_api", &disturbance)?;
+    for fault in [Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None), Fault::Misroute] {
+        let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::Nth(0), fault);
+        play_again("rules_and_labels_of_cluster_api", &disturbance)?;
+    }
     Ok(())
 }
 

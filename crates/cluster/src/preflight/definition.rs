@@ -3,7 +3,6 @@
 //! An API server drops, without a word, what the schema of a kind does not know. A status is the memory of this program: one
 //! that forgets what was written to it is worse than none.
 
-use crate::error::or_unserved;
 use five_spot_api::names;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup;
@@ -84,6 +83,15 @@ fn list(fields: &[String]) -> String {
     match fields.len().saturating_sub(NAMED) {
         0 => named,
         more => format!("{named} and {more} more"),
+    }
+}
+
+/// Turns "not served" into nothing.
+fn or_unserved<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
