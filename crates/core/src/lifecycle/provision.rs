@@ -178,10 +178,10 @@ fn parting(world: &World, spec: &ValidSpec, machine: &MachineView) -> Option<Par
     let provider_objects = [&world.bootstrap, &world.infrastructure];
     if world.cluster.as_ref().is_some_and(|cluster| cluster.terminating) {
         Some(Parting::ClusterDeleted)
-    } else if differs(machine.machine_hash.as_ref(), spec) {
-        Some(Parting::SpecChanged)
     } else if provider_objects.iter().any(|slot| slot.ours().is_some_and(|object| object.terminating)) {
         Some(Parting::PartDeleted)
+    } else if differs(machine.machine_hash.as_ref(), spec) {
+        Some(Parting::SpecChanged)
     } else {
         None
     }

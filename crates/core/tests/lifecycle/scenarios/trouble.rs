@@ -62,6 +62,16 @@ fn a_machine_is_not_given_up_for_one_that_cannot_be_made() {
     assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotFound"));
     assert_eq!(simulation.condition("MachineReady"), ("True", "NodeReady"));
     assert_eq!(simulation.take_log(), [""; 0]);
+    let mut going = simulation.clone();
+    if let Slot::Ours(infrastructure) = &mut going.world.infrastructure {
+        infrastructure.terminating = true;
+    }
+    going.settle();
+    assert_eq!(
+        going.take_log()[..2],
+        ["cordon node desk-1", "tell CAPI not to drain"],
+        "but if it cannot stay"
+    );
     simulation.world.cluster = at_work().world.cluster;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
