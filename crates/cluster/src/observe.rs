@@ -445,6 +445,7 @@ fn pod_view(pod: &PodFacts, link: &Link, memory: &Memory) -> PodView {
         id: pod.id.clone(),
         mirror: pod.mirror,
         daemon_set,
+        comes_back: pod.comes_back,
         finished: pod.finished,
         terminating: pod.terminating,
         drain: pod.drain.or_else(by_rule).unwrap_or(PodDrain::Evict { order: 0 }),

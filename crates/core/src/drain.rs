@@ -1,7 +1,7 @@
 //! Emptying a node: which pod next, what holds it, and when it is done.
 //!
 //! A graceful drain evicts, so that disruption budgets are heard; an emergency deletes. Both leave
-//! alone what would come back at once or cannot be removed.
+//! alone what would come back at once, or has come back, or cannot be removed.
 
 use crate::action::Action;
 use crate::backoff;
@@ -48,6 +48,8 @@ impl Progress {
 /// When attempts are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
+    /// When the drain began.
+    pub began: Timestamp,
     /// From then on they follow the error back-off.
     pub deadline: Timestamp,
     /// Until then the object waits after a failure, and attempts that failed with it.
@@ -57,7 +59,7 @@ pub struct Pace {
 /// Plans a graceful drain.
 pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp) -> Progress {
     let leaving: Vec<&PodView> =
-        pods.iter().filter(|pod| must_leave(pod) && !given_up(pod, readiness, now)).collect();
+        pods.iter().filter(|pod| must_leave(pod, pace.began) && !given_up(pod, readiness, now)).collect();
     let turn = leaving.iter().filter_map(|pod| eviction_order(pod)).min();
     let mut progress = Progress { remaining: leaving.len(), ..Progress::default() };
     for pod in leaving {
@@ -98,8 +100,8 @@ fn attempt(pod: &PodView, pace: Pace, now: Timestamp, progress: &mut Progress) {
 
 /// Plans an emergency: every pod that can be removed is deleted at once, and one that was given longer
 /// than the emergency allows is deleted again.
-pub fn delete(pods: &[PodView], grace: SignedDuration) -> Progress {
-    let leaving: Vec<&PodView> = pods.iter().filter(|pod| !pod.mirror && !pod.daemon_set).collect();
+pub fn delete(pods: &[PodView], began: Timestamp, grace: SignedDuration) -> Progress {
+    let leaving: Vec<&PodView> = pods.iter().filter(|pod| can_leave(pod, began)).collect();
     let actions = leaving
         .iter()
         .filter(|pod| pod.terminating.is_none_or(|termination| termination.grace > grace))
@@ -133,10 +135,16 @@ pub fn status(prior: Option<&DrainStatus>, started_at: Timestamp, progress: &Pro
     DrainStatus { started_at: Time(started_at), total, evicted: total.saturating_sub(remaining), blocked }
 }
 
-/// Mirror pods cannot be removed, a DaemonSet's pods come back at once, and some are marked to be left
-/// alone. Finished pods and pods without an owner leave like all others.
-fn must_leave(pod: &PodView) -> bool {
-    !pod.mirror && !pod.daemon_set && pod.drain != PodDrain::Skip
+/// Some pods are marked to be left alone. Finished pods and pods without an owner leave like all others.
+fn must_leave(pod: &PodView, began: Timestamp) -> bool {
+    can_leave(pod, began) && pod.drain != PodDrain::Skip
+}
+
+/// Mirror pods cannot be removed, and a DaemonSet's pods come back at once. So do others that tolerate a cordon: each is
+/// asked to leave once, and the one that comes in its place goes with the machine.
+fn can_leave(pod: &PodView, began: Timestamp) -> bool {
+    let has_come_back = pod.comes_back.is_some_and(|made| made > began);
+    !pod.mirror && !pod.daemon_set && !has_come_back
 }
 
 /// On a node whose kubelet is silent nobody confirms that a pod has ended: one that should be gone by
@@ -172,7 +180,8 @@ mod tests {
 
     const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-    const UNTIL_400: Pace = Pace { deadline: Timestamp::constant(400, 0), retry_at: None };
+    const UNTIL_400: Pace =
+        Pace { began: Timestamp::constant(50, 0), deadline: Timestamp::constant(400, 0), retry_at: None };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -183,6 +192,7 @@ mod tests {
             id: PodId { namespace: "shop".into(), name: name.into(), uid: name.into() },
             mirror: false,
             daemon_set: false,
+            comes_back: None,
             finished: false,
             terminating: None,
             drain: PodDrain::Evict { order: 0 },
@@ -316,6 +326,17 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_back_in_spite_of_the_cordon_is_asked_to_leave_once() {
+        let made = |name, second| PodView { comes_back: Some(at(second)), ..pod(name) };
+        let began = UNTIL_400.began.as_second();
+        let pods = [made("before", began), made("in its place", began + 1)];
+        check(&pods, &["before"], 1, &[], None);
+        let emergency = delete(&pods, UNTIL_400.began, GRACE);
+        assert_eq!(emergency.actions, [Action::DeletePod { pod: pods[0].id.clone(), grace: GRACE }]);
+        assert_eq!(emergency.remaining, 1);
+    }
+
+    #[test]
     fn an_accepted_eviction_is_given_time_to_show() {
         check(&[tried("a", 100, None)], &[], 1, &[], Some(105));
     }
@@ -391,12 +412,16 @@ mod tests {
             terminating("slow", 500),
             PodView { terminating: Some(PodTermination { until: at(100), grace: zero }), ..pod("going") },
         ];
-        let progress = delete(&pods, zero);
+        let progress = delete(&pods, UNTIL_400.began, zero);
         let expected: Vec<Action> =
             ["skip", "plain", "slow"].map(|name| Action::DeletePod { pod: pod(name).id, grace: zero }).into();
         assert_eq!(progress.actions, expected);
         assert_eq!(progress.remaining, 4);
-        assert_eq!(delete(&pods[4..5], GRACE).actions, [], "a grace of the same length is left alone");
+        assert_eq!(
+            delete(&pods[4..5], UNTIL_400.began, GRACE).actions,
+            [],
+            "a grace of the same length is left alone"
+        );
     }
 
     #[test]

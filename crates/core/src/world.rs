@@ -362,6 +362,8 @@ pub struct PodView {
     pub mirror: bool,
     /// It belongs to a DaemonSet that exists, and would come back at once.
     pub daemon_set: bool,
+    /// It tolerates a cordon, so that another of it may come back to the node at once: when this one was made.
+    pub comes_back: Option<Timestamp>,
     /// It has run to its end.
     pub finished: bool,
     /// Set once it is being deleted.

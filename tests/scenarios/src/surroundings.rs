@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 /// On a pod of the real control plane: how long it takes to stop, such as `2s`.
-const EXIT_DELAY_ANNOTATION: &str = "testenv.5spot.finos.org/exit-delay";
+pub(crate) const EXIT_DELAY_ANNOTATION: &str = "testenv.5spot.finos.org/exit-delay";
 
 /// How many pods are made at a time.
 const HANDS: usize = 16;

@@ -119,7 +119,7 @@ pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mu
 
 /// Empties the node and deletes the Machine. False while the pods still have time to go.
 fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, draft: &mut Draft) -> bool {
-    let emptied = situation.world.node.found().is_none_or(|node| empty(situation, node, draft));
+    let emptied = situation.world.node.found().is_none_or(|node| empty(situation, reclaim, node, draft));
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
     let deadline = reclaim.started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
@@ -131,13 +131,13 @@ fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, dr
 }
 
 /// Cordons and deletes pods; true when none are left.
-fn empty(situation: &Situation<'_>, node: &NodeView, draft: &mut Draft) -> bool {
+fn empty(situation: &Situation<'_>, reclaim: &Reclaim, node: &NodeView, draft: &mut Draft) -> bool {
     draft.watch_pods = true;
     if !node.unschedulable {
         draft.act(Action::Cordon { node: removal::node_ref(node) });
     }
     let Some(pods) = &node.pods else { return false };
-    let progress = drain::delete(pods, situation.handling().pod_grace_period);
+    let progress = drain::delete(pods, reclaim.started_at, situation.handling().pod_grace_period);
     draft.actions.extend(progress.actions.iter().cloned());
     draft.record_drain(situation, &progress);
     progress.done()

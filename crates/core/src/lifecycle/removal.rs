@@ -110,8 +110,9 @@ fn empty(
         let stuck = "the pods of the node could not be read in time";
         return overdue(situation, machine, deadline, stuck, draft);
     };
+    let began = situation.past(draft.facts.shutdown_started_at.as_ref()).unwrap_or(situation.second);
     let retry_at = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
-    let pace = drain::Pace { deadline, retry_at };
+    let pace = drain::Pace { began, deadline, retry_at };
     let progress = drain::evict(pods, node.readiness, pace, situation.now);
     draft.record_drain(situation, &progress);
     if progress.done() {

@@ -143,12 +143,14 @@ prop_compose! {
         terminating in option::of(termination()),
         drain in pod_drain(),
         attempt in option::of((second(), any::<bool>())),
+        comes_back in option::weighted(0.2, second()),
     ) -> PodView {
         let name = format!("pod-{number}");
         PodView {
             id: PodId { namespace: "shop".to_owned(), uid: name.as_str().into(), name },
             mirror,
             daemon_set,
+            comes_back,
             finished,
             terminating,
             drain,

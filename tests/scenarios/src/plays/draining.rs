@@ -1,10 +1,10 @@
 //! How a node is emptied: many pods at once, by rules, and what holds it besides budgets.
 
 use super::closing::{hold, never_deletes_pods, slowly};
-use crate::kinds::{BUDGET, DAEMON_SET, DRAIN_RULE, MACHINE, NODE, POD};
+use crate::kinds::{BUDGET, DAEMON_SET, DEPLOYMENT, DRAIN_RULE, MACHINE, NODE, POD};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{Subject, condition};
-use crate::surroundings::override_until;
+use crate::surroundings::{EXIT_DELAY_ANNOTATION, override_until};
 use crate::world::World;
 use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
         two_hundred_pods,
         mirror_and_daemon_pods_stay,
+        who_comes_back_is_asked_to_leave_once: RealClusterApi,
         rules_and_labels_of_cluster_api,
         somebody_elses_cordon_stays,
         volumes_are_waited_for,
@@ -40,6 +41,36 @@ async fn two_hundred_pods(world: &dyn World) -> anyhow::Result<Ending> {
     ensure!((LONGEST..=6 * LONGEST).contains(&took), "{PODS} pods that take {LONGEST} s each took {took} s");
     subject.until_phase("Inactive").await?;
     never_deletes_pods(world)?;
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// Pods that tolerate a cordon are put back onto the node as soon as they have left it, for nobody else is there: they hold
+/// it no more than those of a `DaemonSet`.
+async fn who_comes_back_is_asked_to_leave_once(world: &dyn World) -> anyhow::Result<Ending> {
+    const PODS: usize = 2;
+    let subject = Subject::lent(world, slowly()).await?;
+    let node = subject.node().await?;
+    let label = json!({"example.org/scene": world.namespace()});
+    world.patch(NODE, &node, json!({"metadata": {"labels": label}})).await?;
+    let template = json!({
+        "metadata": {"labels": {"app": "undeterred"}, "annotations": {EXIT_DELAY_ANNOTATION: "3s"}},
+        "spec": {
+            "nodeSelector": label, "tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 8,
+            "containers": [{"name": "main", "image": "registry.invalid/sleeper"}],
+        },
+    });
+    let selector = json!({"matchLabels": {"app": "undeterred"}});
+    let spec = json!({"replicas": PODS, "selector": selector, "template": template});
+    world.create(DEPLOYMENT, json!({"metadata": {"name": "undeterred"}, "spec": spec})).await?;
+    let runs = |deployment: &Value| deployment["status"]["readyReplicas"] == PODS;
+    world.until(DEPLOYMENT, "undeterred", "to run on the node", runs).await?;
+    subject.set(override_until("down", world.in_seconds(36_000))).await?;
+    subject.until_phase("Inactive").await?;
+    let evictions = world.writes()?.iter().filter(|write| write.resource == "pods/eviction").count();
+    // Who comes back within the second in which the drain began cannot be told from who was there, and is asked again.
+    ensure!((PODS..10 * PODS).contains(&evictions), "{evictions} evictions");
+    never_deletes_pods(world)?;
+    world.delete(DEPLOYMENT, "undeterred").await?;
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 

@@ -273,6 +273,7 @@ impl Simulation {
                 },
                 mirror: false,
                 daemon_set: false,
+                comes_back: None,
                 finished: false,
                 terminating: None,
                 drain: PodDrain::Evict { order: 0 },
