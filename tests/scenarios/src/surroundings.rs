@@ -52,8 +52,19 @@ impl dyn World + '_ {
     }
 
     /// A Deployment of as many pods, all on one node.
-    pub async fn deployment_on(&self, node: &str, name: &str, replicas: i64) -> anyhow::Result<()> {
-        let deployment = json!({
+    pub async fn deployment_on(&self, node: &str, name: &str, replicas: usize) -> anyhow::Result<()> {
+        self.deployment_that(node, name, replicas, json!({})).await
+    }
+
+    /// The same, with the template of its pods changed by a merge patch.
+    pub async fn deployment_that(
+        &self,
+        node: &str,
+        name: &str,
+        replicas: usize,
+        differs: Value,
+    ) -> anyhow::Result<()> {
+        let mut deployment = json!({
             "metadata": {"name": name},
             "spec": {
                 "replicas": replicas,
@@ -68,6 +79,7 @@ impl dyn World + '_ {
                 },
             },
         });
+        merge(&mut deployment["spec"]["template"], differs);
         self.create(DEPLOYMENT, deployment).await?;
         let all = |deployment: &Value| deployment["status"]["readyReplicas"] == replicas;
         self.until(DEPLOYMENT, name, "to be ready", all).await.map(drop)

@@ -3,6 +3,7 @@
 use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use five_spot_scenarios::Write;
 use five_spot_scenarios::embedded::{Disturbance, Layout, Run, Storm, play};
+use jiff::Timestamp;
 use std::time::Duration;
 
 fn play_again(scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
@@ -17,6 +18,12 @@ fn play_in(layout: Layout, scenario: &str, disturbance: &Disturbance) -> anyhow:
 /// A fault of some of the requests whose path contains a part.
 fn fault_of(kind: RequestKind, part: &str, trigger: Trigger, fault: Fault) -> Disturbance {
     Disturbance::rule(Rule { kind, path: part.to_owned(), trigger, fault })
+}
+
+/// When the controller has written so, in order.
+fn written(run: &Run, verb: &str, resource: &str) -> Vec<Timestamp> {
+    let is_meant = |write: &&Write| write.verb == verb && write.resource == resource;
+    run.writes.iter().filter(is_meant).map(|write| write.time).collect()
 }
 
 /// The status was written, the answer lost, the failure reported, that answer lost as well; and each time the watch told of
@@ -53,7 +60,7 @@ fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> 
     let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), fault);
     // The scenario looks at what status counts.
     let run = play_again("mirror_and_daemon_pods_stay", &disturbance)?;
-    assert_eq!(run.writes.iter().filter(|write| write.resource == "pods/eviction").count(), 2);
+    assert_eq!(written(&run, "create", "pods/eviction").len(), 2);
     Ok(())
 }
 
@@ -63,9 +70,8 @@ fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> 
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::PerMille(500), fault);
     let run = play_again("two_hundred_pods", &disturbance)?;
-    let evictions: Vec<_> = run.writes.iter().filter(|write| write.resource == "pods/eviction").collect();
-    let first = evictions.first().expect("evictions").time;
-    let at_once = evictions.iter().filter(|write| write.time.duration_since(first).as_secs() < 1).count();
+    let evictions = written(&run, "create", "pods/eviction");
+    let at_once = evictions.iter().filter(|time| time.duration_since(evictions[0]).as_secs() < 1).count();
     assert_eq!(at_once, 200, "of {} evictions", evictions.len());
     Ok(())
 }
@@ -110,11 +116,8 @@ fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::PerMille(1000), fault);
     let run = play_again("emergency_reclaim", &disturbance)?;
-    let first = |resource: &str, verb: &str| {
-        let found = run.writes.iter().find(|write| write.resource == resource && write.verb == verb);
-        found.map(|write| write.time).expect("that it happened")
-    };
-    assert_eq!(first("pods", "delete"), first("nodes", "patch"), "at the moment of the cordon");
+    let (deleted, cordoned) = (written(&run, "delete", "pods"), written(&run, "patch", "nodes"));
+    assert_eq!(deleted[0], cordoned[0], "at the moment of the cordon");
     Ok(())
 }
 
@@ -122,10 +125,6 @@ fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
 /// no longer serves. It was taken for the word that the object is gone: the Machine stayed behind, alive and without a node.
 #[test]
 fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> {
-    let written = |run: &Run, verb: &str, resource: &str| {
-        let is_meant = |write: &&Write| write.verb == verb && write.resource == resource;
-        run.writes.iter().filter(is_meant).map(|write| write.time).collect::<Vec<_>>()
-    };
     let fair = play_again("mirror_and_daemon_pods_stay", &Disturbance::default())?;
     let misrouted = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), Fault::Misroute);
     let run = play_again("mirror_and_daemon_pods_stay", &misrouted)?;

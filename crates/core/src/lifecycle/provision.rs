@@ -143,13 +143,7 @@ fn needs_apply(slot: &Slot<ProviderView>) -> bool {
 /// mended where it has drifted.
 fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, draft: &mut Draft) {
     let world = situation.world;
-    // What cannot be made is no reason to give up what is there.
-    let can_be_replaced = world.references.is_empty() && cluster_problem(world, spec).is_none();
-    let parting = parting(world, spec, machine).filter(|parting| match parting {
-        Parting::SpecChanged => can_be_replaced,
-        Parting::PartDeleted | Parting::ClusterDeleted => true,
-    });
-    if let Some(parting) = parting {
+    if let Some(parting) = parting(world, spec, machine) {
         draft.stage = Stage::Parting(parting);
         return removal::shut_down(situation, draft);
     }
@@ -173,14 +167,15 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
     }
 }
 
-/// Why a Machine that is wanted cannot stay.
+/// Why a Machine that is wanted cannot stay. That the spec describes one which cannot be made is no reason.
 fn parting(world: &World, spec: &ValidSpec, machine: &MachineView) -> Option<Parting> {
+    let can_be_made = world.references.is_empty() && cluster_problem(world, spec).is_none();
     let provider_objects = [&world.bootstrap, &world.infrastructure];
     if world.cluster.as_ref().is_some_and(|cluster| cluster.terminating) {
         Some(Parting::ClusterDeleted)
     } else if provider_objects.iter().any(|slot| slot.ours().is_some_and(|object| object.terminating)) {
         Some(Parting::PartDeleted)
-    } else if differs(machine.machine_hash.as_ref(), spec) {
+    } else if can_be_made && differs(machine.machine_hash.as_ref(), spec) {
         Some(Parting::SpecChanged)
     } else {
         None

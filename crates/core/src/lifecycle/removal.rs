@@ -76,7 +76,10 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
             let stuck = "the node cannot be drained: its cluster cannot be reached";
             overdue(situation, machine, deadline, stuck, draft);
         }
-        NodeFact::Found(node) => empty(situation, machine, node, deadline, draft),
+        NodeFact::Found(node) => {
+            let retry_at = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
+            empty(situation, machine, node, drain::Pace { began: started_at, deadline, retry_at }, draft);
+        }
     }
 }
 
@@ -98,7 +101,7 @@ fn empty(
     situation: &Situation<'_>,
     machine: &MachineView,
     node: &NodeView,
-    deadline: Timestamp,
+    pace: drain::Pace,
     draft: &mut Draft,
 ) {
     draft.watch_pods = true;
@@ -108,11 +111,8 @@ fn empty(
     draft.judge_pods = node.has_unjudged_pods();
     let Some(pods) = node.pods.as_ref().filter(|_| node.pods_judged) else {
         let stuck = "the pods of the node could not be read in time";
-        return overdue(situation, machine, deadline, stuck, draft);
+        return overdue(situation, machine, pace.deadline, stuck, draft);
     };
-    let began = situation.past(draft.facts.shutdown_started_at.as_ref()).unwrap_or(situation.second);
-    let retry_at = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
-    let pace = drain::Pace { began, deadline, retry_at };
     let progress = drain::evict(pods, node.readiness, pace, situation.now);
     draft.record_drain(situation, &progress);
     if progress.done() {
@@ -128,7 +128,7 @@ fn empty(
         [] => format!("{} pods have not left the node", progress.remaining),
         named => format!("pods hold the node: {}", named.join(", ")),
     };
-    overdue(situation, machine, deadline, &stuck, draft);
+    overdue(situation, machine, pace.deadline, &stuck, draft);
 }
 
 /// Past the deadline either the Machine is deleted regardless, or someone has to look at what holds it.

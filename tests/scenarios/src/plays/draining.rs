@@ -50,20 +50,11 @@ async fn who_comes_back_is_asked_to_leave_once(world: &dyn World) -> anyhow::Res
     const PODS: usize = 2;
     let subject = Subject::lent(world, slowly()).await?;
     let node = subject.node().await?;
-    let label = json!({"example.org/scene": world.namespace()});
-    world.patch(NODE, &node, json!({"metadata": {"labels": label}})).await?;
-    let template = json!({
-        "metadata": {"labels": {"app": "undeterred"}, "annotations": {EXIT_DELAY_ANNOTATION: "3s"}},
-        "spec": {
-            "nodeSelector": label, "tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 8,
-            "containers": [{"name": "main", "image": "registry.invalid/sleeper"}],
-        },
+    let undeterred = json!({
+        "metadata": {"annotations": {EXIT_DELAY_ANNOTATION: "3s"}},
+        "spec": {"tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 8},
     });
-    let selector = json!({"matchLabels": {"app": "undeterred"}});
-    let spec = json!({"replicas": PODS, "selector": selector, "template": template});
-    world.create(DEPLOYMENT, json!({"metadata": {"name": "undeterred"}, "spec": spec})).await?;
-    let runs = |deployment: &Value| deployment["status"]["readyReplicas"] == PODS;
-    world.until(DEPLOYMENT, "undeterred", "to run on the node", runs).await?;
+    world.deployment_that(&node, "undeterred", PODS, undeterred).await?;
     subject.set(override_until("down", world.in_seconds(36_000))).await?;
     subject.until_phase("Inactive").await?;
     let evictions = world.writes()?.iter().filter(|write| write.resource == "pods/eviction").count();

@@ -193,11 +193,9 @@ impl ClusterApi {
             self.next_pass.insert(place.clone(), Instant::now() + self.scenario.timing().drain_pass);
         }
         if departure == Departure::Finalizer {
-            let mut finalizers = facts.machine.finalizers().to_vec();
-            finalizers.retain(|one| one != growth::FINALIZER);
-            let version = &facts.machine.metadata.resource_version;
-            let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}});
-            stage.merge(place, patch).await?;
+            let released =
+                cluster::with_finalizers(&facts.machine, |all| all.retain(|one| one != growth::FINALIZER));
+            stage.merge(place, released).await?;
             return Ok(None);
         }
         let message = drain_message.unwrap_or_else(|| departure.message(&facts, self.clock.now()));

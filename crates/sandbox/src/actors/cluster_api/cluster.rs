@@ -48,10 +48,11 @@ fn machines(place: &Place, stage: &Stage) -> usize {
     all.filter(|(_, machine)| machine.data["spec"]["clusterName"] == place.name.as_str()).count()
 }
 
-fn with_finalizers(cluster: &DynamicObject, change: impl FnOnce(&mut Vec<String>)) -> Value {
-    let mut finalizers = cluster.finalizers().to_vec();
+/// The merge patch that changes an object's finalizers, if nobody has changed it since.
+pub(super) fn with_finalizers(object: &DynamicObject, change: impl FnOnce(&mut Vec<String>)) -> Value {
+    let mut finalizers = object.finalizers().to_vec();
     change(&mut finalizers);
-    let version = &cluster.metadata.resource_version;
+    let version = &object.metadata.resource_version;
     json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}})
 }
 
