@@ -1,6 +1,7 @@
 //! 5-Spot on a real control plane, and what it leans on there: each fact that the design takes for granted is a test
 //! here, so that a version that changes one is noticed. Run by `cargo xtask e2e`.
 
+mod agent;
 mod bench;
 mod cluster_api;
 mod conformance;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         scenarios::tests(),
         startup::tests(),
         permissions::tests(),
+        agent::tests(),
         cluster_api::tests(),
         conformance::tests(),
         crd::tests(),

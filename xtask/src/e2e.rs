@@ -20,6 +20,9 @@ pub(crate) const CONTROLLER: &str = "five-spot-controller";
 /// The program of that package.
 pub(crate) const CONTROLLER_PROGRAM: &str = "5spot-controller";
 
+/// The package of the reclaim agent, which the suite finds beside itself too.
+const AGENT: &str = "five-spot-agent";
+
 /// What the suite needs besides what it builds: the official Python client is one of the clients.
 const TOOLS: [Tool; 2] = [
     Tool { check: &["python3", "--version"], package: "python3" },
@@ -72,7 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Builds the suite and says where it is.
 pub(crate) fn build_suite() -> anyhow::Result<PathBuf> {
-    cargo::build(SUITE, &["--package", SUITE, "--package", CONTROLLER])
+    cargo::build(SUITE, &["--package", SUITE, "--package", CONTROLLER, "--package", AGENT])
 }
 
 /// The report, if the suite got far enough to write one.

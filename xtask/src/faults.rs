@@ -71,6 +71,8 @@ enum Kind {
     Storms,
     /// The controller's clock is set by a second to a year, both ways, for a while or for good.
     Clocks,
+    /// The watch event of a write is delivered before its response, after it, or after the next reconcile: each write.
+    Orderings,
 }
 
 /// Where the Nodes are.

@@ -78,6 +78,10 @@ reasons! {
     NodeNotReady,
     /// There is no Node yet.
     NoNodeYet,
+    /// The Node had joined and is gone while its Machine lives.
+    NodeLost,
+    /// The Node is still there although its Machine is gone.
+    NodeLeftBehind,
     /// There is no Machine.
     NoMachine,
     /// The Machine is being replaced because the spec changed.
@@ -98,8 +102,12 @@ reasons! {
     JoinFailed,
     /// An object of ours has a name that belongs to someone else.
     NameTaken,
-    /// The workload cluster's kubeconfig is missing, broken or refused.
+    /// The workload cluster's kubeconfig cannot be used as it is.
     KubeconfigInvalid,
+    /// The workload cluster does not answer.
+    Unreachable,
+    /// The kubeconfig leads to another cluster than the one that the Node was last seen in.
+    WrongCluster,
     /// The cleanup of the deleted object took longer than its bound.
     FinalizerCleanupTimedOut,
     /// Something is held back by a pause.

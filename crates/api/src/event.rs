@@ -73,4 +73,10 @@ event_reasons! {
     RapidReReclaim: Warning,
     /// The cleanup of a deleted object took longer than its bound.
     FinalizerCleanupTimedOut: Warning,
+    /// The Node had joined and is gone while its Machine lives.
+    NodeLost: Warning,
+    /// The Node is still there although its Machine is gone.
+    NodeLeftBehind: Warning,
+    /// The drain deadline passed, and `onTimeout: Force` deleted the Machine with pods on its node.
+    DrainForced: Warning,
 }

@@ -1,6 +1,13 @@
 //! The contract between the controller and the reclaim agent: how an agent asks for its node to be
 //! given back, and how the controller tells an agent what to look for.
 
+mod config;
+
+pub use config::{
+    AgentConfig, ConfigError, DEFAULT_POLL_INTERVAL_MS, MAX_LIST_ENTRIES, MAX_PATTERN_BYTES,
+    MAX_POLL_INTERVAL_MS, MIN_POLL_INTERVAL_MS, ParsedConfig,
+};
+
 use crate::names::SYSTEM_NAMESPACE;
 use std::collections::BTreeMap;
 

@@ -104,6 +104,19 @@ pub struct WorkloadCluster {
     /// The key in the Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key: Option<String>,
+    /// The UID of the `kube-system` namespace of the cluster that the Node was last seen in.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "clusterUID")]
+    pub cluster_uid: Option<String>,
+}
+
+impl WorkloadCluster {
+    /// The management cluster itself.
+    pub const MANAGEMENT: Self = Self { secret_name: None, secret_key: None, cluster_uid: None };
+
+    /// The cluster that the kubeconfig under a key of a Secret leads to.
+    pub fn of_secret(name: impl Into<String>, key: impl Into<String>) -> Self {
+        Self { secret_name: Some(name.into()), secret_key: Some(key.into()), cluster_uid: None }
+    }
 }
 
 /// How far a drain has come.

@@ -2,15 +2,12 @@
 
 use five_spot_api::event::EventType;
 use five_spot_api::names;
-use five_spot_core::Fingerprint;
+use five_spot_core::{Fingerprint, text};
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::json;
-
-/// The longest note that the API server takes.
-const MAX_NOTE: usize = 1024;
 
 /// The pod that this program runs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +34,7 @@ pub struct Announcement {
 /// Publishes an announcement as an event on the pod.
 pub async fn announce(client: &Client, pod: &OwnPod, announcement: &Announcement) -> Result<(), kube::Error> {
     let now = Timestamp::now();
-    let note: String = announcement.note.chars().take(MAX_NOTE).collect();
+    let note = text::bounded(&announcement.note, text::MAX_NOTE);
     let identity = json!([pod.uid, announcement.reason, now.to_string()]);
     let event = json!({
         "metadata": {"name": format!("{}.{}", pod.name, Fingerprint::of(&identity)), "namespace": pod.namespace},

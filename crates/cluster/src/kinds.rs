@@ -26,17 +26,64 @@ impl Kinds {
         if let Some(resource) = self.known(kind) {
             return Ok(resource);
         }
-        let resources = self.resources(&kind.api_version).await?;
-        let found = resources.iter().find(|resource| is_whole(resource) && resource.kind == kind.kind);
-        let Some(found) = found else {
-            return Err(missing(format!("there is no kind {} in {}", kind.kind, kind.api_version)));
+        let found = match self.resources(&kind.api_version).await {
+            Ok(resources) => named(&resources, &kind.kind).cloned(),
+            Err(failure) if failure.kind == FailureKind::NoSuchKind => None,
+            Err(failure) => return Err(failure),
         };
+        let Some(found) = found else { return Err(self.not_served(kind).await) };
         let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
         let gvk = GroupVersionKind::gvk(group, version, &kind.kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, &found.name);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(kind.clone(), resource.clone());
         Ok(resource)
+    }
+
+    /// Why a kind is not served in its version: it may be in another one, and then objects of it may exist.
+    async fn not_served(&self, kind: &ProviderKind) -> Failure {
+        let (group, _) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
+        let groups = match self.client.list_api_groups().await {
+            Ok(groups) => groups.groups,
+            // Whatever the code: nobody has said that there is no such group.
+            Err(error) => {
+                return Failure { kind: FailureKind::Unreachable, message: crate::error::explain(&error) };
+            }
+        };
+        let versions =
+            groups.into_iter().filter(|found| found.name == group).flat_map(|found| found.versions);
+        for version in versions.map(|version| version.group_version) {
+            match self.resources(&version).await {
+                Ok(resources) if named(&resources, &kind.kind).is_some() => {
+                    let message =
+                        format!("kind {} is served in {version} but not in {}", kind.kind, kind.api_version);
+                    return Failure { kind: FailureKind::OtherVersion, message };
+                }
+                Ok(_) => {}
+                Err(failure) if failure.kind == FailureKind::NoSuchKind => {}
+                Err(failure) => return failure,
+            }
+        }
+        missing(format!("there is no kind {} in {}", kind.kind, kind.api_version))
+    }
+
+    /// True if discovery says that no version of its group serves a kind, so that no object of it can exist.
+    pub(crate) async fn is_gone(&self, kind: &ProviderKind) -> bool {
+        let served = self.resources(&kind.api_version).await;
+        let in_version = served.map(|resources| named(&resources, &kind.kind).is_some());
+        match in_version {
+            Ok(true) => false,
+            Ok(false) => self.not_served(kind).await.kind == FailureKind::NoSuchKind,
+            Err(failure) => {
+                failure.kind == FailureKind::NoSuchKind
+                    && self.not_served(kind).await.kind == FailureKind::NoSuchKind
+            }
+        }
+    }
+
+    /// Forgets a kind that is gone.
+    pub(crate) fn forget(&self, kind: &ProviderKind) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
     }
 
     /// How objects of a kind that was found before are addressed.
@@ -87,6 +134,11 @@ pub(crate) fn capi_resource(version: CapiVersion, kind: &str, plural: &str) -> A
 /// How `ScheduledMachine`s are addressed.
 pub(crate) fn our_resource() -> ApiResource {
     ApiResource::erase::<five_spot_api::ScheduledMachine>(&())
+}
+
+/// The resource of a kind, its subresources aside.
+fn named<'a>(resources: &'a [APIResource], kind: &str) -> Option<&'a APIResource> {
+    resources.iter().find(|resource| is_whole(resource) && resource.kind == kind)
 }
 
 fn is_whole(resource: &APIResource) -> bool {

@@ -4,15 +4,25 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::Kubeconfig;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What is kept of a Secret. It is never printed.
+/// The longest kubeconfig. One with two certificates and a key has 6 KB.
+const LONGEST: usize = 64 << 10;
+
+/// What is kept of a Secret: the keys that objects name, and nothing else of it. It is never printed.
 #[derive(Clone, PartialEq)]
 pub(crate) struct SecretFacts {
-    pub(crate) data: Arc<BTreeMap<String, ByteString>>,
+    data: Arc<BTreeMap<String, Value>>,
+}
+
+/// What is under a key.
+#[derive(Clone, PartialEq)]
+enum Value {
+    Text(Arc<[u8]>),
+    /// More than [`LONGEST`].
+    TooLong,
 }
 
 impl fmt::Debug for SecretFacts {
@@ -21,16 +31,23 @@ impl fmt::Debug for SecretFacts {
     }
 }
 
-pub(crate) fn secret(object: &Secret) -> SecretFacts {
-    SecretFacts { data: Arc::new(object.data.clone().unwrap_or_default()) }
+/// What is kept of a Secret of which objects name these keys.
+pub(crate) fn secret(object: &Secret, keys: &BTreeSet<String>) -> SecretFacts {
+    let named = object.data.iter().flatten().filter(|(key, _)| keys.contains(*key));
+    let kept = |bytes: &ByteString| {
+        if bytes.0.len() <= LONGEST { Value::Text(bytes.0.as_slice().into()) } else { Value::TooLong }
+    };
+    SecretFacts { data: Arc::new(named.map(|(key, bytes)| (key.clone(), kept(bytes))).collect()) }
 }
 
 /// Reads the kubeconfig under a key of a Secret. The message never repeats what is in it.
 pub(crate) fn read(facts: &SecretFacts, key: &str) -> Result<Kubeconfig, String> {
-    let Some(bytes) = facts.data.get(key) else {
-        return Err(format!("has no key {key}"));
+    let bytes = match facts.data.get(key) {
+        Some(Value::Text(bytes)) => bytes,
+        Some(Value::TooLong) => return Err(format!("key {key} has more than {LONGEST} bytes")),
+        None => return Err(format!("has no key {key}")),
     };
-    let text = std::str::from_utf8(&bytes.0).map_err(|_| format!("key {key} is not text"))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| format!("key {key} is not text"))?;
     let kubeconfig: Kubeconfig =
         serde_saphyr::from_str(text).map_err(|_| format!("key {key} is not a kubeconfig"))?;
     check(&kubeconfig)?;
@@ -47,6 +64,16 @@ fn check(kubeconfig: &Kubeconfig) -> Result<(), String> {
             (user.client_certificate.is_some(), "client-certificate"),
             (user.client_key.is_some(), "client-key"),
         ];
+        // Whoever may impersonate may be anyone: a kubeconfig should hold the identity itself.
+        let impersonates = [
+            (user.impersonate.is_some(), "as"),
+            (user.impersonate_uid.is_some(), "as-uid"),
+            (user.impersonate_groups.is_some(), "as-groups"),
+            (user.impersonate_user_extra.is_some(), "as-user-extra"),
+        ];
+        if let Some((_, field)) = impersonates.iter().find(|(found, _)| *found) {
+            return Err(format!("uses {field}, which is refused: give the credentials of the user itself"));
+        }
         if let Some((_, field)) = offence.iter().find(|(found, _)| *found) {
             return Err(format!("uses {field}, which is refused: give the credentials inline"));
         }
@@ -61,39 +88,44 @@ fn check(kubeconfig: &Kubeconfig) -> Result<(), String> {
         if cluster.proxy_url.is_some() {
             return Err("uses proxy-url, which is refused".to_owned());
         }
-        if cluster.server.as_deref().is_some_and(is_link_local) {
-            return Err("names a link-local server address, which is refused".to_owned());
-        }
     }
     Ok(())
-}
-
-/// Link-local addresses are where clouds serve their instances' credentials.
-fn is_link_local(server: &str) -> bool {
-    let Ok(uri) = server.parse::<http::Uri>() else {
-        return false;
-    };
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => address.is_link_local(),
-        Ok(IpAddr::V6(address)) => {
-            address.is_unicast_link_local()
-                || address.to_ipv4_mapped().is_some_and(|address| address.is_link_local())
-        }
-        Err(_) => false,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn kubeconfig(cluster: &str, user: &str) -> SecretFacts {
-        let text = format!(
+        facts(&text(cluster, user))
+    }
+
+    fn text(cluster: &str, user: &str) -> String {
+        format!(
             "apiVersion: v1\nkind: Config\nclusters: [{{name: a, cluster: {{{cluster}}}}}]\n\
              users: [{{name: a, user: {{{user}}}}}]\ncontexts: []\ncurrent-context: a\n"
-        );
-        SecretFacts { data: Arc::new(BTreeMap::from([("value".to_owned(), ByteString(text.into_bytes()))])) }
+        )
+    }
+
+    fn facts(text: &str) -> SecretFacts {
+        let data = BTreeMap::from([("value".to_owned(), ByteString(text.into()))]);
+        secret(&Secret { data: Some(data), ..Secret::default() }, &["value".to_owned()].into())
+    }
+
+    #[test]
+    fn only_named_keys_are_kept_and_only_if_they_are_short() {
+        let value = |length| ByteString(vec![b'a'; length]);
+        let data = BTreeMap::from([
+            ("value".to_owned(), value(LONGEST + 1)),
+            ("short".to_owned(), value(LONGEST)),
+            ("other".to_owned(), value(1)),
+        ]);
+        let object = Secret { data: Some(data), ..Secret::default() };
+        let facts = secret(&object, &["value".to_owned(), "short".to_owned(), "absent".to_owned()].into());
+        assert_eq!(facts.data.keys().collect::<Vec<_>>(), ["short", "value"]);
+        assert!(facts.data["value"] == Value::TooLong);
+        assert!(read(&facts, "value").unwrap_err().contains("more than 65536 bytes"));
     }
 
     #[track_caller]
@@ -119,16 +151,41 @@ mod tests {
         check_refused(server, "client-key: /s3cret", "client-key");
         check_refused(&format!("{server}, certificate-authority: /s3cret"), "", "certificate-authority");
         check_refused(&format!("{server}, proxy-url: 'http://s3cret'"), "", "proxy-url");
-        check_refused("server: 'http://169.254.169.254'", "", "link-local");
-        check_refused("server: 'https://[fe80::1]:443'", "", "link-local");
-        check_refused("server: 'https://[::ffff:169.254.1.1]'", "", "link-local");
+        check_refused(server, "as: s3cret", "as,");
+        check_refused(server, "as-uid: s3cret", "as-uid");
+        check_refused(server, "as-groups: [s3cret]", "as-groups");
+        check_refused(server, "as-user-extra: {a: [s3cret]}", "as-user-extra");
+    }
+
+    #[test]
+    fn a_small_text_that_would_grow_is_refused() {
+        let line = |level: usize| {
+            let refers = if level == 0 { "x".to_owned() } else { format!("*a{}", level - 1) };
+            format!("a{level}: &a{level} [{}]\n", vec![refers; 10].join(", "))
+        };
+        let bomb: String = (0..12).map(line).collect();
+        let facts = facts(&bomb);
+        assert!(read(&facts, "value").is_err() || read(&facts, "value").unwrap().clusters.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_kubeconfig_or_refused(text in ".{0,200}") {
+            let _ = read(&facts(&text), "value");
+        }
+
+        #[test]
+        fn any_part_of_a_kubeconfig_is_one_or_refused(cut in 0usize..200, junk in ".{0,8}") {
+            let text = text("server: 'https://10.0.0.1:6443'", "token: s3cret");
+            let text = format!("{}{junk}", &text[..cut.min(text.len())]);
+            if let Err(error) = read(&facts(&text), "value") {
+                prop_assert!(!error.contains("s3cret"));
+            }
+        }
     }
 
     #[test]
     fn what_is_no_kubeconfig_is_said_without_repeating_it() {
-        let facts = |text: &str| SecretFacts {
-            data: Arc::new(BTreeMap::from([("value".to_owned(), ByteString(text.into()))])),
-        };
         assert!(read(&facts("s3cret: ["), "value").unwrap_err().contains("not a kubeconfig"));
         assert!(read(&facts("x"), "other").unwrap_err().contains("no key other"));
         assert!(!format!("{:?}", facts("s3cret")).contains("s3cret"));

@@ -42,8 +42,12 @@ pub(crate) struct Memory {
     pub(crate) compare_at: Option<Timestamp>,
     /// Whose the object is that has a name of ours.
     pub(crate) foreign: BTreeMap<Place, String>,
+    /// Since when the status could not be written, if the last attempt failed.
+    pub(crate) unrecorded_since: Option<Timestamp>,
     /// The Machine that the API server has refused to delete.
     pub(crate) delete_refused: Option<Uid>,
+    /// The term of the leader in which the facts about the object were last confirmed.
+    pub(crate) confirmed_in_term: u64,
     /// What its watch has told of the object, status aside, as a hash. A change of its spec shows in its generation.
     heard: Option<u64>,
 }

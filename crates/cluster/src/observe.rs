@@ -8,10 +8,10 @@ use crate::project::{
 };
 use crate::shelf::{Condition, Failure, FailureKind, Item};
 use crate::workload::{Link, WorkloadKey};
-use five_spot_api::{ObjectRef, WorkloadCluster, names};
+use five_spot_api::{ObjectRef, ScheduledMachineStatus, WorkloadCluster, names};
 use five_spot_core::world::{
-    AgentConfigView, MachineView, NodeFact, NodeName, NodeView, PodDrain, PodView, ProviderView,
-    ReferenceProblem, ReferenceProblemKind, ResourceVersion, Slot, Workload, World,
+    AgentConfigView, FormerNode, MachineView, NodeFact, NodeName, NodeView, PodDrain, PodView, ProviderView,
+    ReferenceProblem, ReferenceProblemKind, ResourceVersion, Slot, Workload, WorkloadProblem, World,
 };
 use five_spot_core::{InvalidSpec, ProviderKind, ValidSpec};
 use std::collections::BTreeSet;
@@ -20,11 +20,15 @@ use std::sync::Arc;
 /// The key of a kubeconfig Secret that Cluster API writes.
 const KUBECONFIG_KEY: &str = "value";
 
+/// In the list of namespaces whose Nodes may be in the management cluster: every one. For a sandbox, which has only one
+/// cluster; no flag takes it.
+pub const ANY_NAMESPACE: &str = "*";
+
 /// What can be said of an object now.
 pub enum Observation {
     /// It is gone.
     Gone,
-    /// A shelf that it depends upon is not filled yet; news of that will come.
+    /// The management cluster has not been read yet; news of that will come.
     NotYet,
     /// What there is.
     Known(Box<Observed>),
@@ -41,11 +45,15 @@ pub struct Observed {
     /// The version of the object that was read.
     pub(crate) version: String,
     pub(crate) link: Option<Arc<Link>>,
+    /// The cluster in which the Node may have outlived its Machine.
+    pub(crate) former: Option<Arc<Link>>,
     /// What has to be looked up before the pods of the node can be judged.
     pub(crate) lookups: Lookups,
     /// Something that should be as we applied it has not been compared, or something that is not ours was in the way:
     /// only the API server knows.
     pub unproven: bool,
+    /// Something has not been read yet; news of it will come. Only an emergency does not wait for that.
+    pub incomplete: bool,
 }
 
 /// What has to be looked up before the pods of a node can be judged.
@@ -85,6 +93,12 @@ pub(crate) fn needs(key: &ObjectKey, object: &ObjectFacts) -> Needs {
     Needs { kinds, secrets }
 }
 
+/// The Secrets that an object names, each with the key of it.
+pub(crate) fn secret_keys(key: &ObjectKey, object: &ObjectFacts) -> Vec<(ObjectKey, String)> {
+    let recorded = object.record.workload_cluster.as_ref();
+    spec_secret(key, object).into_iter().chain(recorded.and_then(|cluster| secret_of(key, cluster))).collect()
+}
+
 /// The Secret that a spec leads to, and its key.
 pub(crate) fn default_secret(spec: &ValidSpec) -> (String, String) {
     spec.kubeconfig_secret.as_ref().map_or_else(
@@ -102,21 +116,39 @@ fn secret_of(key: &ObjectKey, cluster: &WorkloadCluster) -> Option<(ObjectKey, S
 /// The cluster of an object's Node, as far as its own words tell.
 pub(crate) fn workload_of(key: &ObjectKey, object: &ObjectFacts) -> WorkloadKey {
     let by_record = object.record.workload_cluster.as_ref().map(|cluster| secret_of(key, cluster));
-    let by_spec = || {
-        let (name, in_secret) = default_secret(object.spec.as_ref().ok()?);
-        Some((key.beside(name), in_secret))
-    };
-    match by_record.unwrap_or_else(by_spec) {
-        Some((secret, key)) => WorkloadKey::Kubeconfig { secret, key },
-        None => WorkloadKey::Management,
+    match by_record {
+        Some(Some((secret, key))) => WorkloadKey::Kubeconfig { secret, key },
+        Some(None) => WorkloadKey::Management,
+        None => spec_workload(key, object).unwrap_or(WorkloadKey::Management),
     }
 }
 
+/// The cluster that the spec of an object leads to, by its Secret.
+pub(crate) fn spec_workload(key: &ObjectKey, object: &ObjectFacts) -> Option<WorkloadKey> {
+    let (secret, key) = spec_secret(key, object)?;
+    Some(WorkloadKey::Kubeconfig { secret, key })
+}
+
+/// The Secret that the spec of an object leads to, and its key.
+fn spec_secret(key: &ObjectKey, object: &ObjectFacts) -> Option<(ObjectKey, String)> {
+    let (name, in_secret) = default_secret(object.spec.as_ref().ok()?);
+    Some((key.beside(name), in_secret))
+}
+
 /// How the cluster of an object's Node stands.
-enum Reach {
-    NotYet,
-    Unusable(WorkloadCluster, String),
-    Open(WorkloadCluster, Arc<Link>),
+struct Reach {
+    workload: Workload,
+    link: Option<Arc<Link>>,
+}
+
+impl Reach {
+    const fn pending(cluster: WorkloadCluster) -> Self {
+        Self { workload: Workload::Pending(cluster), link: None }
+    }
+
+    const fn unusable(cluster: WorkloadCluster, problem: WorkloadProblem, message: String) -> Self {
+        Self { workload: Workload::Unusable { cluster, problem, message }, link: None }
+    }
 }
 
 impl Fleet {
@@ -135,55 +167,96 @@ impl Fleet {
         }
         let machine = inner.machines.view(&key.beside(names::machine(&key.name)));
         let reach = inner.reach(key, &object.view, machine.is_some()).await;
+        let former = inner.reach_former(key, &object.view, machine.is_some()).await;
         let memory = inner.remember(key, |memory| memory.belonging_to(&object.view.view.uid).clone());
-        inner.world(key, object, machine, reach, &memory)
+        Observation::Known(Box::new(inner.world(key, object, machine, (reach, former), &memory)))
     }
 }
 
 impl Inner {
-    /// The cluster of the Node: the one on record while the Machine lives, else the one that the spec leads to.
+    /// The cluster of the Node: the one on record while the Machine lives, else the one that the spec leads to. Never
+    /// another one: what is missing is reported.
     async fn reach(self: &Arc<Self>, key: &ObjectKey, object: &ObjectFacts, has_machine: bool) -> Reach {
-        let management = WorkloadCluster { secret_name: None, secret_key: None };
         let recorded = object.record.workload_cluster.clone().filter(|_| has_machine);
         let wanted = match (recorded, &object.spec) {
             (Some(recorded), _) => recorded,
-            (None, Err(_)) => management.clone(),
-            (None, Ok(spec)) => {
-                let (name, in_secret) = default_secret(spec);
-                let cluster =
-                    WorkloadCluster { secret_name: Some(name.clone()), secret_key: Some(in_secret) };
-                if spec.kubeconfig_secret.is_none() {
-                    let secret = key.beside(name);
-                    let shelf = self.secret(&secret);
-                    match shelf.condition() {
-                        Condition::Filling => return Reach::NotYet,
-                        Condition::Failing(failure) => {
-                            return Reach::Unusable(cluster, secret_failure(&secret, &failure));
-                        }
-                        Condition::Filled if shelf.view(&secret).is_none() => management.clone(),
-                        Condition::Filled => cluster,
-                    }
-                } else {
-                    cluster
-                }
+            (None, Err(_)) => {
+                let message = "the spec is not valid, so that nobody knows which cluster it means".to_owned();
+                return Reach::unusable(
+                    WorkloadCluster::MANAGEMENT,
+                    WorkloadProblem::KubeconfigInvalid,
+                    message,
+                );
             }
+            (None, Ok(spec)) => self.wanted_cluster(key, spec),
         };
+        self.reach_cluster(key, wanted).await
+    }
+
+    /// The cluster in which the Node on record may have outlived its Machine.
+    async fn reach_former(
+        self: &Arc<Self>,
+        key: &ObjectKey,
+        object: &ObjectFacts,
+        has_machine: bool,
+    ) -> Option<Arc<Link>> {
+        let recorded = object.record.workload_cluster.clone()?;
+        if has_machine || object.record.node.is_none() {
+            return None;
+        }
+        self.reach_cluster(key, recorded).await.link
+    }
+
+    async fn reach_cluster(self: &Arc<Self>, key: &ObjectKey, wanted: WorkloadCluster) -> Reach {
         let Some((secret, in_secret)) = secret_of(key, &wanted) else {
-            return self.reach_by(WorkloadKey::Management, None, management).await;
+            return self.reach_management(key, wanted).await;
         };
         let shelf = self.secret(&secret);
         match (shelf.condition(), shelf.view(&secret)) {
-            (Condition::Filling, _) => Reach::NotYet,
-            (Condition::Failing(failure), _) => Reach::Unusable(wanted, secret_failure(&secret, &failure)),
+            (Condition::Filling, _) => Reach::pending(wanted),
+            (Condition::Failing(failure), _) => secret_failure(key, &secret, wanted, &failure),
             (Condition::Filled, None) => {
-                let message = format!("there is no Secret {} in namespace {}", secret.name, secret.namespace);
-                Reach::Unusable(wanted, message)
+                let message = format!(
+                    "there is no Secret {} in namespace {}; Cluster API or an operator has to write the kubeconfig of the \
+                     workload cluster into it (key {in_secret})",
+                    secret.name, secret.namespace
+                );
+                Reach::unusable(wanted, WorkloadProblem::SecretMissing, message)
             }
             (Condition::Filled, Some(facts)) => {
                 let workload = WorkloadKey::Kubeconfig { secret, key: in_secret };
                 self.reach_by(workload, Some(facts), wanted).await
             }
         }
+    }
+
+    /// The cluster that a spec leads to: the management cluster only where the operator allows it and no Secret is named.
+    fn wanted_cluster(self: &Arc<Self>, key: &ObjectKey, spec: &ValidSpec) -> WorkloadCluster {
+        let (name, in_secret) = default_secret(spec);
+        let may_be_management =
+            spec.kubeconfig_secret.is_none() && self.allows_management_nodes(&key.namespace);
+        let secret = key.beside(name.clone());
+        if may_be_management && self.secret(&secret).is_known_to_lack(&secret) {
+            return WorkloadCluster::MANAGEMENT;
+        }
+        WorkloadCluster::of_secret(name, in_secret)
+    }
+
+    /// Whether the Nodes of a namespace's machines may be in the management cluster itself.
+    pub(crate) fn allows_management_nodes(&self, namespace: &str) -> bool {
+        self.management_nodes.iter().any(|allowed| allowed == namespace || allowed == ANY_NAMESPACE)
+    }
+
+    async fn reach_management(self: &Arc<Self>, key: &ObjectKey, wanted: WorkloadCluster) -> Reach {
+        if self.allows_management_nodes(&key.namespace) {
+            return self.reach_by(WorkloadKey::Management, None, wanted).await;
+        }
+        let message = format!(
+            "the Node is on record in the management cluster, and namespace {} is not named by \
+             --management-nodes-namespace",
+            key.namespace
+        );
+        Reach::unusable(wanted, WorkloadProblem::KubeconfigInvalid, message)
     }
 
     async fn reach_by(
@@ -194,15 +267,21 @@ impl Inner {
     ) -> Reach {
         let link = match self.link(&workload, secret.as_ref()).await {
             Ok(link) => link,
-            Err(message) => return Reach::Unusable(cluster, message),
+            Err(message) => return Reach::unusable(cluster, WorkloadProblem::KubeconfigInvalid, message),
         };
         match link.nodes.condition() {
-            Condition::Filling => Reach::NotYet,
-            Condition::Filled => Reach::Open(cluster, link),
+            Condition::Filling => Reach::pending(cluster),
+            Condition::Filled => same_cluster(cluster, link),
             Condition::Failing(failure) => {
+                let problem = match failure.kind {
+                    FailureKind::Forbidden => WorkloadProblem::Refused,
+                    FailureKind::NoSuchKind | FailureKind::OtherVersion | FailureKind::Unreachable => {
+                        WorkloadProblem::Unreachable
+                    }
+                };
                 let message =
                     format!("the Nodes of the workload cluster cannot be listed: {}", failure.message);
-                Reach::Unusable(cluster, message)
+                Reach::unusable(cluster, problem, message)
             }
         }
     }
@@ -212,15 +291,11 @@ impl Inner {
         key: &ObjectKey,
         object: Item<ObjectFacts>,
         machine: Option<MachineFacts>,
-        reach: Reach,
+        (reach, former): (Reach, Option<Arc<Link>>),
         memory: &Memory,
-    ) -> Observation {
+    ) -> Observed {
         let Item { version, view: object } = object;
-        let (workload, link) = match reach {
-            Reach::NotYet => return Observation::NotYet,
-            Reach::Unusable(cluster, message) => (Workload::Unusable { cluster, message }, None),
-            Reach::Open(cluster, link) => (Workload::Reachable(cluster), Some(link)),
-        };
+        let Reach { workload, link } = reach;
         let spec_kinds = object.spec.as_ref().ok();
         let status = object.status.read();
         let bootstrap = self.provider_slot(
@@ -235,14 +310,15 @@ impl Inner {
             spec_kinds.map(|spec| ("spec.infrastructureSpec", &spec.infrastructure)),
             (memory, Place::Infrastructure),
         );
-        let (Some(bootstrap), Some(infrastructure)) = (bootstrap, infrastructure) else {
-            return Observation::NotYet;
-        };
+        let incomplete =
+            bootstrap.is_pending || infrastructure.is_pending || matches!(workload, Workload::Pending(_));
         let lookups =
             link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
         let node = link.as_deref().map_or(NodeFact::Unknown, |link| {
             node_fact(machine.as_ref(), link, key, memory, !lookups.are_lacking())
         });
+        let former_node =
+            if machine.is_some() { FormerNode::Gone } else { former_node(&status, former.as_deref()) };
         let mut references: Vec<ReferenceProblem> = self.cluster_api_problem().into_iter().collect();
         references.extend([bootstrap.problem, infrastructure.problem].into_iter().flatten());
         let unproven = bootstrap.unproven
@@ -267,15 +343,25 @@ impl Inner {
             infrastructure: infrastructure.slot,
             machine: machine_slot(machine, memory),
             agent_configs: link.as_deref().map_or_else(Vec::new, |link| agent_configs(key, link)),
+            former_node,
+            unrecorded_since: memory.unrecorded_since,
             workload,
             node,
             failures: memory.failures.clone(),
             status,
             object: view,
         };
-        let observed =
-            Observed { spec: object.spec, spec_by: object.spec_by, world, version, link, lookups, unproven };
-        Observation::Known(Box::new(observed))
+        Observed {
+            spec: object.spec,
+            spec_by: object.spec_by,
+            world,
+            version,
+            former,
+            link,
+            lookups,
+            unproven,
+            incomplete,
+        }
     }
 
     fn cluster_api_problem(&self) -> Option<ReferenceProblem> {
@@ -286,29 +372,31 @@ impl Inner {
         })
     }
 
-    /// What is under the name of a provider's object. Nothing until its shelf is filled.
+    /// What is under the name of a provider's object.
     ///
-    /// The kind on record comes first: when the spec names another, what was made before still has to go.
+    /// The kind on record comes first: when the spec names another, what was made before still has to go. Only a kind
+    /// that is not served at all has no objects; what cannot be listed is unknown.
     fn provider_slot(
         self: &Arc<Self>,
         key: &ObjectKey,
         recorded: Option<&ObjectRef>,
         wanted: Option<(&'static str, &ProviderKind)>,
         (memory, place): (&Memory, Place),
-    ) -> Option<ProviderSlot> {
+    ) -> ProviderSlot {
         if let Some(owner) = memory.foreign.get(&place) {
             let slot = Slot::Foreign { owner: owner.clone() };
-            return Some(ProviderSlot { slot, problem: None, unproven: true });
+            return ProviderSlot { slot, problem: None, unproven: true, is_pending: false };
         }
+        let mut found =
+            ProviderSlot { slot: Slot::Absent, problem: None, unproven: false, is_pending: false };
         // The spec's kind is asked about also where an object of another kind is there: that one is not given up for
         // what cannot be made. Where an object of that kind is there, a watch that fails is no fault of the spec.
-        let mut problem = None;
         if let Some((field, kind)) = wanted {
             let shelf = self.provider(kind);
             match shelf.condition() {
-                Condition::Filling => return None,
+                Condition::Filling => found.is_pending = true,
                 Condition::Failing(failure) if shelf.view(key).is_none() => {
-                    problem = Some(problem_of(field, &failure));
+                    found.problem = Some(problem_of(field, &failure));
                 }
                 Condition::Failing(_) | Condition::Filled => {}
             }
@@ -316,16 +404,27 @@ impl Inner {
         let wanted = wanted.map(|(_, kind)| kind.clone());
         for kind in recorded.map(kind_of).into_iter().chain(wanted) {
             let shelf = self.provider(&kind);
-            if matches!(shelf.condition(), Condition::Filling) {
-                return None;
-            }
             if let Some(facts) = shelf.view(key) {
-                let unproven = !facts.terminating && !memory.is_proven(&facts.uid, &facts.digest);
-                let slot = Slot::Ours(provider_view(kind, facts, memory));
-                return Some(ProviderSlot { slot, problem, unproven });
+                found.unproven = !facts.terminating && !memory.is_proven(&facts.uid, &facts.digest);
+                found.slot = Slot::Ours(provider_view(kind, facts, memory));
+                return found;
+            }
+            match shelf.condition() {
+                Condition::Filled => {}
+                Condition::Filling => {
+                    found.is_pending = true;
+                    found.slot = Slot::Unknown;
+                }
+                Condition::Failing(failure) => {
+                    let is_gone =
+                        failure.kind == FailureKind::NoSuchKind && self.kinds.known(&kind).is_none();
+                    if !is_gone {
+                        found.slot = Slot::Unknown;
+                    }
+                }
             }
         }
-        Some(ProviderSlot { slot: Slot::Absent, problem, unproven: false })
+        found
     }
 }
 
@@ -333,10 +432,58 @@ struct ProviderSlot {
     slot: Slot<ProviderView>,
     problem: Option<ReferenceProblem>,
     unproven: bool,
+    /// The first list has not come yet.
+    is_pending: bool,
 }
 
-fn secret_failure(secret: &ObjectKey, failure: &Failure) -> String {
-    format!("Secret {secret} cannot be read: {}", failure.message)
+/// A Secret that cannot be read.
+fn secret_failure(key: &ObjectKey, secret: &ObjectKey, wanted: WorkloadCluster, failure: &Failure) -> Reach {
+    match failure.kind {
+        FailureKind::Forbidden => {
+            let message = format!(
+                "the controller may not read Secret {secret}: {}; allow it with `kubectl create rolebinding \
+                 5spot-kubeconfig-reader --clusterrole=5spot-kubeconfig-reader \
+                 --serviceaccount=5spot-system:5spot-controller --namespace={}`",
+                failure.message, key.namespace
+            );
+            Reach::unusable(wanted, WorkloadProblem::SecretForbidden, message)
+        }
+        FailureKind::NoSuchKind | FailureKind::OtherVersion | FailureKind::Unreachable => {
+            let message = format!("Secret {secret} cannot be read: {}", failure.message);
+            Reach::unusable(wanted, WorkloadProblem::Unreachable, message)
+        }
+    }
+}
+
+/// A link counts only if it leads to the cluster that the Node was last seen in.
+fn same_cluster(mut cluster: WorkloadCluster, link: Arc<Link>) -> Reach {
+    let identity = link.identity();
+    match (&cluster.cluster_uid, identity) {
+        (Some(recorded), Some(now)) if *recorded != now => {
+            let by = cluster.secret_name.as_deref().map_or_else(
+                || "the controller's own configuration".to_owned(),
+                |name| format!("the kubeconfig in Secret {name}"),
+            );
+            let message = format!(
+                "{by} leads to another cluster than the one that the Node was last seen in (the UID of its kube-system \
+                 namespace is {now}, and was {recorded}); nothing is done there"
+            );
+            Reach::unusable(cluster, WorkloadProblem::WrongCluster, message)
+        }
+        (_, identity) => {
+            cluster.cluster_uid = identity.or(cluster.cluster_uid);
+            Reach { workload: Workload::Reachable(cluster), link: Some(link) }
+        }
+    }
+}
+
+/// What has become of the Node on record, once its Machine is gone. Only the cluster that it was last seen in can tell.
+fn former_node(status: &ScheduledMachineStatus, link: Option<&Link>) -> FormerNode {
+    let Some(recorded) = &status.node_ref else { return FormerNode::Gone };
+    let Some(link) = link else { return FormerNode::Unknown };
+    let there = link.nodes.view(&node_key(&NodeName::from(recorded.name.as_str())));
+    let is_same = |node: &NodeFacts| recorded.uid.as_deref().is_none_or(|uid| uid == node.uid.as_str());
+    if there.as_ref().is_some_and(is_same) { FormerNode::LeftBehind } else { FormerNode::Gone }
 }
 
 fn problem_of(field: &str, failure: &Failure) -> ReferenceProblem {
@@ -348,7 +495,9 @@ fn problem_of(field: &str, failure: &Failure) -> ReferenceProblem {
                 failure.message
             ),
         ),
-        FailureKind::NoSuchKind => (ReferenceProblemKind::NotFound, failure.message.clone()),
+        FailureKind::NoSuchKind | FailureKind::OtherVersion => {
+            (ReferenceProblemKind::NotFound, failure.message.clone())
+        }
         FailureKind::Unreachable => (
             ReferenceProblemKind::NotFound,
             format!("objects of this kind cannot be listed: {}", failure.message),
@@ -399,7 +548,8 @@ fn node_fact(
     let Some(machine) = machine else { return NodeFact::NotYet };
     let Some(name) = &machine.node else { return NodeFact::NotYet };
     let Some(Item { version, view: facts }) = link.nodes.get(&node_key(name)) else {
-        return NodeFact::Gone;
+        // Cluster API asks by itself: as long as it sees the Node, one of us asks the wrong cluster.
+        return if machine.node_healthy { NodeFact::Unknown } else { NodeFact::Gone };
     };
     if facts.provider_id.is_none() || facts.provider_id != machine.provider_id {
         return NodeFact::Mismatch { name: name.clone() };

@@ -3,9 +3,10 @@
 use crate::execute::Setback;
 use crate::fleet::Fleet;
 use crate::key::ObjectKey;
-use crate::observe::Observed;
+use crate::observe::{Observed, workload_of};
 use five_spot_api::names;
 use five_spot_core::backoff;
+use five_spot_core::text;
 use five_spot_core::world::{Failure, Failures};
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,11 +14,26 @@ use jiff::{SignedDuration, Timestamp};
 /// watch loses nothing by design; what lies between it and us may.
 const LONGEST_WITHOUT_NEWS: SignedDuration = SignedDuration::from_mins(5);
 
+/// The same while a person waits for the machine: a lost event must not cost its owner a minute.
+const LONGEST_IN_EMERGENCY: SignedDuration = SignedDuration::from_secs(10);
+
+/// Whether a person waits for the machine of an object; the later is the more urgent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Emergency {
+    /// Nobody does.
+    #[default]
+    None,
+    /// Its owner wants it back.
+    Reclaim,
+    /// Its kill switch is on.
+    KillSwitch,
+}
+
 /// How urgent an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Urgency {
-    /// A person waits for the machine: it is reclaimed, or its kill switch is on.
-    pub emergency: bool,
+    /// Whether a person waits for the machine.
+    pub emergency: Emergency,
     /// `spec.priority`.
     pub priority: u8,
 }
@@ -36,7 +52,7 @@ impl Fleet {
     pub fn urgency(&self, key: &ObjectKey) -> Urgency {
         let inner = &self.inner;
         let Some(object) = inner.objects.view(key) else {
-            return Urgency { emergency: false, priority: 0 };
+            return Urgency { emergency: Emergency::None, priority: 0 };
         };
         let (handling, priority) = match &object.spec {
             Ok(spec) => (spec.handling, spec.priority),
@@ -44,15 +60,28 @@ impl Fleet {
         };
         let machine = inner.machines.view(&key.beside(names::machine(&key.name)));
         let node = machine.as_ref().and_then(|machine| machine.node.as_ref());
-        let reclaimed = object.record.is_reclaimed || node.is_some_and(|node| inner.is_reclaimed(node));
-        Urgency { emergency: reclaimed || (handling.kill_switch && machine.is_some()), priority }
+        let cluster = workload_of(key, &object);
+        let reclaimed =
+            object.record.is_reclaimed || node.is_some_and(|node| inner.is_reclaimed(&cluster, node));
+        let emergency = match (handling.kill_switch && machine.is_some(), reclaimed) {
+            (true, _) => Emergency::KillSwitch,
+            (false, true) => Emergency::Reclaim,
+            (false, false) => Emergency::None,
+        };
+        Urgency { emergency, priority }
+    }
+
+    fn is_emergency(&self, key: &ObjectKey) -> bool {
+        self.urgency(key).emergency != Emergency::None
     }
 
     /// Watches the pods of an object's node from now on, or no more.
     pub fn watch_pods(&self, observed: &Observed, wanted: bool) {
         let (Some(link), Some(node)) = (&observed.link, observed.world.node.found()) else { return };
         if wanted {
-            link.pods(&node.name, &self.inner.tell_node());
+            let key = ObjectKey::new(&*observed.world.object.namespace, &*observed.world.object.name);
+            let Some(object) = self.inner.objects.view(&key) else { return };
+            link.pods(&node.name, &self.inner.tell_node(&workload_of(&key, &object)));
         } else {
             link.forget_pods(&node.name);
             let key = ObjectKey::new(&*observed.world.object.namespace, &*observed.world.object.name);
@@ -71,13 +100,13 @@ impl Fleet {
 
     /// Something went wrong, and will be tried again.
     pub fn failed(&self, key: &ObjectKey, setback: &Setback, now: Timestamp) -> Retry {
-        let delay = if self.urgency(key).emergency { backoff::urgent_delay } else { backoff::delay };
+        let delay = if self.is_emergency(key) { backoff::urgent_delay } else { backoff::delay };
         self.inner.remember(key, |memory| {
             let retry = Retry { retry_count: memory.failures.count, backoff: delay(memory.failures.count) };
             memory.failures = Failures {
                 count: memory.failures.count.saturating_add(1),
                 last: Some(Failure {
-                    message: setback.to_string(),
+                    message: text::bounded(&setback.to_string(), text::MAX_MESSAGE).into_owned(),
                     refused: setback.error.is_refused(),
                     taints: setback.taints,
                     retry_at: now.saturating_add(retry.backoff).unwrap_or(Timestamp::MAX),
@@ -100,15 +129,21 @@ impl Fleet {
         })
     }
 
-    /// Whether an object has been on its way for so long without news that a lost one has to be reckoned with.
+    /// Whether an object has been on its way for so long without news that a lost one has to be reckoned with, or
+    /// nothing about it has been confirmed since this instance became the leader.
     pub fn lacks_news(&self, key: &ObjectKey, now: Timestamp) -> bool {
+        let confirmed_in_term = self.inner.recall(key, |memory| memory.confirmed_in_term).unwrap_or(0);
+        if confirmed_in_term != self.inner.term() {
+            return true;
+        }
         self.inner.recall(key, |memory| memory.compare_at).flatten().is_some_and(|time| time <= now)
     }
 
     /// Notes whether an object is on its way. Returns when to compare what is known with the API server then.
     pub fn on_its_way(&self, key: &ObjectKey, moving: bool, now: Timestamp) -> Option<Timestamp> {
+        let longest = if self.is_emergency(key) { LONGEST_IN_EMERGENCY } else { LONGEST_WITHOUT_NEWS };
         self.inner.remember(key, |memory| {
-            let next = now.saturating_add(LONGEST_WITHOUT_NEWS).unwrap_or(Timestamp::MAX);
+            let next = now.saturating_add(longest).unwrap_or(Timestamp::MAX);
             // One that lies further ahead comes from before the clock was put back.
             let due = memory.compare_at.filter(|time| *time > now && *time <= next);
             memory.compare_at = moving.then(|| due.unwrap_or(next));

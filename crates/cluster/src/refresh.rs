@@ -3,8 +3,9 @@
 //! A shelf may lag behind, and it cannot show what is not labelled as ours. Before anything is made, deleted or
 //! released, what the decision rests upon is therefore read from the API server itself, and decided upon again.
 
+use crate::cause::Cause;
 use crate::drift;
-use crate::error::{CallError, or_absent};
+use crate::error::{CallError, explain, is_unserved, or_absent};
 use crate::fleet::{Fleet, Inner};
 use crate::key::ObjectKey;
 use crate::kinds::{capi_resource, our_resource};
@@ -14,10 +15,10 @@ use crate::observe::{Observed, default_secret, node_key};
 use crate::project::{self, Belongs, belongs};
 use crate::render::{self, Source};
 use crate::shelf::Condition;
+use crate::workload::Link;
 use five_spot_api::{ScheduledMachineSpec, names};
-use five_spot_core::action::Action;
-use five_spot_core::world::{NodeName, Slot, Uid};
-use five_spot_core::{Decision, ProviderKind, ValidSpec};
+use five_spot_core::world::{FormerNode, NodeName, Slot, Uid};
+use five_spot_core::{ProviderKind, ValidSpec};
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
 use kube::api::{DynamicObject, GetParams, ListParams, VersionMatch};
 use kube::{Api, ResourceExt};
@@ -28,32 +29,6 @@ use std::sync::Arc;
 
 /// The most pods that are asked for at once.
 const POD_PAGE: u32 = 500;
-
-/// Whether a decision does anything that must not rest upon a shelf alone.
-pub fn is_leap(decision: &Decision) -> bool {
-    decision.actions.iter().any(|action| match action {
-        Action::ApplyBootstrap { .. }
-        | Action::ApplyInfrastructure { .. }
-        | Action::ApplyMachine
-        | Action::DeleteMachine { .. }
-        | Action::DeleteBootstrap { .. }
-        | Action::DeleteInfrastructure { .. }
-        | Action::RemoveFinalizer => true,
-        Action::AddFinalizer
-        | Action::ExcludeDrain { .. }
-        | Action::Cordon { .. }
-        | Action::Uncordon { .. }
-        | Action::Evict { .. }
-        | Action::DeletePod { .. }
-        | Action::PatchTaints { .. }
-        | Action::LabelForAgent { .. }
-        | Action::ApplyAgentConfig { .. }
-        | Action::DeleteAgentConfig { .. }
-        | Action::DisableSchedule
-        | Action::ClearReclaimRequest { .. }
-        | Action::Publish(_) => false,
-    })
-}
 
 /// A `ScheduledMachine` as it was just read, with the parts that no shelf keeps.
 #[derive(Clone, Debug)]
@@ -99,8 +74,17 @@ impl Inner {
     /// Puts a `ScheduledMachine` on its shelf.
     pub(crate) fn put_object(&self, object: &DynamicObject) -> Option<Original> {
         let facts = project::scheduled_machine(object);
-        let version = object.resource_version().unwrap_or_default();
-        self.objects.put(ObjectKey::of(object), &version, facts.clone());
+        let (key, version) = (ObjectKey::of(object), object.resource_version().unwrap_or_default());
+        if object.metadata.deletion_timestamp.is_some() && object.finalizers().is_empty() {
+            // With the last finalizer the object itself goes, whether its watch tells so or not.
+            self.objects.see(&version);
+            self.objects.remove(&key);
+            self.tell(key, Cause::Object);
+            return None;
+        }
+        // Otherwise the news of our own write, should they overtake its answer, would count as somebody else's.
+        self.remember(&key, |memory| memory.hear(&facts.view, facts.force_reconcile.as_deref()));
+        self.objects.put(key, &version, facts.clone());
         let raw = project::read_spec(object).ok()?;
         Some(Original { raw: Arc::new(raw), spec: facts.spec.ok()?, uid: facts.view.uid })
     }
@@ -136,10 +120,12 @@ impl Inner {
         let has_machine = self.machines.view(&key.beside(names::machine(&key.name))).is_some();
         let Some(original) = original
             .filter(|original| !is_deleted && !has_machine && original.spec.kubeconfig_secret.is_none())
+            .filter(|_| self.allows_management_nodes(&key.namespace))
         else {
             return Ok(());
         };
-        let name = key.beside(default_secret(&original.spec).0);
+        let (name, in_secret) = default_secret(&original.spec);
+        let name = key.beside(name);
         let shelf = self.secret(&name);
         if shelf.condition() != Condition::Filled || shelf.view(&name).is_some() {
             return Ok(());
@@ -152,7 +138,7 @@ impl Inner {
             .map_err(|error| CallError::new(format!("look for Secret {name}"), error))?;
         for secret in &found.items {
             let version = secret.resource_version().unwrap_or_default();
-            shelf.put(name.clone(), &version, kubeconfig::secret(secret));
+            shelf.put(name.clone(), &version, kubeconfig::secret(secret, &[in_secret.clone()].into()));
         }
         Ok(())
     }
@@ -176,11 +162,17 @@ impl Inner {
             Place::Infrastructure | Place::Machine => names::infrastructure(&key.name),
         });
         let found =
-            read(&self.api(&key.namespace, &resource), &name.name, self.provider(kind).version(&name))
-                .await
-                .map_err(|error| {
-                    CallError::new(format!("CAPI operation failed: get {} {name}", kind.kind), error)
-                })?;
+            read(&self.api(&key.namespace, &resource), &name.name, self.provider(kind).version(&name)).await;
+        let found = match found {
+            // The kind itself is gone, and all of its objects with it.
+            Err(error) if is_unserved(&error) && self.kinds.is_gone(kind).await => {
+                self.forget_kind(kind);
+                return Ok(());
+            }
+            answered => answered.map_err(|error| {
+                CallError::new(format!("CAPI operation failed: get {} {name}", kind.kind), error)
+            })?,
+        };
         let desired =
             original.zip(cluster).filter(|_| wanted == Some(kind)).and_then(|(original, cluster)| {
                 let source = self.source(key, original)?;
@@ -224,27 +216,47 @@ impl Inner {
     }
 
     async fn refresh_node(&self, key: &ObjectKey, observed: &Observed) -> Result<(), CallError> {
-        let machine = self.machines.view(&key.beside(names::machine(&key.name)));
-        let (Some(link), Some(name)) = (&observed.link, machine.and_then(|machine| machine.node)) else {
+        let Some(machine) = self.machines.view(&key.beside(names::machine(&key.name))) else {
+            self.refresh_former_node(observed).await;
             return Ok(());
         };
+        let Some(link) = &observed.link else { return Ok(()) };
+        let Some(name) = machine.node else { return Ok(()) };
         let api: Api<Node> = Api::all(link.client.clone());
         let found = read(&api, name.as_str(), link.nodes.version(&node_key(&name)))
             .await
             .map_err(|error| CallError::new(format!("get Node {name}"), error))?;
-        match found {
-            Some(node) => {
-                let version = node.resource_version().unwrap_or_default();
-                link.nodes.put(node_key(&name), &version, project::node(&node));
-            }
-            None => {
-                link.nodes.remove(&node_key(&name));
-            }
+        if let Some(node) = found {
+            let version = node.resource_version().unwrap_or_default();
+            link.nodes.put(node_key(&name), &version, project::node(&node));
+        } else {
+            // That it is gone counts only by the word of the cluster that it was seen in.
+            link.identify_again().await?;
+            link.nodes.remove(&node_key(&name));
         }
         if link.watched_pods(&name).is_some() { self.refresh_pods(link, &name).await } else { Ok(()) }
     }
 
-    async fn refresh_pods(&self, link: &crate::workload::Link, node: &NodeName) -> Result<(), CallError> {
+    /// Asks whether a Node that should be gone with its Machine is. Whatever comes of that, nothing else waits for it.
+    async fn refresh_former_node(&self, observed: &Observed) {
+        if observed.world.former_node != FormerNode::LeftBehind {
+            return;
+        }
+        let (Some(link), Some(recorded)) = (&observed.former, &observed.world.status.node_ref) else {
+            return;
+        };
+        let key = node_key(&NodeName::from(recorded.name.as_str()));
+        let api: Api<Node> = Api::all(link.client.clone());
+        match read(&api, &recorded.name, link.nodes.version(&key)).await {
+            Ok(Some(_)) => {}
+            Ok(None) => link.nodes.remove(&key),
+            Err(error) => {
+                tracing::debug!(error = explain(&error), node = recorded.name, "Node could not be read");
+            }
+        }
+    }
+
+    async fn refresh_pods(&self, link: &Link, node: &NodeName) -> Result<(), CallError> {
         let Some(shelf) = link.watched_pods(node) else { return Ok(()) };
         let api: Api<Pod> = Api::all(link.client.clone());
         let mut parameters = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(POD_PAGE);

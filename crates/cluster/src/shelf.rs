@@ -37,8 +37,10 @@ pub(crate) struct Failure {
 /// The kinds of [`Failure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// There is no such kind of object.
+    /// There is no such kind of object, in any version.
     NoSuchKind,
+    /// The kind is served in another version only: there may be objects, which cannot be seen in this one.
+    OtherVersion,
     /// We are not allowed to look.
     Forbidden,
     /// The server does not answer as it should.
@@ -69,9 +71,11 @@ struct Inner<V> {
     listing: BTreeMap<Scope, Items<V>>,
     unfilled: BTreeSet<Scope>,
     failure: Option<Failure>,
+    /// Reads of single objects ask for the latest state, and not for one that is only as new as what is here.
+    reads_latest: bool,
     /// The newest version of anything that was ever here.
     latest: Option<String>,
-    /// What is known to be gone, though no watch has told so yet, and from which version on.
+    /// What is gone, and at which version: an answer from before that may still be on its way to us.
     gone: BTreeMap<ObjectKey, String>,
 }
 
@@ -86,6 +90,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
             listing: BTreeMap::new(),
             unfilled: scopes.into_iter().collect(),
             failure: None,
+            reads_latest: false,
             latest: None,
             gone: BTreeMap::new(),
         };
@@ -109,15 +114,34 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().items.get(key).map(|item| item.view.clone())
     }
 
+    /// Whether everything has been read, and there is no such object.
+    pub(crate) fn is_known_to_lack(&self, key: &ObjectKey) -> bool {
+        let inner = self.lock();
+        inner.unfilled.is_empty() && !inner.items.contains_key(key)
+    }
+
     pub(crate) fn has(&self, key: &ObjectKey) -> bool {
         self.lock().items.contains_key(key)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().items.len()
     }
 
     /// The version of which at least an answer about this object has to be: its own, or that of the last thing that
     /// was seen here, so that what is gone does not come back.
     pub(crate) fn version(&self, key: &ObjectKey) -> Option<String> {
         let inner = self.lock();
+        if inner.reads_latest {
+            return None;
+        }
         inner.items.get(key).map(|item| item.version.clone()).or_else(|| inner.latest.clone())
+    }
+
+    /// Lets reads of single objects ask for the latest state from now on. A read that is only as new as what is here
+    /// may be older than the last write of another leader.
+    pub(crate) fn read_latest(&self) {
+        self.lock().reads_latest = true;
     }
 
     /// The version of the last thing that was seen here.
@@ -142,7 +166,8 @@ impl<V: Clone + PartialEq> Shelf<V> {
         {
             return false;
         }
-        if inner.gone.get(&key).is_some_and(|gone| is_older(version, gone)) {
+        // The answer to a DELETE carries the version of the deletion itself.
+        if inner.gone.get(&key).is_some_and(|gone| !is_older(gone, version)) {
             return false;
         }
         inner.gone.remove(&key);
@@ -158,21 +183,20 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().see(version);
     }
 
-    /// A watch tells that an object is gone. True if it was there.
-    pub(crate) fn deleted(&self, key: &ObjectKey) -> bool {
+    /// A watch tells that an object is gone, at this version. True if it was there. The answer to the request that
+    /// deleted it may come later, and must not bring it back.
+    pub(crate) fn deleted(&self, key: &ObjectKey, version: &str) -> bool {
         let mut inner = self.lock();
-        inner.gone.remove(key);
+        inner.see(version);
+        inner.bury(key, version);
         inner.items.remove(key).is_some()
     }
 
     /// The API server has said that an object is gone. Its watch may be late, and tell of its last days yet.
     pub(crate) fn remove(&self, key: &ObjectKey) {
         let mut inner = self.lock();
-        if inner.gone.len() >= MOST_GONE {
-            inner.gone.clear();
-        }
         if let (Some(_), Some(latest)) = (inner.items.remove(key), inner.latest.clone()) {
-            inner.gone.insert(key.clone(), latest);
+            inner.bury(key, &latest);
         }
     }
 
@@ -236,6 +260,16 @@ impl<V: Clone + PartialEq> Shelf<V> {
 }
 
 impl<V> Inner<V> {
+    fn bury(&mut self, key: &ObjectKey, version: &str) {
+        if version.parse::<u64>().is_err() {
+            return;
+        }
+        if self.gone.len() >= MOST_GONE {
+            self.gone.clear();
+        }
+        self.gone.insert(key.clone(), version.to_owned());
+    }
+
     fn see(&mut self, version: &str) {
         if version.is_empty() {
             return;
@@ -303,8 +337,18 @@ mod tests {
         assert!(!shelf.put(key("one"), "8", "in its last days"));
         assert_eq!(shelf.view(&key("one")), None);
         assert!(shelf.put(key("two"), "8", "another that is late"));
-        assert!(!shelf.deleted(&key("one")), "and then its watch tells that it is gone");
+        assert!(!shelf.deleted(&key("one"), "9"), "and then its watch tells that it is gone");
         assert!(shelf.put(key("one"), "10", "another life"));
+    }
+
+    #[test]
+    fn the_answer_to_a_delete_that_its_watch_has_overtaken_brings_nothing_back() {
+        let shelf = filled();
+        assert!(shelf.deleted(&key("one"), "8"));
+        assert!(!shelf.put(key("one"), "7", "terminating"));
+        assert!(!shelf.put(key("one"), "8", "its last state, as the answer shows it"));
+        assert_eq!(shelf.keys(), []);
+        assert!(shelf.put(key("one"), "9", "another life"));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Watches that fill shelves.
 
+use crate::door::Limits;
 use crate::key::ObjectKey;
+use crate::repeat::Repeats;
 use crate::shelf::{Failure, FailureKind, Scope, Shelf};
+use crate::valid_name::identifies;
 use futures::{StreamExt, TryStreamExt};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
@@ -9,6 +12,7 @@ use kube::runtime::{WatchStreamExt, reflector::Lookup};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -31,6 +35,55 @@ const SPREAD_SECONDS: u64 = 600;
 /// with a thousand objects, and 35 MB when it had seen them come one by one.
 const PAGE: u32 = 50;
 
+/// The cluster that a watch is of: its name in log lines, the warnings that were logged of it lately, and how many objects
+/// of one kind are kept. Clones are the same cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    cluster: Arc<str>,
+    warnings: Arc<Repeats>,
+    most_objects: usize,
+}
+
+impl Origin {
+    /// The management cluster, which is trusted.
+    pub(crate) fn management() -> Self {
+        Self { cluster: "management".into(), warnings: Arc::default(), most_objects: usize::MAX }
+    }
+
+    /// The workload cluster that a Secret leads to, with no more objects of one kind than a list may have.
+    pub(crate) fn workload(cluster: &str) -> Self {
+        let most_objects = Limits::WORKLOAD.pages_per_list as usize * PAGE as usize;
+        Self { cluster: cluster.into(), warnings: Arc::default(), most_objects }
+    }
+
+    /// The same with fewer objects.
+    pub(crate) fn with_most_objects(&self, most_objects: usize) -> Self {
+        Self { most_objects: self.most_objects.min(most_objects), ..self.clone() }
+    }
+
+    /// Whether an object can be kept. One that is not what an API server would have accepted is left out.
+    fn accepts(&self, path: &str, object: &impl Resource, kept: usize) -> bool {
+        if !identifies(object) {
+            self.warn(path, "an object has a name or version that Kubernetes does not permit: it is ignored");
+            return false;
+        }
+        if kept >= self.most_objects {
+            self.warn(
+                path,
+                &format!("there are more than {} objects: the others are ignored", self.most_objects),
+            );
+            return false;
+        }
+        true
+    }
+
+    fn warn(&self, path: &str, error: &str) {
+        if let Some(repeated) = self.warnings.note(&format!("{path}: {error}")) {
+            tracing::warn!(cluster = %self.cluster, watch = path, error, repeated, "Watch failed, and is tried again");
+        }
+    }
+}
+
 /// What a watch has to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
@@ -44,6 +97,7 @@ pub(crate) enum News {
 
 /// Fills a shelf for as long as it is polled.
 pub(crate) async fn fill<K, V>(
+    origin: &Origin,
     api: Api<K>,
     config: watcher::Config,
     scope: Scope,
@@ -63,7 +117,7 @@ pub(crate) async fn fill<K, V>(
             ..config.clone()
         };
         let events = Box::pin(watcher::watcher(api.clone(), config).backoff(Pauses::default()));
-        let following = follow(events, &path, &scope, shelf, beginning, &project, &tell);
+        let following = follow(origin, events, &path, &scope, shelf, beginning, &project, &tell);
         beginning = match timeout(lasting(&path), following).await {
             // What was going on is cut off at the next await, and told again by what begins now.
             Err(_) => Beginning::Stream,
@@ -99,6 +153,7 @@ fn lasting(path: &str) -> Duration {
 
 /// Fills a shelf with what is told of the objects under a path, for as long as it is polled.
 pub(crate) async fn fill_from<K, V>(
+    origin: &Origin,
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
     path: &str,
     scope: Scope,
@@ -110,7 +165,7 @@ pub(crate) async fn fill_from<K, V>(
     V: Clone + PartialEq,
 {
     let events = Box::pin(events.backoff(Pauses::default()));
-    follow(events, path, &scope, shelf, Beginning::List, &project, &tell).await;
+    follow(origin, events, path, &scope, shelf, Beginning::List, &project, &tell).await;
 }
 
 /// The pauses between attempts: longer and longer, without the jitter of kube's own, for there is one of us and the
@@ -143,7 +198,9 @@ impl Backoff for Pauses {
 
 /// Follows a watch for as long as it goes on. One that was to begin with its first events, and failed before they were
 /// complete, is not tried again: a server may not know how.
+#[allow(clippy::too_many_arguments)]
 async fn follow<K, V>(
+    origin: &Origin,
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
     path: &str,
     scope: &Scope,
@@ -156,11 +213,19 @@ async fn follow<K, V>(
     V: Clone + PartialEq,
 {
     let mut has_begun = false;
+    let mut listed = 0;
     let mut events = std::pin::pin!(events.into_stream());
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => shelf.begin(scope),
+            Ok(Event::Init) => {
+                listed = 0;
+                shelf.begin(scope);
+            }
             Ok(Event::InitApply(object)) => {
+                if !origin.accepts(path, &object, listed) {
+                    continue;
+                }
+                listed += 1;
                 let version = object.resource_version().unwrap_or_default();
                 let (key, view) = (ObjectKey::of(&object), project(&object));
                 match beginning {
@@ -180,15 +245,21 @@ async fn follow<K, V>(
             }
             Ok(Event::Apply(object)) => {
                 let key = ObjectKey::of(&object);
+                let kept = if shelf.has(&key) { 0 } else { shelf.len() };
+                if !origin.accepts(path, &object, kept) {
+                    continue;
+                }
                 let version = object.resource_version().unwrap_or_default();
                 if shelf.put(key.clone(), &version, project(&object)) {
                     tell(News::Changed(key));
                 }
             }
             Ok(Event::Delete(object)) => {
+                if !origin.accepts(path, &object, 0) {
+                    continue;
+                }
                 let key = ObjectKey::of(&object);
-                shelf.see(&object.resource_version().unwrap_or_default());
-                if shelf.deleted(&key) {
+                if shelf.deleted(&key, &object.resource_version().unwrap_or_default()) {
                     tell(News::Changed(key));
                 }
             }
@@ -197,7 +268,7 @@ async fn follow<K, V>(
                 if failure.kind == FailureKind::NoSuchKind {
                     tell(News::NotServed);
                 }
-                tracing::warn!(error = %failure.message, watch = path, "Watch failed, and is tried again");
+                origin.warn(path, &failure.message);
                 if shelf.fail(failure) {
                     tell(News::Condition);
                 }
@@ -255,7 +326,9 @@ mod tests {
         let shelf = Shelf::new([None]);
         let filled = shelf.clone();
         let filling = tokio::spawn(async move {
-            fill(api, watcher::Config::default(), None, &filled, ResourceExt::name_any, |_| {}).await;
+            let origin = Origin::management();
+            fill(&origin, api, watcher::Config::default(), None, &filled, ResourceExt::name_any, |_| {})
+                .await;
         });
         World { embedded, plan, shelf, filling }
     }
@@ -290,6 +363,31 @@ mod tests {
         world.make("later");
         assert!(world.after(1).await.contains(&"later".to_owned()), "and the watch goes on");
         world.filling.abort();
+    }
+
+    fn named(name: &str) -> ConfigMap {
+        serde_json::from_value(
+            json!({"metadata": {"name": name, "namespace": "default", "resourceVersion": "7"}}),
+        )
+        .expect("a config map")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn objects_with_impossible_names_and_those_beyond_the_bound_are_ignored() {
+        let listed = ["a", "../../secrets/b", "B", "c", "d"].map(|name| Ok(Event::InitApply(named(name))));
+        let later = ["e/..", "f", "a"].map(|name| Ok(Event::Apply(named(name))));
+        let events = [Ok(Event::Init)].into_iter().chain(listed).chain([Ok(Event::InitDone)]).chain(later);
+        let shelf = Shelf::new([None]);
+        let (told, origin) =
+            (std::sync::Mutex::new(Vec::new()), Origin::workload("shop/demo").with_most_objects(2));
+        let tell = |news: News| told.lock().expect("no panic").push(news);
+        // It ends with an error that never comes.
+        let events = futures::stream::iter(events).chain(futures::stream::pending());
+        let filling = fill_from(&origin, events, "/path", None, &shelf, ResourceExt::name_any, tell);
+        assert!(timeout(Duration::from_secs(1), filling).await.is_err());
+        assert_eq!(shelf.select(|_, name| Some(name.clone())), ["a", "c"]);
+        let changed = |news: &News| matches!(news, News::Changed(_));
+        assert_eq!(told.lock().expect("no panic").iter().filter(|news| changed(news)).count(), 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,22 +3,27 @@
 
 use crate::cause::Cause;
 use crate::drain_rules::Labels;
+use crate::error::{CallError, is_absent};
 use crate::fleet::lock;
 use crate::key::ObjectKey;
 use crate::kubeconfig::SecretFacts;
 use crate::project::{self, AgentConfigFacts, NodeFacts, PodFacts};
-use crate::shelf::Shelf;
-use crate::watch::{News, fill};
+use crate::shelf::{Failure, Shelf};
+use crate::watch::{News, Origin, fill};
 use five_spot_api::names::label;
-use five_spot_api::reclaim::CONFIG_NAMESPACE;
+use five_spot_api::reclaim::{CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
 use five_spot_core::world::NodeName;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use kube::api::PartialObjectMeta;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The pods of one node that are kept. A kubelet runs 110 by default; 500 is the most that is in use anywhere.
+const MOST_PODS: usize = 1000;
 
 /// Which cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,10 +37,14 @@ pub(crate) enum WorkloadKey {
 /// A cluster that can be asked.
 pub(crate) struct Link {
     pub(crate) client: Client,
+    origin: Origin,
     /// What it was made from; another Secret means another link.
     pub(crate) made_from: Option<SecretFacts>,
     pub(crate) nodes: Shelf<NodeFacts>,
     pub(crate) agent_configs: Shelf<AgentConfigFacts>,
+    /// The UID of its `kube-system` namespace: which cluster this really is. Absent until it has been read, and where
+    /// that is forbidden.
+    identity: Arc<Mutex<Option<String>>>,
     pods: Mutex<BTreeMap<NodeName, PodWatch>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
     namespace_labels: Mutex<BTreeMap<String, Labels>>,
@@ -55,6 +64,7 @@ impl Link {
     /// Opens a link and starts to watch the Nodes. `stop` ends it with everything else.
     pub(crate) fn open(
         client: Client,
+        origin: Origin,
         made_from: Option<SecretFacts>,
         stop: &CancellationToken,
         tell: TellNode,
@@ -64,11 +74,13 @@ impl Link {
         let link = Arc::new(Self {
             nodes: Shelf::new([None]),
             agent_configs: Shelf::new([None]),
+            identity: Arc::default(),
             pods: Mutex::new(BTreeMap::new()),
             daemon_sets: Mutex::new(BTreeMap::new()),
             namespace_labels: Mutex::new(BTreeMap::new()),
             _ends_with_us: stop.clone().drop_guard(),
             client,
+            origin,
             made_from,
             stop,
         });
@@ -78,20 +90,28 @@ impl Link {
     }
 
     fn watch_nodes(&self, tell: TellNode, tell_condition: Arc<dyn Fn() + Send + Sync>) {
-        let (shelf, stop) = (self.nodes.clone(), self.stop.clone());
+        let (origin, shelf, stop) = (self.origin.clone(), self.nodes.clone(), self.stop.clone());
         let nodes: Api<Node> = Api::all(self.client.clone());
+        let (client, identity) = (self.client.clone(), self.identity.clone());
         tokio::spawn(async move {
+            // Nothing that the Nodes say counts before it is known whose they are.
+            stop.run_until_cancelled(identify(&client, &identity, &shelf, &tell_condition)).await;
+            let warned = IgnoredRequests::default();
             let news = |news: News| match news {
-                News::Changed(key) => tell(&NodeName::from(&*key.name), Cause::Node),
+                News::Changed(key) => {
+                    warned.look_at(&key, shelf.view(&key).as_ref());
+                    tell(&NodeName::from(&*key.name), Cause::Node);
+                }
                 News::Condition => tell_condition(),
                 News::NotServed => {}
             };
-            stop.run_until_cancelled(fill(nodes, Config::default(), None, &shelf, project::node, news)).await;
+            let filling = fill(&origin, nodes, Config::default(), None, &shelf, project::node, news);
+            stop.run_until_cancelled(filling).await;
         });
     }
 
     fn watch_agent_configs(&self, tell: TellNode) {
-        let (shelf, stop) = (self.agent_configs.clone(), self.stop.clone());
+        let (origin, shelf, stop) = (self.origin.clone(), self.agent_configs.clone(), self.stop.clone());
         let configs: Api<PartialObjectMeta<ConfigMap>> =
             Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
         tokio::spawn(async move {
@@ -101,8 +121,23 @@ impl Link {
                     tell(&project::agent_node(&key.name), Cause::AgentConfig);
                 }
             };
-            stop.run_until_cancelled(fill(configs, config, None, &shelf, project::agent_config, news)).await;
+            let filling = fill(&origin, configs, config, None, &shelf, project::agent_config, news);
+            stop.run_until_cancelled(filling).await;
         });
+    }
+
+    /// Which cluster this is, by the UID of its `kube-system` namespace, if that can be read.
+    pub(crate) fn identity(&self) -> Option<String> {
+        lock(&self.identity).clone()
+    }
+
+    /// Reads anew which cluster this is: behind one address there may be another one since.
+    pub(crate) async fn identify_again(&self) -> Result<(), CallError> {
+        let uid = read_identity(&self.client)
+            .await
+            .map_err(|error| CallError::new(format!("get Namespace {IDENTITY_NAMESPACE}"), error))?;
+        *lock(&self.identity) = uid;
+        Ok(())
     }
 
     /// The pods of a node, which are watched from the first time that they are asked for.
@@ -130,11 +165,12 @@ impl Link {
         let stop = self.stop.child_token();
         let watch = PodWatch { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
         let pods: Api<Pod> = Api::all(self.client.clone());
-        let node = node.clone();
+        let (node, origin) = (node.clone(), self.origin.with_most_objects(MOST_PODS));
         tokio::spawn(async move {
             let config = Config::default().fields(&format!("spec.nodeName={node}"));
             let news = |_: News| tell(&node, Cause::Pod);
-            stop.run_until_cancelled(fill(pods, config, None, &shelf, project::pod, news)).await;
+            let filling = fill(&origin, pods, config, None, &shelf, project::pod, news);
+            stop.run_until_cancelled(filling).await;
         });
         watch
     }
@@ -161,5 +197,69 @@ impl Link {
     fn forget_lookups(&self) {
         lock(&self.daemon_sets).clear();
         lock(&self.namespace_labels).clear();
+    }
+}
+
+/// Reclaim annotations with a value that does not count, each of which is logged once.
+#[derive(Default)]
+struct IgnoredRequests {
+    logged: Mutex<BTreeMap<ObjectKey, Box<str>>>,
+}
+
+impl IgnoredRequests {
+    fn look_at(&self, key: &ObjectKey, node: Option<&NodeFacts>) {
+        let mut logged = lock(&self.logged);
+        let Some(value) = node.and_then(|node| node.ignored_request.clone()) else {
+            logged.remove(key);
+            return;
+        };
+        if logged.get(key) != Some(&value) {
+            tracing::warn!(
+                node = &*key.name,
+                value = &*value,
+                "Annotation {REQUESTED} is ignored: only \"{REQUESTED_TRUE}\" asks for a node"
+            );
+            logged.insert(key.clone(), value);
+        }
+    }
+}
+
+/// The namespace whose UID tells one cluster from another: it is made with the cluster, and cannot be deleted.
+const IDENTITY_NAMESPACE: &str = "kube-system";
+
+/// How long after a failure the identity of a cluster is asked for again.
+const IDENTIFY_AGAIN: Duration = Duration::from_secs(5);
+
+/// Reads which cluster this is, until it is known or known to be unknowable. A failure is one of the shelf that waits for it.
+async fn identify(
+    client: &Client,
+    identity: &Mutex<Option<String>>,
+    nodes: &Shelf<NodeFacts>,
+    tell_condition: &Arc<dyn Fn() + Send + Sync>,
+) {
+    loop {
+        match read_identity(client).await {
+            Ok(uid) => {
+                *lock(identity) = uid;
+                return;
+            }
+            Err(error) => {
+                if nodes.fail(Failure::of(&error)) {
+                    tell_condition();
+                }
+                tokio::time::sleep(IDENTIFY_AGAIN).await;
+            }
+        }
+    }
+}
+
+/// The UID, or nothing if the API server will not tell.
+async fn read_identity(client: &Client) -> Result<Option<String>, kube::Error> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    match namespaces.get_metadata(IDENTITY_NAMESPACE).await {
+        Ok(namespace) => Ok(namespace.metadata.uid),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -149,11 +149,20 @@ fn every_role_is_bound_to_the_controller_and_to_nobody_else() {
             bound.insert((binding["roleRef"]["kind"].to_string(), binding["roleRef"]["name"].to_string()));
         }
         for role in documents.iter().filter(|document| is_role(document)) {
-            let gathered = !role["metadata"]["labels"]["5spot.finos.org/aggregate-to-controller"].is_null();
             // Whoever lends machines to another cluster binds this one in the namespaces with its kubeconfig.
             let by_others = role["metadata"]["name"] == "5spot-kubeconfig-reader";
             let is_bound = bound.contains(&(role["kind"].to_string(), role["metadata"]["name"].to_string()));
-            assert_eq!(is_bound, !gathered && !by_others, "{}", role["metadata"]["name"]);
+            assert_eq!(is_bound, !by_others, "{}", role["metadata"]["name"]);
         }
     }
+}
+
+/// The controller-manager owns the rules of an aggregated role. A manifest that has them, even none, takes them away
+/// whenever it is applied, and conflicts with it under server-side apply.
+#[test]
+fn an_aggregated_role_leaves_its_rules_to_the_controller_manager() {
+    let shipped = everything();
+    let aggregated: Vec<&Value> = shipped.iter().filter(|role| !role["aggregationRule"].is_null()).collect();
+    assert_eq!(aggregated.len(), 1);
+    assert!(aggregated[0].get("rules").is_none(), "{}", aggregated[0]);
 }

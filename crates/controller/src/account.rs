@@ -61,6 +61,12 @@ impl Account {
         }
         for action in &decision.actions {
             tracing::debug!(target: TARGET, %action, "Decided");
+            if let Action::Publish(event) = action
+                && event.reason == EventReason::DrainForced
+            {
+                tracing::warn!(target: TARGET, reason = event.reason.as_str(), "{}", event.note);
+                audit::drain_forced(observed, decision, &event.note);
+            }
         }
         self.metrics.reported(&self.key, observed, decision);
     }
@@ -77,7 +83,7 @@ impl Account {
             FaultKind::InvalidSpec
             | FaultKind::NameTaken
             | FaultKind::References(_)
-            | FaultKind::Kubeconfig
+            | FaultKind::Workload(_)
             | FaultKind::DrainTimedOut
             | FaultKind::JoinFailed => retry.is_some(),
             // The object may be gone by then.

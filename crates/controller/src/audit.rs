@@ -1,4 +1,4 @@
-//! The audit trail: one line for every change of a phase and for the end of an object, under a target of its own, with the same fields for as long as
+//! The audit trail: one line for every change of a phase, for a drain that was forced and for the end of an object, under a target of its own, with the same fields for as long as
 //! [`SCHEMA`] says so. Events live an hour; whoever has to answer later what happened keeps these lines.
 
 use five_spot_api::Phase;
@@ -26,7 +26,18 @@ pub(crate) fn let_go(observed: &Observed, decision: &Decision) {
     say("Object let go", observed, decision, from, GONE);
 }
 
+/// Says that the deadline of a drain has passed, and what was overridden.
+pub(crate) fn drain_forced(observed: &Observed, decision: &Decision, what: &str) {
+    let phase = decision.status.phase.map_or("None", Phase::as_str);
+    line("Drain forced", observed, phase, phase, "DrainForced", what);
+}
+
 fn say(what: &str, observed: &Observed, decision: &Decision, from: &str, to: &str) {
+    let detail = decision.status.message.as_deref().unwrap_or_default();
+    line(what, observed, from, to, cause(observed, decision), detail);
+}
+
+fn line(what: &str, observed: &Observed, from: &str, to: &str, cause: &str, detail: &str) {
     let object = &observed.world.object;
     tracing::info!(
         target: TARGET,
@@ -35,8 +46,8 @@ fn say(what: &str, observed: &Observed, decision: &Decision, from: &str, to: &st
         uid = object.uid.as_str(),
         from,
         to,
-        cause = cause(observed, decision),
-        detail = decision.status.message.as_deref().unwrap_or_default(),
+        cause,
+        detail,
         generation = object.generation,
         spec_changed_by = observed.spec_by.as_deref().unwrap_or_default(),
         "{what}"

@@ -1,10 +1,11 @@
 //! How many objects are worked on at a time.
 //!
 //! A hand that has been at one object for long waits for a cluster that does not answer. It must not keep the objects of
-//! other clusters waiting, so that another takes its place meanwhile.
+//! other clusters waiting, so that another takes its place meanwhile. Emergencies have hands of their own: however many
+//! others wait, a person does not.
 
 use five_spot_cluster::ObjectKey;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,12 +21,13 @@ const MOST_WAITING: usize = 8;
 pub(crate) struct Hands {
     limit: usize,
     since: BTreeMap<ObjectKey, Instant>,
+    emergencies: BTreeSet<ObjectKey>,
 }
 
 impl Hands {
     /// This many that work at a time.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), since: BTreeMap::new() }
+        Self { limit: limit.max(1), since: BTreeMap::new(), emergencies: BTreeSet::new() }
     }
 
     /// Whether there is one for another object.
@@ -47,6 +49,16 @@ impl Hands {
         working.get(working.len() - self.limit).copied()
     }
 
+    /// Whether there is one for an emergency.
+    pub(crate) fn is_free_for_emergency(&self) -> bool {
+        self.emergencies.len() < self.limit.saturating_mul(1 + MOST_WAITING)
+    }
+
+    /// One begins with an emergency.
+    pub(crate) fn begin_emergency(&mut self, key: ObjectKey) {
+        self.emergencies.insert(key);
+    }
+
     /// One begins with an object.
     pub(crate) fn begin(&mut self, key: ObjectKey, now: Instant) {
         self.since.insert(key, now);
@@ -55,6 +67,7 @@ impl Hands {
     /// It is done with it.
     pub(crate) fn done(&mut self, key: &ObjectKey) {
         self.since.remove(key);
+        self.emergencies.remove(key);
     }
 }
 
@@ -79,6 +92,23 @@ mod tests {
         assert!(!hands.is_free(start + LONG));
         hands.done(&key("b"));
         assert!(hands.is_free(start + LONG));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn emergencies_have_hands_of_their_own() {
+        let (mut hands, start) = (Hands::new(1), Instant::now());
+        hands.begin(key("a"), start);
+        assert!(!hands.is_free(start));
+        assert!(hands.is_free_for_emergency());
+        hands.begin_emergency(key("b"));
+        hands.done(&key("a"));
+        assert!(hands.is_free(start), "and take none from the others");
+        for number in 0..MOST_WAITING {
+            hands.begin_emergency(key(&number.to_string()));
+        }
+        assert!(!hands.is_free_for_emergency(), "within bounds");
+        hands.done(&key("b"));
+        assert!(hands.is_free_for_emergency());
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,8 +4,10 @@
 mod account;
 pub mod args;
 pub mod audit;
+pub mod descriptors;
 mod hands;
 pub mod health;
+pub mod leader;
 pub mod logging;
 pub mod metrics;
 pub mod program;
@@ -19,6 +21,7 @@ pub use run::run;
 
 use five_spot_core::world::Policy;
 use health::Health;
+use leader::ElectionSettings;
 use metrics::Metrics;
 use std::sync::Arc;
 
@@ -34,6 +37,8 @@ pub struct Settings {
     pub policy: Policy,
     /// The namespaces to look after; empty: all.
     pub namespaces: Vec<String>,
+    /// The namespaces whose Nodes may be in the management cluster itself.
+    pub management_nodes: Vec<String>,
     /// How many objects are reconciled at the same time.
     pub concurrency: usize,
     /// The name of this instance in the events that it publishes.
@@ -42,6 +47,8 @@ pub struct Settings {
     pub metrics: Arc<Metrics>,
     /// Who is told how the controller is.
     pub health: Arc<Health>,
+    /// How a leader is elected among several instances; absent: this instance always works.
+    pub election: Option<ElectionSettings>,
 }
 
 impl Default for Settings {
@@ -49,10 +56,12 @@ impl Default for Settings {
         Self {
             policy: Policy::default(),
             namespaces: Vec::new(),
+            management_nodes: Vec::new(),
             concurrency: 16,
             instance: "5spot-controller".to_owned(),
             metrics: Arc::default(),
             health: Arc::default(),
+            election: None,
         }
     }
 }

@@ -1,16 +1,23 @@
-//! One reconcile of one object: look, decide, look again before a leap, carry out, remember how it went.
+//! One reconcile of one object: look, decide, confirm if the decision asks for it, carry out, remember how it went.
 
 use crate::account::Account;
+use five_spot_api::Phase;
 use five_spot_api::condition::ConditionType;
-use five_spot_cluster::{Fleet, ObjectKey, Observation, Observed, Original, Setback, is_leap};
-use five_spot_core::action::Action;
+use five_spot_cluster::{Fleet, ObjectKey, Observation, Observed, Original, Setback};
 use five_spot_core::world::NodeView;
-use five_spot_core::{Decision, decide, decide_invalid};
+use five_spot_core::{Decision, Evidence, decide, decide_invalid};
 use jiff::Timestamp;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
 use tracing::Span;
 
 /// How often a reconcile begins anew because something changed under its hands.
 const ATTEMPTS: u32 = 4;
+
+/// How often a write is repeated that the policy of the Lease has refused, and how long after each refusal. Right after
+/// a takeover the API server may still see the leader before; that takes it milliseconds, and is no failure.
+const POLICY_REFUSALS: u32 = 50;
+const AFTER_POLICY_REFUSAL: Duration = Duration::from_millis(100);
 
 /// How many reconciles in a row may each leave something to do at once before there is a pause between them. The
 /// longest way to go without waiting for anybody is the opening of a window, with five.
@@ -35,11 +42,18 @@ pub(crate) enum Next {
 /// Reconciles one object, and says when it wants to be looked at again.
 pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey, account: &mut Account) -> Next {
     tracing::info!("Starting reconciliation");
-    let mut attempt = 1;
+    let (mut attempt, mut policy_refusals) = (1, 0);
     let next = loop {
         match once(fleet, key, account).await {
             Ok(next) => break next,
             Err(setback) if setback.error.is_fenced() => break Next::OnNews,
+            Err(setback)
+                if setback.error.is_refused_by_lease_policy() && policy_refusals < POLICY_REFUSALS =>
+            {
+                tracing::debug!(error = %setback, "the API server does not know of the new leader yet");
+                policy_refusals += 1;
+                sleep(AFTER_POLICY_REFUSAL).await;
+            }
             Err(setback) if setback.error.is_stale() && attempt < ATTEMPTS => {
                 tracing::debug!(error = %setback, "what was decided upon has changed, deciding anew");
                 attempt += 1;
@@ -59,36 +73,43 @@ pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey, account: &mut Acco
     next
 }
 
+/// One look, decision and execution. A reclaim and a deletion have bounds: there it ends when time alone makes another
+/// decision, and what a cluster has not answered by then is not waited for.
 async fn once(fleet: &Fleet, key: &ObjectKey, account: &mut Account) -> Result<Next, Setback> {
     let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key, account)) };
     let decision = decide_now(fleet, &observed, account);
+    let bounded =
+        observed.world.object.deletion.is_some() || decision.status.phase == Some(Phase::EmergencyRemove);
+    let due = decision.wake_at.filter(|_| bounded);
+    // Boxed: a future that is moved into another is on the stack twice.
+    let work = Box::pin(confirm_and_carry_out(fleet, key, observed, decision, account));
+    let Some(due) = due else { return work.await };
+    let left = Duration::try_from(due.duration_since(fleet.now())).unwrap_or(Duration::ZERO);
+    timeout(left, work).await.unwrap_or(Ok(Next::Now))
+}
+
+async fn confirm_and_carry_out(
+    fleet: &Fleet,
+    key: &ObjectKey,
+    observed: Box<Observed>,
+    decision: Decision,
+    account: &mut Account,
+) -> Result<Next, Setback> {
     // Nothing that cannot be taken back, and no fault, is put down to what a watch may have missed.
-    let trusts = !observed.unproven && !fleet.lacks_news(key, fleet.now());
-    if trusts && !is_leap(&decision) && decision.fault.is_none() {
+    let doubted = observed.unproven || fleet.lacks_news(key, fleet.now());
+    let confirms = match decision.evidence {
+        Evidence::BestEffort => false,
+        Evidence::Confirmed => true,
+        Evidence::Cached => doubted,
+    };
+    if !confirms {
         return carry_out(fleet, key, &observed, None, &decision, account).await;
     }
-    let original = match fleet.refresh(key, &observed).await {
-        Ok(original) => original,
-        // What cannot be asked any more must not hold an object for ever that is to be let go.
-        Err(_) if is_last_resort(&observed, &decision, fleet.now()) => {
-            return carry_out(fleet, key, &observed, None, &decision, account).await;
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let original = fleet.refresh(key, &observed).await?;
+    fleet.confirmed(key);
     let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key, account)) };
     let decision = decide_now(fleet, &observed, account);
     carry_out(fleet, key, &observed, original.as_ref(), &decision, account).await
-}
-
-/// Whether a decision lets go of an object whose cleanup has had its time.
-fn is_last_resort(observed: &Observed, decision: &Decision, now: Timestamp) -> bool {
-    let policy = observed.world.policy;
-    let overdue = observed
-        .world
-        .object
-        .deletion
-        .is_some_and(|deletion| now.duration_since(deletion.since) >= policy.finalizer_cleanup_timeout);
-    overdue && policy.force_finalizer_on_timeout && decision.actions.contains(&Action::RemoveFinalizer)
 }
 
 async fn carry_out(
@@ -129,19 +150,25 @@ fn is_moving(decision: &Decision) -> bool {
 /// What is known, with everything looked up that the decision about it needs and a first look has shown to be unknown. An
 /// emergency needs nothing of that, and is not held up by it.
 async fn observe(fleet: &Fleet, key: &ObjectKey) -> Result<Option<Box<Observed>>, Setback> {
-    let Observation::Known(observed) = fleet.observe(key).await else { return Ok(None) };
+    let Some(mut observed) = known(fleet, key).await else { return Ok(None) };
     // The rules of a drain come first, and may ask for more.
-    let mut observed = observed;
     for _ in 0..LOOKUPS {
         let has_unjudged_pods = observed.world.node.found().is_some_and(NodeView::has_unjudged_pods);
         if !has_unjudged_pods || !decision_about(fleet, &observed).judge_pods {
             break;
         }
         fleet.look_up(key, &observed).await?;
-        let Observation::Known(closer) = fleet.observe(key).await else { return Ok(None) };
+        let Some(closer) = known(fleet, key).await else { return Ok(None) };
         observed = closer;
     }
     Ok(Some(observed))
+}
+
+/// What is known of an object. What has not been read yet is waited for, unless the object is an emergency.
+async fn known(fleet: &Fleet, key: &ObjectKey) -> Option<Box<Observed>> {
+    let Observation::Known(observed) = fleet.observe(key).await else { return None };
+    let is_enough = !observed.incomplete || decision_about(fleet, &observed).evidence == Evidence::BestEffort;
+    is_enough.then_some(observed)
 }
 
 fn unobserved(fleet: &Fleet, key: &ObjectKey, account: &Account) -> Next {
@@ -182,12 +209,9 @@ async fn look_closer(fleet: &Fleet, key: &ObjectKey) -> Result<(), Setback> {
 async fn fail(fleet: &Fleet, key: &ObjectKey, setback: &Setback, account: &mut Account) -> Next {
     let retry = fleet.failed(key, setback, fleet.now());
     let again = later(fleet.now(), retry.backoff);
-    let observed = match fleet.observe(key).await {
-        Observation::Known(observed) => observed,
-        Observation::Gone | Observation::NotYet => {
-            account.failed(setback, retry, false);
-            return again;
-        }
+    let Some(observed) = known(fleet, key).await else {
+        account.failed(setback, retry, false);
+        return again;
     };
     account.failed(setback, retry, observed.world.machine.ours().is_some());
     let decision = decide_now(fleet, &observed, account);

@@ -5,16 +5,37 @@ use crate::metrics::{CONTENT_TYPE, Metrics};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::task::spawn_blocking;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::timeout;
 
 /// How long it may take to say how the controller is. The kubelet waits a second itself, unless it is told otherwise.
 const ANSWER: Duration = Duration::from_millis(800);
+
+/// The time in which the head of a request has to come. A kubelet and a Prometheus send theirs at once.
+const HEAD_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The time for a whole connection, which serves one request: a page of ten thousand machines takes a second.
+const CONNECTION_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Bytes of the head of a request. Those of a kubelet and a Prometheus have 300.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// Connections to a port at the same time. One more ends the oldest: who has a question asks it at once, and who keeps a
+/// connection without asking has no claim to it. Each port has its own, so that scrapes never stand in the way of probes.
+const CONNECTIONS: usize = 64;
+
+/// The time to wait after a connection could not be accepted: there is no file descriptor left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Why a port cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +81,14 @@ pub async fn listen(port: u16, flag: &'static str) -> Result<TcpListener, PortEr
 
 /// Serves `/metrics` for as long as it is polled.
 pub async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) -> std::io::Result<()> {
-    let page = move || async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.page()) };
-    axum::serve(listener, Router::new().route("/metrics", get(page))).await
+    // The page grows with the fleet: it is written once at a time, however many ask, and not on the thread that serves.
+    let writing = Arc::new(Semaphore::new(1));
+    let page = move || async move {
+        let _turn = writing.acquire_owned().await;
+        let page = spawn_blocking(move || metrics.page()).await.unwrap_or_default();
+        ([(header::CONTENT_TYPE, CONTENT_TYPE)], page)
+    };
+    serve_connections(listener, Router::new().route("/metrics", get(page))).await
 }
 
 /// Serves `/health` and `/ready`, also under the names that Kubernetes gives them, for as long as it is polled.
@@ -74,7 +101,36 @@ pub async fn serve_health(listener: TcpListener, health: Arc<Health>) -> std::io
         .route("/healthz", alive)
         .route("/ready", ready.clone())
         .route("/readyz", ready);
-    axum::serve(listener, router).await
+    serve_connections(listener, router).await
+}
+
+/// Accepts connections for as long as it is polled.
+async fn serve_connections(listener: TcpListener, router: Router) -> std::io::Result<()> {
+    let mut connections: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        };
+        connections.retain(|connection| !connection.is_finished());
+        if connections.len() >= CONNECTIONS
+            && let Some(oldest) = connections.pop_front()
+        {
+            oldest.abort();
+        }
+        connections.push_back(tokio::spawn(serve_one(stream, router.clone())).abort_handle());
+    }
+}
+
+/// Serves one request. Whoever takes too long, sends too much or goes away gets no answer.
+async fn serve_one(stream: TcpStream, router: Router) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_DEADLINE)
+        .max_buf_size(HEAD_BYTES)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let _ = timeout(CONNECTION_DEADLINE, connection).await;
 }
 
 /// What is wrong, and what is worth knowing besides.
@@ -93,4 +149,62 @@ async fn answer(health: Arc<Health>, ask: fn(&Health) -> Report) -> (StatusCode,
     };
     lines.extend(remarks.into_iter().map(|remark| format!("remark: {remark}")));
     (status, lines.join("\n") + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    async fn serving() -> (u16, tokio::task::JoinHandle<std::io::Result<()>>) {
+        let listener = listen(0, "--health-port").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let router = Router::new().route("/health", get(|| async { "ok" }));
+        (port, tokio::spawn(serve_connections(listener, router)))
+    }
+
+    async fn connect(port: u16) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", port)).await.expect("it listens")
+    }
+
+    async fn ask(mut stream: TcpStream, request: &str) -> String {
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    const REQUEST: &str = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    #[tokio::test]
+    async fn connections_that_ask_nothing_keep_nobody_from_asking() {
+        let (port, serving) = serving().await;
+        let mut idle = Vec::new();
+        for _ in 0..3 * CONNECTIONS {
+            idle.push(connect(port).await);
+        }
+        let answer = timeout(HEAD_DEADLINE, ask(connect(port).await, REQUEST)).await.expect("at once");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_head_that_does_not_end_is_not_waited_for() {
+        let (port, serving) = serving().await;
+        let began = Instant::now();
+        let answer = ask(connect(port).await, "GET /health HTTP/1.1\r\nx-slow: a").await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+        assert!(began.elapsed() < CONNECTION_DEADLINE, "{:?}", began.elapsed());
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_head_that_is_too_long_is_refused() {
+        let (port, serving) = serving().await;
+        let long = format!("GET /health HTTP/1.1\r\nx-long: {}\r\n\r\n", "a".repeat(4 * HEAD_BYTES));
+        let answer = ask(connect(port).await, &long).await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+        serving.abort();
+    }
 }

@@ -5,6 +5,7 @@
 use crate::world::{NodeName, PodId, ResourceVersion, TaintId, Uid};
 use five_spot_api::NodeTaint;
 use five_spot_api::event::EventReason;
+use five_spot_api::names;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 
@@ -185,6 +186,50 @@ impl fmt::Display for Action {
                 write!(f, "clear the reclaim request of node {}", node.name)
             }
             Self::Publish(event) => write!(f, "publish {}", event.reason.as_str()),
+        }
+    }
+}
+
+impl Action {
+    /// What has happened once the action is carried out for the `ScheduledMachine` of this namespace and name, for a log
+    /// line.
+    pub fn done(&self, namespace: &str, name: &str) -> String {
+        let bootstrap = format!("{namespace}/{}", names::bootstrap(name));
+        let infrastructure = format!("{namespace}/{}", names::infrastructure(name));
+        let machine = format!("{namespace}/{}", names::machine(name));
+        let object = format!("ScheduledMachine {namespace}/{name}");
+        match self {
+            Self::AddFinalizer => format!("Added the finalizer to {object}"),
+            Self::RemoveFinalizer => format!("Removed the finalizer from {object}"),
+            Self::ApplyBootstrap { .. } => format!("Applied bootstrap object {bootstrap}"),
+            Self::ApplyInfrastructure { .. } => format!("Applied infrastructure object {infrastructure}"),
+            Self::ApplyMachine => format!("Applied Machine {machine}"),
+            Self::ExcludeDrain { .. } => format!("Told Cluster API not to drain Machine {machine}"),
+            Self::DeleteMachine { .. } => format!("Deleted Machine {machine}"),
+            Self::DeleteBootstrap { .. } => format!("Deleted bootstrap object {bootstrap}"),
+            Self::DeleteInfrastructure { .. } => format!("Deleted infrastructure object {infrastructure}"),
+            Self::Cordon { node } => format!("Cordoned node {}", node.name),
+            Self::Uncordon { node } => format!("Uncordoned node {}", node.name),
+            Self::Evict { pod } => format!("Evicted pod {pod}"),
+            Self::DeletePod { pod, .. } => format!("Deleted pod {pod}"),
+            Self::PatchTaints { node, .. } => format!("Wrote the taints of node {}", node.name),
+            Self::LabelForAgent { node, wanted: true } => {
+                format!("Labelled node {} for the reclaim agent", node.name)
+            }
+            Self::LabelForAgent { node, wanted: false } => {
+                format!("Removed the label for the reclaim agent from node {}", node.name)
+            }
+            Self::ApplyAgentConfig { node } => {
+                format!("Applied the ConfigMap of the reclaim agent of node {node}")
+            }
+            Self::DeleteAgentConfig { node } => {
+                format!("Deleted the ConfigMap of the reclaim agent of node {node}")
+            }
+            Self::DisableSchedule => format!("Disabled the schedule of {object}"),
+            Self::ClearReclaimRequest { node } => {
+                format!("Cleared the reclaim request of node {}", node.name)
+            }
+            Self::Publish(event) => format!("Published event {}", event.reason.as_str()),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::action::Action;
 use crate::backoff;
+use crate::text;
 use crate::world::{EvictionAttempt, PodDrain, PodView, Readiness};
 use five_spot_api::{BlockedPod, DrainStatus};
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub const EVICTION_RETRY: SignedDuration = SignedDuration::from_secs(5);
 
 /// How many blocked pods stand in status.
-const MAX_BLOCKED: usize = 20;
+pub(crate) const MAX_BLOCKED: usize = 20;
 
 /// How far a drain is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +42,8 @@ impl Progress {
     }
 
     fn block(&mut self, pod: &PodView, reason: &str) {
-        self.blocked.push(BlockedPod { pod: pod.id.to_string(), reason: reason.to_owned() });
+        let reason = text::bounded(reason, text::MAX_FIELD).into_owned();
+        self.blocked.push(BlockedPod { pod: pod.id.to_string(), reason });
     }
 }
 
@@ -58,17 +60,20 @@ pub struct Pace {
 
 /// Plans a graceful drain.
 pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp) -> Progress {
-    let leaving: Vec<&PodView> =
-        pods.iter().filter(|pod| must_leave(pod, pace.began) && !given_up(pod, readiness, now)).collect();
+    let leaving = leaving(pods, readiness, pace.began, now);
     let turn = leaving.iter().filter_map(|pod| eviction_order(pod)).min();
     let mut progress = Progress { remaining: leaving.len(), ..Progress::default() };
     for pod in leaving {
         if let Some(termination) = pod.terminating {
             if termination.until <= now {
                 progress.block(pod, "still terminating after its grace period");
-            } else {
-                progress.look_at(termination.until);
+                continue;
             }
+            if pace.deadline <= now {
+                let until = termination.until;
+                progress.block(pod, &format!("terminating, its grace period ends at {until}"));
+            }
+            progress.look_at(termination.until);
         } else if eviction_order(pod).is_none() {
             progress.block(pod, "waiting for it to complete");
         } else if eviction_order(pod) == turn {
@@ -78,6 +83,16 @@ pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp)
     progress.blocked.sort();
     progress.blocked.truncate(MAX_BLOCKED);
     progress
+}
+
+/// The pods that have to leave before the node is empty.
+pub(crate) fn leaving(
+    pods: &[PodView],
+    readiness: Readiness,
+    began: Timestamp,
+    now: Timestamp,
+) -> Vec<&PodView> {
+    pods.iter().filter(|pod| must_leave(pod, began) && !given_up(pod, readiness, now)).collect()
 }
 
 /// Evicts a pod whose turn it is, or waits until the next attempt is due.

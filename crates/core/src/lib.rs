@@ -10,12 +10,13 @@ mod lifecycle;
 pub mod schedule;
 mod spec;
 pub mod taints;
+pub mod text;
 pub mod world;
 
 pub use field::FieldError;
 pub use fingerprint::Fingerprint;
 pub use lifecycle::{
-    Decision, EMERGENCY_DRAIN_TIMEOUT_SECS, Fault, FaultKind, RAPID_RE_RECLAIM_THRESHOLD,
+    Decision, EMERGENCY_DRAIN_TIMEOUT_SECS, Evidence, Fault, FaultKind, RAPID_RE_RECLAIM_THRESHOLD,
     RAPID_RE_RECLAIM_WINDOW_SECS, decide, decide_invalid,
 };
 pub use spec::{Handling, InvalidSpec, ProviderKind, ValidSpec, check_name};

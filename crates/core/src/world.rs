@@ -78,6 +78,11 @@ pub struct World {
     pub workload: Workload,
     /// The Node of the Machine.
     pub node: NodeFact,
+    /// The Node in `status.nodeRef`, once its Machine is gone.
+    pub former_node: FormerNode,
+    /// Since when the status of the object could not be written, if the last attempt failed. What should be on record
+    /// since then is not.
+    pub unrecorded_since: Option<Timestamp>,
     /// ConfigMaps for reclaim agents that were made for this object.
     pub agent_configs: Vec<AgentConfigView>,
     /// What went wrong in the last attempts.
@@ -183,6 +188,8 @@ pub enum Slot<T> {
     },
     /// An object of ours, of this or of an earlier life.
     Ours(T),
+    /// The API server could not be asked, or has not answered yet.
+    Unknown,
 }
 
 impl<T> Slot<T> {
@@ -190,8 +197,13 @@ impl<T> Slot<T> {
     pub const fn ours(&self) -> Option<&T> {
         match self {
             Self::Ours(view) => Some(view),
-            Self::Absent | Self::Foreign { .. } => None,
+            Self::Absent | Self::Foreign { .. } | Self::Unknown => None,
         }
+    }
+
+    /// Nobody knows what is there.
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
     }
 }
 
@@ -244,20 +256,41 @@ pub struct MachineView {
 pub enum Workload {
     /// It can be reached.
     Reachable(WorkloadCluster),
+    /// It has not answered yet; it will, or turn out to be unusable.
+    Pending(WorkloadCluster),
     /// Its kubeconfig is missing, broken, refused, or does not lead anywhere.
     Unusable {
         /// Which kubeconfig.
         cluster: WorkloadCluster,
-        /// What is wrong with it.
+        /// The kind of problem.
+        problem: WorkloadProblem,
+        /// What exactly is wrong, and what to do about it.
         message: String,
     },
+}
+
+/// Why a workload cluster cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkloadProblem {
+    /// The Secret with its kubeconfig does not exist.
+    SecretMissing,
+    /// The controller may not read the Secret.
+    SecretForbidden,
+    /// The Secret holds no kubeconfig that can be used.
+    KubeconfigInvalid,
+    /// The cluster refuses the credentials of the kubeconfig.
+    Refused,
+    /// The cluster does not answer.
+    Unreachable,
+    /// The kubeconfig leads to another cluster than the one that the Node was last seen in.
+    WrongCluster,
 }
 
 impl Workload {
     /// Which kubeconfig it is.
     pub const fn cluster(&self) -> &WorkloadCluster {
         match self {
-            Self::Reachable(cluster) | Self::Unusable { cluster, .. } => cluster,
+            Self::Reachable(cluster) | Self::Pending(cluster) | Self::Unusable { cluster, .. } => cluster,
         }
     }
 }
@@ -267,9 +300,9 @@ impl Workload {
 pub enum NodeFact {
     /// The Machine names no Node yet.
     NotYet,
-    /// The Machine names a Node that does not exist.
+    /// The Machine names a Node that does not exist, by the word of the cluster that it was last seen in.
     Gone,
-    /// The Node's cluster cannot be asked.
+    /// The Node's cluster cannot be asked, or contradicts the Machine.
     Unknown,
     /// A Node of that name exists, but its provider ID is not the Machine's: it is never touched.
     Mismatch {
@@ -288,6 +321,18 @@ impl NodeFact {
             Self::NotYet | Self::Gone | Self::Unknown | Self::Mismatch { .. } => None,
         }
     }
+}
+
+/// The Node in `status.nodeRef`, once its Machine is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FormerNode {
+    /// There is none, or it is gone.
+    #[default]
+    Gone,
+    /// It is still in its cluster.
+    LeftBehind,
+    /// Its cluster cannot be asked.
+    Unknown,
 }
 
 /// The Node of our Machine.

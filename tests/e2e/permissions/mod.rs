@@ -2,6 +2,7 @@
 //! admitted where Pod Security is strictest.
 
 mod audit;
+mod config_maps;
 mod credentials;
 mod everywhere;
 mod namespaced;
@@ -17,6 +18,7 @@ pub(crate) use namespaced::identity as roles_only;
 
 pub(crate) fn tests() -> Vec<Test> {
     [
+        config_maps::tests(),
         credentials::tests(),
         everywhere::tests(),
         namespaced::tests(),

@@ -22,7 +22,10 @@ impl Controller {
     pub(super) fn new(directory: &Path, namespace: &str, kubeconfig: &Path) -> anyhow::Result<Self> {
         let program = controller_program()?;
         ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
-        let arguments = ["--watch-namespace", namespace, "--metrics-port", "0", "--health-port", "0"];
+        // The workload cluster of the tests is on this machine.
+        let workload = "--workload-cidr=127.0.0.0/8";
+        let arguments =
+            ["--watch-namespace", namespace, "--metrics-port", "0", "--health-port", "0", workload];
         let spec = ProcessSpec {
             name: format!("5spot-controller-{namespace}"),
             program,

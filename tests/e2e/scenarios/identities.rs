@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_testenv::cluster::Cluster;
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::manifests::{self, Applier};
 use five_spot_testenv::wait;
@@ -91,8 +92,22 @@ async fn until_granted(admin: &Client, plural: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The name of the controller's user in the management cluster.
+pub(super) fn controller_user() -> String {
+    format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{ACCOUNT}")
+}
+
 /// An identity of this scene alone in the workload cluster, with the role for Nodes that we ship.
 pub(super) async fn workload(scene: &Scene, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
+    for_nodes(scene.workload(), account).await
+}
+
+/// The same in another cluster, which has none of our Nodes.
+pub(super) async fn other_cluster(scene: &Scene, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
+    for_nodes(scene.management(), account).await
+}
+
+async fn for_nodes(cluster: &Cluster, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
     let account_object = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": account, "namespace": SYSTEM_NAMESPACE},
@@ -104,7 +119,6 @@ pub(super) async fn workload(scene: &Scene, account: &str) -> anyhow::Result<Ser
     let shipped = manifests::read(&deploy("rbac/nodes.yaml"))?;
     ensure!(!shipped.is_empty(), "there is no role for Nodes");
     documents.extend(shipped.into_iter().map(|document| bound_to(document, account)));
-    let cluster = scene.workload();
     Ok(ServiceAccountIdentity::from_manifests(cluster, &documents, SYSTEM_NAMESPACE, account).await?)
 }
 
@@ -142,6 +156,26 @@ pub(super) async fn allow_node_writes(scene: &Scene, account: &str, is_allowed: 
     let bindings: Api<ClusterRoleBinding> = Api::all(admin.clone());
     if bindings.get_opt(&superseded).await?.is_some() {
         bindings.delete(&superseded, &DeleteParams::default()).await?;
+    }
+    until_answered(&admin, account, is_allowed).await
+}
+
+/// Takes everything from an account of the workload cluster, or gives it back, and waits until the server knows.
+pub(super) async fn allow(scene: &Scene, account: &str, is_allowed: bool) -> anyhow::Result<()> {
+    let admin = scene.workload().admin();
+    let mut applier = Applier::new(admin.clone());
+    let mut shipped = manifests::read(&deploy("rbac/nodes.yaml"))?;
+    shipped.retain(|document| document["kind"] == "ClusterRoleBinding");
+    ensure!(!shipped.is_empty(), "there is no binding for Nodes");
+    let bindings: Api<ClusterRoleBinding> = Api::all(admin.clone());
+    for document in shipped {
+        let document = bound_to(document, account);
+        if is_allowed {
+            applier.apply(&document, "").await?;
+        } else {
+            let name = document["metadata"]["name"].as_str().unwrap_or_default();
+            bindings.delete(name, &DeleteParams::default()).await?;
+        }
     }
     until_answered(&admin, account, is_allowed).await
 }

@@ -3,7 +3,10 @@
 
 mod controller;
 mod identities;
+mod impairments;
 mod journal;
+mod matrix;
+mod not_an_api;
 mod old_cluster_api;
 mod world;
 
@@ -83,7 +86,7 @@ pub(crate) fn tests() -> Vec<Test> {
         });
     let old = format!("{}::world_of_its_own::old_cluster_api", module_path!());
     let old = Test::new(&old, |_| play_on_old_cluster_api()).within(LONG);
-    let mut tests: Vec<Test> = together.chain(roles_only).collect();
+    let mut tests: Vec<Test> = together.chain(roles_only).chain(matrix::tests()).collect();
     // Those with a control plane of their own take longest, but when everybody starts the others need the processors.
     let rest = tests.split_off(tests.len().min(STARTERS));
     tests.into_iter().chain(alone).chain([old]).chain(rest).collect()

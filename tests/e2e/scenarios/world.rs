@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_scenarios::kinds::{self, NODE, SECRET};
-use five_spot_scenarios::{ApiServer, Pace, World, Write};
+use five_spot_scenarios::{ApiServer, Impairment, Pace, Steps, World, Write, WrongServer};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::control_plane::Component;
@@ -26,7 +26,9 @@ use tokio::sync::{Mutex, OnceCell};
 
 use super::controller::Controller;
 use super::identities;
+use super::impairments;
 use super::journal::Journal;
+use super::not_an_api::NotAnApi;
 use super::old_cluster_api::OldClusterApi;
 
 /// The Secret with the kubeconfig of the controller's own identity. Cluster API needs another, which may delete Nodes.
@@ -57,6 +59,9 @@ pub(super) struct Real {
     /// A line to the workload cluster that can hang.
     other_line: OnceCell<Proxy>,
     killed: Mutex<BTreeSet<Side>>,
+    steps: Steps,
+    /// A server that is none of an API.
+    not_an_api: OnceCell<NotAnApi>,
 }
 
 impl Real {
@@ -84,6 +89,8 @@ impl Real {
             filter,
             other_line: OnceCell::new(),
             killed: Mutex::default(),
+            steps: Steps::default(),
+            not_an_api: OnceCell::new(),
         };
         real.controller.start().await?;
         Ok(real)
@@ -142,7 +149,13 @@ impl World for Real {
             settled_after: Duration::from_secs(4),
             quiet: Duration::from_secs(15),
             is_virtual: false,
+            // Real components answer later than stand-ins, and many scenarios share two processors.
+            time_factor: 15,
         }
+    }
+
+    fn steps(&self) -> &Steps {
+        &self.steps
     }
 
     fn cluster_api(&self) -> &'static str {
@@ -170,10 +183,12 @@ impl World for Real {
     }
 
     fn provider(&self, wanted: Behaviour) {
+        self.steps.note(self.now());
         self.scene.provider(|behaviour| *behaviour = wanted);
     }
 
     fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>> {
+        self.steps.note(self.now());
         async move {
             let value = if is_silent { json!("true") } else { Value::Null };
             let world: &dyn World = self;
@@ -184,6 +199,7 @@ impl World for Real {
     }
 
     fn cut_off<'a>(&'a self, _: &'a str, is_cut_off: bool) -> BoxFuture<'a, anyhow::Result<()>> {
+        self.steps.note(self.now());
         let control_plane = self.scene.world().control_plane();
         async move {
             // One process plays all kubelets.
@@ -206,6 +222,7 @@ impl World for Real {
     }
 
     fn new_kubeconfig(&self) -> BoxFuture<'_, anyhow::Result<String>> {
+        self.steps.note(self.now());
         async move {
             let old = self.account(self.identities.fetch_add(1, Ordering::SeqCst));
             let text = self.kubeconfig().await?;
@@ -227,13 +244,43 @@ impl World for Real {
         .boxed()
     }
 
-    fn hang_other_line(&self, is_hung: bool) {
+    fn set_other_line(&self, state: ApiServer) {
+        self.steps.note(self.now());
         if let Some(proxy) = self.other_line.get() {
-            proxy.set(if is_hung { Line::Hung } else { Line::Open });
+            proxy.set(match state {
+                ApiServer::Up => Line::Open,
+                ApiServer::Silent => Line::Hung,
+                ApiServer::Down => Line::Cut,
+            });
         }
     }
 
+    fn kubeconfig_to(&self, server: WrongServer) -> BoxFuture<'_, anyhow::Result<String>> {
+        async move {
+            match server {
+                WrongServer::OtherCluster => {
+                    let identity = identities::other_cluster(&self.scene, &self.current_account()).await?;
+                    Ok(identity.kubeconfig(None))
+                }
+                WrongServer::NoApi => {
+                    Ok(self.not_an_api.get_or_try_init(NotAnApi::start).await?.kubeconfig())
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn set_impaired(&self, what: Impairment, is_impaired: bool) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.steps.note(self.now());
+        async move {
+            let account = self.current_account();
+            impairments::set(self, &self.scene, &account, what, is_impaired).await
+        }
+        .boxed()
+    }
+
     fn set_api_server(&self, side: kinds::Side, state: ApiServer) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.steps.note(self.now());
         async move {
             let control_plane = self.scene.world().control_plane();
             let side = match side {
@@ -256,19 +303,23 @@ impl World for Real {
     }
 
     fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.steps.note(self.now());
         async move { identities::allow_node_writes(&self.scene, &self.current_account(), is_allowed).await }
             .boxed()
     }
 
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.steps.note(self.now());
         self.controller.start().boxed()
     }
 
     fn stop_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.steps.note(self.now());
         self.controller.stop().boxed()
     }
 
     fn crash_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.steps.note(self.now());
         self.controller.kill().map(Ok).boxed()
     }
 

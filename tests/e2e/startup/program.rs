@@ -76,7 +76,9 @@ impl Program {
         let kubeconfig = directory.join(format!("{name}.kubeconfig"));
         std::fs::write(&kubeconfig, config)?;
         ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
-        let mut arguments: Vec<OsString> = ["--metrics-port=0", "--health-port=0"].map(Into::into).into();
+        // The workload cluster of the tests is on this machine.
+        let arguments = ["--metrics-port=0", "--health-port=0", "--workload-cidr=127.0.0.0/8"];
+        let mut arguments: Vec<OsString> = arguments.map(Into::into).into();
         arguments.extend(flags.iter().map(Into::into));
         let spec = ProcessSpec {
             name: format!("5spot-controller-{name}"),

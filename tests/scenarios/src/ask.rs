@@ -58,6 +58,7 @@ impl dyn World + '_ {
 
     /// Creates an object; kind and version are filled in.
     pub async fn create(&self, kind: Kind, mut object: Value) -> anyhow::Result<Value> {
+        self.steps().note(self.now());
         object["apiVersion"] = self.spoken(kind).api_version().into();
         object["kind"] = kind.kind.into();
         let parsed: DynamicObject = serde_json::from_value(object)?;
@@ -67,6 +68,7 @@ impl dyn World + '_ {
 
     /// Applies an object; kind and version are filled in.
     pub async fn apply(&self, kind: Kind, mut object: Value) -> anyhow::Result<Value> {
+        self.steps().note(self.now());
         object["apiVersion"] = self.spoken(kind).api_version().into();
         object["kind"] = kind.kind.into();
         let name = object["metadata"]["name"].as_str().context("an object has a name")?.to_owned();
@@ -77,12 +79,14 @@ impl dyn World + '_ {
 
     /// Patches an object by merge.
     pub async fn patch(&self, kind: Kind, name: &str, patch: Value) -> anyhow::Result<Value> {
+        self.steps().note(self.now());
         let patched = self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         Ok(json(&patched.with_context(|| format!("patch {} {name}", kind.kind))?))
     }
 
     /// Patches the status of an object by merge.
     pub async fn patch_status(&self, kind: Kind, name: &str, status: Value) -> anyhow::Result<Value> {
+        self.steps().note(self.now());
         let patch = Patch::Merge(serde_json::json!({"status": status}));
         let patched = self.api(kind).patch_status(name, &PatchParams::default(), &patch).await;
         Ok(json(&patched.with_context(|| format!("patch the status of {} {name}", kind.kind))?))
@@ -95,6 +99,7 @@ impl dyn World + '_ {
 
     /// Deletes an object in one of the three ways.
     pub async fn delete_with(&self, kind: Kind, name: &str, policy: PropagationPolicy) -> anyhow::Result<()> {
+        self.steps().note(self.now());
         let parameters = DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() };
         self.api(kind)
             .delete(name, &parameters)
@@ -141,7 +146,7 @@ impl dyn World + '_ {
     }
 
     /// Watches an object until it is as wanted. If that does not happen in time, how it was last seen.
-    async fn seek(
+    pub(crate) async fn seek(
         &self,
         kind: Kind,
         name: &str,
@@ -164,6 +169,11 @@ impl dyn World + '_ {
         // Boxed, or every scenario that waits would carry the whole watch on its stack.
         let found = tokio::time::timeout(within, Box::pin(search)).await;
         found.map_err(|_| last)
+    }
+
+    /// Says that a moment is a step of the scenario, such as the opening of a window: its end is timed from then on.
+    pub fn step_at(&self, time: Timestamp) {
+        self.steps().note(time);
     }
 
     /// Waits for a moment.

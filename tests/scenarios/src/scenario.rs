@@ -2,6 +2,7 @@
 
 use crate::world::World;
 use futures::future::BoxFuture;
+use std::time::Duration;
 
 /// How the one object of a scenario should end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,12 +92,14 @@ pub struct Scenario {
     pub play: Play,
     /// Where it can be played.
     pub needs: Needs,
+    /// How long it may take in virtual time from its last deliberate step to its end.
+    pub within: Duration,
 }
 
 impl Scenario {
-    /// A scenario for any world.
-    pub const fn new(name: &'static str, play: Play) -> Self {
-        Self { name, play, needs: Needs::Anything }
+    /// A scenario for any world that ends in time.
+    pub const fn new(name: &'static str, play: Play, within: Duration) -> Self {
+        Self { name, play, needs: Needs::Anything, within }
     }
 
     /// The same for certain worlds only.
@@ -106,12 +109,17 @@ impl Scenario {
     }
 }
 
-/// Lists scenarios: functions of a world, each called like its function.
+/// Lists scenarios: functions of a world, each called like its function, with the seconds of virtual time in which it has
+/// to end after its last deliberate step.
 macro_rules! scenarios {
-    ($($name:ident $(: $needs:ident)?),* $(,)?) => {
+    ($($name:ident $(: $needs:ident)? => $seconds:literal),* $(,)?) => {
         vec![$(
-            $crate::scenario::Scenario::new(stringify!($name), |world| Box::pin($name(world)))
-                $(.needs($crate::scenario::Needs::$needs))?
+            $crate::scenario::Scenario::new(
+                stringify!($name),
+                |world| Box::pin($name(world)),
+                std::time::Duration::from_secs($seconds),
+            )
+            $(.needs($crate::scenario::Needs::$needs))?
         ),*]
     };
 }

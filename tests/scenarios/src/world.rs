@@ -1,6 +1,7 @@
 //! Where a scenario is played: what differs between the sandbox and a real control plane, and nothing else.
 
 use crate::kinds::Side;
+use crate::steps::Steps;
 use five_spot_sandbox::actors::Behaviour;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -20,6 +21,8 @@ pub struct Pace {
     pub quiet: Duration,
     /// Whether minutes cost nothing here.
     pub is_virtual: bool,
+    /// How many times as long as in virtual time the end of a scenario may take.
+    pub time_factor: u32,
 }
 
 /// How an API server is.
@@ -32,6 +35,36 @@ pub enum ApiServer {
     Silent,
     /// Nobody is there.
     Down,
+}
+
+/// Something around the controller that does not work, in this scenario alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Impairment {
+    /// The workload cluster allows the controller nothing.
+    WorkloadForbidden,
+    /// Admission refuses the controller's patches of Machines.
+    MachinePatches,
+    /// The status of the object is refused as too large.
+    StatusTooLarge,
+    /// The status of the object is refused as invalid.
+    StatusInvalid,
+    /// The status of the object may not be written.
+    StatusForbidden,
+    /// Events are refused.
+    Events,
+    /// Nobody runs Cluster API. Where that is nobody's in the whole world, a scenario has to have it for itself.
+    ClusterApi,
+    /// The management cluster takes a second for each request.
+    SlowManagement,
+}
+
+/// A place that a kubeconfig can lead to by mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrongServer {
+    /// An API server of another cluster, which is healthy and has none of our Nodes.
+    OtherCluster,
+    /// A web server that answers every request with `404 page not found`.
+    NoApi,
 }
 
 /// A write that the controller made.
@@ -69,6 +102,8 @@ pub trait World: Send + Sync {
     fn now(&self) -> Timestamp;
     /// How long things may take.
     fn pace(&self) -> Pace;
+    /// The deliberate steps of the scenario.
+    fn steps(&self) -> &Steps;
     /// The version of Cluster API that the controller finds here; the kinds of the provider have it too.
     fn cluster_api(&self) -> &'static str {
         "v1beta2"
@@ -97,8 +132,12 @@ pub trait World: Send + Sync {
     /// How an API server is from now on. It is the controller's at least; where it is everybody's, a scenario has to
     /// have the world for itself.
     fn set_api_server(&self, side: Side, state: ApiServer) -> BoxFuture<'_, anyhow::Result<()>>;
-    /// Lets that line hang, or go on: connections stay, new ones are taken, and nothing comes back.
-    fn hang_other_line(&self, is_hung: bool);
+    /// How that line is from now on: open, silent (connections stay, new ones are taken, and nothing comes back), or cut.
+    fn set_other_line(&self, state: ApiServer);
+    /// A kubeconfig that leads somewhere else than into the workload cluster.
+    fn kubeconfig_to(&self, server: WrongServer) -> BoxFuture<'_, anyhow::Result<String>>;
+    /// Makes something fail, or lets it work again.
+    fn set_impaired(&self, what: Impairment, is_impaired: bool) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Whether the controller may change Nodes from now on.
     fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Starts the controller.

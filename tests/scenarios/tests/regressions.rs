@@ -2,7 +2,9 @@
 
 use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use five_spot_scenarios::Write;
-use five_spot_scenarios::embedded::{Disturbance, Layout, Run, Storm, play};
+use five_spot_scenarios::embedded::{
+    Disturbance, EventOrder, Layout, Reordered, Reordering, Run, Storm, play,
+};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -143,5 +145,18 @@ fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> 
         [],
         "that is left to Cluster API, behind the Machine"
     );
+    Ok(())
+}
+
+/// The watch told of a deletion before the response to the DELETE came, which was then put into the cache as if the object
+/// were still there: a reclaim waited out its minute for pods that were gone, a deletion five minutes for a Machine.
+#[test]
+fn a_response_does_not_bring_back_what_was_seen_to_be_deleted() -> anyhow::Result<()> {
+    let reordering = Reordering { writes: Reordered::EveryWrite, order: EventOrder::BeforeResponse };
+    let disturbance = Disturbance { reordering: Some(reordering), ..Disturbance::default() };
+    for scenario in ["emergency_reclaim", "deleted_while_creating"] {
+        // Nothing fails here, so that each has to end in time.
+        play_again(scenario, &disturbance)?;
+    }
     Ok(())
 }

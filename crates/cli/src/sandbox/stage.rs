@@ -4,7 +4,7 @@ use crate::sandbox::fleet::{self, Fleet, Refusal};
 use crate::sandbox::patience::Patient;
 use crate::sandbox::recorder::Recorder;
 use anyhow::Context as _;
-use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
+use five_spot_cluster::{ANY_NAMESPACE, Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::Settings;
 use five_spot_sandbox::actors::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
 use five_spot_sandbox::ids::Ids;
@@ -52,8 +52,7 @@ impl Stage {
         let recording = tokio::spawn(self.recorder.clone().follow(client()));
         let troupe = Troupe::new(client(), client(), self.clock.clone(), self.scenario());
         let actors = tokio::spawn(troupe.play());
-        let controller =
-            tokio::spawn(five_spot_controller::run(self.connection(), Settings::default(), stop));
+        let controller = tokio::spawn(five_spot_controller::run(self.connection(), settings(), stop));
         let script =
             tokio::spawn(fleet::play(fleet.script, client(), self.clock.clone(), self.recorder.clone()));
         let scripted = async {
@@ -102,4 +101,9 @@ impl Dial for OneCluster {
     fn dial(&self, _: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>> {
         Box::pin(std::future::ready(Ok(Route::Embedded(self.0.clone()))))
     }
+}
+
+/// How the controller is run: there is one cluster, and every Node is in it.
+fn settings() -> Settings {
+    Settings { management_nodes: vec![ANY_NAMESPACE.to_owned()], ..Settings::default() }
 }

@@ -27,7 +27,7 @@ fn ask(kubeconfig: &str, method: &str, path: &str, body: &str) -> String {
     let length = body.len();
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nHost: sandbox\r\nConnection: close\r\nContent-Type: application/yaml\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/yaml\r\n\
          Content-Length: {length}\r\n\r\n{body}"
     )
     .expect("a request");

@@ -3,23 +3,42 @@
 //!
 //! It says who we are, bounds how long an answer may take, asks before each write whether we may write at all, starts
 //! no watch more than once a second, ends a watch that has fallen silent, and tells a [`Witness`] of every answer.
+//! It bounds what a cluster may send and how often it is asked ([`Limits`]), decides where a connection may lead
+//! ([`AddressRules`]), and passes on no text of a server but a bounded `Status`.
 //! It never tries again: that is for the queue, which knows what else is waiting.
 
+mod address;
+mod answer;
+mod budget;
 mod call;
+mod connect;
+mod failure;
+mod limits;
 mod pulse;
+mod rate;
 mod service;
+mod shape;
+mod status;
 #[cfg(test)]
 mod tests;
 mod watches;
 
+pub use address::{AddressRules, Cidr, CidrError};
 pub use call::Call;
+pub use connect::ConnectRules;
+pub use failure::DoorError;
+pub(crate) use failure::with_causes;
+pub use limits::Limits;
 pub use service::DoorService;
 pub use watches::WatchState;
 
+use crate::repeat::Repeats;
+use budget::Budget;
 use http::{HeaderValue, StatusCode};
-use kube::client::{Body, ClientBuilder};
+use kube::client::Body;
 use kube::{Client, Config};
 use pulse::Pulse;
+use rate::Rate;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,38 +82,24 @@ pub trait Fence: Send + Sync + 'static {
     fn check(&self) -> Result<(), &'static str>;
 }
 
-/// An instance that has nobody to share with may always write.
-struct Open;
-
-impl Fence for Open {
-    fn check(&self) -> Result<(), &'static str> {
-        Ok(())
-    }
-}
-
-/// What was not sent, or not answered, on our side of the door.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DoorError {
-    /// No answer within the deadline. It may still have been carried out.
-    #[error("no answer within {} s", .0.as_secs())]
-    Deadline(Duration),
-    /// Somebody else has been waiting for an answer of this cluster in vain; nothing was sent.
-    #[error("not sent: the cluster has not answered for {} s", .0.as_secs())]
-    Silent(Duration),
-    /// We may not write now; nothing was sent.
-    #[error("not sent: {0}")]
-    Fenced(&'static str),
-}
-
 /// The door. Clones are the same door.
 #[derive(Clone)]
 pub struct Door {
     user_agent: HeaderValue,
     witness: Arc<dyn Witness>,
-    fence: Arc<dyn Fence>,
+    /// All of them have to agree. Without any, everything may be written.
+    fences: Arc<[Arc<dyn Fence>]>,
     watches: Watches,
     /// Whether the cluster behind it answers. Not asked of the management cluster: without that nothing can be done.
     pulse: Option<Pulse>,
+    /// The cluster, for log lines: `management`, or the Secret that leads to it.
+    cluster: Arc<str>,
+    limits: Limits,
+    budget: Budget,
+    watch_rate: Rate,
+    requests: Rate,
+    failures: Rate,
+    warnings: Arc<Repeats>,
 }
 
 impl Door {
@@ -105,8 +110,21 @@ impl Door {
     pub fn new(program: &str) -> Self {
         let user_agent = format!("{program}/{}", env!("CARGO_PKG_VERSION"));
         let user_agent = HeaderValue::try_from(user_agent).expect("the name of a program is plain text");
-        let (witness, fence) = (Arc::new(Nobody), Arc::new(Open));
-        Self { user_agent, witness, fence, watches: Watches::default(), pulse: None }
+        let limits = Limits::MANAGEMENT;
+        Self {
+            user_agent,
+            witness: Arc::new(Nobody),
+            fences: Arc::default(),
+            watches: Watches::default(),
+            pulse: None,
+            cluster: "management".into(),
+            limits,
+            budget: Budget::new(limits.buffered_bytes),
+            watch_rate: Rate::new(limits.watch_bytes_per_minute),
+            requests: Rate::new(limits.requests_per_minute as usize),
+            failures: Rate::new(limits.failures_per_minute as usize),
+            warnings: Arc::default(),
+        }
     }
 
     /// The same door with someone who looks.
@@ -115,16 +133,22 @@ impl Door {
         Self { witness, ..self }
     }
 
-    /// The same door with a fence before every write.
+    /// The same door with one more fence before every write. The fences that it has stay.
     #[must_use]
     pub fn with_fence(self, fence: Arc<dyn Fence>) -> Self {
-        Self { fence, ..self }
+        let fences = self.fences.iter().cloned().chain([fence]).collect();
+        Self { fences, ..self }
     }
 
-    /// A client that reaches a cluster over the network.
-    pub fn client_for(&self, mut config: Config) -> Result<Client, kube::Error> {
-        config.default_retry = false;
-        Ok(ClientBuilder::try_from(config)?.with_layer(self).build())
+    /// The reason of the first fence that refuses writes at this moment.
+    fn check_fences(&self) -> Result<(), &'static str> {
+        self.fences.iter().try_for_each(|fence| fence.check())
+    }
+
+    /// A client that reaches a cluster over the network, as far as `rules` permit.
+    pub fn client_for(&self, config: &Config, rules: ConnectRules) -> Result<Client, kube::Error> {
+        let service = connect::service(config, rules)?;
+        Ok(Client::new(tower::Layer::layer(self, service), config.default_namespace.clone()))
     }
 
     /// A client over any service, such as the embedded API.
@@ -139,11 +163,22 @@ impl Door {
         Client::new(tower::Layer::layer(self, service), "default")
     }
 
-    /// The same door for another cluster, whose watches are not to be mistaken for those of this one, and which may
-    /// fall silent.
+    /// The same door for a workload cluster: its watches are not to be mistaken for those of this one, it may fall
+    /// silent, and it is not trusted. `cluster` names it in log lines.
     #[must_use]
-    pub fn apart(&self) -> Self {
-        Self { watches: Watches::default(), pulse: Some(Pulse::default()), ..self.clone() }
+    pub fn workload(&self, cluster: &str) -> Self {
+        let limits = Limits::WORKLOAD;
+        Self {
+            watches: Watches::default(),
+            pulse: Some(Pulse::default()),
+            cluster: cluster.into(),
+            limits,
+            budget: Budget::new(limits.buffered_bytes),
+            watch_rate: Rate::new(limits.watch_bytes_per_minute),
+            requests: Rate::new(limits.requests_per_minute as usize),
+            failures: Rate::new(limits.failures_per_minute as usize),
+            ..self.clone()
+        }
     }
 
     /// How the watches of a path stand, whatever they select.

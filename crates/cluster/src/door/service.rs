@@ -1,12 +1,10 @@
 //! What the door does with one request.
 
+use super::answer::{self, AnswerBody};
 use super::{ANSWER_DEADLINE, Call, Door, DoorError, Exchange, WATCH_SILENCE};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, header};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
-use std::convert::Infallible;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, timeout};
 use tower::BoxError;
@@ -23,9 +21,6 @@ impl<S> DoorService<S> {
         Self { door, inner }
     }
 }
-
-/// The body of an answer.
-type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 impl<S, Q, B> tower::Service<Request<Q>> for DoorService<S>
 where
@@ -47,7 +42,7 @@ where
         let call = Call::of(&request);
         request.headers_mut().insert(header::USER_AGENT, self.door.user_agent.clone());
         if call.writes()
-            && let Err(why) = self.door.fence.check()
+            && let Err(why) = self.door.check_fences()
         {
             return Box::pin(std::future::ready(Err(DoorError::Fenced(why).into())));
         }
@@ -57,10 +52,18 @@ where
         // nothing before it is polled, which for a watch is after its turn has come.
         let answer = self.inner.call(request);
         Box::pin(async move {
+            // Checked again when the request is first polled: between the two a process may be stopped. Nothing is
+            // awaited before a write is sent.
+            if call.writes()
+                && let Err(why) = door.check_fences()
+            {
+                return Err(DoorError::Fenced(why).into());
+            }
+            if let Err(refused) = door.permit(&call, &uri) {
+                return Err(door.failed(&call, refused.into()));
+            }
             if call.verb == "watch" {
                 door.watches.turn(&uri).await;
-            } else if call.verb == "list" {
-                door.watches.begins_anew(&uri);
             }
             let began = Instant::now();
             let answer = match door.pulse.as_ref().map(|pulse| pulse.ask(finds_out(&call, &uri))) {
@@ -78,6 +81,13 @@ where
             if call.verb == "watch" && !status.is_some_and(|status| status.is_success()) {
                 door.watches.failed_to_start(&uri);
             }
+            let answer = match answer {
+                Ok(answer) => {
+                    door.answered();
+                    Ok(answer)
+                }
+                Err(error) => Err(door.failed(&call, error)),
+            };
             door.witness.answered(&Exchange { call, status, took: began.elapsed() });
             answer
         })
@@ -106,14 +116,14 @@ where
     B::Error: Into<BoxError>,
 {
     let whole = async {
-        let (head, body) = answer.await.map_err(Into::into)?.into_parts();
-        if call.verb == "watch" && head.status.is_success() {
-            let body = door.watches.follow(uri, body, WATCH_SILENCE);
+        let response = answer.await.map_err(Into::into)?;
+        if call.verb == "watch" && response.status().is_success() {
+            let (head, body) = response.into_parts();
+            let body = door.watches.follow(door, uri, body, WATCH_SILENCE);
             return Ok(Response::from_parts(head, body));
         }
-        let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
-        let body = Full::new(bytes).map_err(|never: Infallible| match never {});
-        Ok(Response::from_parts(head, body.boxed_unsync()))
+        let query = uri.split_once('?').map_or("", |(_, query)| query);
+        answer::read(response, call, query, &door.limits, &door.budget).await
     };
     timeout(ANSWER_DEADLINE, whole).await.unwrap_or_else(|_| Err(DoorError::Deadline(ANSWER_DEADLINE).into()))
 }

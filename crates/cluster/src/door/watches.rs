@@ -1,16 +1,15 @@
 //! Watches: when each may start again, and when each was last heard of.
 
-use super::DoorError;
+use super::answer::{Line, next_frame};
+use super::{Door, DoorError};
 use bytes::Bytes;
 use futures::stream;
-use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::BoxError;
 
 /// At most one start a second of the same watch. The watcher of `kube` backs off after an error, but a watch that the
@@ -51,6 +50,8 @@ struct Seen {
     /// anew with a list. That it was opened shows nothing: what stands between us and the server may open it and keep
     /// its events.
     heard: Option<Instant>,
+    /// Pages of its list that have been asked for.
+    pages: u32,
 }
 
 impl Seen {
@@ -113,28 +114,57 @@ impl Watches {
         })
     }
 
-    /// Passes a watch's events on, notes when they come, and ends it if they stop coming.
-    pub(super) fn follow<B>(&self, uri: &str, body: B, silence: Duration) -> UnsyncBoxBody<Bytes, BoxError>
+    /// Notes that a page of a list is asked for. Returns which page it is, counted from one.
+    pub(super) fn next_page(&self, uri: &str) -> u32 {
+        let continues = uri.split(['?', '&']).any(|pair| pair.starts_with("continue="));
+        let mut seen = self.seen();
+        let watch = seen.entry(name(uri)).or_default();
+        watch.pages = if continues { watch.pages.saturating_add(1) } else { 1 };
+        watch.pages
+    }
+
+    /// Passes a watch's events on, notes when they come, and ends it if they stop coming or break a limit. Events that
+    /// come faster than the limits of the door permit are read more slowly.
+    pub(super) fn follow<B>(
+        &self,
+        door: &Door,
+        uri: &str,
+        body: B,
+        silence: Duration,
+    ) -> UnsyncBoxBody<Bytes, BoxError>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let open = Open::new(self.clone(), name(uri));
-        let frames = stream::unfold(Some((Box::pin(body), open)), move |state| async move {
-            let (mut body, mut open) = state?;
-            match timeout(silence, next_frame(&mut body)).await {
-                Ok(Some(Ok(frame))) => {
-                    open.heard();
-                    Some((Ok(frame), Some((body, open))))
+        let line = Line::new(door.limits, &door.budget);
+        let frames =
+            stream::unfold(Some((Box::pin(body), open, line, door.clone())), move |state| async move {
+                let (mut body, mut open, mut line, door) = state?;
+                let next =
+                    async { next_frame(&mut body.as_mut()).await.map(|frame| frame.map_err(Into::into)) };
+                match timeout(silence, next).await {
+                    Ok(Some(Ok(frame))) => {
+                        open.heard();
+                        let data = frame.data_ref().cloned().unwrap_or_default();
+                        if let Err(broken) = line.read(&data) {
+                            return Some((Err(door.watch_failed(&open.name, broken.into())), None));
+                        }
+                        let pause = door.watch_rate.take(data.len());
+                        if !pause.is_zero() {
+                            sleep(pause).await;
+                        }
+                        Some((Ok(frame), Some((body, open, line, door))))
+                    }
+                    Ok(Some(Err(error))) => Some((Err(door.watch_failed(&open.name, error)), None)),
+                    Ok(None) => None,
+                    Err(_) => {
+                        open.fell_silent = true;
+                        let error = DoorError::Deadline(silence).into();
+                        Some((Err(door.watch_failed(&open.name, error)), None))
+                    }
                 }
-                Ok(Some(Err(error))) => Some((Err(error.into()), None)),
-                Ok(None) => None,
-                Err(_) => {
-                    open.fell_silent = true;
-                    Some((Err(DoorError::Deadline(silence).into()), None))
-                }
-            }
-        });
+            });
         StreamBody::new(frames).boxed_unsync()
     }
 
@@ -147,10 +177,6 @@ impl Watches {
         // Every change of the map is one assignment: a panic cannot leave it half done.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-async fn next_frame<B: http_body::Body>(body: &mut Pin<Box<B>>) -> Option<Result<Frame<B::Data>, B::Error>> {
-    std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await
 }
 
 /// A watch that is open for as long as this lives.
@@ -203,6 +229,7 @@ fn name(uri: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_body::Frame;
     use tokio::time::advance;
 
     const PATH: &str = "/api/v1/nodes";
@@ -218,7 +245,8 @@ mod tests {
             Some((Ok::<_, BoxError>(Frame::data(bytes)), receiver))
         });
         let uri = format!("{PATH}?watch=true&resourceVersion=7");
-        (sender, watches.follow(&uri, StreamBody::new(events), Duration::from_mins(3)))
+        let body = StreamBody::new(events);
+        (sender, watches.follow(&Door::new("test"), &uri, body, Duration::from_mins(3)))
     }
 
     #[tokio::test(start_paused = true)]

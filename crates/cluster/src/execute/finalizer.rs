@@ -47,6 +47,7 @@ impl Job<'_> {
             let found = or_absent(api.get_with(&self.key.name, &known).await)
                 .map_err(|error| CallError::new(call(), error))?;
             let Some(object) = found.filter(|object| object.uid().as_deref() == Some(self.uid())) else {
+                self.fleet.objects.remove(self.key);
                 return Ok(());
             };
             let Some(finalizers) = change(object.finalizers()) else { return Ok(()) };

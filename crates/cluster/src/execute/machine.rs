@@ -5,7 +5,7 @@ use crate::drift::Digest;
 use crate::error::{CallError, or_absent};
 use crate::key::ObjectKey;
 use crate::kinds::capi_resource;
-use crate::render;
+use crate::render::{self, CapiVersion};
 use five_spot_api::names::{self, FIELD_MANAGER, annotation};
 use five_spot_core::ProviderKind;
 use five_spot_core::world::{ProviderView, Slot, Uid};
@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy,
 };
+use kube::error::DiscoveryError;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -32,7 +33,11 @@ impl Job<'_> {
     }
 
     async fn apply_provider(&self, kind: &ProviderKind, desired: &Value) -> Result<(), CallError> {
-        let Some(resource) = self.fleet.kinds.known(kind) else { return Ok(()) };
+        let Some(resource) = self.fleet.kinds.known(kind) else {
+            let call = format!("CAPI operation failed: apply {} for {}", kind.kind, self.key);
+            let missing = DiscoveryError::MissingKind(format!("{} in {}", kind.kind, kind.api_version));
+            return Err(CallError::new(call, kube::Error::Discovery(missing)));
+        };
         let object = self.apply(&resource, desired).await?;
         self.fleet.put_provider(kind, &object);
         Ok(())
@@ -91,7 +96,12 @@ impl Job<'_> {
         if volumes {
             annotations[annotation::EXCLUDE_WAIT_FOR_VOLUME_DETACH] = "".into();
         }
-        let patch = json!({"metadata": {"uid": machine.as_str(), "annotations": annotations}});
+        // Machines of an older version of this program have Cluster API's own timeout, which is too short.
+        let version = self.fleet.capi().unwrap_or(CapiVersion::V1Beta2);
+        let patch = json!({
+            "metadata": {"uid": machine.as_str(), "annotations": annotations},
+            "spec": render::node_deletion_timeout(version),
+        });
         let answer =
             or_absent(api.patch(&name.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(patch)).await);
         let answered = answer.map_err(|error| {

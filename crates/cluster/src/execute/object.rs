@@ -4,7 +4,6 @@ use super::Job;
 use crate::error::{CallError, or_absent};
 use crate::kinds::our_resource;
 use five_spot_api::names::FIELD_MANAGER;
-use kube::ResourceExt;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -17,12 +16,10 @@ impl Job<'_> {
     /// Puts what a write has answered onto the shelf. An object whose last finalizer is gone is gone itself.
     pub(super) fn keep_object(&self, answered: Option<&DynamicObject>) {
         match answered {
-            Some(object)
-                if object.metadata.deletion_timestamp.is_some() && object.finalizers().is_empty() => {}
             Some(object) => {
                 self.fleet.put_object(object);
             }
-            None => {}
+            None => self.fleet.objects.remove(self.key),
         }
     }
 

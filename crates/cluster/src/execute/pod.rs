@@ -13,9 +13,9 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 impl Job<'_> {
-    /// Asks for an eviction. A [`Refusal`] is noted, and no failure.
-    pub(super) async fn evict(&self, pod: &PodId) -> Result<(), CallError> {
-        let Some(api) = self.pods(pod) else { return Ok(()) };
+    /// Asks for an eviction. A [`Refusal`] is noted, and no failure. True if the pod goes.
+    pub(super) async fn evict(&self, pod: &PodId) -> Result<bool, CallError> {
+        let Some(api) = self.pods(pod) else { return Ok(false) };
         // Not `Api::evict`: it calls the options `delete_options`, which a server does not know, and evicts whatever pod
         // has the name.
         let eviction = json!({
@@ -38,26 +38,26 @@ impl Job<'_> {
                 };
                 refusal.log(pod);
                 self.note_eviction(pod, Some(refusal.reason().to_owned()));
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    pub(super) async fn delete_pod(&self, pod: &PodId, grace: SignedDuration) -> Result<(), CallError> {
-        let Some(api) = self.pods(pod) else { return Ok(()) };
+    /// Deletes a pod, whatever its disruption budget says. True if it goes.
+    pub(super) async fn delete_pod(&self, pod: &PodId, grace: SignedDuration) -> Result<bool, CallError> {
+        let Some(api) = self.pods(pod) else { return Ok(false) };
         let parameters = DeleteParams {
             preconditions: Some(this_pod(pod)),
             grace_period_seconds: Some(u32::try_from(grace.as_secs()).unwrap_or(0)),
             ..DeleteParams::default()
         };
         match or_absent(api.delete(&pod.name, &parameters).await) {
-            Ok(Some(either::Either::Left(left))) if left.metadata.deletion_timestamp.is_some() => {
-                self.keep_pod(&left);
-            }
+            Ok(Some(either::Either::Left(left))) if is_still_there(&left) => self.keep_pod(&left),
             Ok(_) => self.drop_pod(pod),
             Err(error) => return Err(pod_error("delete", pod, error)),
         }
-        Ok(())
+        Ok(true)
     }
 
     fn note_eviction(&self, pod: &PodId, refusal: Option<String>) {
@@ -97,6 +97,13 @@ impl Job<'_> {
         let link = self.observed.link.as_ref()?;
         Some(Api::namespaced(link.client.clone(), &pod.namespace))
     }
+}
+
+/// Whether a pod that was deleted is there still: one without a grace period and without finalizers is gone at once, and
+/// is answered with its last state.
+fn is_still_there(pod: &Pod) -> bool {
+    let has_time = pod.metadata.deletion_grace_period_seconds.unwrap_or(0) > 0;
+    pod.metadata.deletion_timestamp.is_some() && (has_time || !pod.finalizers().is_empty())
 }
 
 fn this_pod(pod: &PodId) -> Preconditions {

@@ -5,14 +5,12 @@ use crate::error::explain;
 use five_spot_api::names;
 use five_spot_core::Fingerprint;
 use five_spot_core::action::Event;
+use five_spot_core::text;
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event as KubeEvent;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
-
-/// The longest note that the API server takes.
-const MAX_NOTE: usize = 1024;
 
 impl Job<'_> {
     /// Publishes an event. One that cannot be published is a line in the log, and never the failure of a reconcile.
@@ -35,10 +33,7 @@ impl Job<'_> {
         let object = &self.observed.world.object;
         let reason = event.reason.as_str();
         let identity = json!([object.uid.as_str(), reason, event.cause.to_string()]);
-        let mut note = event.note.clone();
-        if let Some((cut, _)) = note.char_indices().nth(MAX_NOTE) {
-            note.truncate(cut);
-        }
+        let note = text::bounded(&event.note, text::MAX_NOTE);
         json!({
             "metadata": {
                 "name": format!("{}.{}", self.key.name, Fingerprint::of(&identity)),

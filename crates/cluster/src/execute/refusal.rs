@@ -1,5 +1,6 @@
 //! Evictions that are not allowed now.
 
+use five_spot_core::text;
 use five_spot_core::world::PodId;
 
 /// The cause by which an API server says that a disruption budget is in the way.
@@ -42,9 +43,11 @@ impl<'a> Refusal<'a> {
     pub(super) fn log(self, pod: &PodId) {
         match self {
             Self::Budget(reason) => {
+                let reason = &*text::bounded(reason, text::MAX_MESSAGE);
                 tracing::warn!(%pod, reason, "Pod eviction blocked by PDB (HTTP 429)");
             }
             Self::Webhook(reason) => {
+                let reason = &*text::bounded(reason, text::MAX_MESSAGE);
                 tracing::warn!(%pod, reason, "Pod eviction refused by a webhook (HTTP 429)");
             }
         }

@@ -5,18 +5,44 @@ use crate::error::{CallError, or_absent};
 use crate::kinds::our_resource;
 use five_spot_api::ScheduledMachineStatus;
 use five_spot_api::names::FIELD_MANAGER;
+use five_spot_core::text;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
 impl Job<'_> {
-    /// Writes what has changed. The version that was decided upon goes with it: a status never speaks of a spec that
-    /// the decision has not seen.
-    pub(super) async fn report(&self, status: &ScheduledMachineStatus) -> Result<(), CallError> {
+    /// Writes what has changed, and remembers since when that was not possible. What the API server will not take is cut
+    /// down to what has to be remembered.
+    pub(super) async fn record(&self, status: &ScheduledMachineStatus) -> Result<(), CallError> {
+        let mut written = self.write(status, Some(&self.observed.version)).await;
+        if written.as_ref().is_err_and(CallError::is_too_much) {
+            tracing::warn!("The status was refused, and is written without its details");
+            written = self.write(&without_details(status), Some(&self.observed.version)).await;
+        }
+        // A conflict says nothing: it is decided anew.
+        let failed = written.as_ref().is_err_and(|error| !error.is_stale());
+        let now = self.fleet.connection.now();
+        self.fleet.remember(self.key, |memory| {
+            memory.unrecorded_since = failed.then(|| memory.unrecorded_since.unwrap_or(now));
+        });
+        written
+    }
+
+    /// The same, whoever else has written the object since it was decided upon: an emergency does not decide anew for
+    /// that.
+    pub(super) async fn record_at_once(&self, status: &ScheduledMachineStatus) -> Result<(), CallError> {
+        match self.record(status).await {
+            Err(error) if error.is_stale() => self.write(status, None).await,
+            written => written,
+        }
+    }
+
+    /// The version that was decided upon goes with it: a status never speaks of a spec that the decision has not seen.
+    async fn write(&self, status: &ScheduledMachineStatus, version: Option<&str>) -> Result<(), CallError> {
         if *status == self.observed.world.status {
             return Ok(());
         }
         let patch = json!({
-            "metadata": {"resourceVersion": self.observed.version},
+            "metadata": {"uid": self.uid(), "resourceVersion": version},
             "status": difference(&to_json(&self.observed.world.status), &to_json(status)),
         });
         let api = self.fleet.api(&self.key.namespace, &our_resource());
@@ -28,6 +54,20 @@ impl Job<'_> {
         self.keep_object(answered.as_ref());
         Ok(())
     }
+}
+
+/// The longest text of a status that was refused, in bytes.
+const SHORT: usize = 128;
+
+/// A status without everything that is only there for people.
+fn without_details(status: &ScheduledMachineStatus) -> ScheduledMachineStatus {
+    let mut short = status.clone();
+    let cut = |text: &mut String| *text = text::bounded(text, SHORT).into_owned();
+    short.message.iter_mut().for_each(cut);
+    short.conditions.iter_mut().for_each(|condition| cut(&mut condition.message));
+    short.reclaims.iter_mut().for_each(|record| cut(&mut record.reason));
+    short.drain.iter_mut().for_each(|drain| drain.blocked.clear());
+    short
 }
 
 fn to_json(status: &ScheduledMachineStatus) -> Value {

@@ -1,5 +1,6 @@
 //! Everything that is known of the clusters, and the watches that keep it known.
 
+mod secrets;
 mod tidy;
 mod watches;
 
@@ -9,17 +10,20 @@ use crate::key::ObjectKey;
 use crate::kinds::Kinds;
 use crate::kubeconfig::{self, SecretFacts};
 use crate::memory::Memory;
-use crate::observe::node_key;
+use crate::observe::{node_key, spec_workload, workload_of};
 use crate::project::{ClusterFacts, MachineFacts, ObjectFacts, ProviderFacts};
 use crate::render::CapiVersion;
 use crate::shelf::{Condition, Scope, Shelf};
+use crate::watch::Origin;
 use crate::workload::{Link, TellNode, WorkloadKey};
 use five_spot_api::names;
 use five_spot_core::ProviderKind;
 use five_spot_core::world::{NodeName, PauseLevel, Policy};
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
+use secrets::NamespaceSecrets;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
@@ -34,6 +38,8 @@ pub struct Fleet {
 pub(crate) struct Inner {
     pub(crate) connection: Connection,
     pub(crate) client: Client,
+    /// The management cluster, for the log lines of its watches.
+    origin: Origin,
     pub(crate) policy: Policy,
     pub(crate) instance: String,
     pub(crate) kinds: Kinds,
@@ -43,13 +49,17 @@ pub(crate) struct Inner {
     pub(crate) namespaces: Shelf<Option<PauseLevel>>,
     capi: Mutex<Option<CapiVersion>>,
     providers: Mutex<BTreeMap<ProviderKind, Watched<ProviderFacts>>>,
-    secrets: Mutex<BTreeMap<ObjectKey, Watched<SecretFacts>>>,
+    /// By namespace.
+    secrets: Mutex<BTreeMap<Arc<str>, NamespaceSecrets>>,
     links: Mutex<BTreeMap<WorkloadKey, Arc<Link>>>,
     /// Which objects have, or had, which node.
     users_of_node: Mutex<BTreeMap<NodeName, Vec<ObjectKey>>>,
     /// Boxed, because a map has room for nearly twice as many as it holds.
     memories: Mutex<BTreeMap<ObjectKey, Box<Memory>>>,
+    /// How often this instance has become the leader; 0 without an election.
+    term: AtomicU64,
     scopes: Vec<Scope>,
+    pub(crate) management_nodes: Vec<String>,
     untidy: Notify,
     changes: UnboundedSender<(ObjectKey, Cause)>,
     stop: CancellationToken,
@@ -67,6 +77,8 @@ pub struct FleetSettings {
     pub policy: Policy,
     /// The namespaces to look after; empty: all.
     pub namespaces: Vec<String>,
+    /// The namespaces whose Nodes may be in the management cluster itself.
+    pub management_nodes: Vec<String>,
     /// The name of this instance in the events that it publishes.
     pub instance: String,
 }
@@ -87,6 +99,7 @@ impl Fleet {
         };
         let inner = Arc::new(Inner {
             kinds: Kinds::new(client.clone()),
+            origin: Origin::management(),
             policy: settings.policy,
             instance: settings.instance,
             objects: Shelf::new(scopes.clone()),
@@ -99,7 +112,9 @@ impl Fleet {
             links: Mutex::default(),
             users_of_node: Mutex::default(),
             memories: Mutex::default(),
+            term: AtomicU64::new(0),
             scopes,
+            management_nodes: settings.management_nodes,
             untidy: Notify::new(),
             changes,
             stop: stop.child_token(),
@@ -112,6 +127,28 @@ impl Fleet {
         fleet.watch_objects();
         fleet.keep_tidy();
         Ok(fleet)
+    }
+
+    /// Begins a new term as the leader: the first decision about every object needs facts that the API server has
+    /// confirmed, because the caches may be older than the last write of the leader before. What was remembered of an
+    /// earlier term is forgotten.
+    pub fn begin_term(&self) {
+        let inner = &self.inner;
+        inner.objects.read_latest();
+        inner.machines.read_latest();
+        for watched in lock(&inner.providers).values() {
+            watched.shelf.read_latest();
+        }
+        inner.term.fetch_add(1, Ordering::SeqCst);
+        lock(&inner.memories).clear();
+    }
+
+    /// The facts about an object have been confirmed since the term began.
+    pub fn confirmed(&self, key: &ObjectKey) {
+        let term = self.inner.term();
+        if term > 0 {
+            self.inner.remember(key, |memory| memory.confirmed_in_term = term);
+        }
     }
 
     /// Every object there is, in order.
@@ -137,13 +174,18 @@ impl Inner {
                 let kubeconfig = kubeconfig::read(facts, key)
                     .map_err(|problem| format!("the kubeconfig in Secret {name} {problem}"))?;
                 self.connection
-                    .workload(kubeconfig)
+                    .workload(kubeconfig, &name.to_string())
                     .await
                     .map_err(|error| format!("the kubeconfig in Secret {name} cannot be used: {error}"))?
             }
             (WorkloadKey::Kubeconfig { .. } | WorkloadKey::Management, _) => self.client.clone(),
         };
-        let link = Link::open(client, secret.cloned(), &self.stop, self.tell_node(), self.tell_everyone());
+        let origin = match key {
+            WorkloadKey::Management => self.origin.clone(),
+            WorkloadKey::Kubeconfig { secret, .. } => Origin::workload(&secret.to_string()),
+        };
+        let (tell_node, tell_users) = (self.tell_node(key), self.tell_users(key));
+        let link = Link::open(client, origin, secret.cloned(), &self.stop, tell_node, tell_users);
         lock(&self.links).insert(key.clone(), link.clone());
         Ok(link)
     }
@@ -153,33 +195,52 @@ impl Inner {
         lock(&self.links).get(key).cloned()
     }
 
-    /// Whether the owner of a node of this name wants it back, in whichever cluster: urgency need not be exact.
-    pub(crate) fn is_reclaimed(&self, node: &NodeName) -> bool {
-        let links: Vec<Arc<Link>> = lock(&self.links).values().cloned().collect();
-        let asks =
-            |link: &Arc<Link>| link.nodes.view(&node_key(node)).is_some_and(|node| node.reclaim.is_some());
-        links.iter().any(asks)
+    /// Whether the owner of a node wants it back. A Node of the same name in another cluster is another node.
+    pub(crate) fn is_reclaimed(&self, cluster: &WorkloadKey, node: &NodeName) -> bool {
+        let there = self.open_link(cluster).and_then(|link| link.nodes.view(&node_key(node)));
+        there.is_some_and(|node| node.reclaim.is_some())
     }
 
-    pub(crate) fn tell_node(self: &Arc<Self>) -> TellNode {
-        let fleet = Arc::downgrade(self);
+    /// Tells the objects whose Node, in this cluster, something has happened to.
+    pub(crate) fn tell_node(self: &Arc<Self>, cluster: &WorkloadKey) -> TellNode {
+        let (fleet, cluster) = (Arc::downgrade(self), cluster.clone());
         Arc::new(move |node, cause| {
-            if let Some(fleet) = fleet.upgrade() {
-                let users = lock(&fleet.users_of_node).get(node).cloned().unwrap_or_default();
-                for key in users {
-                    fleet.tell(key, cause);
-                }
+            let Some(fleet) = fleet.upgrade() else { return };
+            let users = lock(&fleet.users_of_node).get(node).cloned().unwrap_or_default();
+            for key in users.into_iter().filter(|key| fleet.is_in(key, &cluster)) {
+                fleet.tell(key, cause);
             }
         })
     }
 
-    fn tell_everyone(self: &Arc<Self>) -> Arc<dyn Fn() + Send + Sync> {
-        let fleet = Arc::downgrade(self);
+    /// Tells the objects whose Nodes are in this cluster.
+    fn tell_users(self: &Arc<Self>, cluster: &WorkloadKey) -> Arc<dyn Fn() + Send + Sync> {
+        let (fleet, cluster) = (Arc::downgrade(self), cluster.clone());
         Arc::new(move || {
             if let Some(fleet) = fleet.upgrade() {
-                fleet.tell_all(Cause::Watch);
+                fleet.tell_where(Cause::Watch, |key, object| fleet.may_use(key, object, &cluster));
             }
         })
+    }
+
+    /// Whether the Node of an object is in this cluster, as far as its own words tell.
+    fn is_in(&self, key: &ObjectKey, cluster: &WorkloadKey) -> bool {
+        self.objects.view(key).is_some_and(|object| self.may_use(key, &object, cluster))
+    }
+
+    fn may_use(&self, key: &ObjectKey, object: &ObjectFacts, cluster: &WorkloadKey) -> bool {
+        match cluster {
+            // Where no Secret is found, an object whose operator allows it is here.
+            WorkloadKey::Management => self.allows_management_nodes(&key.namespace),
+            WorkloadKey::Kubeconfig { .. } => {
+                workload_of(key, object) == *cluster || spec_workload(key, object).as_ref() == Some(cluster)
+            }
+        }
+    }
+
+    /// The term of this leader; 0 without an election.
+    pub(crate) fn term(&self) -> u64 {
+        self.term.load(Ordering::SeqCst)
     }
 
     /// The version of Cluster API, once it is known.
@@ -238,7 +299,7 @@ impl Inner {
         }
     }
 
-    fn tell(&self, key: ObjectKey, cause: Cause) {
+    pub(crate) fn tell(&self, key: ObjectKey, cause: Cause) {
         // Nobody listens any more only when everything ends.
         let _ = self.changes.send((key, cause));
     }

@@ -6,6 +6,7 @@ use crate::key::ObjectKey;
 use crate::observe::needs;
 use crate::workload::WorkloadKey;
 use five_spot_api::names;
+use five_spot_core::world::NodeName;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl Inner {
             secrets.extend(needs.secrets);
         }
         lock(&self.providers).retain(|kind, _| kinds.contains(kind));
-        lock(&self.secrets).retain(|secret, _| secrets.contains(secret));
+        lock(&self.secrets).retain(|_, namespace| namespace.retain(|secret| secrets.contains(secret)));
         lock(&self.links).retain(|key, _| match key {
             WorkloadKey::Management => !is_empty,
             WorkloadKey::Kubeconfig { secret, .. } => secrets.contains(secret),
@@ -64,16 +65,26 @@ impl Inner {
     /// Notes which node a Machine has, so that news of the node find its object.
     pub(super) fn note_node(&self, machine: &ObjectKey) {
         let Some(owner) = owner(machine) else { return };
-        if let Some(node) = self.machines.view(machine).and_then(|machine| machine.node) {
-            let mut users_of_node = lock(&self.users_of_node);
-            let users = users_of_node.entry(node).or_default();
-            if !users.contains(&owner) {
-                // Nearly always one, and room for no more.
-                users.reserve_exact(1);
-                users.push(owner);
-            }
-        } else {
-            self.may_be_untidy();
+        match self.machines.view(machine).and_then(|machine| machine.node) {
+            Some(node) => self.note_user(node, owner),
+            None => self.may_be_untidy(),
+        }
+    }
+
+    /// Notes which node an object has on record: it may have outlived its Machine.
+    pub(super) fn note_recorded_node(&self, key: &ObjectKey) {
+        if let Some(node) = self.objects.view(key).and_then(|object| object.record.node) {
+            self.note_user(node, key.clone());
+        }
+    }
+
+    fn note_user(&self, node: NodeName, user: ObjectKey) {
+        let mut users_of_node = lock(&self.users_of_node);
+        let users = users_of_node.entry(node).or_default();
+        if !users.contains(&user) {
+            // Nearly always one, and room for no more.
+            users.reserve_exact(1);
+            users.push(user);
         }
     }
 

@@ -2,9 +2,7 @@
 
 use super::{Fleet, Inner, Watched, lock};
 use crate::cause::Cause;
-use crate::key::ObjectKey;
 use crate::kinds::{capi_resource, our_resource};
-use crate::kubeconfig::{self, SecretFacts};
 use crate::own_namespace;
 use crate::project::{self, ProviderFacts};
 use crate::render::CapiVersion;
@@ -14,7 +12,7 @@ use five_spot_api::names::label;
 use five_spot_core::ProviderKind;
 use futures::FutureExt;
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{ApiResource, PartialObjectMeta};
 use kube::runtime::watcher::Config;
@@ -39,7 +37,7 @@ impl LookAgain {
     fn after(&mut self, failure: FailureKind) -> Duration {
         let longest = match failure {
             FailureKind::Unreachable => ASK_AGAIN,
-            FailureKind::NoSuchKind | FailureKind::Forbidden => LOOK_AGAIN.1,
+            FailureKind::NoSuchKind | FailureKind::OtherVersion | FailureKind::Forbidden => LOOK_AGAIN.1,
         };
         let pause = self.0.min(longest);
         self.0 = (pause * 2).min(LOOK_AGAIN.1);
@@ -63,10 +61,12 @@ impl Fleet {
                 if let Some(name) = scope.clone() {
                     let events = own_namespace::events(client, name.clone());
                     let path = own_namespace::watch_path(&name);
-                    fill_from(events, &path, scope, shelf, project::namespace_pause, tell).await;
+                    fill_from(&fleet.origin, events, &path, scope, shelf, project::namespace_pause, tell)
+                        .await;
                 } else {
                     let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
-                    fill(api, Config::default(), scope, shelf, project::namespace_pause, tell).await;
+                    fill(&fleet.origin, api, Config::default(), scope, shelf, project::namespace_pause, tell)
+                        .await;
                 }
             });
         }
@@ -79,13 +79,26 @@ impl Fleet {
                 let api = fleet.api_in(&scope, &our_resource());
                 let tell = |news: News| {
                     fleet.may_be_untidy();
+                    if let News::Changed(key) = &news {
+                        fleet.note_recorded_node(key);
+                        fleet.note_secrets(key);
+                    }
                     match news {
                         News::Changed(key) if fleet.is_echo(&key) => {}
                         News::Changed(key) => fleet.tell(key, Cause::Object),
                         News::Condition | News::NotServed => {}
                     }
                 };
-                fill(api, Config::default(), scope, &fleet.objects, project::scheduled_machine, tell).await;
+                fill(
+                    &fleet.origin,
+                    api,
+                    Config::default(),
+                    scope,
+                    &fleet.objects,
+                    project::scheduled_machine,
+                    tell,
+                )
+                .await;
             });
         }
     }
@@ -154,7 +167,7 @@ impl Inner {
             News::Condition => self.tell_all(Cause::Watch),
             News::NotServed => not_served.notify_one(),
         };
-        fill(api, config, scope, &self.machines, project::machine, tell).await;
+        fill(&self.origin, api, config, scope, &self.machines, project::machine, tell).await;
     }
 
     async fn watch_clusters(&self, version: CapiVersion, scope: Scope, not_served: &Notify) {
@@ -167,7 +180,7 @@ impl Inner {
             News::Condition => self.tell_all(Cause::Watch),
             News::NotServed => not_served.notify_one(),
         };
-        fill(api, Config::default(), scope, &self.clusters, project::cluster, tell).await;
+        fill(&self.origin, api, Config::default(), scope, &self.clusters, project::cluster, tell).await;
     }
 
     /// The objects of a provider's kind that are ours, which are watched from the first time that they are asked for.
@@ -177,8 +190,17 @@ impl Inner {
         watched.shelf.clone()
     }
 
+    /// Forgets a kind that is gone, with all of its objects. It is looked for anew when somebody asks for it.
+    pub(crate) fn forget_kind(&self, kind: &ProviderKind) {
+        self.kinds.forget(kind);
+        lock(&self.providers).remove(kind);
+    }
+
     fn watch_provider(self: &Arc<Self>, kind: &ProviderKind) -> Watched<ProviderFacts> {
         let shelf = Shelf::new(self.scopes.clone());
+        if self.term() > 0 {
+            shelf.read_latest();
+        }
         let stop = self.stop.child_token();
         let watched = Watched { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
         let (fleet, kind) = (self.clone(), kind.clone());
@@ -193,6 +215,7 @@ impl Inner {
                     };
                     let config = Config::default().labels(label::SCHEDULED_MACHINE);
                     fill(
+                        &fleet.origin,
                         fleet.api_in(scope, &resource),
                         config,
                         scope.clone(),
@@ -223,28 +246,6 @@ impl Inner {
             };
             tokio::time::sleep(pause).await;
         }
-    }
-
-    /// A Secret, which is watched, and it alone, from the first time that it is asked for.
-    pub(crate) fn secret(self: &Arc<Self>, key: &ObjectKey) -> Shelf<SecretFacts> {
-        let mut secrets = lock(&self.secrets);
-        let watched = secrets.entry(key.clone()).or_insert_with(|| self.watch_secret(key));
-        watched.shelf.clone()
-    }
-
-    fn watch_secret(self: &Arc<Self>, key: &ObjectKey) -> Watched<SecretFacts> {
-        let shelf = Shelf::new([None]);
-        let stop = self.stop.child_token();
-        let watched = Watched { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
-        let (fleet, key) = (self.clone(), key.clone());
-        tokio::spawn(async move {
-            let api: Api<Secret> = Api::namespaced(fleet.client.clone(), &key.namespace);
-            let config = Config::default().fields(&format!("metadata.name={}", key.name));
-            let tell =
-                |_: News| fleet.tell_where(Cause::Secret, |object, _| object.namespace == key.namespace);
-            stop.run_until_cancelled(fill(api, config, None, &shelf, kubeconfig::secret, tell)).await;
-        });
-        watched
     }
 }
 

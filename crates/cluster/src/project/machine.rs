@@ -2,6 +2,7 @@
 
 use super::{capi_paused, has_owner, terminating};
 use crate::drift::Digest;
+use crate::valid_name::is_subdomain;
 use five_spot_api::names::annotation;
 use five_spot_core::Fingerprint;
 use five_spot_core::world::{NodeName, Uid};
@@ -26,6 +27,8 @@ pub(crate) struct MachineFacts {
     pub(crate) node: Option<NodeName>,
     pub(crate) drain_excluded: bool,
     pub(crate) volume_wait_excluded: bool,
+    /// Cluster API says that the Node is there and healthy.
+    pub(crate) node_healthy: bool,
 }
 
 pub(crate) fn machine(object: &DynamicObject) -> MachineFacts {
@@ -44,8 +47,18 @@ pub(crate) fn machine(object: &DynamicObject) -> MachineFacts {
         digest: Digest::of(object),
         capi_paused: capi_paused(object),
         provider_id: text("/spec/providerID").filter(|id| !id.is_empty()).map(str::to_owned),
-        node: text("/status/nodeRef/name").filter(|name| !name.is_empty()).map(NodeName::from),
+        node: text("/status/nodeRef/name").filter(|name| is_subdomain(name)).map(NodeName::from),
         drain_excluded: annotations.contains_key(annotation::EXCLUDE_NODE_DRAINING),
         volume_wait_excluded: annotations.contains_key(annotation::EXCLUDE_WAIT_FOR_VOLUME_DETACH),
+        node_healthy: has_condition(object, "NodeHealthy"),
     }
+}
+
+/// Whether a condition is true, in either version of the API.
+fn has_condition(object: &DynamicObject, kind: &str) -> bool {
+    let conditions = object.data.pointer("/status/conditions").and_then(|list| list.as_array());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == kind && condition["status"] == "True")
 }

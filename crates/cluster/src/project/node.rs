@@ -3,13 +3,22 @@
 use five_spot_api::NodeTaint;
 use five_spot_api::TaintEffect;
 use five_spot_api::names::{annotation, label};
-use five_spot_api::reclaim::{CONFIG_NAME_PREFIX, ReclaimRequest};
-use five_spot_core::Fingerprint;
+use five_spot_api::reclaim::{CONFIG_NAME_PREFIX, REQUESTED, REQUESTED_TRUE, ReclaimRequest};
 use five_spot_core::world::{NodeName, Readiness, TaintId, Uid};
+use five_spot_core::{Fingerprint, text};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Taint};
 use kube::ResourceExt;
 use kube::api::PartialObjectMeta;
 use serde::Deserialize;
+
+/// Bytes of any text that is kept of a Node: provider ids are paths of a few hundred.
+const MOST_TEXT: usize = 1024;
+
+/// Taints that are kept of a Node. Nobody has more than a few, and an object of ours at most 32.
+const MOST_TAINTS: usize = 128;
+
+/// Bytes that are kept of a value that does not count.
+const MOST_IGNORED: usize = 64;
 
 /// What is kept of a Node. Its heartbeats are not, so that they change nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +33,8 @@ pub(crate) struct NodeFacts {
     pub(crate) owned_taints: Vec<TaintId>,
     pub(crate) agent_label: bool,
     pub(crate) reclaim: Option<ReclaimRequest>,
+    /// The value of the reclaim annotation, if it is not the one that counts.
+    pub(crate) ignored_request: Option<Box<str>>,
 }
 
 pub(crate) fn node(object: &Node) -> NodeFacts {
@@ -31,15 +42,22 @@ pub(crate) fn node(object: &Node) -> NodeFacts {
     let annotations = object.annotations();
     NodeFacts {
         uid: Uid::from(object.uid().unwrap_or_default()),
-        provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+        provider_id: spec.provider_id.filter(|id| !id.is_empty() && id.len() <= MOST_TEXT),
         readiness: readiness(object),
         unschedulable: spec.unschedulable.unwrap_or(false),
-        cordoned_by: annotations.get(annotation::CORDONED_BY).cloned(),
-        taints: spec.taints.unwrap_or_default().iter().filter_map(taint).collect(),
+        cordoned_by: annotations.get(annotation::CORDONED_BY).filter(|text| text.len() <= MOST_TEXT).cloned(),
+        taints: spec.taints.unwrap_or_default().iter().filter_map(taint).take(MOST_TAINTS).collect(),
         owned_taints: annotations.get(annotation::APPLIED_TAINTS).map(|text| owned(text)).unwrap_or_default(),
         agent_label: object.labels().get(label::RECLAIM_AGENT).map(String::as_str)
             == Some(label::RECLAIM_AGENT_ENABLED),
-        reclaim: ReclaimRequest::from_annotations(annotations),
+        reclaim: ReclaimRequest::from_annotations(annotations).map(|request| ReclaimRequest {
+            reason: text::bounded(&request.reason, text::MAX_FIELD).into_owned(),
+            ..request
+        }),
+        ignored_request: annotations
+            .get(REQUESTED)
+            .filter(|value| *value != REQUESTED_TRUE)
+            .map(|value| text::bounded(value, MOST_IGNORED).into()),
     }
 }
 
@@ -54,6 +72,11 @@ fn readiness(object: &Node) -> Readiness {
 }
 
 fn taint(taint: &Taint) -> Option<NodeTaint> {
+    // The API server holds keys and values to less than this.
+    let bytes = taint.key.len() + taint.value.as_ref().map_or(0, String::len);
+    if bytes > MOST_TEXT {
+        return None;
+    }
     // An effect that this program does not know is left out here, and left alone when taints are written.
     let effect = TaintEffect::ALL.into_iter().find(|effect| effect.as_str() == taint.effect)?;
     Some(NodeTaint { key: taint.key.clone(), value: taint.value.clone(), effect })
@@ -67,7 +90,8 @@ fn owned(text: &str) -> Vec<TaintId> {
         effect: TaintEffect,
     }
     let entries: Vec<Entry> = serde_json::from_str(text).unwrap_or_default();
-    entries.into_iter().map(|Entry { key, effect }| TaintId { key, effect }).collect()
+    let entries = entries.into_iter().filter(|entry| entry.key.len() <= MOST_TEXT).take(MOST_TAINTS);
+    entries.map(|Entry { key, effect }| TaintId { key, effect }).collect()
 }
 
 /// What is kept of an agent's ConfigMap.
@@ -82,7 +106,11 @@ pub(crate) struct AgentConfigFacts {
 pub(crate) fn agent_config(object: &PartialObjectMeta<ConfigMap>) -> AgentConfigFacts {
     AgentConfigFacts {
         node: agent_node(&object.name_any()),
-        made_for: object.annotations().get(annotation::MADE_FOR).cloned(),
+        made_for: object
+            .annotations()
+            .get(annotation::MADE_FOR)
+            .filter(|text| text.len() <= MOST_TEXT)
+            .cloned(),
         rendered: object.annotations().get(annotation::AGENT_HASH).map(|hash| Fingerprint::read(hash)),
     }
 }
@@ -90,4 +118,25 @@ pub(crate) fn agent_config(object: &PartialObjectMeta<ConfigMap>) -> AgentConfig
 /// The node that an agent's ConfigMap is for, by its name.
 pub(crate) fn agent_node(name: &str) -> NodeName {
     NodeName::from(name.strip_prefix(CONFIG_NAME_PREFIX).unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn requested(value: &str) -> NodeFacts {
+        let annotations = json!({REQUESTED: value, "5spot.finos.org/reclaim-reason": "x".repeat(100_000)});
+        let object = json!({"metadata": {"name": "a", "annotations": annotations}});
+        node(&serde_json::from_value(object).expect("a Node"))
+    }
+
+    #[test]
+    fn a_request_is_bounded_and_another_value_is_kept_for_the_log() {
+        assert_eq!(requested("true").reclaim.expect("a request").reason.len(), text::MAX_FIELD);
+        assert_eq!(requested("true").ignored_request, None);
+        assert_eq!(requested("yes").reclaim, None);
+        assert_eq!(requested("yes").ignored_request.as_deref(), Some("yes"));
+        assert!(requested(&"y".repeat(10_000)).ignored_request.expect("a value").len() <= MOST_IGNORED);
+    }
 }

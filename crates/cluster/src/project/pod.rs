@@ -2,6 +2,7 @@
 
 use crate::drain_rules::{Labels, by_label};
 use crate::key::ObjectKey;
+use crate::valid_name::is_subdomain;
 use five_spot_api::names::label;
 use five_spot_core::world::{PodDrain, PodId, PodTermination, Uid};
 use jiff::{SignedDuration, Timestamp};
@@ -13,6 +14,9 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// What a cordon puts on a Node, with the effect `NoSchedule`.
 const CORDON: &str = "node.kubernetes.io/unschedulable";
+
+/// Bytes of labels that are kept of a pod.
+const MOST_LABELS: usize = 8 << 10;
 
 /// What is kept of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +48,9 @@ pub(crate) fn pod(object: &Pod) -> PodFacts {
             uid: Uid::from(object.uid().unwrap_or_default()),
         },
         mirror: object.annotations().contains_key(MIRROR),
-        daemon_set: owner.map(|owner| ObjectKey::new(namespace, owner.name.clone())),
+        daemon_set: owner
+            .filter(|owner| is_subdomain(&owner.name))
+            .map(|owner| ObjectKey::new(namespace, owner.name.clone())),
         comes_back: object.creation_timestamp().map(|made| made.0).filter(|_| tolerates_cordon(object)),
         finished: matches!(phase, Some("Succeeded" | "Failed")),
         terminating: object.metadata.deletion_timestamp.as_ref().map(|until| PodTermination {
@@ -52,8 +58,14 @@ pub(crate) fn pod(object: &Pod) -> PodFacts {
             grace: SignedDuration::from_secs(object.metadata.deletion_grace_period_seconds.unwrap_or(0)),
         }),
         drain: object.labels().get(label::DRAIN).and_then(|value| by_label(value)),
-        labels: object.labels().clone(),
+        labels: labels(object),
     }
+}
+
+/// The labels of a pod. One that has more of them than is sensible counts as one without: they are kept for every pod.
+fn labels(object: &Pod) -> Labels {
+    let bytes: usize = object.labels().iter().map(|(key, value)| key.len() + value.len()).sum();
+    if bytes <= MOST_LABELS { object.labels().clone() } else { Labels::new() }
 }
 
 fn tolerates_cordon(pod: &Pod) -> bool {

@@ -4,7 +4,7 @@ use super::status::StatusText;
 use super::{capi_paused, pause};
 use five_spot_api::names::{FINALIZER, annotation};
 use five_spot_api::{ObjectRef, ScheduledMachineSpec, ScheduledMachineStatus, WorkloadCluster};
-use five_spot_core::world::{DeletionView, ObjectView, Uid};
+use five_spot_core::world::{DeletionView, NodeName, ObjectView, Uid};
 use five_spot_core::{FieldError, InvalidSpec, ProviderKind, ValidSpec, check_name};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -33,6 +33,8 @@ pub(crate) struct Record {
     pub(crate) workload_cluster: Option<WorkloadCluster>,
     /// The kinds of the provider's objects, where they are other ones than the spec names now.
     pub(crate) former_kinds: Box<[ProviderKind]>,
+    /// The Node, also once its Machine is gone.
+    pub(crate) node: Option<NodeName>,
     /// The owner of the machine wants it back, and does not have it yet.
     pub(crate) is_reclaimed: bool,
 }
@@ -45,6 +47,7 @@ impl Record {
         Self {
             workload_cluster: status.workload_cluster.clone(),
             former_kinds: recorded.filter(|kind| !now.contains(&kind)).collect(),
+            node: status.node_ref.as_ref().map(|node| NodeName::from(node.name.as_str())),
             is_reclaimed: status.reclaims.iter().any(|record| record.finished_at.is_none()),
         }
     }

@@ -32,6 +32,7 @@ pub(crate) fn machine(source: &Source<'_>) -> Value {
         CapiVersion::V1Beta1 => spec["nodeDrainTimeout"] = format!("{seconds}s").into(),
         CapiVersion::V1Beta2 => spec["deletion"] = json!({"nodeDrainTimeoutSeconds": seconds}),
     }
+    merge(&mut spec, node_deletion_timeout(source.capi_version));
     json!({
         "apiVersion": source.capi_version.api_version(),
         "kind": "Machine",
@@ -44,6 +45,31 @@ pub(crate) fn machine(source: &Source<'_>) -> Value {
         },
         "spec": spec,
     })
+}
+
+/// How long Cluster API tries to delete the Node of a deleted Machine. Its default of ten seconds leaves the Node behind
+/// if the workload cluster is away for longer; 0 would keep the Machine of a cluster that is gone for ever.
+const NODE_DELETION_TIMEOUT_SECONDS: u32 = 3600;
+
+/// The part of a Machine's spec that says how long Cluster API tries to delete its Node.
+pub(crate) fn node_deletion_timeout(version: CapiVersion) -> Value {
+    match version {
+        CapiVersion::V1Beta1 => json!({"nodeDeletionTimeout": format!("{NODE_DELETION_TIMEOUT_SECONDS}s")}),
+        CapiVersion::V1Beta2 => {
+            json!({"deletion": {"nodeDeletionTimeoutSeconds": NODE_DELETION_TIMEOUT_SECONDS}})
+        }
+    }
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                merge(into.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
 }
 
 fn reference(source: &Source<'_>, object: &ProviderObject, name: &str) -> Value {

@@ -7,7 +7,7 @@ mod provider;
 mod tests;
 
 pub(crate) use agent::agent_config;
-pub(crate) use machine::machine;
+pub(crate) use machine::{machine, node_deletion_timeout};
 pub(crate) use provider::{bootstrap, infrastructure};
 
 use five_spot_api::ScheduledMachineSpec;

@@ -80,7 +80,7 @@ fn a_machine_in_the_current_version() {
             "infrastructureRef": {
                 "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "RemoteMachine", "name": "desk-17-infra",
             },
-            "deletion": {"nodeDrainTimeoutSeconds": 120},
+            "deletion": {"nodeDrainTimeoutSeconds": 120, "nodeDeletionTimeoutSeconds": 3600},
         },
     });
     assert_eq!(rendered(CapiVersion::V1Beta2, machine), expected);
@@ -91,6 +91,7 @@ fn a_machine_in_the_older_version_says_the_same_in_its_own_words() {
     let object = rendered(CapiVersion::V1Beta1, machine);
     assert_eq!(object["apiVersion"], "cluster.x-k8s.io/v1beta1");
     assert_eq!(object["spec"]["nodeDrainTimeout"], "120s");
+    assert_eq!(object["spec"]["nodeDeletionTimeout"], "3600s");
     assert_eq!(object["spec"]["deletion"], Value::Null);
     let reference = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine", "name": "desk-17-infra",

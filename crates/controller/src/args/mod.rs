@@ -4,33 +4,30 @@
 //! is refused. [`NOT_YET`] lists them.
 
 mod effective;
+mod election;
 mod explain;
 mod values;
 
 pub use explain::explain;
 
 use crate::Settings;
+use crate::leader::{self, BootClock, ElectionSettings, LeaseGuard};
 use crate::logging::{Filter, Format};
+use crate::metrics::Metrics;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, Parser};
+use five_spot_cluster::{Cidr, WorkloadRules};
 use five_spot_core::world::Policy;
 use jiff::SignedDuration;
-use values::{namespace, port, whole_number};
+use std::sync::Arc;
+use values::{namespace, object_name, port, whole_number};
 
 /// What `RUST_LOG` is when it is not set.
 const DEFAULT_DIRECTIVES: &str = "info";
 
 /// Flags and variables of features to come.
-pub const NOT_YET: [(Option<&str>, &str); 8] = [
-    (Some("--instance-id"), "OPERATOR_INSTANCE_ID"),
-    (Some("--instance-count"), "OPERATOR_INSTANCE_COUNT"),
-    (Some("--enable-leader-election"), "ENABLE_LEADER_ELECTION"),
-    (Some("--lease-name"), "LEASE_NAME"),
-    (Some("--lease-namespace"), "POD_NAMESPACE"),
-    (Some("--lease-duration-secs"), "LEASE_DURATION_SECONDS"),
-    (Some("--lease-renew-deadline-secs"), "LEASE_RENEW_DEADLINE_SECONDS"),
-    (None, "LEASE_RETRY_PERIOD_SECONDS"),
-];
+pub const NOT_YET: [(Option<&str>, &str); 2] =
+    [(Some("--instance-id"), "OPERATOR_INSTANCE_ID"), (Some("--instance-count"), "OPERATOR_INSTANCE_COUNT")];
 
 /// Lends machines to Kubernetes clusters by the clock
 ///
@@ -45,6 +42,21 @@ pub struct Args {
     /// Without it all namespaces are looked after, which needs permissions for the whole cluster.
     #[arg(long, value_name = "NAMESPACE", value_parser = namespace, help_heading = "Scope")]
     pub watch_namespace: Vec<String>,
+
+    /// Let the Nodes of this namespace's machines be in the management cluster itself; repeat it for more [addition]
+    ///
+    /// By default every machine needs the kubeconfig Secret of its workload cluster. Whoever may write scheduled machines
+    /// in a namespace that is named here makes the controller cordon, taint and drain Nodes of the management cluster
+    /// under its own identity.
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        env = "MANAGEMENT_NODES_NAMESPACES",
+        value_delimiter = ',',
+        value_parser = namespace,
+        help_heading = "Scope"
+    )]
+    pub management_nodes_namespace: Vec<String>,
 
     /// How many objects are reconciled at the same time, 1 to 1000 [addition]
     ///
@@ -89,6 +101,100 @@ pub struct Args {
         help_heading = "Deletion"
     )]
     pub force_finalizer_on_timeout: bool,
+
+    /// Let workload clusters be in this network although none is as a rule; repeat it for more [addition]
+    ///
+    /// The kubeconfig of a workload cluster is written by a tenant. It may not lead to this host (loopback), to
+    /// link-local, multicast or unspecified addresses, nor to the metadata services of clouds, by whichever name or
+    /// notation: the address is checked whenever a connection is opened. What is named here is permitted nevertheless.
+    /// All other addresses are permitted anyway; restrict them with a network policy.
+    #[arg(
+        long,
+        value_name = "CIDR",
+        env = "WORKLOAD_CIDRS",
+        value_delimiter = ',',
+        help_heading = "Workload clusters"
+    )]
+    pub workload_cidr: Vec<Cidr>,
+
+    /// Accept kubeconfigs of workload clusters with insecure-skip-tls-verify [addition]
+    ///
+    /// Without it such a kubeconfig is refused: anyone on the way could read its credentials, and answer in the
+    /// cluster's place.
+    #[arg(
+        long,
+        value_name = "true|false",
+        env = "ALLOW_INSECURE_WORKLOADS",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        help_heading = "Workload clusters"
+    )]
+    pub allow_insecure_workloads: bool,
+
+    /// Elect a leader among several replicas by a Lease: one works, the others stand by
+    #[arg(
+        long,
+        value_name = "true|false",
+        env = "ENABLE_LEADER_ELECTION",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        help_heading = "Leader election"
+    )]
+    pub enable_leader_election: bool,
+
+    /// The name of the Lease
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "LEASE_NAME",
+        default_value = "5spot-leader",
+        value_parser = object_name,
+        help_heading = "Leader election"
+    )]
+    pub lease_name: String,
+
+    /// The namespace of the Lease
+    #[arg(
+        long,
+        value_name = "NS",
+        env = "POD_NAMESPACE",
+        default_value = "5spot-system",
+        value_parser = namespace,
+        help_heading = "Leader election"
+    )]
+    pub lease_namespace: String,
+
+    /// How long the Lease is valid after it was renewed, 1 to 3600 seconds
+    ///
+    /// Another replica takes over when the leader has not renewed it for that long.
+    #[arg(
+        long,
+        value_name = "SECS",
+        env = "LEASE_DURATION_SECONDS",
+        default_value_t = 15,
+        value_parser = whole_number::<1, 3600>,
+        help_heading = "Leader election"
+    )]
+    pub lease_duration_secs: u32,
+
+    /// How long the leader works on after it last renewed the Lease, 1 to 3600 seconds
+    ///
+    /// Must be below --lease-duration-secs and above the pause between two renewals (`LEASE_RETRY_PERIOD_SECONDS`).
+    #[arg(
+        long,
+        value_name = "SECS",
+        env = "LEASE_RENEW_DEADLINE_SECONDS",
+        default_value_t = 10,
+        value_parser = whole_number::<1, 3600>,
+        help_heading = "Leader election"
+    )]
+    pub lease_renew_deadline_secs: u32,
 
     /// Port for Prometheus metrics, at /metrics; 0 for any that is free
     #[arg(
@@ -157,7 +263,9 @@ Environment:
   KUBECONFIG  The kubeconfig to use [default: ~/.kube/config, then the service account of the pod]
   RUST_LOG    What is logged: a level (trace, debug, info, warn, error, off), also by target, as in
               info,kube=debug [default: info]
-  POD_NAME    The name of this instance in events [default: the host name]
+  POD_NAME    The name of this instance in events and in the Lease [default: the host name]
+  LEASE_RETRY_PERIOD_SECONDS
+              How long between two renewals of the Lease, and between two attempts at it [default: 2]
   NO_COLOR    No colours in text logs, also on a terminal
 
 Options marked [addition] go beyond the documented interface.
@@ -170,6 +278,8 @@ pub struct Surroundings {
     pub rust_log: Option<String>,
     /// `POD_NAME`.
     pub pod_name: Option<String>,
+    /// `LEASE_RETRY_PERIOD_SECONDS`.
+    pub lease_retry_period: Option<String>,
     /// What this host is called.
     pub host_name: String,
     /// The variables of [`NOT_YET`] that somebody has set.
@@ -185,11 +295,11 @@ impl Surroundings {
             let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
             Some(value.to_string_lossy().into_owned())
         };
-        // Every pod may have its namespace injected: that asks for nothing.
-        let wishes = NOT_YET.iter().map(|(_, name)| *name).filter(|name| *name != "POD_NAMESPACE");
+        let wishes = NOT_YET.iter().map(|(_, name)| *name);
         Self {
             rust_log: variable("RUST_LOG"),
             pod_name: variable("POD_NAME"),
+            lease_retry_period: variable("LEASE_RETRY_PERIOD_SECONDS"),
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             not_yet: wishes.filter(|name| variable(name).is_some()).collect(),
         }
@@ -209,6 +319,8 @@ pub struct Configuration {
     pub health_port: u16,
     /// Whether `/metrics` also tells of the threads that do the work.
     pub runtime_metrics: bool,
+    /// Where kubeconfigs of workload clusters may lead.
+    pub workload_rules: WorkloadRules,
     directives: String,
     verbose: bool,
     not_yet: Vec<&'static str>,
@@ -230,10 +342,24 @@ impl Args {
             );
             return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
         }
+        let timing = election::timing(&self, surroundings.lease_retry_period.as_deref())?;
+        let instance = surroundings.pod_name.unwrap_or(surroundings.host_name);
+        let election = self.enable_leader_election.then(|| ElectionSettings {
+            name: self.lease_name.clone(),
+            namespace: self.lease_namespace.clone(),
+            identity: leader::identity(&instance),
+            timing,
+            clock: Arc::new(BootClock),
+        });
         let mut namespaces = self.watch_namespace;
         namespaces.sort();
         namespaces.dedup();
         let timeout = SignedDuration::from_secs(self.finalizer_cleanup_timeout_secs.into());
+        let metrics = Arc::<Metrics>::default();
+        if let Some(election) = &election {
+            // Nobody has elected it yet.
+            metrics.follow_election(Arc::new(LeaseGuard::new(election.clock.clone())));
+        }
         let configuration = Configuration {
             settings: Settings {
                 policy: Policy {
@@ -241,14 +367,22 @@ impl Args {
                     force_finalizer_on_timeout: self.force_finalizer_on_timeout,
                 },
                 namespaces,
+                management_nodes: self.management_nodes_namespace,
                 concurrency: self.max_concurrent_reconciles as usize,
-                instance: surroundings.pod_name.unwrap_or(surroundings.host_name),
+                instance,
+                metrics,
+                election,
                 ..Settings::default()
             },
             format: self.log_format,
             metrics_port: self.metrics_port,
             health_port: self.health_port,
             runtime_metrics: self.runtime_metrics,
+            workload_rules: WorkloadRules {
+                allowed: self.workload_cidr,
+                allow_insecure: self.allow_insecure_workloads,
+                ..WorkloadRules::default()
+            },
             directives,
             verbose: self.verbose,
             not_yet: surroundings.not_yet,

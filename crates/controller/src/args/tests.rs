@@ -54,6 +54,17 @@ fn namespaces_are_watched_once_and_in_order() {
 }
 
 #[test]
+fn networks_of_workload_clusters_are_repeated_or_separated_by_commas() {
+    let arguments = ["5spot-controller", "--workload-cidr=127.0.0.0/8,::1", "--workload-cidr", "169.254.1.1"];
+    let args = Args::try_parse_from(arguments).expect("they are networks");
+    let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");
+    let allowed: Vec<String> = configuration.workload_rules.allowed.iter().map(ToString::to_string).collect();
+    assert_eq!(allowed, ["127.0.0.0/8", "::1/128", "169.254.1.1/32"]);
+    assert!(!configuration.workload_rules.allow_insecure);
+    assert!(Args::try_parse_from(["5spot-controller", "--workload-cidr=localhost"]).is_err());
+}
+
+#[test]
 fn what_surrounds_this_process_has_a_host_name() {
     assert_ne!(Surroundings::observe().host_name, "");
 }

@@ -31,6 +31,19 @@ pub fn port(text: &str) -> Result<u16, NotAPort> {
     text.parse().map_err(|_| NotAPort)
 }
 
+/// Why the name of an object is refused.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it must be the name of an object: 1 to 253 of a-z, 0-9, '-' and '.', with a letter or digit at both ends"
+)]
+pub struct ObjectNameError;
+
+/// A name that an object can have.
+pub fn object_name(text: &str) -> Result<String, ObjectNameError> {
+    let fits = text.len() <= 253 && text.split('.').all(|part| namespace(part).is_ok());
+    if fits { Ok(text.to_owned()) } else { Err(ObjectNameError) }
+}
+
 /// A name that a namespace can have.
 pub fn namespace(text: &str) -> Result<String, NamespaceError> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -9,6 +9,15 @@ use tracing::field::{Field, Visit};
 /// What tracing calls the text of an event.
 const MESSAGE: &str = "message";
 
+/// The longest value, in bytes. A backtrace has ten thousand.
+const LONGEST: usize = 32 << 10;
+
+/// The beginning of a text.
+fn cut(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST);
+    format!("{}… ({} bytes)", &text[..end], text.len())
+}
+
 /// Names and values: the message first, then in the order in which they were given.
 #[derive(Debug, Default)]
 pub(super) struct Fields(Vec<(&'static str, Value)>);
@@ -16,6 +25,10 @@ pub(super) struct Fields(Vec<(&'static str, Value)>);
 impl Fields {
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.0.iter().map(|(name, value)| (*name, value))
     }
 
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
@@ -37,6 +50,9 @@ impl Fields {
     }
 
     fn set(&mut self, field: &Field, value: Value) {
+        // What others can write is bounded where it comes in. This is for what libraries log of it.
+        let too_long = value.as_str().filter(|text| text.len() > LONGEST).map(cut);
+        let value = too_long.map_or(value, Value::from);
         let name = field.name();
         // `r#type = ...` is how a field gets a name that is a keyword.
         let name = name.strip_prefix("r#").unwrap_or(name);

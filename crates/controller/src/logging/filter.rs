@@ -22,8 +22,19 @@ pub struct FilterError(#[from] ParseError);
 
 impl Filter {
     /// Understands directives as `RUST_LOG` has them.
+    ///
+    /// Unless they name a target of `kube`, or ask for everything at debug level, nothing of its client is logged: it
+    /// logs failures without saying which cluster they are about, and whole answers that it cannot parse. Whoever asked
+    /// says both, with the cluster and without the answer.
     pub fn parse(directives: &str) -> Result<Self, FilterError> {
-        Ok(Self { directives: EnvFilter::builder().parse(directives)?, verbose: false })
+        let mut filter = EnvFilter::builder().parse(directives)?;
+        let asks_for_kube = directives.split(',').any(|directive| directive.trim().starts_with("kube"));
+        let asks_for_much = filter.max_level_hint().is_some_and(|level| level > LevelFilter::INFO)
+            && directives.split(',').any(|directive| matches!(directive.trim(), "debug" | "trace"));
+        if !asks_for_kube && !asks_for_much {
+            filter = filter.add_directive("kube_client=off".parse()?);
+        }
+        Ok(Self { directives: filter, verbose: false })
     }
 
     /// The same with our own crates at debug level at least, whatever the directives say of them.

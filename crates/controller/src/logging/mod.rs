@@ -7,6 +7,7 @@ mod fields;
 mod filter;
 mod json;
 mod panics;
+mod plain;
 mod span;
 
 pub use filter::{Filter, FilterError};
@@ -14,6 +15,7 @@ pub use span::reconcile_span;
 
 use clap::ValueEnum;
 use json::JsonLines;
+use plain::PlainFields;
 use std::io::IsTerminal;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
@@ -79,7 +81,11 @@ where
 {
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
         Format::Json => JsonLines::new(writer).boxed(),
-        Format::Text => tracing_subscriber::fmt::layer().with_ansi(colours).with_writer(writer).boxed(),
+        Format::Text => tracing_subscriber::fmt::layer()
+            .with_ansi(colours)
+            .fmt_fields(PlainFields)
+            .with_writer(writer)
+            .boxed(),
     };
     tracing_subscriber::registry().with(layer.with_filter(filter.into_layer_filter()))
 }

@@ -236,3 +236,57 @@ fn directives_that_mean_nothing_are_refused() {
         assert!(Filter::parse(directives).is_err(), "{directives}");
     }
 }
+
+/// What somebody writes into an error to forge a line and to colour a terminal.
+const FORGED: &str = "no\n2026-11-16T08:00:00Z  INFO five_spot: all is well\u{1b}[2J\u{202e}\r";
+
+#[test]
+fn text_from_outside_stays_on_its_line() {
+    for format in [Format::Text, Format::Json] {
+        let page = Page::default();
+        let writer = page.clone();
+        let filter = Filter::parse("info").expect("a filter");
+        let lines = subscriber(format, filter, move || writer.clone(), false);
+        tracing::subscriber::with_default(lines, || {
+            warn!(error = FORGED, shown = %FORGED, debugged = ?FORGED, "Watch failed: {FORGED}");
+        });
+        let text = page.text();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let is_harmless = |character: char| character == '\n' || !character.is_control();
+        assert!(text.chars().all(is_harmless), "{text:?}");
+        if format == Format::Text {
+            assert!(!text.contains('\u{202e}'), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_library_logs_is_bounded() {
+    let page = Page::default();
+    let writer = page.clone();
+    let lines =
+        subscriber(Format::Json, Filter::parse("info").expect("a filter"), move || writer.clone(), false);
+    tracing::subscriber::with_default(lines, || warn!("{}", "ä".repeat(1_000_000)));
+    assert!(page.text().len() < 100_000);
+}
+
+#[test]
+fn the_client_of_kube_is_silent_unless_it_is_asked_for() {
+    for (directives, expected) in [
+        ("info", 0),
+        ("warn", 0),
+        ("info,five_spot=debug", 0),
+        ("info,kube=warn", 1),
+        ("debug", 1),
+        ("kube_client=error", 1),
+    ] {
+        let page = Page::default();
+        let writer = page.clone();
+        let filter = Filter::parse(directives).expect("a filter");
+        let lines = subscriber(Format::Json, filter, move || writer.clone(), false);
+        tracing::subscriber::with_default(lines, || {
+            error!(target: "kube_client::client::builder", "failed with error client error (Connect)");
+        });
+        assert_eq!(page.text().lines().count(), expected, "{directives}");
+    }
+}

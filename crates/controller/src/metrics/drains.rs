@@ -102,12 +102,15 @@ fn measure_emergency(families: &Families, known: &mut Known, decision: &Decision
     families.emergency_drain_duration.with_label_values(&[outcome]).observe(took);
 }
 
+/// An emergency that ran into its bound timed out, even if its node was empty by then; one that could not empty it
+/// because calls failed is an error.
 fn outcome(status: &ScheduledMachineStatus, emergency: &Emergency, now: Timestamp) -> &'static str {
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
     let in_time = now.duration_since(emergency.began) < timeout;
-    if in_time || status.drain.as_ref().is_some_and(is_complete) {
+    let is_empty = status.drain.as_ref().is_some_and(is_complete);
+    if in_time && (is_empty || !emergency.set_back) {
         "success"
-    } else if emergency.set_back {
+    } else if emergency.set_back && !is_empty {
         "error"
     } else {
         "timeout"

@@ -33,7 +33,7 @@ error_kinds! {
     KubeError,
     /// What a spec refers to is missing, refused or not allowed.
     ReferenceError,
-    /// The kubeconfig of a workload cluster cannot be used.
+    /// A workload cluster cannot be used: its kubeconfig is missing or broken, it refuses us, or it does not answer.
     KubeconfigError,
     /// A node did not join in time.
     JoinError,
@@ -56,7 +56,7 @@ impl ErrorKind {
             FaultKind::InvalidSpec => Self::ValidationError,
             FaultKind::NameTaken | FaultKind::DrainTimedOut => Self::CapiError,
             FaultKind::References(_) => Self::ReferenceError,
-            FaultKind::Kubeconfig => Self::KubeconfigError,
+            FaultKind::Workload(_) => Self::KubeconfigError,
             FaultKind::JoinFailed => Self::JoinError,
             FaultKind::CleanupTimedOut => Self::FinalizerTimeout,
             FaultKind::Refused | FaultKind::Repeated => Self::KubeError,

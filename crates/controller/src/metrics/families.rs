@@ -27,6 +27,7 @@ pub(super) struct Families {
     pub(super) reconciliations: CounterVec,
     pub(super) reconciliation_duration: HistogramVec,
     pub(super) machines_active: Gauge,
+    pub(super) machines_without_node: Gauge,
     pub(super) machines_by_phase: GaugeVec,
     pub(super) schedule_evaluations: CounterVec,
     pub(super) kill_switch_activations: Gauge,
@@ -62,6 +63,10 @@ impl Families {
                 RECONCILE_BUCKETS,
             ),
             machines_active: gauge("machines_active", "Machines in phase Active"),
+            machines_without_node: gauge(
+                "machines_without_node",
+                "Machines in phase Active without a Ready Node: joining, lost, or not Ready",
+            ),
             machines_by_phase: gauges("machines_by_phase", "Machines by phase", &["phase"]),
             schedule_evaluations: counters("schedule_evaluations_total", "Schedule evaluations", &["result"]),
             kill_switch_activations: gauge(
@@ -154,10 +159,11 @@ impl Families {
     }
 
     pub(super) fn register(&self, registry: &Registry) {
-        let families: [Box<dyn Collector>; 21] = [
+        let families: [Box<dyn Collector>; 22] = [
             Box::new(self.reconciliations.clone()),
             Box::new(self.reconciliation_duration.clone()),
             Box::new(self.machines_active.clone()),
+            Box::new(self.machines_without_node.clone()),
             Box::new(self.machines_by_phase.clone()),
             Box::new(self.schedule_evaluations.clone()),
             Box::new(self.kill_switch_activations.clone()),

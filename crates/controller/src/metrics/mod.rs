@@ -16,6 +16,8 @@ pub use errors::ErrorKind;
 pub(crate) use objects::Repeat;
 pub use page::CONTENT_TYPE;
 
+use crate::descriptors::Descriptors;
+use crate::leader::LeaseGuard;
 use families::{Families, UNKNOWN_PHASE};
 use five_spot_api::Phase;
 use five_spot_cluster::{Connection, ObjectKey, Observed};
@@ -23,13 +25,12 @@ use five_spot_core::Decision;
 use objects::Objects;
 use prometheus::Registry;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Metrics that nothing changes yet, because the feature they belong to does not exist: without leader election every
-/// instance may act, so that `fivespot_is_leader` is 1 for ever.
-pub const PENDING: &[&str] = &["fivespot_is_leader"];
+/// Metrics that nothing changes yet, because the feature they belong to does not exist.
+pub const PENDING: &[&str] = &[];
 
 /// How a reconcile went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub struct Metrics {
     objects: Mutex<Objects>,
     /// What is asked for when somebody wants to see the metrics; absent until a controller runs.
     connection: Mutex<Option<Connection>>,
+    /// What says whether this instance leads; absent without an election: then it does.
+    leadership: Mutex<Option<Arc<LeaseGuard>>>,
     /// When the key is due, or has been, that is due first.
     next_due: Mutex<Option<Instant>>,
 }
@@ -89,8 +92,19 @@ impl Metrics {
             families,
             objects: Mutex::default(),
             connection: Mutex::default(),
+            leadership: Mutex::default(),
             next_due: Mutex::default(),
         }
+    }
+
+    /// Whether this instance leads is asked of this guard from now on.
+    pub fn follow_election(&self, guard: Arc<LeaseGuard>) {
+        *lock(&self.leadership) = Some(guard);
+    }
+
+    /// This instance stands by: what it knew of every object is the business of the leader.
+    pub(crate) fn forget_objects(&self) {
+        lock(&self.objects).forget_all(&self.families);
     }
 
     /// A controller runs with this connection from now on.
@@ -102,6 +116,12 @@ impl Metrics {
     pub fn tell_of(&self, runtime: &tokio::runtime::Handle) {
         // It fails only if it was told already.
         let _ = self.registry.register(Box::new(runtime::Runtime::new(runtime.clone())));
+    }
+
+    /// Tells of the file descriptors of this process from now on as well.
+    pub fn tell_of_descriptors(&self) {
+        // It fails only if it was told already.
+        let _ = self.registry.register(Box::new(Descriptors::new()));
     }
 
     /// How the queue stands.

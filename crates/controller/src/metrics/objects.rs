@@ -29,6 +29,8 @@ pub(crate) struct Repeat {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     phase: Option<Phase>,
+    /// It is Active, and no Node of it is Ready.
+    without_node: bool,
     next_change: Option<Timestamp>,
     /// How many seconds it has been lent.
     lent: f64,
@@ -93,6 +95,9 @@ impl Objects {
         let status = &decision.status;
         move_phase(families, known.phase, status.phase);
         known.phase = status.phase;
+        let without_node = status.phase == Some(Phase::Active) && !is_lent(status);
+        families.machines_without_node.add(change_of(known.without_node, without_node));
+        known.without_node = without_node;
         let changes = [&status.next_activation, &status.next_cleanup];
         known.next_change = changes.into_iter().flatten().map(|time| time.0).min();
         known.count_lent(now);
@@ -125,9 +130,17 @@ impl Objects {
         series
     }
 
+    pub(super) fn forget_all(&mut self, families: &Families) {
+        let keys: Vec<ObjectKey> = self.known.keys().cloned().collect();
+        for key in &keys {
+            self.forget(families, key);
+        }
+    }
+
     pub(super) fn forget(&mut self, families: &Families, key: &ObjectKey) {
         if let Some(known) = self.known.remove(key) {
             move_phase(families, known.phase, None);
+            families.machines_without_node.add(change_of(known.without_node, false));
         }
         let labels = [&*key.namespace, &*key.name];
         for series in [&families.emergency_reclaims, &families.rapid_re_reclaims] {
@@ -140,6 +153,11 @@ impl Objects {
 fn is_lent(status: &ScheduledMachineStatus) -> bool {
     let ready = ConditionType::MachineReady.as_str();
     status.conditions.iter().any(|condition| condition.type_ == ready && condition.status == "True")
+}
+
+/// By how much a count of objects changes when one is no longer, or from now on, counted in it.
+fn change_of(before: bool, now: bool) -> f64 {
+    f64::from(u8::from(now)) - f64::from(u8::from(before))
 }
 
 fn move_phase(families: &Families, from: Option<Phase>, to: Option<Phase>) {
@@ -169,7 +187,10 @@ fn count_event(families: &Families, reason: EventReason, labels: &[&str; 2]) {
         | EventReason::ScheduleDisabled
         | EventReason::Recovered
         | EventReason::ReconcileFailed
-        | EventReason::EmergencyReclaimDisabledSchedule => {}
+        | EventReason::EmergencyReclaimDisabledSchedule
+        | EventReason::NodeLost
+        | EventReason::NodeLeftBehind
+        | EventReason::DrainForced => {}
     }
 }
 

@@ -25,6 +25,9 @@ impl Metrics {
         if let Some(connection) = &connection {
             self.catch_up(connection);
         }
+        // Asked of the guard at this moment: a process that was stopped for longer than the Lease lasts leads no more.
+        let leads = lock(&self.leadership).as_ref().is_none_or(|guard| guard.is_held());
+        self.families.is_leader.set(f64::from(u8::from(leads)));
         let oldest =
             lock(&self.next_due).map_or(Duration::ZERO, |due| Instant::now().saturating_duration_since(due));
         self.families.queue_oldest_waiting.set(oldest.as_secs_f64());

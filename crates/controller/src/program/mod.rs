@@ -9,10 +9,11 @@ mod refuse;
 mod supervise;
 
 use crate::args::{Args, Configuration, Surroundings, explain};
+use crate::descriptors;
 use crate::logging::{self, Format};
 use crate::servers;
 use clap::Parser;
-use five_spot_cluster::Connection;
+use five_spot_cluster::{Connection, WorkloadRules};
 use permissions::Attentive;
 use refuse::{refuse, requested_format};
 use std::ffi::OsString;
@@ -95,9 +96,18 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     }
     let health = settings.health.clone();
     workers.spawn(async move { health.keep_pulse().await });
+    let limit = descriptors::raise();
+    settings.metrics.tell_of_descriptors();
+    let health = settings.health.clone();
+    tokio::spawn(async move { descriptors::examine(&health).await });
+    let workload_rules = WorkloadRules {
+        connections: descriptors::workload_connections(limit),
+        ..configuration.workload_rules
+    };
     let stop = CancellationToken::new();
     let (witness, refused) = Attentive::new(settings.metrics.clone());
-    let connection = Connection::network(config, PROGRAM).with_witness(witness);
+    let connection =
+        Connection::network(config, PROGRAM).with_workload_rules(workload_rules).with_witness(witness);
     let client = match connection.management() {
         Ok(client) => client,
         Err(error) => {

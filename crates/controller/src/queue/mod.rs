@@ -5,8 +5,13 @@
 //! key. A priority rises by one point for every second that its key has been due and was not taken, so that nothing
 //! starves: with priorities from 0 to 100 the lowest waits at most 100 s longer than the highest. Emergencies do not
 //! wait for anything of lower rank; they are few.
+//!
+//! Tenants share the workers: while others wait, none has more than its equal share of them in flight, whatever
+//! priorities it gives to its own objects and however many there are.
 
+use five_spot_cluster::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -19,6 +24,18 @@ pub struct Rank {
     pub priority: u8,
 }
 
+/// Whose key it is.
+pub trait Tenant {
+    /// The tenant. Those of one tenant compete by urgency alone.
+    fn tenant(&self) -> Arc<str>;
+}
+
+impl Tenant for ObjectKey {
+    fn tenant(&self) -> Arc<str> {
+        self.namespace.clone()
+    }
+}
+
 /// The keys that wait, those that are due, and those that are being worked on.
 #[derive(Debug)]
 pub struct Queue<K> {
@@ -27,8 +44,14 @@ pub struct Queue<K> {
     later: BTreeSet<(Instant, K)>,
     /// The others, the longest waiting first.
     due: BTreeSet<(Instant, K)>,
-    /// The same as `due`, the most urgent first.
-    ready: BTreeSet<(Urgency, K)>,
+    /// The same as `due`, by tenant, the most urgent first.
+    ready: BTreeMap<Arc<str>, BTreeSet<(Urgency, K)>>,
+    /// How many keys of each tenant are in flight.
+    in_flight: BTreeMap<Arc<str>, usize>,
+    /// How many workers the tenants share.
+    workers: usize,
+    /// Emergencies that wait, due or not.
+    emergencies: BTreeSet<(Instant, K)>,
 }
 
 /// What is known of a key. It stays for as long as somebody asks for the key or it is in flight.
@@ -80,17 +103,19 @@ impl Entry {
     }
 }
 
-impl<K> Default for Queue<K> {
-    fn default() -> Self {
-        Self { keys: BTreeMap::new(), later: BTreeSet::new(), due: BTreeSet::new(), ready: BTreeSet::new() }
-    }
-}
-
-impl<K: Ord + Clone> Queue<K> {
-    /// An empty one.
+impl<K: Ord + Clone + Tenant> Queue<K> {
+    /// An empty one for so many workers.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(workers: usize) -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            later: BTreeSet::new(),
+            due: BTreeSet::new(),
+            ready: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            workers,
+            emergencies: BTreeSet::new(),
+        }
     }
 
     /// Asks for `key` to be reconciled at `due`. One that waits already is raised: it keeps the earlier due time, is an
@@ -118,16 +143,54 @@ impl<K: Ord + Clone> Queue<K> {
     /// The most urgent key that is due and not in flight. It is in flight from now on, until [`Queue::done`].
     pub fn next(&mut self, now: Instant) -> Option<K> {
         self.notice_due(now);
-        let (_, key) = self.ready.first().cloned()?;
+        self.take(|_| true)
+    }
+
+    /// The same as [`Queue::next`], of emergencies alone.
+    pub fn next_emergency(&mut self, now: Instant) -> Option<K> {
+        self.notice_due(now);
+        self.take(|urgency| !urgency.calm)
+    }
+
+    /// Takes the most urgent key of those that are meant: of tenants that have less than their share in flight, or of
+    /// all if there are none.
+    fn take(&mut self, is_meant: impl Fn(&Urgency) -> bool) -> Option<K> {
+        let share = self.share();
+        let first = |(tenant, keys): (&Arc<str>, &BTreeSet<(Urgency, K)>)| {
+            let (urgency, key) = keys.first().filter(|(urgency, _)| is_meant(urgency))?;
+            let has_its_share = self.in_flight.get(tenant).is_some_and(|count| *count >= share);
+            Some((has_its_share, *urgency, key.clone()))
+        };
+        let (_, _, key) = self.ready.iter().filter_map(first).min()?;
+        *self.in_flight.entry(key.tenant()).or_default() += 1;
         self.change(key.clone(), |entry| {
             *entry = Entry { in_flight: true, priority: entry.priority, ..Entry::default() };
         });
         Some(key)
     }
 
+    /// How many workers each tenant may have while others wait.
+    fn share(&self) -> usize {
+        let waiting = self.ready.keys().filter(|tenant| !self.in_flight.contains_key(*tenant)).count();
+        self.workers.div_ceil((self.in_flight.len() + waiting).max(1))
+    }
+
+    /// When the earliest emergency that is not in flight is due, or has been since.
+    #[must_use]
+    pub fn next_emergency_due(&self) -> Option<Instant> {
+        self.emergencies.first().map(|(at, _)| *at)
+    }
+
     /// The key is no longer in flight; what was asked for meanwhile counts from now on.
     pub fn done(&mut self, key: &K) {
-        if self.keys.contains_key(key) {
+        if self.keys.get(key).is_some_and(|entry| entry.in_flight) {
+            let tenant = key.tenant();
+            let left = self.in_flight.get(&tenant).map_or(0, |count| count.saturating_sub(1));
+            if left == 0 {
+                self.in_flight.remove(&tenant);
+            } else {
+                self.in_flight.insert(tenant, left);
+            }
             self.change(key.clone(), |entry| entry.in_flight = false);
         }
     }
@@ -164,7 +227,7 @@ impl<K: Ord + Clone> Queue<K> {
         while self.later.first().is_some_and(|(at, _)| *at <= now) {
             let Some((at, key)) = self.later.pop_first() else { return };
             if let Some(urgency) = self.keys.get(&key).and_then(Entry::urgency) {
-                self.ready.insert((urgency, key.clone()));
+                self.ready.entry(key.tenant()).or_default().insert((urgency, key.clone()));
                 self.due.insert((at, key));
             }
         }
@@ -179,6 +242,9 @@ impl<K: Ord + Clone> Queue<K> {
         change(&mut entry);
         if let Some(urgency) = entry.urgency() {
             self.later.insert((urgency.due, key.clone()));
+            if !urgency.calm {
+                self.emergencies.insert((urgency.due, key.clone()));
+            }
         }
         if entry.in_flight || entry.calls().next().is_some() {
             self.keys.insert(key, entry);
@@ -187,9 +253,16 @@ impl<K: Ord + Clone> Queue<K> {
 
     fn withdraw(&mut self, key: &K, urgency: Urgency) {
         let place = (urgency.due, key.clone());
+        self.emergencies.remove(&place);
         if !self.later.remove(&place) {
             self.due.remove(&place);
-            self.ready.remove(&(urgency, place.1));
+            let tenant = key.tenant();
+            if let Some(keys) = self.ready.get_mut(&tenant) {
+                keys.remove(&(urgency, place.1));
+                if keys.is_empty() {
+                    self.ready.remove(&tenant);
+                }
+            }
         }
     }
 }

@@ -99,7 +99,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn it_does_what_the_model_does(steps in steps()) {
-        let (line, mut queue, mut model, mut now) = (Line::new(), Queue::new(), Model::default(), 0);
+        let (line, mut queue, mut model, mut now) = (Line::new(), Queue::new(16), Model::default(), 0);
         for step in steps {
             match step {
                 Step::Add { key, rank, after } => {

@@ -1,6 +1,7 @@
 //! What the queue promises, case by case.
 
-use super::{Queue, Rank};
+use super::{Queue, Rank, Tenant};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -26,6 +27,26 @@ const fn emergency(priority: u8) -> Rank {
     Rank { emergency: true, priority }
 }
 
+/// All of one tenant.
+impl Tenant for u8 {
+    fn tenant(&self) -> Arc<str> {
+        "".into()
+    }
+}
+
+impl Tenant for u32 {
+    fn tenant(&self) -> Arc<str> {
+        "".into()
+    }
+}
+
+/// A tenant stands before the dot; without one it is nobody's.
+impl Tenant for &'static str {
+    fn tenant(&self) -> Arc<str> {
+        self.split_once('.').map_or("", |(tenant, _)| tenant).into()
+    }
+}
+
 /// Takes and finishes everything that is due, in order.
 fn drain(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
     let taken: Vec<_> = std::iter::from_fn(|| queue.next(now)).collect();
@@ -37,7 +58,7 @@ fn drain(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
 
 #[test]
 fn the_order_is_emergency_then_priority_then_due_time_then_key() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("b-same", calm(50), line.at(10));
     queue.add("a-same", calm(50), line.at(10));
     queue.add("sooner", calm(50), line.at(9));
@@ -51,7 +72,7 @@ fn the_order_is_emergency_then_priority_then_due_time_then_key() {
 #[test]
 fn a_priority_rises_by_one_point_a_second() {
     for (waited, first) in [(49, "high"), (50, "low"), (51, "low")] {
-        let (line, mut queue) = (Line::new(), Queue::new());
+        let (line, mut queue) = (Line::new(), Queue::new(16));
         queue.add("low", calm(0), line.at(0));
         queue.add("high", calm(50), line.at(waited));
         assert_eq!(queue.next(line.at(waited)), Some(first), "after {waited} s");
@@ -60,7 +81,7 @@ fn a_priority_rises_by_one_point_a_second() {
 
 #[test]
 fn an_emergency_goes_first_however_long_the_others_have_waited() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("old", calm(100), line.at(0));
     queue.add("emergency", emergency(0), line.at(100_000));
     assert_eq!(drain(&mut queue, line.at(100_000)), ["emergency", "old"]);
@@ -68,7 +89,7 @@ fn an_emergency_goes_first_however_long_the_others_have_waited() {
 
 #[test]
 fn nothing_is_taken_before_it_is_due() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("boundary", emergency(100), line.at(10));
     assert_eq!(queue.next(line.at(9)), None);
     assert_eq!((queue.depth(line.at(9)), queue.oldest_waiting(line.at(9))), (0, None));
@@ -83,7 +104,7 @@ fn nothing_is_taken_before_it_is_due() {
 
 #[test]
 fn a_waiting_key_is_raised_and_never_doubled() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("key", emergency(80), line.at(100));
     queue.add("key", calm(10), line.at(5));
     queue.add("key", calm(10), line.at(50));
@@ -94,7 +115,7 @@ fn a_waiting_key_is_raised_and_never_doubled() {
 
 #[test]
 fn the_newest_priority_counts_also_when_it_is_lower_and_the_key_was_seen_to_be_due() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("busy", calm(100), line.at(0));
     queue.add("key", calm(60), line.at(0));
     queue.add("other", calm(50), line.at(0));
@@ -105,7 +126,7 @@ fn the_newest_priority_counts_also_when_it_is_lower_and_the_key_was_seen_to_be_d
 
 #[test]
 fn a_key_in_flight_is_not_taken_again_until_it_is_done() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("key", calm(50), line.at(0));
     assert_eq!(queue.next(line.at(0)), Some("key"));
     queue.add("key", emergency(50), line.at(0));
@@ -117,7 +138,7 @@ fn a_key_in_flight_is_not_taken_again_until_it_is_done() {
 
 #[test]
 fn a_wake_up_replaces_the_one_before_and_leaves_requests_alone() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.wake("key", calm(50), line.at(10));
     queue.wake("key", calm(50), line.at(90));
     assert_eq!((queue.next(line.at(10)), queue.next_due()), (None, Some(line.at(90))));
@@ -132,7 +153,7 @@ fn a_wake_up_replaces_the_one_before_and_leaves_requests_alone() {
 
 #[test]
 fn a_wake_up_that_was_due_and_is_put_off_is_no_longer_taken() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.wake("key", calm(0), line.at(10));
     queue.add("other", calm(100), line.at(10));
     assert_eq!(queue.next(line.at(10)), Some("other"));
@@ -143,7 +164,7 @@ fn a_wake_up_that_was_due_and_is_put_off_is_no_longer_taken() {
 
 #[test]
 fn a_removed_key_is_forgotten_and_one_in_flight_still_has_to_be_done() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("gone", calm(50), line.at(0));
     queue.remove(&"gone");
     assert_eq!((queue.next(line.at(0)), queue.next_due()), (None, None));
@@ -162,7 +183,7 @@ fn a_removed_key_is_forgotten_and_one_in_flight_still_has_to_be_done() {
 
 #[test]
 fn ten_thousand_keys_are_taken_in_order() {
-    let (line, mut queue) = (Line::new(), Queue::new());
+    let (line, mut queue) = (Line::new(), Queue::new(16));
     // A permutation of the keys, so that neither the order of the keys nor that of the requests gives the result.
     let keys = (0..10_000_u32).map(|index| index * 7919 % 10_000);
     for key in keys {
@@ -179,4 +200,27 @@ fn ten_thousand_keys_are_taken_in_order() {
         assert_eq!(queue.depth(now), left);
         assert!(queue.next_due().is_some() || left == 0);
     }
+}
+
+#[test]
+fn a_tenant_with_many_urgent_objects_leaves_the_others_their_share() {
+    let (line, mut queue) = (Line::new(), Queue::new(4));
+    for key in ["greedy.1", "greedy.2", "greedy.3", "greedy.4", "greedy.5"] {
+        queue.add(key, calm(100), line.at(0));
+    }
+    let now = line.at(1);
+    assert_eq!([queue.next(now), queue.next(now)], [Some("greedy.1"), Some("greedy.2")]);
+    queue.add("modest.1", calm(0), line.at(1));
+    assert_eq!(queue.next(now), Some("modest.1"), "two of four are the share of one of two");
+    assert_eq!(queue.next(now), Some("greedy.3"), "what nobody else wants may be taken");
+    queue.add("modest.2", emergency(0), line.at(1));
+    queue.add("greedy.6", emergency(100), line.at(1));
+    assert_eq!(queue.next_emergency(now), Some("modest.2"), "also among emergencies");
+    assert_eq!(queue.next_emergency(now), Some("greedy.6"));
+    assert_eq!(queue.next_emergency(now), None);
+    for key in ["greedy.1", "greedy.2", "greedy.3", "greedy.6"] {
+        queue.done(&key);
+    }
+    queue.add("modest.3", calm(0), line.at(1));
+    assert_eq!(queue.next(now), Some("greedy.4"), "whoever has nothing in flight competes by urgency");
 }

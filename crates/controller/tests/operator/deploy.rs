@@ -1,6 +1,6 @@
 //! The manifests that are shipped say what the documents say, and name only what exists.
 
-use crate::seed::{ALERTS, METRICS};
+use crate::seed::{ADDITIONS, ALERTS, METRICS};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn the_alerts_are_the_documented_ones_and_ask_for_metrics_that_exist() {
         .collect();
     assert_eq!(shipped, documented);
     for (alert, expr, _) in shipped {
-        let named = METRICS.iter().filter(|row| expr.contains(row.name)).count();
+        let named = METRICS.iter().chain(&ADDITIONS).filter(|row| expr.contains(row.name)).count();
         assert_eq!(named, 1, "{alert} asks for one metric of the table");
     }
 }
@@ -72,10 +72,36 @@ fn the_configuration_names_only_variables_that_the_program_knows() {
         .filter_map(|one| Some(one.get_env()?.to_string_lossy().into_owned()))
         .collect();
     known.insert("RUST_LOG".to_owned());
-    let file = manifests("controller/controller.yaml");
-    let data = of_kind(&file, "ConfigMap")["data"].as_object().expect("variables");
-    for variable in data.keys() {
-        assert!(known.contains(variable), "{variable}");
+    for file in ["controller/controller.yaml", "ha/controller.yaml"] {
+        let file = manifests(file);
+        let data = of_kind(&file, "ConfigMap")["data"].as_object().expect("variables");
+        for variable in data.keys() {
+            assert!(known.contains(variable), "{variable}");
+        }
+        assert!(!data.is_empty());
     }
-    assert!(!data.is_empty());
+}
+
+#[test]
+fn the_replicas_the_lease_and_its_policy_fit_together() {
+    let file = manifests("ha/controller.yaml");
+    let (config, deployment) = (of_kind(&file, "ConfigMap"), of_kind(&file, "Deployment"));
+    assert_eq!(
+        (&config["data"]["ENABLE_LEADER_ELECTION"], &deployment["spec"]["replicas"]),
+        (&"true".into(), &2.into())
+    );
+    let lease = &config["data"]["LEASE_NAME"];
+    let fence = manifests("ha/fence.yaml");
+    let binding = of_kind(&fence, "ValidatingAdmissionPolicyBinding");
+    assert_eq!(&binding["spec"]["paramRef"]["name"], lease);
+    // The controller tells a refusal by the name of the policy.
+    assert_eq!(of_kind(&fence, "ValidatingAdmissionPolicy")["metadata"]["name"], "5spot-fence");
+    let role = manifests("ha/rbac.yaml");
+    let rules = of_kind(&role, "Role")["rules"].as_array().expect("rules").clone();
+    assert_eq!(rules[0]["resourceNames"], Value::from(vec![lease.clone()]));
+    // Apart from the election both Deployments are the same.
+    let alone = manifests("controller/controller.yaml");
+    let container =
+        |file: &[Value]| of_kind(file, "Deployment")["spec"]["template"]["spec"]["containers"].clone();
+    assert_eq!(container(&file), container(&alone));
 }

@@ -4,7 +4,6 @@
 use crate::play::{is_lent, machine};
 use crate::world::{Asked, World};
 use http::Method;
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -79,18 +78,23 @@ async fn lists_come_in_pages_and_watches_see_no_more_than_they_must() {
     assert!(lists.clone().count() >= 5, "{asked:?}");
     // The pods of a node are asked for once more before it is given back, all of them at once.
     let page = |uri: &str| {
-        let most = if uri.starts_with("/api/v1/pods?") { ["limit=50", "limit=500"] } else { ["limit=50"; 2] };
+        let most = match uri.split('?').next() {
+            Some("/api/v1/pods") => ["limit=50", "limit=500"],
+            _ => ["limit=50"; 2],
+        };
         uri.split(['?', '&']).any(|parameter| most.contains(&parameter))
     };
     assert!(lists.clone().all(|asked| page(&asked.uri)), "{asked:?}");
     let narrow = |asked: &Asked| {
         asked.uri.contains("labelSelector=5spot.finos.org") || asked.uri.contains("fieldSelector=")
     };
-    // Clusters and Nodes have to be known whoever made them, and have no label of ours; of namespaces metadata is read.
+    // Clusters and Nodes have to be known whoever made them, and have no label of ours; of namespaces and Secrets metadata
+    // is read.
     let wide: BTreeSet<String> =
         asked.iter().filter(|asked| is_watch(asked) && !narrow(asked)).map(path).collect();
     let expected = [
         "/api/v1/namespaces",
+        "/api/v1/namespaces/shop/secrets",
         "/api/v1/nodes",
         "/apis/5spot.finos.org/v1alpha1/scheduledmachines",
         "/apis/cluster.x-k8s.io/v1beta2/clusters",
@@ -98,7 +102,8 @@ async fn lists_come_in_pages_and_watches_see_no_more_than_they_must() {
     assert_eq!(wide, expected.map(str::to_owned).into());
     let pods: Vec<&Asked> = asked.iter().filter(|asked| path(asked) == "/api/v1/pods").collect();
     assert!(!pods.is_empty() && pods.iter().all(|asked| asked.uri.contains("fieldSelector=spec.nodeName")));
-    assert!(asked.iter().all(|asked| !path(asked).ends_with("/secrets") || narrow(asked)), "{asked:?}");
+    let secrets = asked.iter().filter(|asked| path(asked).ends_with("/secrets"));
+    assert!(secrets.clone().all(|asked| asked.metadata || asked.uri.contains("fieldSelector=metadata.name")));
     world.end().await;
 }
 
@@ -120,28 +125,58 @@ async fn more_objects_need_no_more_watches() {
     assert_eq!(watches(1).await, watches(12).await);
 }
 
+/// Changes a Secret, and counts how often it is read because of that.
+async fn reads_after_change(world: &World, secret: &str, label: &str) -> usize {
+    let changed = world.clock.now();
+    let path = format!("/api/v1/namespaces/shop/secrets/{secret}");
+    world.patch(&path, &json!({"metadata": {"labels": {"changed": label}}})).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let name = format!("metadata.name%3D{secret}");
+    world.asked_since(changed).iter().filter(|asked| asked.uri.contains(&name)).count()
+}
+
 #[tokio::test(start_paused = true)]
-async fn what_nobody_needs_any_more_is_not_watched_any_more() {
+async fn what_nobody_needs_any_more_is_not_read_any_more() {
     let mut world = lent(2).await;
-    let watches_of = |world: &World, secret: &str| {
-        let name = format!("metadata.name%3D{secret}");
-        let asked = world.asked_since(world.clock.now() - SignedDuration::from_hours(3));
-        asked.iter().filter(|asked| is_watch(asked) && asked.uri.contains(&name)).count()
-    };
-    assert!(watches_of(&world, "shop-kubeconfig") > 0);
+    assert_eq!(reads_after_change(&world, "shop-kubeconfig", "a").await, 1);
     let elsewhere = json!({"kubeconfigSecretRef": {"name": "elsewhere", "key": "value"}});
     world.change("m0", &elsewhere).await;
     tokio::time::sleep(Duration::from_hours(4)).await;
-    assert!(watches_of(&world, "shop-kubeconfig") > 0, "the other one needs it");
+    assert_eq!(reads_after_change(&world, "shop-kubeconfig", "b").await, 1, "the other one needs it");
     world.change("m1", &elsewhere).await;
     tokio::time::sleep(Duration::from_hours(3)).await;
-    assert!(
-        watches_of(&world, "shop-kubeconfig") > 0,
-        "their machines live, and the nodes are where they were"
-    );
+    let reads = reads_after_change(&world, "shop-kubeconfig", "c").await;
+    assert_eq!(reads, 1, "their machines live, and the nodes are where they were");
     tokio::time::sleep(Duration::from_hours(6)).await;
-    assert_eq!(watches_of(&world, "shop-kubeconfig"), 0);
-    assert!(watches_of(&world, "elsewhere") > 0);
+    assert_eq!(reads_after_change(&world, "shop-kubeconfig", "d").await, 0);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_secrets_cost_one_watch_and_wake_only_their_users() {
+    let mut world = World::new("info");
+    world.concurrency = 4;
+    let count = 60;
+    for number in 0..count {
+        let named = json!({"kubeconfigSecretRef": {"name": format!("missing-{number}"), "key": "value"}});
+        world.lend(&machine(&format!("m{number}"), &named));
+    }
+    world.begin();
+    world.until(0, "08:04:00").await;
+    let of_secrets = |asked: &&Asked| asked.uri.contains("/secrets?");
+    let asked = world.asked_since(jiff::Timestamp::MIN);
+    let asked = asked.iter().filter(of_secrets).count();
+    assert!(asked <= 3, "a list and a watch for {count} objects, not {asked} requests");
+    let told = |world: &World| reasons(&world.log.lines()).get("related object updated: Secret").copied();
+    let before = told(&world).unwrap_or(0);
+    assert!(before <= count, "{before} reconciles for {count} objects");
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "missing-7", "namespace": "shop"},
+        "stringData": {"value": "no kubeconfig"},
+    });
+    world.create("/api/v1/namespaces/shop/secrets", &secret);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(told(&world).unwrap_or(0), before + 1, "one object names it");
     world.end().await;
 }
 

@@ -61,7 +61,7 @@ fn every_metric_is_there_as_documented_and_is_set_by_what_happens() {
 #[test]
 fn the_numbers_are_those_of_the_play() {
     let Record { fresh, crowded, busy, empty, .. } = record();
-    assert_eq!(value(crowded, "fivespot_queue_depth"), "4");
+    assert_eq!(value(crowded, "fivespot_queue_depth"), "6");
     assert_eq!(value(crowded, "fivespot_queue_oldest_waiting_seconds"), "1");
     // Nobody has taken it back yet, and a rate has to see the first time.
     for counter in ["emergency_reclaims_total", "rapid_re_reclaims_total"] {
@@ -69,11 +69,12 @@ fn the_numbers_are_those_of_the_play() {
         assert!(!crowded.contains(&format!(r#"fivespot_{counter}{{name="shift""#)), "nobody can");
     }
     for (series, expected) in [
-        ("fivespot_machines_active", "3"),
-        (r#"fivespot_machines_by_phase{phase="Active"}"#, "3"),
-        (r#"fivespot_machines_by_phase{phase="Disabled"}"#, "1"),
+        ("fivespot_machines_active", "4"),
+        ("fivespot_machines_without_node", "1"),
+        (r#"fivespot_machines_by_phase{phase="Active"}"#, "4"),
+        (r#"fivespot_machines_by_phase{phase="Disabled"}"#, "2"),
         (r#"fivespot_machines_by_phase{phase="Terminated"}"#, "1"),
-        ("fivespot_kill_switch_activations_total", "1"),
+        ("fivespot_kill_switch_activations_total", "2"),
         (r#"fivespot_emergency_reclaims_total{name="taken",namespace="shop"}"#, "3"),
         (r#"fivespot_rapid_re_reclaims_total{name="taken",namespace="shop"}"#, "1"),
         (r#"fivespot_emergency_drain_duration_seconds_count{outcome="success"}"#, "3"),

@@ -151,8 +151,12 @@ async fn play(mut world: World) -> Record {
     world.lend(&machine("taken", &json!({"killIfCommands": ["java"]})));
     world.lend(&machine("stuck", &json!({})));
     tenants(world, "stuck", 0);
+    let force = json!({"drain": {"onTimeout": "Force"}, "gracefulShutdownTimeout": "1m"});
+    world.lend(&machine("forced", &force));
+    tenants(world, "forced", 0);
+    world.lend(&machine("lost", &json!({})));
     world.begin();
-    for name in ["shift", "switch", "refused", "taken", "stuck"] {
+    for name in ["shift", "switch", "refused", "taken", "stuck", "forced", "lost"] {
         world.phase(name, "Inactive").await;
     }
     world.until(0, "09:00:01").await;
@@ -161,12 +165,18 @@ async fn play(mut world: World) -> Record {
     world.change("switch", &json!({"killSwitch": true})).await;
     world.phase("switch", "Terminated").await;
     reclaim_thrice(world).await;
+    world.change("forced", &json!({"schedule": {"enabled": false}})).await;
+    world.phase("forced", "Disabled").await;
+    leave_node_behind(world).await;
     world.change("shift", &json!({"schedule": {"enabled": false}})).await;
     hold_and_release(world).await;
+    lose_node(world).await;
+    // A watch has an age only when its last event is not of this instant.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let busy = world.metrics.page();
     let machines = world.machines().await;
     world.remove("stuck").await;
-    for name in ["shift", "switch", "refused", "taken"] {
+    for name in ["shift", "switch", "refused", "taken", "forced", "lost"] {
         world.remove(name).await;
     }
     world.wait("everything to be gone", async || world.machines().await.is_empty()).await;
@@ -204,6 +214,34 @@ async fn reclaim_thrice(world: &World) {
         reclaim(world, "taken").await;
         world.phase("taken", "Disabled").await;
     }
+}
+
+/// A Machine goes without Cluster API having deleted its Node.
+async fn leave_node_behind(world: &World) {
+    let path = "/apis/cluster.x-k8s.io/v1beta2/namespaces/shop/machines/lost-machine";
+    world.patch(path, &json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}})).await;
+    world.change("lost", &json!({"killSwitch": true})).await;
+    let is_going = async || {
+        let machine = world.get(path).await.unwrap_or_default();
+        machine["metadata"]["deletionTimestamp"].is_string()
+    };
+    world.wait("the Machine to be deleted", is_going).await;
+    world.patch(path, &json!({"metadata": {"finalizers": null}})).await;
+    world.phase("lost", "Terminated").await;
+    world.delete(&format!("/api/v1/nodes/{}", node("lost"))).await;
+    world.change("lost", &json!({"killSwitch": false})).await;
+    world.wait("lost to be lent again", async || is_lent(world, "lost").await).await;
+}
+
+/// A Node vanishes while its Machine lives.
+async fn lose_node(world: &World) {
+    world.wait("lost to be lent", async || is_lent(world, "lost").await).await;
+    world.delete(&format!("/api/v1/nodes/{}", node("lost"))).await;
+    let has_lost_it = async || {
+        let status = world.status("lost").await;
+        status["conditions"].to_string().contains("NodeLost")
+    };
+    world.wait("the lost Node to be noticed", has_lost_it).await;
 }
 
 /// A budget holds a machine beyond its deadline, until somebody relents.

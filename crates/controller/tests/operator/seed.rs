@@ -31,7 +31,8 @@ pub const METRICS: [Row; 15] = [
 ];
 
 /// What we add.
-pub const ADDITIONS: [Row; 7] = [
+pub const ADDITIONS: [Row; 8] = [
+    row("fivespot_machines_without_node", "gauge", &[]),
     row("fivespot_tz_database_info", "gauge", &["version"]),
     row("fivespot_next_boundary_timestamp_seconds", "gauge", &[]),
     row("fivespot_watch_age_seconds", "gauge", &["resource"]),
@@ -42,14 +43,15 @@ pub const ADDITIONS: [Row; 7] = [
 ];
 
 /// Always 1, from the start: what they say is in their labels.
-pub const CONSTANT: [&str; 2] = ["fivespot_controller_info", "fivespot_tz_database_info"];
+pub const CONSTANT: [&str; 3] =
+    ["fivespot_controller_info", "fivespot_is_leader", "fivespot_tz_database_info"];
 
 /// The buckets of the emergency drain.
 pub const EMERGENCY_BUCKETS: [&str; 11] = ["0.5", "1", "2.5", "5", "10", "15", "20", "30", "45", "60", "90"];
 
-/// Reasons of events: type, reason. The last two are documented elsewhere: in the troubleshooting document, and as an
-/// addition.
-pub const EVENTS: [(&str, &str); 15] = [
+/// Reasons of events: type, reason. The last five are documented elsewhere: in the troubleshooting document, and as
+/// additions.
+pub const EVENTS: [(&str, &str); 18] = [
     ("Normal", "MachineCreated"),
     ("Normal", "ScheduleActive"),
     ("Normal", "ScheduleInactive"),
@@ -65,10 +67,13 @@ pub const EVENTS: [(&str, &str); 15] = [
     ("Warning", "RapidReReclaim"),
     ("Warning", "FinalizerCleanupTimedOut"),
     ("Normal", "Recovered"),
+    ("Warning", "NodeLost"),
+    ("Warning", "NodeLeftBehind"),
+    ("Warning", "DrainForced"),
 ];
 
 /// Alerts: name, expression, for how long.
-pub const ALERTS: [(&str, &str, &str); 6] = [
+pub const ALERTS: [(&str, &str, &str); 9] = [
     ("FiveSpotNoLeader", "sum(fivespot_is_leader) == 0", "5m"),
     ("FiveSpotHighFailureRate", r#"rate(fivespot_reconciliations_total{result="failure"}[5m]) > 0.1"#, "10m"),
     (
@@ -87,4 +92,11 @@ pub const ALERTS: [(&str, &str, &str); 6] = [
         "5m",
     ),
     ("FiveSpotFinalizerCleanupTimeouts", "rate(fivespot_finalizer_cleanup_timeouts_total[15m]) > 0", "5m"),
+    ("FiveSpotMachinesInError", r#"fivespot_machines_by_phase{phase="Error"} > 0"#, "15m"),
+    ("FiveSpotMachinesWithoutNode", "fivespot_machines_without_node > 0", "30m"),
+    (
+        "FiveSpotEmergencySlow",
+        "histogram_quantile(0.95, sum by (le) (rate(fivespot_emergency_drain_duration_seconds_bucket[30m]))) > 30",
+        "5m",
+    ),
 ];

@@ -74,6 +74,8 @@ pub struct Asked {
     pub at: Timestamp,
     pub method: http::Method,
     pub uri: String,
+    /// Only metadata is to be sent.
+    pub metadata: bool,
 }
 
 /// A cluster with a controller that runs in it.
@@ -155,7 +157,10 @@ impl World {
         let faulty = FaultyService::new(self.api.service(), self.faults.clone());
         let service = Raw::new(tower::ServiceExt::map_request(faulty, move |request: Request<Body>| {
             let (method, uri) = (request.method().clone(), request.uri().to_string());
-            requests.lock().expect("nobody panics with it").push(Asked { at: clock.now(), method, uri });
+            let accept = request.headers().get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
+            let metadata = accept.is_some_and(|accept| accept.contains("as=PartialObjectMetadata"));
+            let asked = Asked { at: clock.now(), method, uri, metadata };
+            requests.lock().expect("nobody panics with it").push(asked);
             request
         }));
         let clock = self.clock.clone();
@@ -167,6 +172,7 @@ impl World {
             Policy { finalizer_cleanup_timeout: SignedDuration::from_secs(120), ..Policy::default() };
         let settings = Settings {
             policy,
+            management_nodes: vec!["shop".to_owned()],
             concurrency: self.concurrency,
             metrics: self.metrics.clone(),
             health: self.health.clone(),

@@ -78,7 +78,7 @@ impl Running {
 }
 
 /// An API with the kinds that the controller needs.
-async fn api() -> (Api, HttpServer) {
+pub async fn api() -> (Api, HttpServer) {
     let (api, server) = api_without_ours().await;
     let ours = serde_json::to_value(five_spot_api::crd()).expect("it is JSON");
     api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &ours);

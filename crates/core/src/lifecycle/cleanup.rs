@@ -20,11 +20,17 @@ pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
         draft.actions.clear();
         return;
     }
+    if let Some(deadline) = removal::cleanup_deadline(situation) {
+        // From then on a pause of Cluster API does not hold the object any more.
+        draft.wake(situation, deadline);
+    }
     if deletion.orphan {
+        // Nothing of it is removed, so that nothing has to be asked.
         draft.stage = Stage::Resting;
+        draft.is_urgent = true;
         return release(situation, draft);
     }
-    if !situation.anything_left() {
+    if !situation.anything_may_be_left() {
         return release(situation, draft);
     }
     bound(situation, draft);
@@ -34,24 +40,29 @@ pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
 fn release(situation: &Situation<'_>, draft: &mut Draft) {
     if situation.world.agent_configs.is_empty() {
         draft.act(Action::RemoveFinalizer);
+    } else if is_overdue(situation) {
+        // Their cluster may be away for good.
+        give_up(situation, draft);
     }
 }
 
 /// A cleanup that has taken too long ends with the Machine's deletion, and is then given up.
 fn bound(situation: &Situation<'_>, draft: &mut Draft) {
-    let Some(deadline) = removal::cleanup_deadline(situation) else {
-        return;
-    };
-    draft.wake(situation, deadline);
-    if situation.now < deadline {
+    if !is_overdue(situation) {
         return;
     }
     if let Some(machine) = situation.living_machine()
         && !machine.delete_refused
     {
         draft.actions.clear();
+        draft.is_urgent = true;
         return removal::delete_machine(machine, draft);
     }
+    give_up(situation, draft);
+}
+
+/// Reports that the cleanup took too long and, unless the operator wants to look first, lets the object go.
+fn give_up(situation: &Situation<'_>, draft: &mut Draft) {
     let seconds = situation.world.policy.finalizer_cleanup_timeout.as_secs();
     draft.fault = None;
     draft.fail(
@@ -59,6 +70,16 @@ fn bound(situation: &Situation<'_>, draft: &mut Draft) {
         format!("the cleanup of the deleted object has taken more than {seconds} s"),
     );
     if situation.world.policy.force_finalizer_on_timeout {
+        draft.is_urgent = true;
+        // Nothing in a workload cluster is waited for any more.
+        draft.actions.retain(|action| {
+            matches!(action, Action::DeleteBootstrap { .. } | Action::DeleteInfrastructure { .. })
+        });
         draft.act(Action::RemoveFinalizer);
     }
+}
+
+/// Whether the cleanup of a deleted object has had its time.
+pub(super) fn is_overdue(situation: &Situation<'_>) -> bool {
+    removal::cleanup_deadline(situation).is_some_and(|deadline| situation.now >= deadline)
 }

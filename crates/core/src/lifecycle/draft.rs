@@ -4,6 +4,7 @@ use super::fault::{Fault, FaultKind};
 use super::situation::Situation;
 use crate::action::Action;
 use crate::drain::{self, Progress};
+use crate::text;
 use five_spot_api::{DrainStatus, JoinStatus, ReclaimRecord, WorkloadCluster};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -19,6 +20,10 @@ pub(super) struct Draft {
     pub(super) taints: TaintStage,
     /// What a pause has held back.
     pub(super) held_back: Vec<Action>,
+    /// A machine is given back, or an object let go, that nothing may hold up any more.
+    pub(super) is_urgent: bool,
+    /// The caches show a Node that should be gone: only its cluster can tell.
+    pub(super) doubts_node: bool,
     wake: Option<Timestamp>,
 }
 
@@ -118,6 +123,8 @@ impl Draft {
             judge_pods: false,
             taints: TaintStage::NotNeeded,
             held_back: Vec::new(),
+            is_urgent: false,
+            doubts_node: false,
             wake: None,
         }
     }
@@ -128,7 +135,10 @@ impl Draft {
 
     /// Records a fault, unless one is known already.
     pub(super) fn fail(&mut self, kind: FaultKind, message: impl Into<String>) {
-        self.fault.get_or_insert_with(|| Fault { kind, message: message.into() });
+        self.fault.get_or_insert_with(|| {
+            let message = message.into();
+            Fault { kind, message: text::bounded(&message, text::MAX_MESSAGE).into_owned() }
+        });
     }
 
     /// Records how far the drain is that belongs to the present shutdown.

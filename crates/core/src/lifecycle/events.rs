@@ -11,6 +11,7 @@ use crate::world::Uid;
 use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::event::EventReason;
 use five_spot_api::{Phase, ScheduledMachineStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// The announcements of a decision, in the order in which things happen. A paused object makes none; what
 /// it had to say is said when the pause is over.
@@ -34,7 +35,9 @@ pub(super) fn announce(
         change.grace_period_active(),
         change.node_draining(),
         change.node_drained(),
+        change.node_lost(),
         change.machine_deleted(),
+        change.node_left_behind(),
         change.schedule_disabled(),
         change.cleanup_timed_out(),
         change.reconcile_failed(),
@@ -119,7 +122,14 @@ impl Change<'_> {
     }
 
     fn recovered(&self) -> Option<Event> {
-        let over = self.was() == Some(Phase::Error) && self.is() != Some(Phase::Error);
+        let left_error = self.was() == Some(Phase::Error) && self.is() != Some(Phase::Error);
+        // That another machine is tried says nothing yet; that its node has joined does.
+        let tried_again = self.status.join.as_ref().is_some_and(|join| join.failed_at.is_some());
+        let joined_again = !tried_again
+            && self.was() != Some(Phase::Error)
+            && self.prior().join.as_ref().is_some_and(|join| join.failed_at.is_some())
+            && self.is() == Some(Phase::Active);
+        let over = (left_error && !tried_again) || joined_again;
         let since = self
             .situation
             .prior_condition(ConditionType::Ready)
@@ -129,7 +139,17 @@ impl Change<'_> {
     }
 
     fn schedule_active(&self) -> Option<Event> {
-        let begins = self.enters(Phase::Pending) && self.was() != Some(Phase::Error);
+        let from_error = self.was() == Some(Phase::Error);
+        let failed_at = self.status.join.as_ref().and_then(|join| join.failed_at.as_ref());
+        if let Some(failed_at) = failed_at.filter(|_| from_error && self.enters(Phase::Pending)) {
+            let note = "Another Machine is made, because the node of the last one did not join";
+            return Some(Self::event(
+                EventReason::ScheduleActive,
+                note,
+                EventCause::Instant(instant(failed_at)),
+            ));
+        }
+        let begins = self.enters(Phase::Pending) && !from_error;
         let resumes = self.enters(Phase::Active) && self.was() == Some(Phase::ShuttingDown);
         let boundary = self.status.last_scheduled_time.as_ref().map(instant);
         (begins || resumes).then(|| {
@@ -189,6 +209,28 @@ impl Change<'_> {
         };
         let just_now = complete(self.status) && (self.drain_begins() || !complete(self.prior()));
         just_now.then(|| Self::event(EventReason::NodeDrained, "The node is empty", self.shutdown_cause()))
+    }
+
+    fn is_new(&self, reason: Reason) -> Option<String> {
+        let kind = ConditionType::MachineReady;
+        let now = self.status.conditions.iter().find(|condition| condition.type_ == kind.as_str())?;
+        let said = |condition: &Condition| condition.reason == reason.as_str() && condition.status == "False";
+        let is_new = said(now) && !self.situation.prior_condition(kind).is_some_and(said);
+        is_new.then(|| now.message.clone())
+    }
+
+    fn node_lost(&self) -> Option<Event> {
+        let note = self.is_new(Reason::NodeLost)?;
+        let since = self.status.join.as_ref().and_then(|join| join.waiting_since.as_ref());
+        let cause = EventCause::Instant(since.map_or(self.situation.second, instant));
+        Some(Self::event(EventReason::NodeLost, note, cause))
+    }
+
+    fn node_left_behind(&self) -> Option<Event> {
+        let message = self.is_new(Reason::NodeLeftBehind)?;
+        let node = self.prior().node_ref.as_ref()?;
+        let cause = EventCause::Object(Uid::from(node.uid.clone().unwrap_or_default()));
+        Some(Self::event(EventReason::NodeLeftBehind, message, cause))
     }
 
     fn machine_deleted(&self) -> Option<Event> {

@@ -1,9 +1,9 @@
 //! What keeps an object from being where it should be and needs someone.
 
 use super::demand::Demand;
-use super::draft::Draft;
+use super::draft::{Draft, Stage};
 use super::situation::{Situation, Spec};
-use crate::world::{ReferenceProblemKind, Workload};
+use crate::world::{ReferenceProblemKind, Workload, WorkloadProblem};
 use five_spot_api::condition::Reason;
 
 /// How many failures in a row it takes before a passing trouble is shown as an error.
@@ -27,8 +27,8 @@ pub enum FaultKind {
     NameTaken,
     /// Something that the spec refers to is missing, refused or not allowed.
     References(ReferenceProblemKind),
-    /// The workload cluster's kubeconfig cannot be used.
-    Kubeconfig,
+    /// The workload cluster cannot be used.
+    Workload(WorkloadProblem),
     /// Pods still held the node at the deadline.
     DrainTimedOut,
     /// No Ready node within `joinTimeout`.
@@ -48,12 +48,23 @@ impl FaultKind {
             Self::InvalidSpec => Reason::InvalidSpec,
             Self::NameTaken => Reason::NameTaken,
             Self::References(kind) => reference_reason(kind),
-            Self::Kubeconfig => Reason::KubeconfigInvalid,
+            Self::Workload(problem) => workload_reason(problem),
             Self::DrainTimedOut => Reason::DrainTimedOut,
             Self::JoinFailed => Reason::JoinFailed,
             Self::CleanupTimedOut => Reason::FinalizerCleanupTimedOut,
             Self::Refused | Self::Repeated => Reason::ReconcileFailed,
         }
+    }
+}
+
+/// The reason that a problem with the workload cluster gives to conditions.
+pub(super) const fn workload_reason(problem: WorkloadProblem) -> Reason {
+    match problem {
+        WorkloadProblem::SecretMissing => Reason::NotFound,
+        WorkloadProblem::SecretForbidden | WorkloadProblem::Refused => Reason::Forbidden,
+        WorkloadProblem::KubeconfigInvalid => Reason::KubeconfigInvalid,
+        WorkloadProblem::Unreachable => Reason::Unreachable,
+        WorkloadProblem::WrongCluster => Reason::WrongCluster,
     }
 }
 
@@ -75,11 +86,13 @@ pub(super) fn of_situation(situation: &Situation<'_>, demand: Demand, draft: &mu
         }
         Spec::Invalid(_) | Spec::Valid(_) => {}
     }
-    let has_machine = situation.world.machine.ours().is_some();
-    if let Workload::Unusable { message, .. } = &situation.world.workload
-        && (demand.wanted() || has_machine)
+    // A machine that goes at once needs nothing of its cluster.
+    let needs_workload = demand.wanted() || situation.living_machine().is_some();
+    if let Workload::Unusable { problem, message, .. } = &situation.world.workload
+        && needs_workload
+        && draft.stage != Stage::Ejecting
     {
-        draft.fail(FaultKind::Kubeconfig, message.clone());
+        draft.fail(FaultKind::Workload(*problem), message.clone());
     }
     let failures = &situation.world.failures;
     if let Some(last) = &failures.last {

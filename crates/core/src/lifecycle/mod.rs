@@ -4,11 +4,14 @@
 //! Carrying a decision out means, in this order: publish its events, write its status if it differs, do
 //! its actions one after the other up to the first that fails. Facts are thus on record before the
 //! actions that rely on them, and a crash at any point leaves a world from which the next decision goes on.
+//!
+//! An emergency is different: see [`Evidence::BestEffort`].
 
 mod cleanup;
 mod demand;
 mod draft;
 mod events;
+mod evidence;
 mod fault;
 mod pause;
 mod provision;
@@ -18,6 +21,7 @@ mod situation;
 mod status;
 mod upkeep;
 
+pub use evidence::Evidence;
 pub use fault::{Fault, FaultKind};
 pub use reclaim::{EMERGENCY_DRAIN_TIMEOUT_SECS, RAPID_RE_RECLAIM_THRESHOLD, RAPID_RE_RECLAIM_WINDOW_SECS};
 
@@ -47,6 +51,8 @@ pub struct Decision {
     pub judge_pods: bool,
     /// What keeps the object from being where it should be and needs someone.
     pub fault: Option<Fault>,
+    /// How sure one must be of the world before the actions are carried out.
+    pub evidence: Evidence,
 }
 
 /// Decides what should happen to an object with a valid spec.
@@ -76,12 +82,15 @@ fn run(situation: &Situation<'_>) -> Decision {
     fault::of_situation(situation, demand, &mut draft);
     upkeep::of_node(situation, demand, &mut draft);
     cleanup::of_object(situation, &mut draft);
+    draft.doubts_node = status::has_left_its_node_behind(situation);
     pause::hold_back(situation, reclaim.as_ref(), &mut draft);
     let status = status::compose(situation, demand, &draft);
     let events = events::announce(situation, demand, &draft, &status);
+    let evidence = evidence::needed(&draft);
     Decision {
         events,
         status,
+        evidence,
         wake_at: draft.wake_at(situation),
         watch_pods: draft.watch_pods,
         judge_pods: draft.judge_pods,

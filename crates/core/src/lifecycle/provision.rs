@@ -9,6 +9,7 @@ use crate::spec::ValidSpec;
 use crate::world::{
     MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload, World,
 };
+use five_spot_api::WorkloadCluster;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -28,7 +29,7 @@ pub(super) fn bring_up(situation: &Situation<'_>, draft: &mut Draft) {
     match &situation.world.machine {
         Slot::Ours(machine) if machine.terminating => wait_for_old(situation, draft),
         Slot::Ours(machine) => keep_up(situation, spec, machine, draft),
-        Slot::Absent | Slot::Foreign { .. } => create(situation, spec, draft),
+        Slot::Absent | Slot::Foreign { .. } | Slot::Unknown => create(situation, spec, draft),
     }
 }
 
@@ -51,7 +52,7 @@ fn name_is_free(situation: &Situation<'_>, draft: &mut Draft) -> bool {
 fn foreign_owner<T>(slot: &Slot<T>) -> Option<&str> {
     match slot {
         Slot::Foreign { owner } => Some(owner),
-        Slot::Absent | Slot::Ours(_) => None,
+        Slot::Absent | Slot::Ours(_) | Slot::Unknown => None,
     }
 }
 
@@ -84,10 +85,9 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
     let Some(cluster) = referenced_cluster(situation, spec, draft) else {
         return;
     };
-    if matches!(world.workload, Workload::Unusable { .. }) {
-        return;
-    }
-    draft.facts.workload_cluster = Some(world.workload.cluster().clone());
+    let Workload::Reachable(workload) = &world.workload else { return };
+    // Which cluster it is counts from the moment at which the Node is seen there.
+    draft.facts.workload_cluster = Some(WorkloadCluster { cluster_uid: None, ..workload.clone() });
     apply_provider_objects(situation, cluster, draft);
     draft.act(Action::ApplyMachine);
 }
@@ -152,7 +152,11 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
     draft.facts.drain = None;
     if let Workload::Reachable(cluster) = &world.workload {
         // Where it cannot be reached it may be another one: what was recorded would count for the Machine's life.
-        draft.facts.workload_cluster.get_or_insert_with(|| cluster.clone());
+        let unseen = || WorkloadCluster { cluster_uid: None, ..cluster.clone() };
+        let recorded = draft.facts.workload_cluster.get_or_insert_with(unseen);
+        if world.node.found().is_some() && recorded.cluster_uid.is_none() {
+            recorded.cluster_uid.clone_from(&cluster.cluster_uid);
+        }
     }
     if !joins_in_time(situation, spec, machine, draft) {
         draft.stage = Stage::WaitingToJoinAgain;
@@ -182,34 +186,24 @@ fn parting(world: &World, spec: &ValidSpec, machine: &MachineView) -> Option<Par
     }
 }
 
-/// Keeps the record of joins; false once the node has had its time and is not there.
+/// Keeps the record of joins; false once the node has had its time, to join or to come back, and is not there.
 fn joins_in_time(
     situation: &Situation<'_>,
     spec: &ValidSpec,
     machine: &MachineView,
     draft: &mut Draft,
 ) -> bool {
-    let uid = machine.uid.as_str();
-    if draft.facts.join.as_ref().is_some_and(|join| join.machine_uid.as_deref() == Some(uid)) {
-        return true;
-    }
-    if situation.world.node.found().is_some_and(|node| node.readiness == Readiness::Ready) {
-        let join = draft.facts.join.get_or_insert_default();
-        let seconds = situation.second.duration_since(machine.created_at).as_secs().max(0);
-        join.last_seconds = Some(seconds);
-        join.recent_seconds.insert(0, seconds);
-        join.recent_seconds.truncate(MAX_JOINS);
-        join.machine_uid = Some(uid.to_owned());
-        join.failed_at = None;
-        join.waiting_since = None;
-        return true;
-    }
-    if situation.world.node == NodeFact::Unknown {
-        // Nobody can tell whether the node has joined. Its time begins when somebody can.
-        if let Some(join) = &mut draft.facts.join {
-            join.waiting_since = None;
+    let has_joined = situation.has_joined(machine);
+    match &situation.world.node {
+        // Its node has joined, and is there. That it is not Ready is reported, and no reason to give the machine up.
+        NodeFact::Found(_) if has_joined => return stop_waiting(draft),
+        NodeFact::Found(node) if node.readiness == Readiness::Ready => {
+            record_join(situation, machine, draft);
+            return stop_waiting(draft);
         }
-        return true;
+        // Nobody can tell whether the node has joined. Its time begins when somebody can.
+        NodeFact::Unknown => return stop_waiting(draft),
+        NodeFact::Found(_) | NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => {}
     }
     // Not since the Machine was made: that is told by the API server's clock, and one that is behind ours by more than
     // `joinTimeout` would let no Machine live.
@@ -224,12 +218,31 @@ fn joins_in_time(
     let join = draft.facts.join.get_or_insert_default();
     let failed_at = situation.past(join.failed_at.as_ref()).filter(|failed| *failed >= deadline);
     join.failed_at = Some(Time(failed_at.unwrap_or(situation.second)));
-    draft.fail(FaultKind::JoinFailed, join_failure(spec));
+    let what = if has_joined { "the lost node did not come back" } else { "the Machine had no Ready node" };
+    draft.fail(FaultKind::JoinFailed, join_failure(what, spec));
     false
 }
 
-fn join_failure(spec: &ValidSpec) -> String {
-    format!("the Machine had no Ready node within joinTimeout ({}s)", spec.join_timeout.as_secs())
+/// The node is there, or nobody can tell: its time to join does not run. Always true.
+fn stop_waiting(draft: &mut Draft) -> bool {
+    if let Some(join) = &mut draft.facts.join {
+        join.waiting_since = None;
+    }
+    true
+}
+
+fn record_join(situation: &Situation<'_>, machine: &MachineView, draft: &mut Draft) {
+    let join = draft.facts.join.get_or_insert_default();
+    let seconds = situation.second.duration_since(machine.created_at).as_secs().max(0);
+    join.last_seconds = Some(seconds);
+    join.recent_seconds.insert(0, seconds);
+    join.recent_seconds.truncate(MAX_JOINS);
+    join.machine_uid = Some(machine.uid.as_str().to_owned());
+    join.failed_at = None;
+}
+
+fn join_failure(what: &str, spec: &ValidSpec) -> String {
+    format!("{what} within joinTimeout ({}s)", spec.join_timeout.as_secs())
 }
 
 /// After a Machine has been given up the next one waits. True once it may come.
@@ -248,6 +261,6 @@ fn wait_to_join_again(situation: &Situation<'_>, draft: &mut Draft) -> bool {
         return true;
     }
     draft.stage = Stage::WaitingToJoinAgain;
-    draft.fail(FaultKind::JoinFailed, join_failure(spec));
+    draft.fail(FaultKind::JoinFailed, join_failure("the Machine had no Ready node", spec));
     false
 }

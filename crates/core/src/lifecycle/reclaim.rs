@@ -6,7 +6,8 @@ use super::removal;
 use super::situation::{Situation, floor, instant};
 use crate::action::{Action, Event, EventCause};
 use crate::drain;
-use crate::world::{MachineView, NodeView};
+use crate::text;
+use crate::world::{MachineView, NodeFact, NodeView, Workload};
 use five_spot_api::ReclaimRecord;
 use five_spot_api::event::EventReason;
 use jiff::{SignedDuration, Timestamp};
@@ -47,7 +48,8 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
     if let Some(place) = records.iter().position(|record| record.finished_at.is_none()) {
         let record = records.remove(place);
         records.insert(0, record);
-        let started_at = situation.past(prior.shutdown_started_at.as_ref()).unwrap_or(situation.second);
+        let started_at =
+            situation.past(prior.shutdown_started_at.as_ref()).unwrap_or_else(|| unrecorded_start(situation));
         let mut reclaim = Reclaim { records, started_at, is_new: false };
         if is_done(situation) {
             for record in &mut reclaim.records {
@@ -59,7 +61,17 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
     let record = new_record(situation)?;
     records.insert(0, record);
     records.truncate(MAX_RECLAIMS);
-    Some(Reclaim { records, started_at: situation.second, is_new: true })
+    Some(Reclaim { records, started_at: unrecorded_start(situation), is_new: true })
+}
+
+/// When a reclaim began that is not on record: now, or when it first could not be recorded. Its time runs all the same.
+fn unrecorded_start(situation: &Situation<'_>) -> Timestamp {
+    situation
+        .world
+        .unrecorded_since
+        .map(floor)
+        .filter(|since| *since <= situation.second)
+        .unwrap_or(situation.second)
 }
 
 /// A request that is not on record yet. One that is, finished, under the same Node and time, is an echo
@@ -67,7 +79,8 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
 fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
     let node = situation.world.node.found()?;
     let request = node.reclaim.as_ref()?;
-    let requested_at = request.requested_at.map(floor);
+    // A time that is still to come was told by a wrong clock, or by somebody who lies.
+    let requested_at = request.requested_at.map(|time| floor(time).min(situation.second));
     let echo = situation.prior().reclaims.iter().any(|record| {
         record.node_uid == node.uid.as_str() && Some(instant(&record.requested_at)) == requested_at
     });
@@ -76,7 +89,7 @@ fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
     }
     Some(ReclaimRecord {
         requested_at: Time(requested_at.unwrap_or(situation.second)),
-        reason: request.reason.clone(),
+        reason: text::bounded(&request.reason, text::MAX_FIELD).into_owned(),
         node: node.name.as_str().to_owned(),
         node_uid: node.uid.as_str().to_owned(),
         finished_at: None,
@@ -99,6 +112,7 @@ pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mu
     draft.facts.reclaims.clone_from(&reclaim.records);
     draft.facts.shutdown_started_at = Some(Time(reclaim.started_at));
     draft.stage = Stage::Ejecting;
+    draft.is_urgent = true;
     if !reclaim.unfinished() {
         draft.stage = Stage::Resting;
         return removal::forget(situation, draft);
@@ -123,11 +137,21 @@ fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, dr
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
     let deadline = reclaim.started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
-    if !emptied && situation.now < deadline && !machine.terminating {
+    let may_wait = situation.now < deadline && !machine.terminating;
+    if may_wait && (!emptied || is_pending(situation)) {
         return false;
+    }
+    if !emptied {
+        // Its time is over: what the workload cluster does not answer must not hold up the Machine's deletion.
+        draft.actions.clear();
     }
     removal::delete_without_drain(machine, true, draft);
     true
+}
+
+/// The cluster of the Node is about to answer: its pods get the time that they have.
+fn is_pending(situation: &Situation<'_>) -> bool {
+    situation.world.node == NodeFact::Unknown && matches!(situation.world.workload, Workload::Pending(_))
 }
 
 /// Cordons and deletes pods; true when none are left.

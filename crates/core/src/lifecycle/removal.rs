@@ -3,11 +3,12 @@
 use super::demand::UnwantedBy;
 use super::draft::{Draft, Stage};
 use super::fault::FaultKind;
-use super::situation::Situation;
-use crate::action::{Action, NodeRef};
+use super::situation::{Situation, instant};
+use crate::action::{Action, Event, EventCause, NodeRef};
 use crate::drain;
-use crate::world::{MachineView, NodeFact, NodeView, ProviderView, Slot, Uid};
+use crate::world::{FormerNode, MachineView, NodeFact, NodeView, PodView, ProviderView, Slot, Uid};
 use five_spot_api::OnTimeout;
+use five_spot_api::event::EventReason;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -40,7 +41,7 @@ pub(super) fn take_down(situation: &Situation<'_>, cause: UnwantedBy, draft: &mu
 /// A machine that is gone leaves nothing to remember but its last drain, its reclaims and joins.
 pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
     draft.facts.shutdown_started_at = None;
-    if situation.world.machine.ours().is_none() {
+    if situation.world.machine.ours().is_none() && situation.world.former_node == FormerNode::Gone {
         draft.facts.workload_cluster = None;
     }
     if let Some(join) = &mut draft.facts.join {
@@ -53,7 +54,10 @@ pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
 /// Deletes the Machine at once, without any drain, CAPI's included.
 pub(super) fn eject(situation: &Situation<'_>, draft: &mut Draft) {
     match situation.world.machine.ours() {
-        Some(machine) => delete_without_drain(machine, true, draft),
+        Some(machine) => {
+            draft.is_urgent = true;
+            delete_without_drain(machine, true, draft);
+        }
         None => clear_leftovers(situation, draft),
     }
 }
@@ -64,7 +68,7 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
         return clear_leftovers(situation, draft);
     };
     if machine.terminating {
-        return;
+        return exclude_late(situation, machine, draft);
     }
     let started_at = situation.past(draft.facts.shutdown_started_at.as_ref()).unwrap_or(situation.second);
     draft.facts.shutdown_started_at = Some(Time(started_at));
@@ -73,13 +77,29 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     match &situation.world.node {
         NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => delete_machine(machine, draft),
         NodeFact::Unknown => {
-            let stuck = "the node cannot be drained: its cluster cannot be reached";
-            overdue(situation, machine, deadline, stuck, draft);
+            let stuck = Stuck {
+                what: "the node cannot be drained: its cluster cannot be reached".to_owned(),
+                pods: &[],
+            };
+            overdue(situation, machine, deadline, &stuck, draft);
         }
         NodeFact::Found(node) => {
             let retry_at = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
             empty(situation, machine, node, drain::Pace { began: started_at, deadline, retry_at }, draft);
         }
+    }
+}
+
+/// A Machine that is being deleted: what `onTimeout: Force` could not exclude before is excluded now.
+fn exclude_late(situation: &Situation<'_>, machine: &MachineView, draft: &mut Draft) {
+    let started_at = draft.facts.shutdown_started_at.as_ref().map(instant);
+    let Some(started_at) = started_at.filter(|_| situation.handling().on_timeout == OnTimeout::Force) else {
+        return;
+    };
+    let deadline = deadline(situation, started_at);
+    draft.wake(situation, deadline);
+    if situation.now >= deadline {
+        delete_without_drain(machine, true, draft);
     }
 }
 
@@ -110,8 +130,8 @@ fn empty(
     }
     draft.judge_pods = node.has_unjudged_pods();
     let Some(pods) = node.pods.as_ref().filter(|_| node.pods_judged) else {
-        let stuck = "the pods of the node could not be read in time";
-        return overdue(situation, machine, pace.deadline, stuck, draft);
+        let stuck = Stuck { what: "the pods of the node could not be read in time".to_owned(), pods: &[] };
+        return overdue(situation, machine, pace.deadline, &stuck, draft);
     };
     let progress = drain::evict(pods, node.readiness, pace, situation.now);
     draft.record_drain(situation, &progress);
@@ -124,11 +144,20 @@ fn empty(
     draft.actions.extend(progress.actions);
     let blockers: Vec<String> =
         progress.blocked.iter().map(|blocked| format!("{} ({})", blocked.pod, blocked.reason)).collect();
-    let stuck = match blockers.as_slice() {
-        [] => format!("{} pods have not left the node", progress.remaining),
-        named => format!("pods hold the node: {}", named.join(", ")),
+    let what = match blockers.as_slice() {
+        [] => format!("{} pods have not left node {}", progress.remaining, node.name),
+        named => format!("pods hold node {}: {}", node.name, named.join(", ")),
     };
-    overdue(situation, machine, pace.deadline, &stuck, draft);
+    let pods = drain::leaving(pods, node.readiness, pace.began, situation.now);
+    overdue(situation, machine, pace.deadline, &Stuck { what, pods: &pods }, draft);
+}
+
+/// What is in the way of a drain.
+struct Stuck<'a> {
+    /// In a sentence.
+    what: String,
+    /// The pods that are still there.
+    pods: &'a [&'a PodView],
 }
 
 /// Past the deadline either the Machine is deleted regardless, or someone has to look at what holds it.
@@ -136,7 +165,7 @@ fn overdue(
     situation: &Situation<'_>,
     machine: &MachineView,
     deadline: Timestamp,
-    stuck: &str,
+    stuck: &Stuck<'_>,
     draft: &mut Draft,
 ) {
     if situation.now < deadline {
@@ -145,9 +174,34 @@ fn overdue(
     match situation.handling().on_timeout {
         OnTimeout::Force => {
             draft.actions.clear();
+            draft.act(Action::Publish(drain_forced(
+                stuck,
+                draft.facts.shutdown_started_at.as_ref(),
+                situation,
+            )));
             delete_without_drain(machine, true, draft);
         }
-        OnTimeout::Error => draft.fail(FaultKind::DrainTimedOut, format!("drain deadline passed: {stuck}")),
+        OnTimeout::Error => {
+            draft.fail(FaultKind::DrainTimedOut, format!("drain deadline passed: {}", stuck.what));
+        }
+    }
+}
+
+/// What `onTimeout: Force` overrides, with the pods that are lost.
+fn drain_forced(stuck: &Stuck<'_>, started_at: Option<&Time>, situation: &Situation<'_>) -> Event {
+    let names: Vec<String> =
+        stuck.pods.iter().take(drain::MAX_BLOCKED).map(|pod| pod.id.to_string()).collect();
+    let lost = match stuck.pods.len() {
+        0 => String::new(),
+        count => format!("; {count} pods are lost: {}", names.join(", ")),
+    };
+    Event {
+        reason: EventReason::DrainForced,
+        note: format!(
+            "Drain deadline passed and onTimeout is Force: the Machine is deleted without draining{lost} ({})",
+            stuck.what
+        ),
+        cause: EventCause::Instant(started_at.map_or(situation.second, instant)),
     }
 }
 

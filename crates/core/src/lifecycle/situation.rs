@@ -2,7 +2,7 @@
 
 use crate::schedule::Plan;
 use crate::spec::{Handling, InvalidSpec, ValidSpec};
-use crate::world::{MachineView, World};
+use crate::world::{MachineView, Slot, World};
 use five_spot_api::ScheduledMachineStatus;
 use five_spot_api::condition::{ConditionType, Reason};
 use jiff::Timestamp;
@@ -71,16 +71,39 @@ impl<'a> Situation<'a> {
         self.world.machine.ours().filter(|machine| !machine.terminating)
     }
 
-    /// Whether anything of ours exists in the management cluster besides the object itself.
+    /// Whether anything of ours exists in the management cluster besides the object itself. What is on record and
+    /// cannot be asked about counts as existing.
     pub(super) fn anything_left(&self) -> bool {
+        let (world, prior) = (self.world, self.prior());
+        is_left(&world.machine, prior.machine_ref.is_some())
+            || is_left(&world.bootstrap, prior.bootstrap_ref.is_some())
+            || is_left(&world.infrastructure, prior.infrastructure_ref.is_some())
+    }
+
+    /// The same, where even what is not on record counts as long as nobody can say that it does not exist.
+    pub(super) fn anything_may_be_left(&self) -> bool {
         let world = self.world;
-        world.machine.ours().is_some()
-            || world.bootstrap.ours().is_some()
-            || world.infrastructure.ours().is_some()
+        let unknown =
+            world.machine.is_unknown() || world.bootstrap.is_unknown() || world.infrastructure.is_unknown();
+        unknown || self.anything_left()
+    }
+
+    /// The node of this Machine has joined, at some time.
+    pub(super) fn has_joined(&self, machine: &MachineView) -> bool {
+        let joined = self.prior().join.as_ref().and_then(|join| join.machine_uid.as_deref());
+        joined == Some(machine.uid.as_str())
     }
 
     pub(super) const fn being_deleted(&self) -> bool {
         self.world.object.deletion.is_some()
+    }
+}
+
+fn is_left<T>(slot: &Slot<T>, recorded: bool) -> bool {
+    match slot {
+        Slot::Ours(_) => true,
+        Slot::Unknown => recorded,
+        Slot::Absent | Slot::Foreign { .. } => false,
     }
 }
 

@@ -7,8 +7,10 @@ use super::demand::{Demand, UnwantedBy};
 use super::draft::{Draft, Stage};
 use super::situation::Situation;
 use super::upkeep;
-use crate::world::{ProviderView, Slot};
+use crate::text;
+use crate::world::{FormerNode, NodeFact, ProviderView, Slot};
 pub(super) use conditions::was_wanted;
+use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::names;
 use five_spot_api::{JoinStatus, ObjectRef, Phase, ScheduledMachineStatus};
 use jiff::Timestamp;
@@ -41,16 +43,22 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
             name: names::machine(name),
             uid: Some(machine.uid.as_str().to_owned()),
         }),
-        bootstrap_ref: provider_ref(situation, &world.bootstrap, names::bootstrap(name)),
-        infrastructure_ref: provider_ref(situation, &world.infrastructure, names::infrastructure(name)),
-        node_ref: machine.and(world.node.found()).map(|node| ObjectRef {
-            api_version: "v1".to_owned(),
-            kind: "Node".to_owned(),
-            namespace: None,
-            name: node.name.as_str().to_owned(),
-            uid: Some(node.uid.as_str().to_owned()),
-        }),
-        provider_id: machine.and_then(|machine| machine.provider_id.clone()),
+        bootstrap_ref: provider_ref(
+            &world.bootstrap,
+            situation.prior().bootstrap_ref.as_ref(),
+            situation,
+            names::bootstrap(name),
+        ),
+        infrastructure_ref: provider_ref(
+            &world.infrastructure,
+            situation.prior().infrastructure_ref.as_ref(),
+            situation,
+            names::infrastructure(name),
+        ),
+        node_ref: node_ref(situation),
+        provider_id: machine
+            .and_then(|machine| machine.provider_id.as_deref())
+            .map(|id| text::bounded(id, text::MAX_MESSAGE).into_owned()),
         workload_cluster: draft.facts.workload_cluster.clone(),
         applied_node_taints: upkeep::applied_taints(situation),
         shutdown_started_at: draft.facts.shutdown_started_at.clone(),
@@ -58,6 +66,13 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
         reclaims: draft.facts.reclaims.clone(),
         join: draft.facts.join.clone().filter(|join| *join != JoinStatus::default()),
     }
+}
+
+/// Whether the caches show for the first time that a Node has outlived its Machine: its deletion may just be news that
+/// has not come yet.
+pub(super) fn has_left_its_node_behind(situation: &Situation<'_>) -> bool {
+    let is_known = situation.prior_reason_is(ConditionType::MachineReady, Reason::NodeLeftBehind);
+    situation.world.former_node == FormerNode::LeftBehind && !is_known
 }
 
 /// The phase is what is true, whatever was true before.
@@ -120,8 +135,37 @@ fn last_scheduled_time(situation: &Situation<'_>, demand: Demand) -> Option<Time
     }
 }
 
-fn provider_ref(situation: &Situation<'_>, slot: &Slot<ProviderView>, name: String) -> Option<ObjectRef> {
-    let object = slot.ours()?;
+/// The Node of the Machine; one that nobody can see at the moment, or that has outlived its Machine, stays on record.
+fn node_ref(situation: &Situation<'_>) -> Option<ObjectRef> {
+    let world = situation.world;
+    let recorded = situation.prior().node_ref.clone();
+    if world.machine.ours().is_none() {
+        return recorded.filter(|_| world.former_node != FormerNode::Gone);
+    }
+    match &world.node {
+        NodeFact::Found(node) => Some(ObjectRef {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            namespace: None,
+            name: node.name.as_str().to_owned(),
+            uid: Some(node.uid.as_str().to_owned()),
+        }),
+        NodeFact::Unknown => recorded,
+        NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => None,
+    }
+}
+
+fn provider_ref(
+    slot: &Slot<ProviderView>,
+    recorded: Option<&ObjectRef>,
+    situation: &Situation<'_>,
+    name: String,
+) -> Option<ObjectRef> {
+    let object = match slot {
+        Slot::Ours(object) => object,
+        Slot::Unknown => return recorded.cloned(),
+        Slot::Absent | Slot::Foreign { .. } => return None,
+    };
     Some(ObjectRef {
         api_version: object.kind.api_version.clone(),
         kind: object.kind.kind.clone(),

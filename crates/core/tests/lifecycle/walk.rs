@@ -64,11 +64,11 @@ fn disturb(simulation: &mut Simulation, disturbance: Disturbance) -> bool {
         Disturbance::DeleteObject if simulation.world.object.deletion.is_none() => simulation.delete_object(),
         Disturbance::DeleteMachine => match &mut simulation.world.machine {
             Slot::Ours(machine) if !machine.terminating => machine.terminating = true,
-            Slot::Ours(_) | Slot::Absent | Slot::Foreign { .. } => return false,
+            Slot::Ours(_) | Slot::Absent | Slot::Foreign { .. } | Slot::Unknown => return false,
         },
         Disturbance::DeleteInfrastructure => match &mut simulation.world.infrastructure {
             Slot::Ours(object) if !object.terminating => object.terminating = true,
-            Slot::Ours(_) | Slot::Absent | Slot::Foreign { .. } => return false,
+            Slot::Ours(_) | Slot::Absent | Slot::Foreign { .. } | Slot::Unknown => return false,
         },
         Disturbance::Reclaim if simulation.world.node.found().is_some() => simulation.ask_for_reclaim(),
         Disturbance::NodeLost => match &mut simulation.world.node {

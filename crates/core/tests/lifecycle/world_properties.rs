@@ -8,9 +8,10 @@ use five_spot_api::{
 };
 use five_spot_core::action::Action;
 use five_spot_core::world::{
-    AgentConfigView, ClusterView, DeletionView, EvictionAttempt, Failure, Failures, MachineView, NodeFact,
-    NodeView, ObjectView, PauseLevel, PodDrain, PodId, PodTermination, PodView, Policy, ProviderView,
-    Readiness, ReferenceProblem, ReferenceProblemKind, Slot, TaintId, Workload, World,
+    AgentConfigView, ClusterView, DeletionView, EvictionAttempt, Failure, Failures, FormerNode, MachineView,
+    NodeFact, NodeView, ObjectView, PauseLevel, PodDrain, PodId, PodTermination, PodView, Policy,
+    ProviderView, Readiness, ReferenceProblem, ReferenceProblemKind, Slot, TaintId, Workload,
+    WorkloadProblem, World,
 };
 use five_spot_core::{Decision, Fingerprint, InvalidSpec, ProviderKind, ValidSpec, decide, decide_invalid};
 use jiff::{SignedDuration, Timestamp};
@@ -85,6 +86,7 @@ fn slot<T: std::fmt::Debug + Clone + 'static>(
     prop_oneof![
         3 => Just(Slot::Absent),
         1 => Just(Slot::Foreign { owner: "someone".to_owned() }),
+        1 => Just(Slot::Unknown),
         6 => ours.prop_map(Slot::Ours),
     ]
 }
@@ -293,13 +295,31 @@ prop_compose! {
     }
 }
 
+fn former_node() -> impl Strategy<Value = FormerNode> {
+    prop_oneof![4 => Just(FormerNode::Gone), 1 => Just(FormerNode::LeftBehind), 1 => Just(FormerNode::Unknown)]
+}
+
 fn workload() -> impl Strategy<Value = Workload> {
-    let cluster = WorkloadCluster {
-        secret_name: Some("prod-kubeconfig".to_owned()),
-        secret_key: Some("value".to_owned()),
+    let cluster = WorkloadCluster::of_secret("prod-kubeconfig", "value");
+    let seen = WorkloadCluster { cluster_uid: Some("one".to_owned()), ..cluster.clone() };
+    let problem = prop_oneof![
+        Just(WorkloadProblem::SecretMissing),
+        Just(WorkloadProblem::SecretForbidden),
+        Just(WorkloadProblem::KubeconfigInvalid),
+        Just(WorkloadProblem::Refused),
+        Just(WorkloadProblem::Unreachable),
+        Just(WorkloadProblem::WrongCluster),
+    ];
+    let unusable = {
+        let cluster = cluster.clone();
+        problem.prop_map(move |problem| Workload::Unusable {
+            cluster: cluster.clone(),
+            problem,
+            message: "broken".to_owned(),
+        })
     };
-    let unusable = Workload::Unusable { cluster: cluster.clone(), message: "broken".to_owned() };
-    prop_oneof![5 => Just(Workload::Reachable(cluster)), 1 => Just(unusable)]
+    let pending = Workload::Pending(cluster.clone());
+    prop_oneof![4 => Just(Workload::Reachable(cluster)), 2 => Just(Workload::Reachable(seen)), 1 => unusable, 1 => Just(pending)]
 }
 
 fn failures() -> impl Strategy<Value = Failures> {
@@ -349,6 +369,8 @@ prop_compose! {
         agent_configs in agents(),
         failures in failures(),
         force in any::<bool>(),
+        former_node in former_node(),
+        unrecorded_since in option::weighted(0.1, second()),
     ) -> World {
         World {
             policy: Policy { force_finalizer_on_timeout: force, ..Policy::default() },
@@ -361,6 +383,8 @@ prop_compose! {
             infrastructure,
             // A Node without a Machine cannot be known: it is found through the Machine.
             node: if machine.ours().is_some() { node } else { NodeFact::NotYet },
+            former_node: if machine.ours().is_none() { former_node } else { FormerNode::Gone },
+            unrecorded_since,
             machine,
             workload,
             agent_configs,

@@ -104,6 +104,7 @@ struct Facts {
     timing: Timing,
     namespaces: BTreeMap<String, Behaviour>,
     silent_nodes: BTreeSet<String>,
+    cluster_api_is_stopped: bool,
 }
 
 impl Default for Scenario {
@@ -153,6 +154,16 @@ impl Scenario {
     /// Whether the kubelet of a Node is silent.
     pub fn is_silent(&self, node: &str) -> bool {
         self.facts().silent_nodes.contains(node)
+    }
+
+    /// Stops Cluster API, or lets it run again. What it missed it does then.
+    pub fn set_cluster_api_running(&self, is_running: bool) {
+        self.change(|facts| facts.cluster_api_is_stopped = !is_running);
+    }
+
+    /// Whether Cluster API runs.
+    pub fn is_cluster_api_running(&self) -> bool {
+        !self.facts().cluster_api_is_stopped
     }
 
     /// The news that something was changed here.

@@ -2,6 +2,7 @@
 
 mod accept;
 mod answer;
+mod guard;
 mod options;
 mod protobuf;
 mod route;

@@ -1,5 +1,6 @@
 //! The API over HTTP, for `kubectl` and whoever else is not in this process.
 
+use super::guard::Guarded;
 use super::service::{BoxError, ResponseBody};
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -69,7 +70,7 @@ where
     // Connections live in a set of their own so that they end with the server.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let service = TowerToHyperService::new(service.clone());
+        let service = TowerToHyperService::new(Guarded::new(service.clone()));
         connections.spawn(async move {
             // A client that goes away in the middle of an answer is no fault of ours.
             let _ = hyper::server::conn::http1::Builder::new()

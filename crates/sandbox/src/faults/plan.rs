@@ -18,6 +18,8 @@ pub enum Fault {
     Delay(Duration),
     /// The server refuses, with `Retry-After` if it names seconds.
     Refuse(StatusCode, Option<u64>),
+    /// The server refuses with a text of somebody else's: an admission webhook, or whoever wrote a budget.
+    RefuseSaying(StatusCode, String),
     /// Somebody on the way answers in the server's place: there is no such page.
     Misroute,
     /// The answer never comes, and neither does the request.

@@ -53,7 +53,10 @@ impl FaultyService {
                 return Err(broken("the answer was lost"));
             }
             Some(Fault::Delay(duration)) => tokio::time::sleep(duration).await,
-            Some(Fault::Refuse(code, retry_after)) => return Ok(refusal(code, retry_after)),
+            Some(Fault::Refuse(code, retry_after)) => {
+                return Ok(refusal(code, retry_after, "a fault that was asked for"));
+            }
+            Some(Fault::RefuseSaying(code, text)) => return Ok(refusal(code, None, &text)),
             Some(Fault::Misroute) => return Ok(no_such_page()),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::StaleRead(lag)) => {
@@ -92,16 +95,18 @@ fn no_such_page() -> Response<ResponseBody> {
         .expect("the parts of an answer are valid")
 }
 
-fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ResponseBody> {
+fn refusal(code: StatusCode, retry_after: Option<u64>, text: &str) -> Response<ResponseBody> {
     let reason = match code {
         StatusCode::CONFLICT => "Conflict",
         StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
         StatusCode::SERVICE_UNAVAILABLE => "ServiceUnavailable",
         StatusCode::GATEWAY_TIMEOUT => "Timeout",
         StatusCode::GONE => "Expired",
+        StatusCode::FORBIDDEN => "Forbidden",
+        StatusCode::UNPROCESSABLE_ENTITY => "Invalid",
         _ => "InternalError",
     };
-    let status = ApiError::new(code, reason, "a fault that was asked for").to_status().to_string();
+    let status = ApiError::new(code, reason, text).to_status().to_string();
     let mut response = Response::builder().status(code).header(header::CONTENT_TYPE, "application/json");
     if let Some(seconds) = retry_after {
         response = response.header(header::RETRY_AFTER, seconds);

@@ -1,5 +1,6 @@
 //! What befalls the controller around one of its writes.
 
+use super::event_order::{EventOrder, Reordering};
 use anyhow::{bail, ensure};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,6 +63,7 @@ impl fmt::Display for BlowAt {
 /// Counts writes, and lets the blow fall when its turn has come.
 pub(super) struct Fate {
     planned: Vec<BlowAt>,
+    reordering: Option<Reordering>,
     counts: Mutex<Counts>,
     fallen: Notify,
 }
@@ -71,25 +73,37 @@ struct Counts {
     requests: usize,
     writes: usize,
     struck: usize,
+    reordered: usize,
+}
+
+/// What is planned for a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Planned {
+    /// What befalls it.
+    pub(super) blow: Option<Blow>,
+    /// When the event that it causes is delivered, if that is to be at a certain time.
+    pub(super) order: Option<EventOrder>,
 }
 
 impl Fate {
-    pub(super) fn new(planned: Vec<BlowAt>) -> Self {
-        Self { planned, counts: Mutex::default(), fallen: Notify::new() }
+    pub(super) fn new(planned: Vec<BlowAt>, reordering: Option<Reordering>) -> Self {
+        Self { planned, reordering, counts: Mutex::default(), fallen: Notify::new() }
     }
 
-    /// A request is about to be sent. Whether something befalls it.
-    pub(super) fn admit(&self, is_write: bool) -> Option<Blow> {
+    /// A request is about to be sent. Returns what is planned for it.
+    pub(super) fn admit(&self, is_write: bool) -> Planned {
         let mut counts = self.lock();
         counts.requests += 1;
         if !is_write {
-            return None;
+            return Planned::default();
         }
         let number = counts.writes;
         counts.writes += 1;
-        let blow = self.planned.iter().find(|planned| planned.write == number)?.blow;
-        counts.struck += 1;
-        Some(blow)
+        let blow = self.planned.iter().find(|planned| planned.write == number).map(|planned| planned.blow);
+        let order = self.reordering.and_then(|reordering| reordering.of_write(number));
+        counts.struck += usize::from(blow.is_some());
+        counts.reordered += usize::from(order.is_some());
+        Planned { blow, order }
     }
 
     /// The controller has died.
@@ -121,10 +135,16 @@ impl Fate {
         self.lock().writes
     }
 
-    /// The blows that were planned have to have fallen.
+    /// How many writes had their event delivered in another order.
+    pub(super) fn reordered(&self) -> usize {
+        self.lock().reordered
+    }
+
+    /// What was planned has to have happened.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let Counts { writes, struck, .. } = *self.lock();
-        ensure!(struck == self.planned.len(), "there were only {writes} writes");
+        let Counts { writes, struck, reordered, .. } = *self.lock();
+        let is_reordered = self.reordering.is_none() || reordered > 0;
+        ensure!(struck == self.planned.len() && is_reordered, "there were only {writes} writes");
         Ok(())
     }
 

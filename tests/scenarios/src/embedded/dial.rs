@@ -1,24 +1,30 @@
 //! The ways into the clusters: whether their servers are up, and a kubeconfig whose token has to be the current one.
 
-use super::line::{Gate, Line, broken};
+use super::impairments::Impairments;
+use super::line::{Gate, Line, broken, page_not_found, refusal};
 use crate::kinds::Side;
-use crate::world::ApiServer;
+use crate::world::{ApiServer, WrongServer};
 use five_spot_cluster::{Dial, DialError, Raw, Route};
-use five_spot_sandbox::BoxError;
+use five_spot_sandbox::{BoxError, ResponseBody};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use kube::config::Kubeconfig;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The address of the workload cluster.
 const SERVER: &str = "https://workload.sandbox.invalid:6443";
 /// The same cluster by way of a line that can hang.
 const OTHER_LINE: &str = "https://other-line.sandbox.invalid:6443";
+/// Another cluster.
+const OTHER_CLUSTER: &str = "https://other-cluster.sandbox.invalid:6443";
+/// A web server.
+const NO_API: &str = "https://no-api.sandbox.invalid:6443";
 
 /// The credentials that are good at the moment, what they are good for, and how the servers and lines are.
 #[derive(Debug, Default)]
@@ -28,6 +34,7 @@ pub(super) struct Keys {
     management: watch::Sender<ApiServer>,
     workload: watch::Sender<ApiServer>,
     other_line: watch::Sender<ApiServer>,
+    pub(super) impairments: Arc<Impairments>,
 }
 
 impl Keys {
@@ -49,14 +56,22 @@ impl Keys {
         };
     }
 
-    /// Whether the other line hangs from now on.
-    pub(super) fn hang_other_line(&self, is_hung: bool) {
-        self.other_line.send_replace(if is_hung { ApiServer::Silent } else { ApiServer::Up });
+    /// How the other line is from now on.
+    pub(super) fn set_other_line(&self, state: ApiServer) {
+        self.other_line.send_replace(state);
     }
 
     /// The door of the management cluster.
     pub(super) fn management(&self) -> Arc<dyn Gate> {
-        Arc::new(Door { ways: vec![self.management.subscribe()], credentials: None })
+        Arc::new(ManagementDoor {
+            door: Door { ways: vec![self.management.subscribe()], credentials: None },
+            impairments: self.impairments.clone(),
+        })
+    }
+
+    /// The door of a cluster that lets everybody in.
+    pub(super) fn open() -> Arc<dyn Gate> {
+        Arc::new(Door { ways: Vec::new(), credentials: None })
     }
 
     /// A kubeconfig with credentials that are good at the moment.
@@ -67,6 +82,14 @@ impl Keys {
     /// The same by the other line.
     pub(super) fn kubeconfig_by_another_line(&self) -> String {
         self.kubeconfig_by(OTHER_LINE)
+    }
+
+    /// A kubeconfig that leads to a server that is not the workload cluster's.
+    pub(super) fn kubeconfig_to(&self, server: WrongServer) -> String {
+        self.kubeconfig_by(match server {
+            WrongServer::OtherCluster => OTHER_CLUSTER,
+            WrongServer::NoApi => NO_API,
+        })
     }
 
     fn kubeconfig_by(&self, server: &str) -> String {
@@ -87,6 +110,7 @@ impl Keys {
 /// Finds the workload cluster by its address.
 pub(super) struct Dialer {
     pub(super) workload: Line,
+    pub(super) other_cluster: Line,
     pub(super) keys: Arc<Keys>,
 }
 
@@ -104,6 +128,10 @@ impl Dial for Dialer {
             }
             let gate = Arc::new(Door { ways, credentials: Some((self.keys.clone(), token)) });
             Ok(Route::Embedded(Raw::new(Line { gate, ..self.workload.clone() })))
+        } else if server == OTHER_CLUSTER {
+            Ok(Route::Embedded(Raw::new(self.other_cluster.clone())))
+        } else if server == NO_API {
+            Ok(Route::Embedded(Raw::new(Line { gate: Arc::new(NoApi), ..self.other_cluster.clone() })))
         } else {
             Err(DialError::Unknown(server))
         };
@@ -118,13 +146,19 @@ struct Door {
 }
 
 impl Gate for Door {
-    fn refuses(&self, request: &Request<Body>) -> Option<StatusCode> {
+    fn refuses(&self, request: &Request<Body>) -> Option<Response<ResponseBody>> {
         let (keys, token) = self.credentials.as_ref()?;
         if *token != keys.token().as_str() {
-            return Some(StatusCode::UNAUTHORIZED);
+            return Some(refusal(StatusCode::UNAUTHORIZED, "Unauthorized"));
         }
         let changes_node = *request.method() != Method::GET && request.uri().path().contains("/nodes/");
-        (changes_node && keys.nodes_are_readonly.load(Ordering::SeqCst)).then_some(StatusCode::FORBIDDEN)
+        let is_readonly = changes_node && keys.nodes_are_readonly.load(Ordering::SeqCst);
+        let is_forbidden = is_readonly || keys.impairments.forbid_workload();
+        is_forbidden.then(|| refusal(StatusCode::FORBIDDEN, "Forbidden"))
+    }
+
+    fn delay(&self) -> Duration {
+        Duration::ZERO
     }
 
     fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>> {
@@ -139,5 +173,42 @@ impl Gate for Door {
             Ok(())
         }
         .boxed()
+    }
+}
+
+/// What stands before the management cluster.
+struct ManagementDoor {
+    door: Door,
+    impairments: Arc<Impairments>,
+}
+
+impl Gate for ManagementDoor {
+    fn refuses(&self, request: &Request<Body>) -> Option<Response<ResponseBody>> {
+        self.impairments.refuse(request)
+    }
+
+    fn delay(&self) -> Duration {
+        self.impairments.delay()
+    }
+
+    fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>> {
+        self.door.passes()
+    }
+}
+
+/// A web server that is no API server.
+struct NoApi;
+
+impl Gate for NoApi {
+    fn refuses(&self, _: &Request<Body>) -> Option<Response<ResponseBody>> {
+        Some(page_not_found())
+    }
+
+    fn delay(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>> {
+        futures::future::ready(Ok(())).boxed()
     }
 }

@@ -59,6 +59,7 @@ pub(super) struct Furnished {
     pub(super) clock: Clock,
     pub(super) management: Api,
     pub(super) workload: Api,
+    pub(super) other_cluster: Api,
     pub(super) actors: Scenario,
     pub(super) task: AbortHandle,
 }
@@ -83,6 +84,7 @@ pub(super) fn furnish(layout: Layout) -> Furnished {
             Api::new(ApiConfig { seed: 1, ..ApiConfig::new(clock.clone()) })
         }
     };
+    let other_cluster = Api::new(ApiConfig { seed: 2, ..ApiConfig::new(clock.clone()) });
     management.create("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}}));
     if layout != Layout::OneCluster {
         workload.create("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}}));
@@ -92,7 +94,7 @@ pub(super) fn furnish(layout: Layout) -> Furnished {
     let client = Client::new(WithoutClusters(management.service()), NAMESPACE);
     let troupe = Troupe::new(client, workload.client(NAMESPACE), clock.clone(), actors.clone());
     let task = tokio::spawn(troupe.play()).abort_handle();
-    Furnished { clock, management, workload, actors, task }
+    Furnished { clock, management, workload, other_cluster, actors, task }
 }
 
 /// The definition of a provider's kind as it was before there was anything but v1beta1.

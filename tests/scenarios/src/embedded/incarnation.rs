@@ -2,6 +2,7 @@
 
 use super::blow::Fate;
 use super::dial::{Dialer, Keys};
+use super::event_order::HeldEvents;
 use super::ledger::Ledger;
 use super::line::{Life, Line};
 use five_spot_cluster::{Connection, Now, Raw};
@@ -11,6 +12,17 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+/// The API servers that a controller can reach.
+#[derive(Clone)]
+pub(super) struct Servers {
+    /// That of the management cluster.
+    pub(super) management: FaultyService,
+    /// That of the workload cluster.
+    pub(super) workload: FaultyService,
+    /// That of a cluster that has nothing to do with it.
+    pub(super) other_cluster: FaultyService,
+}
+
 /// A controller that runs. It dies when it is dropped.
 pub(super) struct Incarnation {
     life: Arc<Life>,
@@ -19,23 +31,40 @@ pub(super) struct Incarnation {
 }
 
 impl Incarnation {
-    /// Starts one on the services of the management and the workload cluster.
+    /// Starts one that can reach these servers.
     pub(super) fn start(
-        (management, workload): (FaultyService, FaultyService),
+        servers: Servers,
         keys: &Arc<Keys>,
         fate: &Arc<Fate>,
         ledger: Arc<Ledger>,
         now: Now,
-        namespaces: Vec<String>,
+        settings: Settings,
     ) -> Self {
         let life = Arc::new(Life::default());
-        let line_to = |api| Line { api, life: life.clone(), fate: fate.clone(), gate: keys.management() };
-        let dialer = Dialer { workload: line_to(workload), keys: keys.clone() };
-        let connection =
-            Connection::embedded(Raw::new(line_to(management)), Arc::new(dialer), now, "5spot-controller")
-                .with_witness(ledger);
+        let line_to = |api| Line {
+            api,
+            life: life.clone(),
+            fate: fate.clone(),
+            gate: keys.management(),
+            events: HeldEvents::default(),
+        };
+        let dialer = Dialer {
+            workload: line_to(servers.workload),
+            other_cluster: Line { gate: Keys::open(), ..line_to(servers.other_cluster) },
+            keys: keys.clone(),
+        };
+        let connection = Connection::embedded(
+            Raw::new(line_to(servers.management)),
+            Arc::new(dialer),
+            now,
+            "5spot-controller",
+        )
+        .with_witness(ledger);
         let stop = CancellationToken::new();
-        let settings = Settings { namespaces, ..Settings::default() };
+        // One cluster is looked after as a whole, and has its Nodes in itself.
+        let management_nodes =
+            if settings.namespaces.is_empty() { vec![super::NAMESPACE.to_owned()] } else { Vec::new() };
+        let settings = Settings { management_nodes, ..settings };
         let task = tokio::spawn(run(connection, settings, stop.clone()));
         Self { life, stop, task: Some(task) }
     }

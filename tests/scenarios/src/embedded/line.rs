@@ -1,6 +1,7 @@
 //! The line between one controller and an embedded API: it dies with the controller, and it is where blows fall.
 
-use super::blow::{Blow, Fate};
+use super::blow::{Blow, Fate, Planned};
+use super::event_order::{EventOrder, HeldEvents, SETTLES_WITHIN, collection};
 use bytes::Bytes;
 use five_spot_sandbox::faults::FaultyService;
 use five_spot_sandbox::{BoxError, ResponseBody};
@@ -44,12 +45,16 @@ pub(super) struct Line {
     pub(super) fate: Arc<Fate>,
     /// What stands between it and the API.
     pub(super) gate: Arc<dyn Gate>,
+    /// The events that are held back on it.
+    pub(super) events: HeldEvents,
 }
 
 /// Who lets requests pass, or does not.
 pub(super) trait Gate: Send + Sync {
     /// The answer to a request that may not pass.
-    fn refuses(&self, request: &Request<Body>) -> Option<StatusCode>;
+    fn refuses(&self, request: &Request<Body>) -> Option<Response<ResponseBody>>;
+    /// How long each request takes longer than it should.
+    fn delay(&self) -> Duration;
     /// Waits for as long as nothing passes, in either direction. An error if nobody is there.
     fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>>;
 }
@@ -61,12 +66,14 @@ impl Line {
             std::future::pending::<()>().await;
         }
         self.gate.passes().await?;
-        if let Some(code) = self.gate.refuses(&request) {
-            return Ok(refusal(code, code.canonical_reason().unwrap_or_default()));
+        tokio::time::sleep(self.gate.delay()).await;
+        if let Some(refused) = self.gate.refuses(&request) {
+            return Ok(refused);
         }
         let is_write = request.method() != Method::GET;
-        match self.fate.admit(is_write) {
-            None => self.send(request).await,
+        let Planned { blow, order } = self.fate.admit(is_write);
+        match blow {
+            None => self.send_in_order(request, order).await,
             Some(Blow::DiesBefore) => self.die().await,
             Some(Blow::DiesUnaware) => {
                 self.send(request).await?;
@@ -91,9 +98,35 @@ impl Line {
     }
 
     async fn send(&mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+        let passing = Passing {
+            gate: self.gate.clone(),
+            events: self.events.clone(),
+            collection: is_watch(&request).then(|| collection(request.uri().path())),
+        };
         let answer = tower::Service::call(&mut self.api, request).await?;
-        let gate = self.gate.clone();
-        Ok(answer.map(|body| held_back(body, gate)))
+        Ok(answer.map(|body| held_back(body, passing)))
+    }
+
+    /// Sends a request, and delivers the event that it causes before or after the response.
+    async fn send_in_order(
+        &mut self,
+        request: Request<Body>,
+        order: Option<EventOrder>,
+    ) -> Result<Response<ResponseBody>, BoxError> {
+        match order {
+            None => self.send(request).await,
+            Some(EventOrder::BeforeResponse) => {
+                let answer = self.send(request).await;
+                tokio::time::sleep(SETTLES_WITHIN).await;
+                answer
+            }
+            Some(order @ (EventOrder::AfterResponse | EventOrder::AfterNextReconcile)) => {
+                let hold = self.events.hold(collection(request.uri().path()));
+                let answer = self.send(request).await;
+                hold.release_after(order.lag());
+                answer
+            }
+        }
     }
 
     /// Nothing is sent or heard from now on.
@@ -104,14 +137,31 @@ impl Line {
     }
 }
 
-/// An answer, each part of which waits at the gate.
-fn held_back(body: ResponseBody, gate: Arc<dyn Gate>) -> ResponseBody {
-    let frames = stream::unfold((body, gate), |(mut body, gate)| async move {
+/// What the parts of an answer have to wait for.
+struct Passing {
+    gate: Arc<dyn Gate>,
+    events: HeldEvents,
+    /// What is watched, if the answer is that of a watch.
+    collection: Option<String>,
+}
+
+/// An answer, each part of which waits until it may pass.
+fn held_back(body: ResponseBody, passing: Passing) -> ResponseBody {
+    let frames = stream::unfold((body, passing), |(mut body, passing)| async move {
         let frame = body.frame().await?;
-        let frame = gate.passes().await.and(frame);
-        Some((frame, (body, gate)))
+        if let Some(collection) = &passing.collection {
+            passing.events.released(collection).await;
+        }
+        let frame = passing.gate.passes().await.and(frame);
+        Some((frame, (body, passing)))
     });
     StreamBody::new(frames).boxed_unsync()
+}
+
+/// Whether a request starts a watch.
+fn is_watch(request: &Request<Body>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    request.method() == Method::GET && query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }
 
 pub(super) fn broken(why: &str) -> BoxError {
@@ -124,12 +174,21 @@ pub(super) fn refusal(code: StatusCode, reason: &str) -> Response<ResponseBody> 
         "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "message": reason,
         "reason": reason, "code": code.as_u16(),
     });
-    let body = Full::new(Bytes::from(status.to_string())).map_err(|never: Infallible| match never {});
+    answer(code, "application/json", status.to_string())
+}
+
+/// What a web server answers that is no API server.
+pub(super) fn page_not_found() -> Response<ResponseBody> {
+    answer(StatusCode::NOT_FOUND, "text/plain", "404 page not found\n".to_owned())
+}
+
+fn answer(code: StatusCode, content_type: &str, text: String) -> Response<ResponseBody> {
+    let body = Full::new(Bytes::from(text)).map_err(|never: Infallible| match never {});
     Response::builder()
         .status(code)
-        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::CONTENT_TYPE, content_type)
         .body(body.boxed_unsync())
-        .expect("the parts of a refusal are valid")
+        .expect("the parts of an answer are valid")
 }
 
 impl tower::Service<Request<Body>> for Line {

@@ -5,7 +5,9 @@
 
 mod blow;
 mod dial;
+mod event_order;
 mod furnish;
+mod impairments;
 mod incarnation;
 mod ledger;
 mod line;
@@ -13,21 +15,26 @@ mod run;
 mod weather;
 
 pub use blow::{Blow, BlowAt};
+pub use event_order::{EventOrder, Reordered, Reordering, SETTLES_WITHIN};
 pub use furnish::Layout;
-pub use run::{Run, Watched, play};
+pub(crate) use run::in_sandbox;
+pub use run::{Run, Watched, play, play_cell};
 pub use weather::{Disturbance, Jump, Storm};
 
 use crate::kinds::{SECRET, Side};
-use crate::world::{ApiServer, Pace, World, Write};
+use crate::steps::Steps;
+use crate::world::{ApiServer, Impairment, Pace, World, Write, WrongServer};
 use blow::Fate;
 use dial::Keys;
 use five_spot_cluster::Now;
+use five_spot_controller::Settings;
+use five_spot_controller::metrics::Metrics;
 use five_spot_sandbox::actors::Behaviour;
-use five_spot_sandbox::faults::{FaultPlan, FaultyService};
+use five_spot_sandbox::faults::{FaultPlan, FaultyService, Rule};
 use five_spot_sandbox::{Api, Clock};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use incarnation::Incarnation;
+use incarnation::{Incarnation, Servers};
 use jiff::Timestamp;
 use kube::Client;
 use ledger::Ledger;
@@ -55,6 +62,8 @@ pub struct Embedded {
     clock: Clock,
     management: Api,
     workload: Api,
+    /// A cluster that has nothing to do with the scenario.
+    other_cluster: Api,
     actors: five_spot_sandbox::actors::Scenario,
     keys: Arc<Keys>,
     fate: Arc<Fate>,
@@ -68,6 +77,9 @@ pub struct Embedded {
     /// Whether there should be one: whoever was told to stop is not started again after a blow.
     is_wanted: Arc<AtomicBool>,
     addresses: AtomicU32,
+    steps: Steps,
+    /// Those of every controller here.
+    metrics: Arc<Metrics>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -81,9 +93,10 @@ impl Embedded {
             clock: clock.clone(),
             management: furnished.management,
             workload: furnished.workload,
+            other_cluster: furnished.other_cluster,
             actors: furnished.actors,
             keys: Arc::new(Keys::default()),
-            fate: Arc::new(Fate::new(disturbance.blows.clone())),
+            fate: Arc::new(Fate::new(disturbance.blows.clone(), disturbance.reordering)),
             plan: disturbance.plan(&clock),
             now: disturbance.now(&clock),
             ledger: Arc::new(Ledger::new(clock)),
@@ -92,9 +105,30 @@ impl Embedded {
             controller: Arc::default(),
             is_wanted: Arc::default(),
             addresses: AtomicU32::new(1),
+            steps: Steps::default(),
+            metrics: Arc::default(),
             tasks: vec![furnished.task],
         };
         world.restart_after_blow()
+    }
+
+    /// Adds a fault of the controller's requests.
+    pub(crate) fn add_fault(&self, rule: Rule) {
+        self.plan.add(rule);
+    }
+
+    /// Lets all requests succeed again.
+    pub(crate) fn clear_faults(&self) {
+        self.plan.clear();
+    }
+
+    /// The page that a metrics server would serve.
+    pub(crate) fn metrics_page(&self) -> String {
+        self.metrics.page()
+    }
+
+    fn note_step(&self) {
+        self.steps.note(self.clock.now());
     }
 
     /// Whoever falls gets up again.
@@ -118,15 +152,20 @@ impl Embedded {
     /// Makes controllers.
     fn maker(&self) -> impl Fn() -> Incarnation + Send + Sync + use<> {
         let faulty = |api: &Api| FaultyService::new(api.service(), self.plan.clone());
-        let services = (faulty(&self.management), faulty(&self.workload));
+        let servers = Servers {
+            management: faulty(&self.management),
+            workload: faulty(&self.workload),
+            other_cluster: faulty(&self.other_cluster),
+        };
         let (keys, fate, ledger) = (self.keys.clone(), self.fate.clone(), self.ledger.clone());
-        let (now, layout) = (self.now.clone(), self.layout);
+        let (now, layout, metrics) = (self.now.clone(), self.layout, self.metrics.clone());
         move || {
             let watched = match layout {
                 Layout::OneCluster => Vec::new(),
                 Layout::TwoClusters | Layout::OldClusterApi => vec![NAMESPACE.to_owned()],
             };
-            Incarnation::start(services.clone(), &keys, &fate, ledger.clone(), now.clone(), watched)
+            let settings = Settings { namespaces: watched, metrics: metrics.clone(), ..Settings::default() };
+            Incarnation::start(servers.clone(), &keys, &fate, ledger.clone(), now.clone(), settings)
         }
     }
 }
@@ -159,12 +198,17 @@ impl World for Embedded {
         self.clock.now()
     }
 
+    fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
     fn pace(&self) -> Pace {
         Pace {
             patience: self.patience,
             settled_after: self.settled_after,
             quiet: Duration::from_mins(10),
             is_virtual: true,
+            time_factor: 1,
         }
     }
 
@@ -197,10 +241,12 @@ impl World for Embedded {
     }
 
     fn provider(&self, behaviour: Behaviour) {
+        self.note_step();
         self.actors.in_namespace(NAMESPACE, |current| *current = behaviour);
     }
 
     fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>> {
+        self.note_step();
         self.actors.set_silent(node, is_silent);
         futures::future::ready(Ok(())).boxed()
     }
@@ -224,6 +270,7 @@ impl World for Embedded {
     }
 
     fn new_kubeconfig(&self) -> BoxFuture<'_, anyhow::Result<String>> {
+        self.note_step();
         self.keys.change();
         futures::future::ready(Ok(self.keys.kubeconfig())).boxed()
     }
@@ -233,26 +280,45 @@ impl World for Embedded {
     }
 
     fn set_api_server(&self, side: Side, state: ApiServer) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.note_step();
         self.keys.set_api_server(side, state);
         futures::future::ready(Ok(())).boxed()
     }
 
-    fn hang_other_line(&self, is_hung: bool) {
-        self.keys.hang_other_line(is_hung);
+    fn set_other_line(&self, state: ApiServer) {
+        self.note_step();
+        self.keys.set_other_line(state);
+    }
+
+    fn kubeconfig_to(&self, server: WrongServer) -> BoxFuture<'_, anyhow::Result<String>> {
+        futures::future::ready(Ok(self.keys.kubeconfig_to(server))).boxed()
+    }
+
+    fn set_impaired(&self, what: Impairment, is_impaired: bool) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.note_step();
+        if what == Impairment::ClusterApi {
+            self.actors.set_cluster_api_running(!is_impaired);
+        } else {
+            self.keys.impairments.set(what, is_impaired);
+        }
+        futures::future::ready(Ok(())).boxed()
     }
 
     fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.note_step();
         self.keys.allow_node_writes(is_allowed);
         futures::future::ready(Ok(())).boxed()
     }
 
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.note_step();
         self.is_wanted.store(true, Ordering::SeqCst);
         put(&self.controller, Some(self.maker()()));
         futures::future::ready(Ok(())).boxed()
     }
 
     fn stop_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.note_step();
         self.is_wanted.store(false, Ordering::SeqCst);
         let running = self.controller.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move {
@@ -265,6 +331,7 @@ impl World for Embedded {
     }
 
     fn crash_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.note_step();
         self.is_wanted.store(false, Ordering::SeqCst);
         put(&self.controller, None);
         futures::future::ready(Ok(())).boxed()

@@ -1,8 +1,9 @@
 //! One run of a scenario in a sandbox of its own.
 
-use super::{Disturbance, Embedded, Layout};
+use super::{Disturbance, Embedded, Layout, SETTLES_WITHIN};
 use crate::chronicle::{Chronicle, Count};
-use crate::perform::{Performance, in_order, perform_with};
+use crate::matrix::Cell;
+use crate::perform::{Performance, in_order, perform_play, perform_with};
 use crate::scenario::Scenario;
 use crate::world::{World, Write};
 use anyhow::{Context as _, anyhow, ensure};
@@ -63,6 +64,10 @@ pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> a
             Err(error) => return Err(told(error)),
         };
         world.fate.check()?;
+        if let Some(performance) = performance.as_ref().filter(|_| disturbance.keeps_time()) {
+            let more = SETTLES_WITHIN * u32::try_from(world.fate.reordered()).unwrap_or(u32::MAX);
+            performance.in_time(world.pace().time_factor, scenario, more).map_err(told)?;
+        }
         let seen = world.plan.seen();
         Ok(Run {
             began,
@@ -74,6 +79,25 @@ pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> a
             asked: asked(&seen),
             lists: seen.iter().filter(|one| begins_a_watch(one)).map(|one| what(&one.path)).collect(),
         })
+    })
+}
+
+/// Does something in a new sandbox with two clusters and a running controller.
+pub(crate) fn in_sandbox<T>(work: impl AsyncFnOnce(&Embedded) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+    runtime.block_on(async {
+        let world = Embedded::new(Layout::TwoClusters, &Disturbance::default());
+        world.start_controller().await?;
+        work(&world).await
+    })
+}
+
+/// Runs a cell of the emergency matrix in a new sandbox with two clusters.
+pub fn play_cell(cell: &Cell) -> anyhow::Result<()> {
+    in_sandbox(async |world| {
+        let chronicle = Chronicle::begin(world);
+        let played = perform_play(world, cell.run(world), &chronicle).await;
+        played.map(drop).map_err(|error| anyhow!("{error:#}\nthe controller wrote:\n{}", world.ledger.told()))
     })
 }
 

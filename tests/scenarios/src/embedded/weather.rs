@@ -1,6 +1,6 @@
 //! What a scenario has to go through besides itself.
 
-use super::BlowAt;
+use super::{BlowAt, Reordering};
 use five_spot_cluster::Now;
 use five_spot_sandbox::Clock;
 use five_spot_sandbox::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
@@ -13,6 +13,8 @@ use std::time::Duration;
 pub struct Disturbance {
     /// Blows at writes of the controller.
     pub blows: Vec<BlowAt>,
+    /// Watch events that are delivered in a certain order with the responses to the writes that cause them.
+    pub reordering: Option<Reordering>,
     /// Faults of single requests, from the start.
     pub rules: Vec<Rule>,
     /// Faults of many requests, for a time.
@@ -58,6 +60,11 @@ impl Disturbance {
     /// One fault.
     pub fn rule(rule: Rule) -> Self {
         Self { rules: vec![rule], ..Self::default() }
+    }
+
+    /// Whether the scenario has to end within its own bound: nothing fails, at most an order changes.
+    pub(super) fn keeps_time(&self) -> bool {
+        self.blows.is_empty() && self.rules.is_empty() && self.storm.is_none() && self.jump.is_none()
     }
 
     /// The faults that the controller meets. Must be called inside a runtime: a storm ends by itself.

@@ -19,18 +19,20 @@ pub enum Kind {
     Storms,
     /// The controller's clock is set.
     Clocks,
+    /// Watch events are delivered before or after the responses to the writes that cause them.
+    Orderings,
 }
 
 impl Kind {
     /// Every one.
-    pub const ALL: [Self; 6] =
-        [Self::Crashes, Self::Pairs, Self::Stale, Self::Watches, Self::Storms, Self::Clocks];
+    pub const ALL: [Self; 7] =
+        [Self::Crashes, Self::Pairs, Self::Stale, Self::Watches, Self::Storms, Self::Clocks, Self::Orderings];
 
     /// In which of a scenario's layouts it is tried when nobody says which. What grows with the square of the writes,
     /// and what has nothing to do with where the Nodes are, is tried in one of them.
     pub fn layouts(self, playable: &[Layout]) -> Vec<Layout> {
         match self {
-            Self::Crashes | Self::Stale | Self::Watches | Self::Storms => playable.to_vec(),
+            Self::Crashes | Self::Stale | Self::Watches | Self::Storms | Self::Orderings => playable.to_vec(),
             Self::Pairs | Self::Clocks => playable.iter().copied().max().into_iter().collect(),
         }
     }
@@ -44,6 +46,7 @@ impl Kind {
             Self::Watches => "watches",
             Self::Storms => "storms",
             Self::Clocks => "clocks",
+            Self::Orderings => "orderings",
         }
     }
 }

@@ -9,6 +9,7 @@ mod clocks;
 mod crashes;
 mod fair;
 mod kind;
+mod orderings;
 mod sample;
 mod stale;
 mod storms;
@@ -73,6 +74,7 @@ pub fn cases(kind: Kind, fair: &Fair, sample: Sample) -> anyhow::Result<Vec<Case
         Kind::Watches => watches::cases(fair),
         Kind::Storms => storms::cases(fair, sample.seed),
         Kind::Clocks => clocks::cases(fair),
+        Kind::Orderings => return Ok(orderings::cases(fair, sample)),
     };
     Ok(sample.of(all))
 }

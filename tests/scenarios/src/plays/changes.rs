@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        schedule_edited_mid_window,
-        label_changed_in_place,
-        infrastructure_changed_by_replacement,
-        machine_deleted_by_hand,
-        field_of_ours_edited_by_hand,
-        node_lost_and_found,
-        node_deleted_by_hand,
+        schedule_edited_mid_window => 5,
+        label_changed_in_place => 2,
+        infrastructure_changed_by_replacement => 6,
+        machine_deleted_by_hand => 6,
+        field_of_ours_edited_by_hand => 2,
+        node_lost_and_found => 2,
+        node_deleted_by_hand => 2,
     ]
 }
 
@@ -116,7 +116,7 @@ async fn node_deleted_by_hand(world: &dyn World) -> anyhow::Result<Ending> {
     let subject = Subject::lent(world, json!({})).await?;
     let node = subject.node().await?;
     world.delete(NODE, &node).await?;
-    let gone = subject.until_condition("MachineReady", "False", "NoNodeYet").await?;
+    let gone = subject.until_condition("MachineReady", "False", "NodeLost").await?;
     ensure!(gone["status"]["phase"] == "Active", "{gone}");
     subject.set(json!({"schedule": {"enabled": false}})).await?;
     subject.until_phase("Disabled").await?;

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        window_closes_and_drains,
-        grace_runs_out_with_error,
-        grace_runs_out_with_force,
-        budget_is_lifted_in_time,
-        window_reopens_during_shutdown,
-        cordon_before,
-        disabled_and_enabled,
-        kill_switch_on_and_off,
+        window_closes_and_drains => 3,
+        grace_runs_out_with_error => 33,
+        grace_runs_out_with_force => 82,
+        budget_is_lifted_in_time => 8,
+        window_reopens_during_shutdown => 121,
+        cordon_before => 3,
+        disabled_and_enabled => 5,
+        kill_switch_on_and_off => 5,
     ]
 }
 
@@ -35,6 +35,7 @@ async fn window_closes_and_drains(world: &dyn World) -> anyhow::Result<Ending> {
     world.deployment_on(&node, "web", 2).await?;
     world.pod_on(&node, "solo").await?;
     ensure!(world.now() < to, "the window closed before its node was in use");
+    world.step_at(to);
     let inactive = subject.until_phase("Inactive").await?;
     ensure!(world.now() >= to, "it was taken back too early");
     ensure!(inactive["status"]["drain"]["total"] == 3, "{inactive}");
@@ -123,6 +124,7 @@ async fn cordon_before(world: &dyn World) -> anyhow::Result<Ending> {
     subject.until_cordoned(&node, false).await?;
     let until = world.in_seconds(ahead + world.leisurely(10));
     subject.set(override_until("up", until)).await?;
+    world.step_at(until);
     subject.until_cordoned(&node, true).await?;
     let early = until - SignedDuration::from_secs(ahead);
     ensure!(world.now() >= early && world.now() < until, "cordoned at {}", world.now());
@@ -209,7 +211,7 @@ impl<'a> Held<'a> {
 }
 
 /// A pod on a node that a budget holds there.
-pub(super) async fn hold(world: &dyn World, node: &str) -> anyhow::Result<()> {
+pub(crate) async fn hold(world: &dyn World, node: &str) -> anyhow::Result<()> {
     world.pod_on(node, "web").await?;
     world.budget_for("web").await
 }

@@ -16,17 +16,17 @@ use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        deleted_while_active,
-        deleted_while_creating,
-        deleted_while_inactive,
-        foreground_deletion_under_a_budget,
-        provider_objects_lose_their_owner,
-        orphan_deletion,
-        foreign_finalizer_stays,
-        namespace_deleted: RealClusterApi,
-        deletion_is_bounded: VirtualTime,
-        deleted_while_nobody_was_there: VirtualTime,
-        definition_deleted: WorldOfItsOwn,
+        deleted_while_active => 3,
+        deleted_while_creating => 2,
+        deleted_while_inactive => 2,
+        foreground_deletion_under_a_budget => 5,
+        provider_objects_lose_their_owner => 5,
+        orphan_deletion => 6,
+        foreign_finalizer_stays => 2,
+        namespace_deleted: RealClusterApi => 10,
+        deletion_is_bounded: VirtualTime => 622,
+        deleted_while_nobody_was_there: VirtualTime => 22,
+        definition_deleted: WorldOfItsOwn => 3,
     ]
 }
 

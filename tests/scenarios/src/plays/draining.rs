@@ -13,13 +13,13 @@ use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        two_hundred_pods,
-        mirror_and_daemon_pods_stay,
-        who_comes_back_is_asked_to_leave_once: RealClusterApi,
-        rules_and_labels_of_cluster_api,
-        somebody_elses_cordon_stays,
-        volumes_are_waited_for,
-        unreachable_node_is_not_waited_for: WorldOfItsOwn,
+        two_hundred_pods => 10,
+        mirror_and_daemon_pods_stay => 3,
+        who_comes_back_is_asked_to_leave_once: RealClusterApi => 10,
+        rules_and_labels_of_cluster_api => 2,
+        somebody_elses_cordon_stays => 126,
+        volumes_are_waited_for => 14,
+        unreachable_node_is_not_waited_for: WorldOfItsOwn => 2,
     ]
 }
 

@@ -3,17 +3,21 @@
 use crate::kinds::{MACHINE, NODE, POD, SECRET};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::Subject;
-use crate::world::World;
+use crate::world::{ApiServer, World};
 use anyhow::{Context as _, ensure};
 use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        kubeconfig_appears_later: TwoClusters,
-        kubeconfig_broken_and_mended: TwoClusters,
-        kubeconfig_rotated: TwoClusters,
-        one_cluster_hangs: TwoClusters,
+        kubeconfig_appears_later: TwoClusters => 5,
+        kubeconfig_deleted_for_a_while: TwoClusters => 5,
+        kubeconfig_broken_and_mended: TwoClusters => 2,
+        kubeconfig_rotated: TwoClusters => 2,
+        one_cluster_hangs: TwoClusters => 2,
     ]
 }
 
@@ -21,7 +25,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 async fn kubeconfig_appears_later(world: &dyn World) -> anyhow::Result<Ending> {
     let named = json!({"kubeconfigSecretRef": {"name": "late", "key": "value"}});
     let subject = Subject::make(world, named).await?;
-    subject.until_condition("Ready", "False", "KubeconfigInvalid").await?;
+    subject.until_condition("Ready", "False", "NotFound").await?;
+    subject.until_condition("ReferencesValid", "False", "NotFound").await?;
     subject.until_phase("Error").await?;
     ensure!(world.get(MACHINE, &subject.machine()).await?.is_null(), "nothing is made");
     let text = world.new_kubeconfig().await?;
@@ -29,6 +34,37 @@ async fn kubeconfig_appears_later(world: &dyn World) -> anyhow::Result<Ending> {
     let ready = subject.until_ready().await?;
     ensure!(ready["status"]["workloadCluster"]["secretName"] == "late", "{ready}");
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// Without its Secret a machine stays as it is, and no Node of the management cluster is taken for its own: not even one
+/// with the same name and provider ID.
+async fn kubeconfig_deleted_for_a_while(world: &dyn World) -> anyhow::Result<Ending> {
+    let subject =
+        Subject::lent(world, json!({"nodeTaints": [{"key": "example.org/desk", "effect": "NoSchedule"}]}))
+            .await?;
+    let (node, machine) = (subject.node().await?, subject.machine_uid().await?);
+    let secret = world.kubeconfig_secret().context("there is a Secret")?;
+    let good = world.get(SECRET, &secret).await?;
+    let provider_id = world.get(NODE, &node).await?["spec"]["providerID"].clone();
+    let decoy = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": node}, "spec": {"providerID": provider_id},
+    });
+    let decoys: Api<Node> = Api::all(world.management());
+    decoys.create(&PostParams::default(), &serde_json::from_value(decoy)?).await?;
+    world.delete(SECRET, &secret).await?;
+    subject.until_condition("ReferencesValid", "False", "NotFound").await?;
+    subject.set(json!({"schedule": {"enabled": false}})).await?;
+    let missing = subject.until_phase("Error").await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays: {missing}");
+    let kind = json!({"name": secret, "labels": good["metadata"]["labels"]});
+    world.create(SECRET, json!({"metadata": kind, "type": good["type"], "data": good["data"]})).await?;
+    subject.until_phase("Disabled").await?;
+    let untouched = decoys.get(&node).await?;
+    let spec = untouched.spec.unwrap_or_default();
+    let is_tainted = spec.taints.iter().flatten().any(|taint| taint.key == "example.org/desk");
+    ensure!(spec.unschedulable.is_none() && !is_tainted, "the decoy was touched: {spec:?}");
+    decoys.delete(&node, &DeleteParams::default()).await?;
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
 /// A Secret that is spoilt while a machine is lent is told of; the machine stays.
@@ -87,7 +123,7 @@ async fn one_cluster_hangs(world: &dyn World) -> anyhow::Result<Ending> {
     for other in &hanging {
         other.until_ready().await?;
     }
-    world.hang_other_line(true);
+    world.set_other_line(ApiServer::Silent);
     for other in &hanging {
         other.set(json!({"schedule": {"enabled": false}})).await?;
     }
@@ -100,7 +136,7 @@ async fn one_cluster_hangs(world: &dyn World) -> anyhow::Result<Ending> {
         let machine = world.get(MACHINE, &other.machine()).await?;
         ensure!(machine["metadata"]["deletionTimestamp"].is_null(), "nobody could drain it: {machine}");
     }
-    world.hang_other_line(false);
+    world.set_other_line(ApiServer::Up);
     for other in &hanging {
         other.until_phase("Disabled").await?;
     }

@@ -1,11 +1,11 @@
 //! The scenarios.
 
 mod changes;
-mod closing;
+pub(crate) mod closing;
 mod deletion;
 mod draining;
 mod kubeconfigs;
-mod nodes;
+pub(crate) mod nodes;
 mod opening;
 mod outages;
 mod pauses;

@@ -13,18 +13,23 @@ use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        emergency_reclaim,
-        reclaim_during_a_drain,
-        node_replaced_under_its_name,
-        node_of_another_machine_under_its_name,
+        emergency_reclaim => 2,
+        reclaim_during_a_drain => 2,
+        node_replaced_under_its_name => 2,
+        node_of_another_machine_under_its_name => 2,
     ]
 }
+
+/// Pods beside the one with a budget: the controller deletes all of them at once, and their events and the responses come
+/// in any order.
+const PODS_TO_RECLAIM: usize = 2;
 
 /// No budget holds up an owner, and the machine does not come back by itself.
 async fn emergency_reclaim(world: &dyn World) -> anyhow::Result<Ending> {
     let subject = Subject::lent(world, json!({})).await?;
     let node = subject.node().await?;
     hold(world, &node).await?;
+    world.pods_on(&node, PODS_TO_RECLAIM, 1).await?;
     reclaim(world, &node).await?;
     reclaimed(world, &subject).await
 }
@@ -44,7 +49,7 @@ async fn reclaim_during_a_drain(world: &dyn World) -> anyhow::Result<Ending> {
 }
 
 /// What an agent writes when the owner is back.
-async fn reclaim(world: &dyn World, node: &str) -> anyhow::Result<()> {
+pub(crate) async fn reclaim(world: &dyn World, node: &str) -> anyhow::Result<()> {
     let annotations = json!({
         REASON: "process-match: java", REQUESTED_AT: world.now().to_string(),
         REQUESTED: REQUESTED_TRUE,
@@ -115,7 +120,7 @@ fn count_of_node_writes(world: &dyn World) -> anyhow::Result<usize> {
 }
 
 /// Puts another Node in the place of one, for the machine with this id.
-async fn replace(world: &dyn World, before: &Value, provider_id: &Value) -> anyhow::Result<()> {
+pub(crate) async fn replace(world: &dyn World, before: &Value, provider_id: &Value) -> anyhow::Result<()> {
     let metadata = &before["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
     world.delete(NODE, name).await?;

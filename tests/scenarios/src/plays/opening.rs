@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        window_opens,
-        lead_time,
-        override_up,
-        override_down,
-        exceptions_close_and_open,
-        provider_of_another_make,
+        window_opens => 5,
+        lead_time => 2,
+        override_up => 2,
+        override_down => 5,
+        exceptions_close_and_open => 2,
+        provider_of_another_make => 3,
     ]
 }
 
@@ -32,6 +32,7 @@ async fn window_opens(world: &dyn World) -> anyhow::Result<Ending> {
     let waiting = subject.until_phase("Inactive").await?;
     ensure!(waiting["status"]["nextActivation"] == from.to_string(), "{waiting}");
     ensure!(world.get(MACHINE, &subject.machine()).await?.is_null(), "nothing is made before the window");
+    world.step_at(from);
     subject.until_ready().await?;
     ensure!(made_at(world, &subject).await? >= from, "it was made before {from}");
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
@@ -46,6 +47,7 @@ async fn lead_time(world: &dyn World) -> anyhow::Result<Ending> {
     schedule["leadTime"] = format!("{lead}s").into();
     let subject = Subject::make_without_cluster(world, json!({"schedule": schedule})).await?;
     let begin = from - SignedDuration::from_secs(lead);
+    world.step_at(from);
     subject.until_condition("Scheduled", "True", "LeadTime").await?;
     subject.until_ready().await?;
     let made = made_at(world, &subject).await?;
@@ -61,6 +63,7 @@ async fn override_up(world: &dyn World) -> anyhow::Result<Ending> {
     subject.until_phase("Inactive").await?;
     let until = world.in_seconds(world.leisurely(30));
     subject.set(override_until("up", until)).await?;
+    world.step_at(until);
     subject.until_condition("Scheduled", "True", "Override").await?;
     subject.until_ready().await?;
     subject.until_phase("Inactive").await?;
@@ -73,6 +76,7 @@ async fn override_down(world: &dyn World) -> anyhow::Result<Ending> {
     let subject = Subject::lent(world, json!({})).await?;
     let until = world.in_seconds(world.leisurely(15));
     subject.set(override_until("down", until)).await?;
+    world.step_at(until);
     subject.until_condition("Scheduled", "False", "OverrideDown").await?;
     subject.until_phase("Inactive").await?;
     let back = |object: &Value| is_ready(object);

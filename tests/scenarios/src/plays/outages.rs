@@ -9,7 +9,10 @@ use serde_json::Value;
 use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    scenarios![management_is_silent_in_mid_drain: WorldOfItsOwn, workload_is_down_in_mid_drain: WorldOfItsOwn]
+    scenarios![
+        management_is_silent_in_mid_drain: WorldOfItsOwn => 13,
+        workload_is_down_in_mid_drain: WorldOfItsOwn => 18,
+    ]
 }
 
 /// Longer than an answer is waited for, and than the first retries.

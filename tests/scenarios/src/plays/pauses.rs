@@ -11,13 +11,13 @@ use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        paused_by_our_annotation,
-        paused_by_namespace,
-        paused_by_annotation_of_cluster_api,
-        paused_by_machine,
-        paused_by_cluster,
-        kill_switch_in_spite_of_pause,
-        kill_switch_held_by_pause_of_all,
+        paused_by_our_annotation => 2,
+        paused_by_namespace => 2,
+        paused_by_annotation_of_cluster_api => 2,
+        paused_by_machine => 2,
+        paused_by_cluster => 2,
+        kill_switch_in_spite_of_pause => 2,
+        kill_switch_held_by_pause_of_all => 2,
     ]
 }
 

@@ -21,9 +21,9 @@ use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        agent_is_told_what_to_look_for: RealClusterApi,
-        daemons_stay_and_namespaces_have_rules: RealClusterApi,
-        machine_is_refused: RealClusterApi,
+        agent_is_told_what_to_look_for: RealClusterApi => 5,
+        daemons_stay_and_namespaces_have_rules: RealClusterApi => 10,
+        machine_is_refused: RealClusterApi => 10,
     ]
 }
 

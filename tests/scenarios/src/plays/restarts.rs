@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    scenarios![restarted_while_idle, down_when_the_window_closes, killed_in_mid_drain,]
+    scenarios![
+        restarted_while_idle => 6,
+        down_when_the_window_closes => 2,
+        killed_in_mid_drain => 8,
+    ]
 }
 
 /// A restart writes nothing.

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        restored_from_a_backup,
-        restored_in_mid_drain,
-        restored_with_stale_owners,
-        restored_with_everything
+        restored_from_a_backup => 2,
+        restored_in_mid_drain => 2,
+        restored_with_stale_owners => 96,
+        restored_with_everything => 96,
     ]
 }
 

@@ -14,10 +14,10 @@ use tokio::sync::watch;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        taints_applied_and_changed,
-        taint_in_conflict,
-        taints_while_others_change_theirs,
-        taints_wait_and_fail_and_tell_why: TwoClusters,
+        taints_applied_and_changed => 2,
+        taint_in_conflict => 2,
+        taints_while_others_change_theirs => 2,
+        taints_wait_and_fail_and_tell_why: TwoClusters => 2,
     ]
 }
 

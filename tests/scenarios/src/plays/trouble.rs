@@ -13,14 +13,14 @@ use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        cluster_appears_later,
-        cluster_deleted_while_lent,
-        changed_to_what_is_not_there,
-        provider_kind_appears_later,
-        foreign_machine_has_our_name,
-        provider_hangs_and_goes_on,
-        provider_fails_and_recovers,
-        provider_is_slow_to_give_back,
+        cluster_appears_later => 5,
+        cluster_deleted_while_lent => 3,
+        changed_to_what_is_not_there => 2,
+        provider_kind_appears_later => 6,
+        foreign_machine_has_our_name => 35,
+        provider_hangs_and_goes_on => 5,
+        provider_fails_and_recovers => 305,
+        provider_is_slow_to_give_back => 6,
     ]
 }
 

@@ -2,16 +2,21 @@
 
 use super::super::demand::Demand;
 use super::super::draft::{Draft, Stage, TaintStage};
-use super::super::fault::reference_reason;
-use super::super::pause;
+use super::super::fault::{reference_reason, workload_reason};
+use super::super::pause::{self, Pause};
 use super::super::provision::cluster_problem;
 use super::super::situation::{Situation, Spec};
 use super::words;
 use crate::FieldError;
-use crate::world::{NodeFact, Readiness};
+use crate::text;
+use crate::world::{FormerNode, NodeFact, Readiness, Workload, WorkloadProblem};
 use five_spot_api::Phase;
 use five_spot_api::condition::{ConditionType, Reason};
+use five_spot_api::names;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// The longest message of a condition, in bytes. The API server takes 32,768; a person reads less.
+const MAX_CONDITION: usize = 4096;
 
 /// What a condition says.
 struct Verdict {
@@ -62,7 +67,7 @@ pub(super) fn all(
 ) -> Vec<Condition> {
     let current = |kind| match kind {
         ConditionType::Ready => Some(ready(situation, phase, draft, message)),
-        ConditionType::MachineReady => Some(machine_ready(situation)),
+        ConditionType::MachineReady => Some(machine_ready(situation, draft)),
         ConditionType::Scheduled => Some(scheduled(situation, demand)),
         ConditionType::ReferencesValid => Some(references_valid(situation)),
         ConditionType::NodeTainted => node_tainted(draft),
@@ -72,7 +77,7 @@ pub(super) fn all(
     ConditionType::ALL
         .into_iter()
         .filter_map(|kind| match current(kind) {
-            Some(verdict) => Some(condition(situation, kind, verdict)),
+            Some(verdict) => Some(condition(situation, kind, &verdict)),
             None if kept_while_silent(kind, draft) => situation.prior_condition(kind).cloned(),
             None => None,
         })
@@ -93,7 +98,7 @@ fn kept_while_silent(kind: ConditionType, draft: &Draft) -> bool {
 }
 
 /// The time of a condition is that of its last change of status.
-fn condition(situation: &Situation<'_>, kind: ConditionType, verdict: Verdict) -> Condition {
+fn condition(situation: &Situation<'_>, kind: ConditionType, verdict: &Verdict) -> Condition {
     let status = verdict.status.as_str();
     let since = situation
         .prior_condition(kind)
@@ -103,7 +108,7 @@ fn condition(situation: &Situation<'_>, kind: ConditionType, verdict: Verdict) -
         type_: kind.as_str().to_owned(),
         status: status.to_owned(),
         reason: verdict.reason.as_str().to_owned(),
-        message: verdict.message,
+        message: text::bounded(&verdict.message, MAX_CONDITION).into_owned(),
         observed_generation: Some(situation.world.object.generation),
         last_transition_time: since,
     }
@@ -121,7 +126,7 @@ fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) 
     }
     match phase {
         Phase::Active => {
-            let node = machine_ready(situation);
+            let node = machine_ready(situation, draft);
             match node.status {
                 Status::True => Verdict::new(true, Reason::NodeReady, message),
                 Status::False | Status::Unknown => Verdict::new(false, node.reason, message),
@@ -141,21 +146,29 @@ fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) 
     }
 }
 
-fn machine_ready(situation: &Situation<'_>) -> Verdict {
-    if situation.world.machine.ours().is_none() {
-        return Verdict::new(false, Reason::NoMachine, "there is no Machine");
-    }
+fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> Verdict {
+    let Some(machine) = situation.world.machine.ours() else {
+        return without_machine(situation);
+    };
+    let is_lost = draft.stage == Stage::Running && situation.has_joined(machine);
     match &situation.world.node {
+        NodeFact::NotYet | NodeFact::Gone if is_lost => {
+            let name =
+                situation.prior().node_ref.as_ref().map(|node| format!(" {}", node.name)).unwrap_or_default();
+            Verdict::new(
+                false,
+                Reason::NodeLost,
+                format!("node{name} had joined and is gone; its Machine is still there"),
+            )
+        }
         NodeFact::NotYet => Verdict::new(false, Reason::NoNodeYet, "the Machine has no Node yet"),
         NodeFact::Gone => Verdict::new(false, Reason::NoNodeYet, "the Machine's Node does not exist"),
         NodeFact::Mismatch { name } => Verdict::new(
             false,
-            Reason::NoNodeYet,
+            if is_lost { Reason::NodeLost } else { Reason::NoNodeYet },
             format!("node {name} is not this Machine's: its provider ID differs"),
         ),
-        NodeFact::Unknown => {
-            Verdict::unknown(Reason::KubeconfigInvalid, "the Node's cluster cannot be reached")
-        }
+        NodeFact::Unknown => unknown_node(situation),
         NodeFact::Found(node) => match node.readiness {
             Readiness::Ready => Verdict::new(true, Reason::NodeReady, format!("node {} is Ready", node.name)),
             Readiness::NotReady => {
@@ -167,6 +180,42 @@ fn machine_ready(situation: &Situation<'_>) -> Verdict {
                 format!("the kubelet of node {} is silent", node.name),
             ),
         },
+    }
+}
+
+/// There is no Machine; its Node should be gone as well.
+fn without_machine(situation: &Situation<'_>) -> Verdict {
+    let node = situation.prior().node_ref.as_ref().map_or("", |node| node.name.as_str());
+    match situation.world.former_node {
+        FormerNode::Gone => Verdict::new(false, Reason::NoMachine, "there is no Machine"),
+        FormerNode::LeftBehind => Verdict::new(
+            false,
+            Reason::NodeLeftBehind,
+            format!(
+                "Node {node} is still in the workload cluster although its Machine is gone; if the machine was given back, delete the Node there"
+            ),
+        ),
+        FormerNode::Unknown => Verdict::new(
+            false,
+            Reason::NoMachine,
+            format!("there is no Machine; its workload cluster cannot be asked whether Node {node} is gone"),
+        ),
+    }
+}
+
+/// The Node's cluster cannot be asked, or contradicts Cluster API.
+fn unknown_node(situation: &Situation<'_>) -> Verdict {
+    match &situation.world.workload {
+        Workload::Unusable { problem, message, .. } => {
+            Verdict::unknown(workload_reason(*problem), message.clone())
+        }
+        Workload::Pending(_) => {
+            Verdict::unknown(Reason::Unreachable, "the workload cluster has not answered yet")
+        }
+        Workload::Reachable(_) => Verdict::unknown(
+            Reason::NodeLost,
+            "the workload cluster has no such Node, but Cluster API still reports it healthy; nothing is done until they agree",
+        ),
     }
 }
 
@@ -196,9 +245,18 @@ fn references_valid(situation: &Situation<'_>) -> Verdict {
             .collect();
         return Verdict::new(false, reference_reason(first.kind), messages.join("; "));
     }
-    match situation.valid().and_then(|spec| cluster_problem(world, spec)) {
-        Some(problem) => Verdict::new(false, Reason::NotFound, problem),
-        None => Verdict::new(true, Reason::Resolved, "everything that the spec refers to is there"),
+    if let Some(problem) = situation.valid().and_then(|spec| cluster_problem(world, spec)) {
+        return Verdict::new(false, Reason::NotFound, problem);
+    }
+    match &world.workload {
+        Workload::Unusable { problem, message, .. }
+            if matches!(problem, WorkloadProblem::SecretMissing | WorkloadProblem::SecretForbidden) =>
+        {
+            Verdict::new(false, workload_reason(*problem), message.clone())
+        }
+        Workload::Unusable { .. } | Workload::Pending(_) | Workload::Reachable(_) => {
+            Verdict::new(true, Reason::Resolved, "everything that the spec refers to is there")
+        }
     }
 }
 
@@ -246,14 +304,19 @@ fn drained(draft: &Draft) -> Option<Verdict> {
 }
 
 fn paused(situation: &Situation<'_>, draft: &Draft) -> Verdict {
-    let Some(reason) = pause::cause(situation) else {
+    let Some(Pause { reason, by }) = pause::cause(situation) else {
         return Verdict::new(false, Reason::NotPaused, "nothing is held back");
     };
-    let message = if draft.held_back.is_empty() {
-        "nothing is to be done".to_owned()
+    let message = if pause::holds_up_cluster_api(situation) {
+        let machine = names::machine(&situation.world.object.name);
+        format!(
+            "Machine {machine} is being deleted, but Cluster API does nothing about it because of {by}; remove that to let it go"
+        )
+    } else if draft.held_back.is_empty() {
+        format!("paused by {by}; nothing is held back at the moment")
     } else {
         let actions: Vec<String> = draft.held_back.iter().map(ToString::to_string).collect();
-        format!("held back: {}", actions.join(", "))
+        format!("paused by {by}; held back: {}", actions.join(", "))
     };
     Verdict::new(true, reason, message)
 }

@@ -87,14 +87,14 @@ fn shutting_down(situation: &Situation<'_>, draft: &Draft) -> String {
         | Stage::WaitingForOldMachine
         | Stage::WaitingToJoinAgain
         | Stage::Running
-        | Stage::Removing
-        | Stage::Ejecting => {
+        | Stage::Removing => {
             if situation.living_machine().is_some() {
                 "the machine is being drained"
             } else {
                 "the machine is being deleted"
             }
         }
+        Stage::Ejecting => "the machine is being deleted without a drain",
     }
     .to_owned()
 }

@@ -77,7 +77,10 @@ fn force_deletes_the_machine_at_the_deadline_with_capis_drain_excluded() {
     simulation.take_log();
     simulation.provider_works = false;
     simulation.advance_to("2026-11-16T18:01:00Z");
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(
+        simulation.take_log(),
+        ["publish DrainForced", "tell CAPI not to drain", "delete the Machine"]
+    );
     assert!(simulation.machine().volume_wait_excluded);
     simulation.provider_works = true;
     simulation.settle();

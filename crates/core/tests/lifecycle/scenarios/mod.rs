@@ -3,14 +3,16 @@
 mod clock;
 mod deletion;
 mod down;
+mod emergency;
+mod lost_node;
 mod node;
 mod reclaim;
 mod trouble;
 mod up;
 
 use crate::simulation::{Simulation, office_hours, time};
-use five_spot_api::{NodeTaint, TaintEffect};
-use five_spot_core::world::{Failure, Failures};
+use five_spot_api::{NodeTaint, TaintEffect, WorkloadCluster};
+use five_spot_core::world::{Failure, Failures, Workload, WorkloadProblem};
 
 fn at_work() -> Simulation {
     let mut simulation = Simulation::new(office_hours());
@@ -18,6 +20,10 @@ fn at_work() -> Simulation {
     simulation.take_log();
     simulation.take_events();
     simulation
+}
+
+fn unusable(cluster: WorkloadCluster, problem: WorkloadProblem, message: &str) -> Workload {
+    Workload::Unusable { cluster, problem, message: message.to_owned() }
 }
 
 fn with_taints(taints: &[(&str, &str)]) -> Vec<NodeTaint> {

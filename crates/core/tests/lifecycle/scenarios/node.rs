@@ -7,6 +7,7 @@ use five_spot_core::world::{NodeFact, Readiness};
 #[test]
 fn a_node_of_another_machine_is_never_touched() {
     let mut simulation = at_work();
+    simulation.advance_to("2026-11-16T17:50:00Z");
     simulation.world.node = NodeFact::Mismatch { name: "desk-1".into() };
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
     simulation.advance_to("2026-11-16T18:00:00Z");

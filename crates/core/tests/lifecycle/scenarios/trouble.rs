@@ -1,10 +1,10 @@
 //! What goes wrong, what is held back, and how it ends.
 
-use super::{at_work, failed};
+use super::{at_work, failed, unusable};
 use crate::simulation::{Simulation, office_hours, time};
 use five_spot_api::{Phase, ScheduledMachineStatus, WorkloadCluster};
 use five_spot_core::world::{
-    Failures, NodeFact, PauseLevel, ReferenceProblem, ReferenceProblemKind, Slot, Workload,
+    Failures, NodeFact, PauseLevel, ReferenceProblem, ReferenceProblemKind, Slot, WorkloadProblem,
 };
 
 #[test]
@@ -141,7 +141,7 @@ fn an_invalid_spec_still_obeys_the_kill_switch() {
 fn a_broken_kubeconfig_fails_closed_and_recovers() {
     let cluster = at_work().world.workload.cluster().clone();
     let broken =
-        Workload::Unusable { cluster, message: "Secret prod-kubeconfig has no key value".to_owned() };
+        unusable(cluster, WorkloadProblem::KubeconfigInvalid, "Secret prod-kubeconfig has no key value");
     let mut simulation = Simulation::new(office_hours());
     let reachable = std::mem::replace(&mut simulation.world.workload, broken.clone());
     simulation.advance_to("2026-11-16T10:00:00Z");
@@ -170,14 +170,14 @@ fn a_machine_whose_node_cannot_be_asked_for_is_not_given_up_and_its_cluster_is_n
     // As after a restore: the Machine is there, and status knows nothing of it.
     let mut simulation = at_work();
     simulation.world.status = ScheduledMachineStatus::default();
-    let guess = WorkloadCluster { secret_name: Some("guess".to_owned()), secret_key: None };
-    let broken = Workload::Unusable { cluster: guess, message: "Secrets cannot be read".to_owned() };
+    let guess = WorkloadCluster::of_secret("guess", "value");
+    let broken = unusable(guess, WorkloadProblem::SecretForbidden, "Secrets cannot be read");
     let reachable = std::mem::replace(&mut simulation.world.workload, broken);
     let node = std::mem::replace(&mut simulation.world.node, NodeFact::Unknown);
     simulation.take_log();
     simulation.advance_to("2026-11-16T11:00:00Z");
     assert_eq!(simulation.take_log(), [""; 0]);
-    assert_eq!(simulation.condition("Ready"), ("False", "KubeconfigInvalid"));
+    assert_eq!(simulation.condition("Ready"), ("False", "Forbidden"));
     assert_eq!(simulation.world.status.workload_cluster, None);
     simulation.world.workload = reachable.clone();
     simulation.world.node = NodeFact::NotYet;
@@ -223,7 +223,7 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
     assert_eq!(simulation.condition("Scheduled"), ("False", "OutsideWindow"));
     assert_eq!(simulation.world.status.shutdown_started_at, None, "no clock runs meanwhile");
     let message = &simulation.world.status.conditions.iter().find(|c| c.type_ == "Paused").unwrap().message;
-    assert_eq!(message, "held back: cordon node desk-1");
+    assert_eq!(message, "paused by spec.paused of Cluster team/prod; held back: cordon node desk-1");
     simulation.now = time("2026-11-16T19:00:00Z");
     simulation.world.cluster.as_mut().unwrap().paused = false;
     simulation.settle();

@@ -202,7 +202,14 @@ fn a_machine_whose_node_does_not_join_is_given_up_and_made_again_after_five_minu
     assert_eq!(simulation.world.status.join.as_ref().unwrap().failed_at, None);
     assert_eq!(
         simulation.take_events(),
-        ["ScheduleActive", "MachineCreated", "ReconcileFailed", "Recovered", "MachineCreated"]
+        [
+            "ScheduleActive",
+            "MachineCreated",
+            "ReconcileFailed",
+            "ScheduleActive",
+            "Recovered",
+            "MachineCreated"
+        ]
     );
 }
 

@@ -119,7 +119,7 @@ impl Simulation {
     fn same_machine(&mut self, uid: &Uid) -> Option<&mut MachineView> {
         match &mut self.world.machine {
             Slot::Ours(view) if view.uid == *uid => Some(view),
-            Slot::Ours(_) | Slot::Absent | Slot::Foreign { .. } => None,
+            Slot::Ours(_) | Slot::Absent | Slot::Foreign { .. } | Slot::Unknown => None,
         }
     }
 
@@ -194,7 +194,7 @@ impl Simulation {
                 self.show_pods();
                 true
             }
-            Slot::Ours(_) | Slot::Foreign { .. } => false,
+            Slot::Ours(_) | Slot::Foreign { .. } | Slot::Unknown => false,
             Slot::Absent => {
                 let slots = [&mut self.world.bootstrap, &mut self.world.infrastructure];
                 let mut moved = false;

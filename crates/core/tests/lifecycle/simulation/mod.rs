@@ -9,8 +9,8 @@ use five_spot_api::{
     ScheduledMachineSpec, ScheduledMachineStatus, TaintEffect, WorkloadCluster,
 };
 use five_spot_core::world::{
-    ClusterView, DeletionView, MachineView, NodeFact, NodeView, ObjectView, PodDrain, PodId, PodView, Policy,
-    Slot, Workload, World,
+    ClusterView, DeletionView, FormerNode, MachineView, NodeFact, NodeView, ObjectView, PodDrain, PodId,
+    PodView, Policy, Slot, Workload, World,
 };
 use five_spot_core::{Decision, InvalidSpec, ValidSpec, decide, decide_invalid};
 use jiff::Timestamp;
@@ -107,8 +107,10 @@ impl Simulation {
                 bootstrap: Slot::Absent,
                 infrastructure: Slot::Absent,
                 machine: Slot::Absent,
-                workload: Workload::Reachable(WorkloadCluster { secret_name: None, secret_key: None }),
+                workload: Workload::Reachable(WorkloadCluster::MANAGEMENT),
                 node: NodeFact::NotYet,
+                former_node: FormerNode::Gone,
+                unrecorded_since: None,
                 agent_configs: Vec::new(),
                 failures: five_spot_core::world::Failures::default(),
             },
@@ -218,6 +220,12 @@ impl Simulation {
         std::mem::take(&mut self.events).into_iter().map(|(reason, _)| reason).collect()
     }
 
+    /// The events with what they say.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        let events = std::mem::take(&mut self.events);
+        events.into_iter().map(|(reason, note)| format!("{reason}: {note}")).collect()
+    }
+
     pub fn node(&mut self) -> &mut NodeView {
         match &mut self.world.node {
             NodeFact::Found(node) => node,
@@ -230,7 +238,7 @@ impl Simulation {
     pub fn machine(&mut self) -> &mut MachineView {
         match &mut self.world.machine {
             Slot::Ours(machine) => machine,
-            other @ (Slot::Absent | Slot::Foreign { .. }) => panic!("no machine: {other:?}"),
+            other @ (Slot::Absent | Slot::Foreign { .. } | Slot::Unknown) => panic!("no machine: {other:?}"),
         }
     }
 

@@ -99,6 +99,10 @@ impl Actor for ClusterApi {
     }
 
     async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {
+        if !self.scenario.is_cluster_api_running() {
+            // Everything is looked at again when it runs again.
+            return Ok(None);
+        }
         if place.kind.is(CORE_GROUP, "Cluster") {
             return cluster::attend(place, stage, self.clock.now()).await;
         }

@@ -1,0 +1,247 @@
+//! The event loop of the agent: configuration in, detector armed, Node annotated.
+
+use crate::annotate::{self, OwnNode};
+use crate::client::Client;
+use crate::detector::{Choice, Detector, DetectorError, Kind, Outcome, Search};
+use crate::matcher::Matcher;
+use crate::probe::{Activity, SharedState};
+use crate::procfs::Found;
+use crate::watch::{ConfigUpdate, ConfigWatch};
+use five_spot_api::reclaim::{AgentConfig, ConfigError, config_map};
+use jiff::Timestamp;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+/// The time after which a detector that could not start is started again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// The settings of an agent.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The Node to annotate.
+    pub node: OwnNode,
+    /// The folder of the process file system.
+    pub proc_root: PathBuf,
+    /// The detector that was asked for.
+    pub choice: Choice,
+    /// The detector in use.
+    pub kind: Kind,
+}
+
+/// An agent at work.
+#[derive(Debug)]
+pub struct Agent {
+    settings: Settings,
+    client: Client,
+    state: SharedState,
+    outcomes: UnboundedSender<(u64, Outcome)>,
+    /// The number of the current arming. A report of an earlier one comes too late.
+    arming: u64,
+    detector: Option<Detector>,
+    /// The configuration in use, for a change of detector.
+    config: Option<AgentConfig>,
+    /// When to try again to start the detector.
+    retry_at: Option<Instant>,
+    /// The request that is on its way to the API server.
+    request: Option<JoinHandle<()>>,
+}
+
+/// Runs an agent until its detector fails beyond repair; only an explicit `--detector=netlink` can do that.
+pub async fn run(settings: Settings, client: Client, state: SharedState) -> DetectorError {
+    let (update_sender, updates) = unbounded_channel();
+    let watch = ConfigWatch::new(client.clone(), &settings.node.name, update_sender);
+    let watch = tokio::spawn(watch.run());
+    let (outcome_sender, outcomes) = unbounded_channel();
+    let agent = Agent {
+        settings,
+        client,
+        state,
+        outcomes: outcome_sender,
+        arming: 0,
+        detector: None,
+        config: None,
+        retry_at: None,
+        request: None,
+    };
+    let ended = agent.react(updates, outcomes).await;
+    watch.abort();
+    ended
+}
+
+impl Agent {
+    async fn react(
+        mut self,
+        mut updates: UnboundedReceiver<ConfigUpdate>,
+        mut outcomes: UnboundedReceiver<(u64, Outcome)>,
+    ) -> DetectorError {
+        loop {
+            tokio::select! {
+                // A match first: its owner is waiting.
+                biased;
+                Some((arming, outcome)) = outcomes.recv() => {
+                    if arming == self.arming
+                        && let Err(error) = self.on_outcome(outcome)
+                    {
+                        return error;
+                    }
+                }
+                Some(()) = finished(&mut self.request) => {
+                    self.request = None;
+                    if self.detector.is_none() {
+                        self.state.set(Activity::Fired);
+                    }
+                }
+                Some(update) = updates.recv() => self.on_update(update),
+                Some(()) = reached(self.retry_at) => self.arm(),
+            }
+        }
+    }
+
+    fn on_update(&mut self, update: ConfigUpdate) {
+        match update {
+            ConfigUpdate::Applied { version, config: Ok(parsed) } => {
+                let config = parsed.config;
+                info!(
+                    config_map = config_map(&self.settings.node.name),
+                    resource_version = version,
+                    match_commands = ?config.match_commands,
+                    match_argv_substrings = ?config.match_argv_substrings,
+                    match_uids = ?config.match_uids,
+                    poll_interval_ms = config.poll_interval_ms,
+                    detector = self.settings.kind.as_str(),
+                    "configmap applied — rearming scanner"
+                );
+                if !parsed.unknown_keys.is_empty() {
+                    warn!(keys = ?parsed.unknown_keys, "unknown keys in reclaim.toml have no effect");
+                }
+                self.config = Some(config);
+                self.arm();
+            }
+            ConfigUpdate::Applied { version, config: Err(error) } => self.on_malformed(&version, &error),
+            ConfigUpdate::Missing => {
+                info!(
+                    config_map = config_map(&self.settings.node.name),
+                    "configmap not found — idle until it appears"
+                );
+                self.disarm();
+                self.config = None;
+                if let Some(request) = self.request.take() {
+                    request.abort();
+                }
+                self.state.set(Activity::Idle);
+            }
+        }
+    }
+
+    /// A configuration that cannot be used changes nothing.
+    fn on_malformed(&mut self, version: &str, error: &ConfigError) {
+        let kept =
+            if self.config.is_some() { "keeping the last good one" } else { "idle until it is corrected" };
+        error!(
+            config_map = config_map(&self.settings.node.name),
+            resource_version = version,
+            %error,
+            "configmap is malformed — {kept}"
+        );
+        if self.config.is_none() {
+            self.state.set(Activity::Idle);
+        }
+    }
+
+    /// Starts the detector with the current configuration, in place of the one that runs. A machine that is out of
+    /// processes or memory may be so for a moment only: it is tried again.
+    fn arm(&mut self) {
+        self.disarm();
+        if let Err(error) = self.start_detector() {
+            warn!(%error, "the detector cannot start — retrying in a second");
+            self.retry_at = Some(Instant::now() + RETRY_DELAY);
+        }
+    }
+
+    fn start_detector(&mut self) -> Result<(), DetectorError> {
+        let Some(config) = &self.config else { return Ok(()) };
+        if config.is_inert() {
+            info!("both match lists are empty — armed but inert, no process can match");
+            self.state.set(Activity::Inert);
+            return Ok(());
+        }
+        let interval = Duration::from_millis(config.poll_interval_ms.into());
+        let search = Search::new(&self.settings.proc_root, Matcher::new(config), interval)?;
+        let (arming, outcomes) = (self.arming, self.outcomes.clone());
+        let report = move |outcome| {
+            let _ = outcomes.send((arming, outcome));
+        };
+        self.detector = Some(Detector::start(self.settings.kind, search, report)?);
+        self.state.set(Activity::Armed);
+        Ok(())
+    }
+
+    fn disarm(&mut self) {
+        self.detector = None;
+        self.retry_at = None;
+        self.arming += 1;
+    }
+
+    fn on_outcome(&mut self, outcome: Outcome) -> Result<(), DetectorError> {
+        self.disarm();
+        match outcome {
+            Outcome::Matched(found) => {
+                self.request_reclaim(&found);
+                Ok(())
+            }
+            Outcome::Failed(error) if self.settings.choice == Choice::Netlink => Err(error),
+            Outcome::Failed(error) if self.settings.kind == Kind::Netlink => {
+                warn!(%error, "process events failed — falling back to --detector=poll");
+                self.settings.kind = Kind::Poll;
+                self.state.set_detector(Kind::Poll.as_str());
+                self.arm();
+                Ok(())
+            }
+            Outcome::Failed(error) => {
+                warn!(%error, "the detector failed — retrying in a second");
+                self.retry_at = Some(Instant::now() + RETRY_DELAY);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts to annotate the Node. A request that is still on its way is replaced: the new one says the same, later.
+    fn request_reclaim(&mut self, found: &Found) {
+        let request = annotate::request_for(&found.pattern, Timestamp::now());
+        info!(
+            matched_pattern = found.pattern,
+            match_list = found.source.as_str(),
+            pid = found.pid,
+            comm = found.comm,
+            exec_to_match_us =
+                found.after_exec.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+            node = self.settings.node.name,
+            "process matched — requesting reclaim of the node"
+        );
+        if let Some(earlier) = self.request.take() {
+            earlier.abort();
+        }
+        let (client, node) = (self.client.clone(), self.settings.node.clone());
+        self.request = Some(tokio::spawn(async move {
+            annotate::send_until_accepted(&client, &node, &request).await;
+        }));
+        self.state.set(Activity::Annotating);
+    }
+}
+
+/// Waits for a time; `None` at once if there is none.
+async fn reached(time: Option<Instant>) -> Option<()> {
+    tokio::time::sleep_until(time?).await;
+    Some(())
+}
+
+/// Waits for a task; `None` at once if there is none, so that `select!` leaves the branch out.
+async fn finished(task: &mut Option<JoinHandle<()>>) -> Option<()> {
+    let task = task.as_mut()?;
+    let _ = task.await;
+    Some(())
+}

@@ -1,0 +1,125 @@
+//! Events of the Linux kernel.
+
+use super::{DetectorError, Search};
+use crate::netlink::{Options, Subscriber};
+use crate::procfs::Found;
+use std::os::fd::BorrowedFd;
+
+/// Waits for a matching process until `stop` is closed. All processes are looked at once at the start, after the
+/// subscription, so that none is missed in between, and once after every loss of events.
+#[cfg(target_os = "linux")]
+pub(super) fn run(search: Search, stop: BorrowedFd<'_>) -> Result<Option<Found>, DetectorError> {
+    run_with(search, stop, Options::default())
+}
+
+#[cfg(target_os = "linux")]
+pub(super) fn run_with(
+    mut search: Search,
+    stop: BorrowedFd<'_>,
+    options: Options,
+) -> Result<Option<Found>, DetectorError> {
+    use crate::netlink::{Received, request_real_time_priority};
+    use tracing::debug;
+
+    if let Err(error) = request_real_time_priority() {
+        debug!(%error, "no real-time priority for the thread that reads process events");
+    }
+    let mut subscriber = Subscriber::new(options)?;
+    let mut found = search.look_at_all()?;
+    let mut losses = Losses::default();
+    let mut pace = Pace::default();
+    while found.is_none() && subscriber.wait_or_stop(stop).map_err(DetectorError::Receive)? {
+        pace.wait();
+        let mut events: u32 = 0;
+        let mut lost = false;
+        let receive = subscriber.receive(|received| match received {
+            Received::Process { id, time } => {
+                events += 1;
+                found = search.scanner.check(&search.matcher, id);
+                if let Some(found) = &mut found {
+                    found.after_exec = crate::netlink::since(time);
+                }
+                found.is_none()
+            }
+            Received::Lost => {
+                lost = true;
+                false
+            }
+        });
+        receive.map_err(DetectorError::Receive)?;
+        pace.received(events);
+        if lost && found.is_none() {
+            losses.report();
+            found = search.look_at_all()?;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn run(_search: Search, _stop: BorrowedFd<'_>) -> Result<Option<Found>, DetectorError> {
+    Subscriber::new(Options::default())?.never()
+}
+
+/// Losses of events, of which at most one every ten seconds is logged.
+#[cfg(target_os = "linux")]
+#[derive(Default)]
+struct Losses {
+    unreported: u32,
+    reported_at: Option<std::time::Instant>,
+}
+
+#[cfg(target_os = "linux")]
+impl Losses {
+    const INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
+
+    fn report(&mut self) {
+        self.unreported += 1;
+        if self.reported_at.is_none_or(|at| at.elapsed() >= Self::INTERVAL) {
+            tracing::warn!(losses = self.unreported, "process events were lost — rescanning all processes");
+            self.unreported = 0;
+            self.reported_at = Some(std::time::Instant::now());
+        }
+    }
+}
+
+/// The pace of receiving. Usually every event is received at once. While programs start faster than one a millisecond,
+/// events are received a millisecond's worth at a time: that saves most of the wake-ups, and most short-lived programs have
+/// ended by then and need not be looked at.
+#[cfg(target_os = "linux")]
+#[derive(Default)]
+struct Pace {
+    /// Consecutive wake-ups that came soon after the one before.
+    in_a_row: u32,
+    is_storm: bool,
+    last: Option<std::time::Instant>,
+}
+
+#[cfg(target_os = "linux")]
+impl Pace {
+    const SOON: std::time::Duration = std::time::Duration::from_millis(1);
+    const STORM_AFTER: u32 = 10;
+
+    /// Waits for more events, if this is a storm.
+    fn wait(&self) {
+        if self.is_storm {
+            std::thread::sleep(Self::SOON);
+        }
+    }
+
+    /// Takes note of the number of events that were received together.
+    fn received(&mut self, events: u32) {
+        let now = std::time::Instant::now();
+        let is_soon = self.last.is_some_and(|last| now.duration_since(last) < Self::SOON);
+        self.last = Some(now);
+        if self.is_storm {
+            self.is_storm = events > 1;
+        } else {
+            self.in_a_row = if is_soon { self.in_a_row + 1 } else { 0 };
+            self.is_storm = self.in_a_row > Self::STORM_AFTER;
+        }
+        if self.is_storm {
+            self.in_a_row = 0;
+        }
+    }
+}

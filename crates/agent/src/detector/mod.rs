@@ -1,0 +1,95 @@
+//! A thread that looks for a matching process, by events of the kernel or by polling. It reports the first match and
+//! ends: the agent stays silent until it is armed again.
+
+mod by_events;
+mod by_polling;
+mod choice;
+
+pub use choice::{Choice, DetectorError, Kind, choose};
+
+use crate::matcher::Matcher;
+use crate::procfs::{Found, ProcRoot, ProcfsError, Scanner};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The outcome of a search.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A process matches.
+    Matched(Found),
+    /// The search cannot go on.
+    Failed(DetectorError),
+}
+
+/// The work of a detector.
+pub struct Search {
+    /// The patterns.
+    pub matcher: Matcher,
+    /// The processes.
+    pub scanner: Scanner,
+    /// The time between two looks, where the detector polls.
+    pub interval: Duration,
+}
+
+impl Search {
+    /// Prepares a search below `proc_root`.
+    pub fn new(proc_root: &Path, matcher: Matcher, interval: Duration) -> Result<Self, ProcfsError> {
+        Ok(Self { matcher, scanner: Scanner::new(ProcRoot::open(proc_root)?), interval })
+    }
+
+    /// Looks at every process.
+    fn look_at_all(&mut self) -> Result<Option<Found>, ProcfsError> {
+        self.scanner.forget();
+        self.scanner.look(&self.matcher)
+    }
+}
+
+/// A running search. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Detector {
+    /// Closing it tells the thread to end.
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Detector {
+    /// Starts the thread. `report` is called at most once, from that thread.
+    pub fn start(
+        kind: Kind,
+        search: Search,
+        report: impl FnOnce(Outcome) + Send + 'static,
+    ) -> Result<Self, DetectorError> {
+        let (stop, stopped) = UnixStream::pair().map_err(DetectorError::Thread)?;
+        let run = move || {
+            let find = || match kind {
+                Kind::Netlink => by_events::run(search, stopped.as_fd()),
+                Kind::Poll => by_polling::run(search, stopped.as_fd()),
+            };
+            match catch_unwind(AssertUnwindSafe(find)) {
+                Ok(Ok(Some(found))) => report(Outcome::Matched(found)),
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => report(Outcome::Failed(error)),
+                Err(_) => report(Outcome::Failed(DetectorError::Panicked)),
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("detector-{kind}")).spawn(run);
+        let thread = thread.map_err(DetectorError::Thread)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Detector {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

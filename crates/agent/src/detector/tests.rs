@@ -1,0 +1,105 @@
+use super::*;
+use crate::procfs::tests::Program;
+use five_spot_api::reclaim::AgentConfig;
+use std::sync::mpsc;
+
+/// Both detectors must behave the same.
+const KINDS: [Kind; 2] = [Kind::Netlink, Kind::Poll];
+
+fn search(name: &str) -> Search {
+    let config = AgentConfig { match_commands: vec![name.into()], ..AgentConfig::default() };
+    Search::new(Path::new("/proc"), Matcher::new(&config), Duration::from_millis(50)).expect("/proc")
+}
+
+fn start(kind: Kind, name: &str) -> (Detector, mpsc::Receiver<Outcome>) {
+    let (sender, receiver) = mpsc::channel();
+    let detector = Detector::start(kind, search(name), move |outcome| {
+        let _ = sender.send(outcome);
+    });
+    (detector.expect("a thread"), receiver)
+}
+
+fn pid_of(outcome: Result<Outcome, mpsc::RecvTimeoutError>) -> u32 {
+    match outcome {
+        Ok(Outcome::Matched(found)) => found.pid,
+        Ok(Outcome::Failed(error)) => panic!("{error}"),
+        Err(error) => panic!("no match: {error}"),
+    }
+}
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_program_that_is_started_later_is_found() {
+    for (kind, name) in KINDS.into_iter().zip(["fs-later-n", "fs-later-p"]) {
+        let (_detector, outcomes) = start(kind, name);
+        let program = Program::start(name, &[]);
+        assert_eq!(pid_of(outcomes.recv_timeout(SOON)), program.pid(), "{kind}");
+        assert!(outcomes.recv_timeout(SOON).is_err(), "{kind} reports once and ends");
+    }
+}
+
+#[test]
+fn a_program_that_is_running_already_is_found() {
+    for (kind, name) in KINDS.into_iter().zip(["fs-before-n", "fs-before-p"]) {
+        let program = Program::start(name, &[]);
+        let (_detector, outcomes) = start(kind, name);
+        assert_eq!(pid_of(outcomes.recv_timeout(SOON)), program.pid(), "{kind}");
+    }
+}
+
+#[test]
+fn a_dropped_detector_ends_without_a_report() {
+    for kind in KINDS {
+        let (detector, outcomes) = start(kind, "fs-never");
+        drop(detector);
+        assert_eq!(outcomes.recv_timeout(SOON).err(), Some(mpsc::RecvTimeoutError::Disconnected), "{kind}");
+    }
+}
+
+/// The process list is a folder in which one name is a pipe: the first look waits there until the test has overflowed the
+/// receive buffer.
+#[cfg(target_os = "linux")]
+#[test]
+fn lost_events_are_answered_by_a_rescan() {
+    use std::process::Command;
+    let root = tempfile::tempdir().expect("a folder");
+    let process = root.path().join("7");
+    std::fs::create_dir(&process).expect("a process");
+    let comm = process.join("comm");
+    assert!(Command::new("mkfifo").arg(&comm).status().expect("mkfifo").success());
+    std::fs::write(process.join("cgroup"), "0::/user.slice\n").expect("a file");
+    std::fs::write(process.join("stat"), "7 (x) S 1 1 1 0 -1 64 0\n").expect("a file");
+
+    let config = AgentConfig { match_commands: vec!["fs-overflow".into()], ..AgentConfig::default() };
+    let search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
+    let (_stop, stopped) = UnixStream::pair().expect("sockets");
+    let thread = std::thread::spawn(move || {
+        let options = crate::netlink::Options { receive_buffer: 1, ..Default::default() };
+        by_events::run_with(search, stopped.as_fd(), options)
+    });
+    // Opening it to write waits for the reader, which has subscribed before.
+    let pipe = std::fs::File::options().write(true).open(&comm).expect("a reader");
+    for _ in 0..200 {
+        assert!(Command::new("/bin/true").status().expect("a process").success());
+    }
+    std::fs::remove_file(&comm).expect("the pipe");
+    std::fs::write(&comm, "fs-overflow\n").expect("a file");
+    drop(pipe);
+    let found = thread.join().expect("no panic").expect("no error").expect("a match");
+    assert_eq!((found.pid, found.comm.as_str()), (7, "fs-overflow"));
+}
+
+#[test]
+fn polling_is_chosen_without_trying_events() {
+    assert_eq!(choose(Choice::Poll, Path::new("/nonexistent")).expect("poll"), Kind::Poll);
+}
+
+#[test]
+fn auto_falls_back_where_explicit_netlink_fails() {
+    // The self-test cannot start its program, which stands for every other failure.
+    let program = Path::new("/nonexistent");
+    assert_eq!(choose(Choice::Auto, program).expect("a fallback"), Kind::Poll);
+    let error = choose(Choice::Netlink, program).expect_err("no fallback").to_string();
+    assert!(error.starts_with("Subscriber::new() failed: "), "{error}");
+}

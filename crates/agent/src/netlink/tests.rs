@@ -1,0 +1,104 @@
+//! The real process connector of this machine.
+
+use super::*;
+use std::path::Path;
+use std::process::Command;
+
+/// Set where the tests must pass without process events, as in a container without the host's namespaces.
+const WITHOUT_EVENTS: &str = "FIVE_SPOT_TEST_WITHOUT_PROCESS_EVENTS";
+
+/// A subscriber, or `None` where the tests were told to do without.
+fn subscriber(options: Options) -> Option<Subscriber> {
+    match Subscriber::new(options) {
+        Ok(subscriber) => Some(subscriber),
+        Err(error) if std::env::var_os(WITHOUT_EVENTS).is_some() => {
+            assert!(error.to_string().contains("--detector=poll"), "{error}");
+            None
+        }
+        Err(error) => {
+            panic!("this machine has no process events; set {WITHOUT_EVENTS}=1 to go without: {error}")
+        }
+    }
+}
+
+fn sees_a_program(mut subscriber: Subscriber) {
+    subscriber.self_test(Path::new("/bin/true")).expect("an event");
+}
+
+#[test]
+fn events_arrive_with_every_kind_of_filtering() {
+    for filtering in [Filtering::KernelMask, Filtering::SocketFilter, Filtering::None] {
+        let options = Options { filtering, ..Options::default() };
+        if let Some(subscriber) = subscriber(options) {
+            sees_a_program(subscriber);
+        }
+    }
+}
+
+#[test]
+fn a_renamed_process_is_reported() {
+    let Some(mut subscriber) = subscriber(Options::default()) else { return };
+    let mut shell = Command::new("/bin/sh")
+        .args(["-c", "read line; echo fs-renamed > /proc/$$/comm; read line"])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut count = 0;
+    let mut wanted = 1;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while count < 2 && std::time::Instant::now() < deadline {
+        let _ = subscriber.receive(|received| {
+            count += u32::from(matches!(received, Received::Process { id, .. } if id == shell.id()));
+            true
+        });
+        if count >= wanted && wanted == 1 {
+            use std::io::Write;
+            shell.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("a line");
+            wanted = 2;
+        }
+        std::thread::yield_now();
+    }
+    let _ = shell.kill();
+    let _ = shell.wait();
+    assert_eq!(count, 2, "one event for the program, one for the name");
+}
+
+#[test]
+fn an_overflow_is_reported_as_loss() {
+    // The smallest buffer that the kernel gives holds a handful of events.
+    let options = Options { receive_buffer: 1, ..Options::default() };
+    let Some(mut subscriber) = subscriber(options) else { return };
+    for _ in 0..200 {
+        assert!(Command::new("/bin/true").status().expect("a process").success());
+    }
+    let mut lost = 0;
+    subscriber
+        .receive(|received| {
+            lost += u32::from(received == Received::Lost);
+            true
+        })
+        .expect("what is left");
+    assert_eq!(lost, 1, "one overflow, one report");
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_an_error() {
+    let Some(mut subscriber) = subscriber(Options::default()) else { return };
+    let error = subscriber.self_test(Path::new("/nonexistent")).expect_err("no program");
+    assert!(matches!(error, NetlinkError::SelfTest(_)), "{error}");
+}
+
+#[test]
+fn refusals_are_explained() {
+    let explained = |number| NetlinkError::from(std::io::Error::from_raw_os_error(number)).to_string();
+    let eperm = explained(libc::EPERM);
+    for part in ["netlink i/o: EPERM", "CAP_NET_ADMIN", "--detector=poll"] {
+        assert!(eperm.contains(part), "{part} in {eperm}");
+    }
+    let refused = explained(libc::ECONNREFUSED);
+    for part in ["netlink i/o: ECONNREFUSED", "hostNetwork: true", "--detector=poll"] {
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+    assert!(explained(libc::EPROTONOSUPPORT).contains("CONFIG_PROC_EVENTS"));
+    assert!(explained(libc::ENOMEM).starts_with("netlink i/o: "));
+}

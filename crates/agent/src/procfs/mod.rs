@@ -1,0 +1,112 @@
+//! Processes as `/proc` shows them. Everything here copes with processes that end while they are looked at.
+
+mod cpu_clock;
+mod parse;
+mod pids;
+mod process;
+mod scanner;
+
+pub use parse::{ProcessState, cgroup_view, last_pid, state, uid};
+pub use process::ProcessFiles;
+pub use scanner::{Found, Scanner};
+
+use crate::matcher::{CgroupView, Comm};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use std::path::{Path, PathBuf};
+
+/// The kernel's own thread that is process 2 of every host, and of no other pid namespace.
+const KERNEL_THREAD_DAEMON: &[u8] = b"kthreadd";
+
+/// Why processes cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcfsError {
+    /// The folder cannot be opened.
+    #[error("cannot open the process list {}: {source}", path.display())]
+    Open {
+        /// The folder.
+        path: PathBuf,
+        /// The refusal of the operating system.
+        source: std::io::Error,
+    },
+    /// The folder cannot be read.
+    #[error("cannot read the process list: {0}")]
+    Read(#[from] std::io::Error),
+}
+
+/// The folder of the process file system.
+#[derive(Debug)]
+pub struct ProcRoot {
+    directory: OwnedFd,
+    view: CgroupView,
+    is_own_namespace: bool,
+}
+
+impl ProcRoot {
+    /// Opens the folder.
+    pub fn open(path: &Path) -> Result<Self, ProcfsError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|source| ProcfsError::Open { path: path.to_owned(), source: source.into() })?;
+        let own_pid = read_link(directory.as_fd(), "self").and_then(|link| link.parse().ok());
+        let namespace = read_link(directory.as_fd(), "self/ns/cgroup");
+        Ok(Self {
+            view: cgroup_view(namespace.as_deref()),
+            is_own_namespace: own_pid == Some(std::process::id()),
+            directory,
+        })
+    }
+
+    /// The cgroup namespace from which this process reads.
+    pub fn view(&self) -> CgroupView {
+        self.view
+    }
+
+    /// True if the processes of the host can be seen: process 2 is a kernel thread. Without `hostPID: true` it is not.
+    pub fn shows_host(&self) -> bool {
+        let mut content = [0; 64];
+        let length = read_file(self.as_fd(), "2/comm", &mut content).unwrap_or_default();
+        Comm::from_file(&content[..length]).as_bytes() == KERNEL_THREAD_DAEMON
+    }
+
+    /// True if process ids in it are those of this process's own pid namespace.
+    fn is_own_namespace(&self) -> bool {
+        self.is_own_namespace
+    }
+}
+
+impl AsFd for ProcRoot {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+fn read_link(directory: BorrowedFd<'_>, path: &str) -> Option<String> {
+    rustix::fs::readlinkat(directory, path, Vec::new()).ok()?.into_string().ok()
+}
+
+/// Reads a file from its beginning until its end or until `buffer` is full. Returns the number of bytes.
+fn read_file(directory: BorrowedFd<'_>, path: &str, buffer: &mut [u8]) -> Option<usize> {
+    let file = open_file(directory, path)?;
+    let mut length = 0;
+    while length < buffer.len() {
+        match rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut buffer[length..])).ok()? {
+            0 => break,
+            count => length += count,
+        }
+    }
+    Some(length)
+}
+
+/// Reads a file that the kernel gives out as a whole in one call, such as the name of a process.
+fn read_at_once(directory: BorrowedFd<'_>, path: &str, buffer: &mut [u8]) -> Option<usize> {
+    let file = open_file(directory, path)?;
+    rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer)).ok()
+}
+
+fn open_file(directory: BorrowedFd<'_>, path: &str) -> Option<OwnedFd> {
+    rustix::fs::openat(directory, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,50 @@
+//! The contents of files below `/proc`. Pure; the text comes from processes that may be hostile.
+
+use crate::matcher::CgroupView;
+
+/// The kernel's flag of a kernel thread, in the ninth field of `/proc/<pid>/stat`.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+/// The cgroup namespace of the host. Its number is fixed in the kernel (`PROC_CGROUP_INIT_INO`).
+const HOST_CGROUP_NAMESPACE: &str = "cgroup:[4026531835]";
+
+/// The parts of `/proc/<pid>/stat` that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessState {
+    /// The process is a thread of the kernel.
+    pub is_kernel_thread: bool,
+    /// The process has ended, and its parent has not asked for its exit code yet.
+    pub has_ended: bool,
+}
+
+/// Reads `/proc/<pid>/stat`. The name in it may contain spaces and parentheses, so that fields count from the last `)`.
+pub fn state(stat: &[u8]) -> Option<ProcessState> {
+    let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[end_of_name + 1..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let flags: u64 = fields.nth(5)?.parse().ok()?;
+    Some(ProcessState {
+        is_kernel_thread: flags & PF_KTHREAD != 0,
+        has_ended: matches!(state, "Z" | "X" | "x"),
+    })
+}
+
+/// Reads the real user id from `/proc/<pid>/status`. The name of the process, on the first line, is escaped by the kernel.
+pub fn uid(status: &[u8]) -> Option<u32> {
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Reads the number of the process or thread that was made last from `/proc/loadavg`.
+pub fn last_pid(loadavg: &[u8]) -> Option<u32> {
+    std::str::from_utf8(loadavg).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
+/// Tells the cgroup namespace from the link `/proc/self/ns/cgroup`; without one there are no cgroup namespaces.
+pub fn cgroup_view(namespace: Option<&str>) -> CgroupView {
+    match namespace {
+        None | Some(HOST_CGROUP_NAMESPACE) => CgroupView::Host,
+        Some(_) => CgroupView::Container,
+    }
+}

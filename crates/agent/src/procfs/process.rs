@@ -1,0 +1,146 @@
+//! The files of one process.
+
+use super::{ProcRoot, open_file, parse, read_at_once, read_file};
+use crate::matcher::{Comm, ProcessFacts, is_in_pod};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use std::io::Write as _;
+use std::ops::ControlFlow;
+
+/// The most of a command line that is read. The kernel allows 6 MiB at the most, usually 2; a process that maps more memory
+/// there does not hold up the agent.
+const MAX_COMMAND_LINE_BYTES: usize = 8 * 1024 * 1024;
+
+/// A chunk of a command line, together with the overlap from the one before.
+pub(super) const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The facts about one process, read from its files when they are asked for.
+///
+/// All but the first look at the name go through one open folder, so that they are never those of another process that
+/// got the same number meanwhile.
+#[derive(Debug)]
+pub struct ProcessFiles<'a> {
+    root: &'a ProcRoot,
+    buffer: &'a mut [u8],
+    pid: u32,
+    name: Option<Comm>,
+    folder: Option<OwnedFd>,
+}
+
+impl<'a> ProcessFiles<'a> {
+    /// The process `pid` below `root`. `buffer` must hold twice [`CHUNK_BYTES`].
+    pub(super) fn new(root: &'a ProcRoot, buffer: &'a mut [u8], pid: u32) -> Self {
+        Self { root, buffer, pid, name: None, folder: None }
+    }
+
+    /// Opens the folder of the process, unless it is no longer the process whose name was read.
+    fn open_folder(&mut self) -> Option<()> {
+        if self.folder.is_some() {
+            return Some(());
+        }
+        let path = ProcPath::new(self.pid, "");
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(self.root, path.as_str(), flags, Mode::empty()).ok()?;
+        if let Some(name) = self.name {
+            let mut content = [0; 80];
+            let length = read_at_once(folder.as_fd(), "comm", &mut content)?;
+            if Comm::from_file(&content[..length]) != name {
+                return None;
+            }
+        }
+        self.folder = Some(folder);
+        Some(())
+    }
+
+    /// Reads a file of the process as a whole; `None` if it is larger than the buffer.
+    fn read(&mut self, name: &str) -> Option<&[u8]> {
+        self.open_folder()?;
+        let folder = self.folder.as_ref()?;
+        let length = read_file(folder.as_fd(), name, self.buffer)?;
+        (length < self.buffer.len()).then(|| &self.buffer[..length])
+    }
+}
+
+impl ProcessFacts for ProcessFiles<'_> {
+    fn comm(&mut self) -> Option<Comm> {
+        let path = ProcPath::new(self.pid, "/comm");
+        let mut content = [0; 80];
+        let length = read_at_once(self.root.as_fd(), path.as_str(), &mut content)?;
+        let name = Comm::from_file(&content[..length]);
+        self.name = Some(name);
+        Some(name)
+    }
+
+    fn is_excluded(&mut self) -> Option<bool> {
+        if self.root.is_own_namespace() && self.pid == std::process::id() {
+            return Some(true);
+        }
+        let state = parse::state(self.read("stat")?)?;
+        Some(state.is_kernel_thread || state.has_ended)
+    }
+
+    fn is_in_pod(&mut self) -> Option<bool> {
+        let view = self.root.view();
+        Some(is_in_pod(self.read("cgroup")?, view))
+    }
+
+    fn uid(&mut self) -> Option<u32> {
+        parse::uid(self.read("status")?)
+    }
+
+    fn visit_command_line(
+        &mut self,
+        overlap: usize,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Option<()> {
+        self.open_folder()?;
+        let file = open_file(self.folder.as_ref()?.as_fd(), "cmdline")?;
+        let overlap = overlap.min(self.buffer.len() / 2);
+        let (mut kept, mut total) = (0, 0);
+        while total < MAX_COMMAND_LINE_BYTES {
+            let count =
+                rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut self.buffer[kept..])).ok()?;
+            if count == 0 {
+                break;
+            }
+            total += count;
+            let length = kept + count;
+            if visit(&self.buffer[..length]).is_break() {
+                break;
+            }
+            kept = overlap.min(length);
+            self.buffer.copy_within(length - kept..length, 0);
+        }
+        Some(())
+    }
+
+    fn executable_name(&mut self) -> Option<Vec<u8>> {
+        self.open_folder()?;
+        let folder = self.folder.as_ref()?;
+        let link = rustix::fs::readlinkat(folder, "exe", Vec::new()).ok()?.into_bytes();
+        // The kernel says so of a program whose file was replaced while it runs.
+        let path = link.strip_suffix(b" (deleted)").unwrap_or(&link);
+        path.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec)
+    }
+}
+
+/// A path such as `4194304/comm`, without an allocation.
+struct ProcPath {
+    bytes: [u8; 24],
+    length: usize,
+}
+
+impl ProcPath {
+    fn new(pid: u32, file: &str) -> Self {
+        let mut bytes = [0; 24];
+        let mut rest = &mut bytes[..];
+        // Ten digits and the names used here always fit.
+        let _ = write!(rest, "{pid}{file}");
+        let length = 24 - rest.len();
+        Self { bytes, length }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}

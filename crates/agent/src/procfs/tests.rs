@@ -1,0 +1,263 @@
+use super::*;
+use crate::matcher::{Matcher, ProcessFacts, Source};
+use five_spot_api::reclaim::AgentConfig;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command};
+
+/// A running copy of `sleep` under another name. It ends with the test.
+pub(crate) struct Program {
+    _folder: tempfile::TempDir,
+    child: Child,
+}
+
+/// Starts a program whose file was just written. Another test that starts a process at the same time may hold the file
+/// open for writing for a moment.
+fn spawn(command: &mut Command) -> Child {
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            other => return other.expect("a process"),
+        }
+    }
+}
+
+impl Program {
+    pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(name);
+        std::fs::copy("/bin/sleep", &path).expect("a copy of sleep");
+        let child = spawn(Command::new(&path).arg("60").args(arguments));
+        // `spawn` returns while the kernel is still giving the process its new name.
+        let comm = &name[..name.len().min(15)];
+        let comm_file = format!("/proc/{}/comm", child.id());
+        while std::fs::read_to_string(&comm_file).expect("a running process").trim_end() != comm {
+            std::thread::yield_now();
+        }
+        Self { _folder: folder, child }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn scanner() -> Scanner {
+    Scanner::new(ProcRoot::open(Path::new("/proc")).expect("/proc"))
+}
+
+fn matcher(commands: &[&str], substrings: &[&str]) -> Matcher {
+    let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+    Matcher::new(&AgentConfig {
+        match_commands: owned(commands),
+        match_argv_substrings: owned(substrings),
+        ..AgentConfig::default()
+    })
+}
+
+#[test]
+fn a_real_process_is_found_by_name_and_command_line() {
+    let program = Program::start("fs-java-1", &["0.1"]);
+    for (matcher, pattern, source) in [
+        (matcher(&["fs-java-1"], &[]), "fs-java-1", Source::Command),
+        (matcher(&[], &["fs-java-1 60 0.1"]), "fs-java-1 60 0.1", Source::CommandLine),
+    ] {
+        let found = scanner().look(&matcher).expect("a look").expect("a match");
+        let expected = Found {
+            pid: program.pid(),
+            comm: "fs-java-1".into(),
+            pattern: pattern.into(),
+            source,
+            after_exec: None,
+        };
+        assert_eq!(found, expected);
+    }
+    let pid = program.pid();
+    drop(program);
+    assert_eq!(scanner().look(&matcher(&["fs-java-1"], &[])).expect("a look"), None);
+    assert_eq!(scanner().check(&matcher(&["fs-java-1"], &[]), pid), None, "it is gone");
+}
+
+#[test]
+fn a_name_longer_than_fifteen_bytes_is_found() {
+    let program = Program::start("fs-gnome-control-center", &[]);
+    let found =
+        scanner().look(&matcher(&["fs-gnome-control-center"], &[])).expect("a look").expect("a match");
+    assert_eq!((found.pid, found.comm.as_str()), (program.pid(), "fs-gnome-contro"));
+}
+
+#[test]
+fn a_program_that_replaces_an_idle_process_is_seen_later() {
+    // The shell waits for a line, so that it is idle and known before it becomes the program.
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("fs-java-2");
+    std::fs::copy("/bin/sleep", &path).expect("a copy of sleep");
+    let mut shell = Command::new("/bin/sh")
+        .args(["-c", &format!("read line; exec {} 60", path.display())])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut scanner = scanner();
+    let matcher = matcher(&["fs-java-2"], &[]);
+    for _ in 0..6 {
+        assert_eq!(scanner.look(&matcher).expect("a look"), None);
+    }
+    drop(shell.stdin.take());
+    let found = (0..1000).find_map(|_| {
+        std::thread::yield_now();
+        scanner.look(&matcher).expect("a look").or_else(|| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            None
+        })
+    });
+    let _ = shell.kill();
+    let _ = shell.wait();
+    assert_eq!(found.expect("a match").pid, shell.id());
+}
+
+#[test]
+fn a_new_process_is_seen_at_the_next_look_however_many_there_were() {
+    let mut scanner = scanner();
+    let matcher = matcher(&["fs-java-3"], &[]);
+    for looks in [0, 1, 2, 3, 38, 39, 40, 41, 45] {
+        for _ in 0..looks {
+            assert_eq!(scanner.look(&matcher).expect("a look"), None);
+        }
+        let program = Program::start("fs-java-3", &[]);
+        let found = scanner.look(&matcher).expect("a look").expect("a match");
+        assert_eq!(found.pid, program.pid(), "after {looks} looks");
+    }
+}
+
+#[test]
+fn kernel_threads_zombies_and_the_agent_are_excluded() {
+    let root = ProcRoot::open(Path::new("/proc")).expect("/proc");
+    let mut buffer = vec![0; 1 << 17];
+    let mut excluded = |pid| ProcessFiles::new(&root, &mut buffer, pid).is_excluded();
+    assert_eq!(excluded(std::process::id()), Some(true));
+    if root.shows_host() {
+        assert_eq!(excluded(2), Some(true));
+    }
+    let mut zombie = Command::new("/bin/true").spawn().expect("a process");
+    while excluded(zombie.id()) == Some(false) {
+        std::thread::yield_now();
+    }
+    assert_eq!(excluded(zombie.id()), Some(true));
+    let _ = zombie.wait();
+    let program = Program::start("fs-other", &[]);
+    assert_eq!(excluded(program.pid()), Some(false));
+    assert_eq!(excluded(u32::MAX), None);
+}
+
+#[test]
+fn enormous_and_invalid_arguments_are_searched() {
+    let large = "x".repeat(100_000);
+    let invalid = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+    let mut shell = Command::new("/bin/sh")
+        .args(["-c", "read line", &large])
+        .arg(invalid)
+        .args(["needle", &large])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let found = scanner().look(&matcher(&[], &[" needle x"])).expect("a look");
+    let _ = shell.kill();
+    let _ = shell.wait();
+    assert_eq!(found.expect("a match").pid, shell.id());
+}
+
+#[test]
+fn a_folder_that_is_not_proc_is_read_as_one() {
+    let root = tempfile::tempdir().expect("a folder");
+    let process = root.path().join("4242");
+    std::fs::create_dir(&process).expect("a process");
+    let write = |file: &str, content: &str| std::fs::write(process.join(file), content).expect("a file");
+    write("comm", "java\n");
+    write("stat", "4242 (java) S 1 1 1 0 -1 4194304 0\n");
+    write("cgroup", "0::/user.slice\n");
+    write("status", "Name:\tjava\nUid:\t1000\t1000\t1000\t1000\n");
+    write("cmdline", "java\0-version\0");
+    std::fs::create_dir(root.path().join("not-a-process")).expect("a folder");
+
+    let mut scanner = Scanner::new(ProcRoot::open(root.path()).expect("the folder"));
+    assert_eq!(scanner.count().expect("a count"), 1);
+    assert!(!scanner.root().shows_host());
+    let found = scanner.look(&matcher(&["java"], &[])).expect("a look").expect("a match");
+    assert_eq!(found.pid, 4242);
+    write("cgroup", "0::/kubepods/besteffort/pod0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/x\n");
+    assert_eq!(scanner.look(&matcher(&["java"], &[])).expect("a look"), None);
+
+    let mut pids = Vec::new();
+    pids::visit_portably(ProcRoot::open(root.path()).expect("the folder").as_fd(), |pid| pids.push(pid))
+        .expect("the list");
+    assert_eq!(pids, [4242]);
+    let missing = ProcRoot::open(&root.path().join("missing")).expect_err("no folder").to_string();
+    assert!(missing.starts_with("cannot open the process list"), "{missing}");
+}
+
+#[test]
+fn facts_are_never_those_of_another_process() {
+    let root = tempfile::tempdir().expect("a folder");
+    let process = root.path().join("7");
+    std::fs::create_dir(&process).expect("a process");
+    std::fs::write(process.join("comm"), "java\n").expect("a file");
+    std::fs::write(process.join("cgroup"), "0::/\n").expect("a file");
+    let proc_root = ProcRoot::open(root.path()).expect("the folder");
+    let mut buffer = vec![0; 1 << 17];
+    let mut files = ProcessFiles::new(&proc_root, &mut buffer, 7);
+    assert!(files.comm().is_some());
+    std::fs::write(process.join("comm"), "bash\n").expect("a file");
+    assert_eq!(files.is_in_pod(), None, "the number belongs to another process now");
+}
+
+#[test]
+fn files_of_proc_are_parsed() {
+    let stat = |text: &str| state(text.as_bytes());
+    let running = ProcessState { is_kernel_thread: false, has_ended: false };
+    assert_eq!(stat("1 (a) S 0 1 1 0 -1 4194560 1 2"), Some(running));
+    assert_eq!(
+        stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0"),
+        Some(ProcessState { is_kernel_thread: true, ..running })
+    );
+    assert_eq!(stat("3 (x) Z 1 1 1 0 -1 4227084 0"), Some(ProcessState { has_ended: true, ..running }));
+    assert_eq!(stat("4 () Z 0 0 0 0 0 2129984 (ev) il) S 1 1 1 0 -1 64 0"), Some(running));
+    for text in ["", ")", "1 (a", "1 (a) S", "1 (a) S 1 1 1 1 1 x"] {
+        assert_eq!(stat(text), None, "{text:?}");
+    }
+    assert_eq!(uid(b"Name:\tUid:\\n7\nUid:\t1000\t0\t0\t0\n"), Some(1000));
+    assert_eq!(uid(b"Name:\tx\n"), None);
+    assert_eq!(last_pid(b"0.00 0.01 0.05 1/234 56789\n"), Some(56789));
+    assert_eq!(last_pid(b"0.00"), None);
+    assert_eq!(cgroup_view(Some("cgroup:[4026531835]")), CgroupView::Host);
+    assert_eq!(cgroup_view(Some("cgroup:[4026532817]")), CgroupView::Container);
+    assert_eq!(cgroup_view(None), CgroupView::Host);
+}
+
+#[test]
+fn a_command_line_is_visited_in_overlapping_chunks() {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(root.path().join("9")).expect("a process");
+    let content: Vec<u8> = (0..300_000_u32).map(|index| b'a' + (index % 23) as u8).collect();
+    std::fs::write(root.path().join("9/cmdline"), &content).expect("a file");
+    let proc_root = ProcRoot::open(root.path()).expect("the folder");
+    let mut buffer = vec![0; 1 << 17];
+    let mut seen: Vec<u8> = Vec::new();
+    let mut first = true;
+    ProcessFiles::new(&proc_root, &mut buffer, 9)
+        .visit_command_line(100, &mut |chunk| {
+            let overlap = if first { 0 } else { 100 };
+            assert_eq!(&chunk[..overlap], &seen[seen.len() - overlap..]);
+            seen.extend_from_slice(&chunk[overlap..]);
+            first = false;
+            ControlFlow::Continue(())
+        })
+        .expect("a file");
+    assert_eq!(seen, content);
+}

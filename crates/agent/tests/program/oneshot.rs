@@ -1,0 +1,71 @@
+//! `--oneshot` and its exit codes.
+
+use crate::agent::{Host, OwnersProgram};
+use crate::server::{Server, own_node};
+use five_spot_agent::annotate;
+use five_spot_api::reclaim::ReclaimRequest;
+
+async fn run(server: &Server, host: &Host, arguments: &[&str]) -> Option<i32> {
+    let arguments: Vec<&str> = ["--oneshot"].iter().chain(arguments).copied().collect();
+    host.command(server, &[], &arguments).output().await.expect("a process").status.code()
+}
+
+#[tokio::test]
+async fn the_exit_code_tells_the_outcome() {
+    let mut server = Server::start().await;
+    let host = Host::new(&server);
+    assert_eq!(run(&server, &host, &[]).await, Some(3), "no ConfigMap");
+    server.apply_config("match_commands = ['fsp-oneshot']").await;
+    assert_eq!(run(&server, &host, &[]).await, Some(3), "nothing matches");
+
+    let _program = OwnersProgram::start("fsp-oneshot");
+    host.set_machine_id("ffffffffffffffffffffffffffffffff");
+    assert_eq!(run(&server, &host, &[]).await, Some(1), "the API server refuses");
+    assert_eq!(server.annotations().await, []);
+    assert_eq!(run(&server, &host, &["--skip-host-id-check"]).await, Some(0), "matched and annotated");
+    assert_eq!(server.annotations().await.len(), 3);
+
+    server.apply_config("match_commands = [").await;
+    assert_eq!(run(&server, &host, &[]).await, Some(1), "malformed");
+    server.stop().await;
+    assert_eq!(run(&server, &host, &[]).await, Some(1), "the API server is away");
+}
+
+#[tokio::test]
+async fn bad_arguments_exit_with_2_and_missing_needs_with_1() {
+    let server = Server::start().await;
+    let host = Host::new(&server);
+    for arguments in [&["--detector=ebpf"][..], &["--node-name=A/B"], &["--no-such-flag"]] {
+        let output = host.command(&server, &[], arguments).output().await.expect("a process");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+    let mut command = host.command(&server, &[], &[]);
+    let output = command.env("RUST_LOG", "five_spot=loud").output().await.expect("a process");
+    assert_eq!(output.status.code(), Some(2));
+    for (variable, value) in [
+        ("MACHINE_ID_PATH", "/nonexistent"),
+        ("RECLAIM_PROC_ROOT", "/nonexistent"),
+        ("KUBERNETES_SERVICE_HOST", ""),
+    ] {
+        let mut command = host.command(&server, &[], &[]);
+        let output = command.env(variable, value).output().await.expect("a process");
+        assert_eq!(output.status.code(), Some(1), "{variable}={value}");
+        let line: serde_json::Value =
+            serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').rev().nth(1).expect("a line"))
+                .expect("JSON");
+        assert_eq!(line["fields"]["message"], "the agent cannot work");
+    }
+}
+
+#[tokio::test]
+async fn the_patch_is_accepted_with_and_without_annotations() {
+    let server = Server::start().await;
+    let request = annotate::request_for("java", "2026-11-17T08:30:00Z".parse().expect("a time"));
+    let patch = annotate::patch(&own_node(), &request, true).to_string();
+    let (code, node) = server
+        .request(http::Method::PATCH, "/api/v1/nodes/desk-1", "application/json-patch+json", &patch)
+        .await;
+    assert!(code.is_success(), "{node}");
+    let annotations = serde_json::from_value(node["metadata"]["annotations"].clone()).expect("a map");
+    assert_eq!(ReclaimRequest::from_annotations(&annotations), Some(request));
+}

@@ -1,0 +1,82 @@
+//! An API server that is away, and a token that is replaced.
+
+use crate::agent::{Host, OwnersProgram};
+use crate::server::Server;
+use http::StatusCode;
+
+#[tokio::test]
+async fn an_api_server_that_is_away_at_the_start_is_waited_for() {
+    let mut server = Server::start().await;
+    server.apply_config("match_commands = ['fsp-late']").await;
+    server.stop().await;
+    let host = Host::new(&server);
+    let mut agent = host.start(&server, &[]);
+    let failure = agent.logs("watching the configuration failed — retrying").await;
+    assert_eq!(failure["level"], "WARN");
+    let (code, state) = host.probe(&server).await;
+    assert_eq!((code, &state["activity"]), (Some(1), &"starting".into()), "not ready before the first read");
+    server.restart().await;
+    agent.logs("configmap applied — rearming scanner").await;
+    assert_eq!(host.probe(&server).await.0, Some(0));
+}
+
+#[tokio::test]
+async fn a_match_while_the_api_server_is_away_is_reported_later() {
+    let mut server = Server::start().await;
+    server.apply_config("match_commands = ['fsp-away']").await;
+    let host = Host::new(&server);
+    let mut agent = host.start(&server, &[]);
+    agent.logs("configmap applied — rearming scanner").await;
+    server.stop().await;
+    let program = OwnersProgram::start("fsp-away");
+    agent.logs("annotating the node failed — retrying").await;
+    assert_eq!(host.probe(&server).await.0, Some(0), "an API server that is away is no fault of the agent");
+    // The program ending takes nothing back.
+    drop(program);
+    server.restart().await;
+    agent.logs("node annotated").await;
+    assert_eq!(server.patches(), [StatusCode::OK]);
+}
+
+#[tokio::test]
+async fn a_restarted_api_server_does_not_arm_the_agent_again() {
+    let mut server = Server::start().await;
+    let _program = OwnersProgram::start("fsp-restart");
+    server.apply_config("match_commands = ['fsp-restart']").await;
+    let host = Host::new(&server);
+    let mut agent = host.start(&server, &[]);
+    agent.logs("node annotated").await;
+    server.restart().await;
+    agent.logs("watching the configuration again").await;
+    assert_eq!(host.probe(&server).await.1["activity"], "fired");
+    assert_eq!(server.patches(), [StatusCode::OK]);
+}
+
+#[tokio::test]
+async fn a_token_that_was_rotated_is_used() {
+    let server = Server::start().await;
+    server.apply_config("match_commands = ['fsp-token']").await;
+    let host = Host::new(&server);
+    let mut agent = host.start(&server, &[]);
+    agent.logs("configmap applied — rearming scanner").await;
+    server.set_token("second-token");
+    let _program = OwnersProgram::start("fsp-token");
+    let refused = agent.logs("annotating the node was refused").await;
+    assert!(refused["fields"]["error"].as_str().is_some_and(|error| error.contains("401")), "{refused}");
+    host.renew_token(&server);
+    agent.logs("node annotated").await;
+}
+
+#[tokio::test]
+async fn an_api_server_with_another_certificate_is_not_trusted() {
+    let server = Server::start().await;
+    let impostor = Server::start().await;
+    let host = Host::new(&server);
+    let mut agent = crate::agent::Agent::new(host.command(&impostor, &[], &[]));
+    let failure = agent.logs("watching the configuration failed").await;
+    assert!(
+        failure["fields"]["error"].as_str().is_some_and(|error| error.contains("certificate")),
+        "{failure}"
+    );
+    assert!(impostor.requests().is_empty(), "no token was sent");
+}

@@ -1,0 +1,206 @@
+//! The configuration of a reclaim agent: the value of the key `reclaim.toml` of its ConfigMap. The controller writes it
+//! and the agent reads it with the code in this module.
+
+use std::fmt::Write as _;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+const MATCH_COMMANDS: &str = "match_commands";
+const MATCH_ARGV_SUBSTRINGS: &str = "match_argv_substrings";
+const MATCH_UIDS: &str = "match_uids";
+const POLL_INTERVAL_MS: &str = "poll_interval_ms";
+
+/// The interval of an agent whose configuration does not set one.
+pub const DEFAULT_POLL_INTERVAL_MS: u32 = 250;
+/// The shortest interval: below it the agent would cost more CPU than it saves time.
+pub const MIN_POLL_INTERVAL_MS: u32 = 50;
+/// The longest interval: an owner waits up to this long.
+pub const MAX_POLL_INTERVAL_MS: u32 = 60_000;
+/// The most entries that one list may have.
+pub const MAX_LIST_ENTRIES: usize = 1000;
+/// The longest pattern, in bytes.
+pub const MAX_PATTERN_BYTES: usize = 4096;
+
+/// The processes that a reclaim agent looks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// Exact process names.
+    pub match_commands: Vec<String>,
+    /// Substrings of the command line, in which one space stands between arguments.
+    pub match_argv_substrings: Vec<String>,
+    /// User ids whose processes may match; empty for every user.
+    pub match_uids: Vec<u32>,
+    /// The time between two looks at the process list, where the agent polls.
+    pub poll_interval_ms: u32,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            match_commands: Vec::new(),
+            match_argv_substrings: Vec::new(),
+            match_uids: Vec::new(),
+            poll_interval_ms: DEFAULT_POLL_INTERVAL_MS,
+        }
+    }
+}
+
+/// A configuration and the keys in it that this version does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParsedConfig {
+    /// The configuration without the unknown keys.
+    pub config: AgentConfig,
+    /// Keys that have no effect: misspelled, or of a later version.
+    pub unknown_keys: Vec<String>,
+}
+
+/// A configuration that an agent must not use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The line in which the fault is, from 1 on; absent if it concerns the whole text.
+    pub line: Option<usize>,
+    /// The fault, in one line.
+    pub message: String,
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl AgentConfig {
+    /// True if no process can match: the agent is armed but inert.
+    pub fn is_inert(&self) -> bool {
+        self.match_commands.is_empty() && self.match_argv_substrings.is_empty()
+    }
+
+    /// Writes the configuration as [`AgentConfig::parse`] reads it. Every Rust string can be written: control characters
+    /// are escaped.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        let commands = strings(&self.match_commands);
+        let substrings = strings(&self.match_argv_substrings);
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "{MATCH_COMMANDS} = {commands}\n{MATCH_ARGV_SUBSTRINGS} = {substrings}\n\
+             {POLL_INTERVAL_MS} = {}\n",
+            self.poll_interval_ms
+        );
+        if !self.match_uids.is_empty() {
+            let _ = writeln!(text, "{MATCH_UIDS} = {:?}", self.match_uids);
+        }
+        text
+    }
+
+    /// Reads a configuration. Absent keys have their defaults; a value of the wrong type or out of bounds is an error,
+    /// because an agent that guesses could take a machine away from its workload for nothing.
+    pub fn parse(text: &str) -> Result<ParsedConfig, ConfigError> {
+        let table = DeTable::parse(text).map_err(|error| {
+            // The message of the parser may have several lines.
+            let message = error.message().lines().collect::<Vec<_>>().join(", ");
+            ConfigError { line: error.span().map(|span| line_of(text, span.start)), message }
+        })?;
+        let mut parsed = ParsedConfig { config: Self::default(), unknown_keys: Vec::new() };
+        let config = &mut parsed.config;
+        for (key, value) in table.get_ref() {
+            let at = |message: String| ConfigError {
+                line: Some(line_of(text, key.span().start)),
+                message: format!("{}: {message}", key.get_ref()),
+            };
+            match key.get_ref().as_ref() {
+                MATCH_COMMANDS => config.match_commands = list(value, pattern).map_err(at)?,
+                MATCH_ARGV_SUBSTRINGS => config.match_argv_substrings = list(value, pattern).map_err(at)?,
+                MATCH_UIDS => config.match_uids = list(value, integer).map_err(at)?,
+                POLL_INTERVAL_MS => config.poll_interval_ms = poll_interval(value.get_ref()).map_err(at)?,
+                unknown => parsed.unknown_keys.push(unknown.to_owned()),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// A TOML array of basic strings; without control characters it is also JSON.
+fn strings(values: &[String]) -> String {
+    let quoted: Vec<String> = values.iter().map(|value| quote(value)).collect();
+    format!("[{}]", quoted.join(","))
+}
+
+/// A TOML basic string.
+fn quote(value: &str) -> String {
+    let mut quoted = String::with_capacity(value.len() + 2);
+    quoted.push('"');
+    for character in value.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            // TOML allows no raw control characters, and unlike JSON counts U+007F among them.
+            '\0'..='\u{1f}' | '\u{7f}' => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(character));
+            }
+            _ => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn list<T>(
+    value: &Spanned<DeValue<'_>>,
+    entry: impl Fn(&DeValue<'_>) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let DeValue::Array(array) = value.get_ref() else {
+        return Err(format!("expected a list, found {}", value.get_ref().type_str()));
+    };
+    if array.len() > MAX_LIST_ENTRIES {
+        return Err(format!("{} entries, at most {MAX_LIST_ENTRIES} are allowed", array.len()));
+    }
+    array.iter().map(|value| entry(value.get_ref())).collect()
+}
+
+fn pattern(value: &DeValue<'_>) -> Result<String, String> {
+    let DeValue::String(text) = value else {
+        return Err(format!("expected a list of strings, found {} in it", value.type_str()));
+    };
+    if text.is_empty() {
+        return Err("an empty pattern would match every process".to_owned());
+    }
+    if text.len() > MAX_PATTERN_BYTES {
+        return Err(format!("a pattern of {} bytes, at most {MAX_PATTERN_BYTES} are allowed", text.len()));
+    }
+    Ok(text.to_string())
+}
+
+fn integer(value: &DeValue<'_>) -> Result<u32, String> {
+    let DeValue::Integer(integer) = value else {
+        return Err(format!("expected whole numbers, found {}", value.type_str()));
+    };
+    u32::from_str_radix(integer.as_str(), integer.radix())
+        .map_err(|_| format!("'{}' is not a whole number from 0 to {}", integer.as_str(), u32::MAX))
+}
+
+fn poll_interval(value: &DeValue<'_>) -> Result<u32, String> {
+    let milliseconds = integer(value)?;
+    if !(MIN_POLL_INTERVAL_MS..=MAX_POLL_INTERVAL_MS).contains(&milliseconds) {
+        return Err(format!(
+            "{milliseconds} is out of range, {MIN_POLL_INTERVAL_MS} to {MAX_POLL_INTERVAL_MS} are allowed"
+        ));
+    }
+    Ok(milliseconds)
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

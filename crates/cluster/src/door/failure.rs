@@ -1,0 +1,161 @@
+//! Requests that are not sent, and answers that do not come or are refused.
+
+use super::{Call, Door};
+use std::error::Error;
+use std::time::Duration;
+use tower::BoxError;
+use tracing::warn;
+
+/// An answer gives this many failures back: a cluster that is well again is asked at full rate after a few of them.
+const FORGIVEN: u32 = 10;
+
+/// What was not sent, or not answered, on our side of the door. No variant repeats what a server has sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DoorError {
+    /// No answer within the deadline. It may still have been carried out.
+    #[error("no answer within {} s", .0.as_secs())]
+    Deadline(Duration),
+    /// Somebody else has been waiting for an answer of this cluster in vain; nothing was sent.
+    #[error("not sent: the cluster has not answered for {} s", .0.as_secs())]
+    Silent(Duration),
+    /// We may not write now; nothing was sent.
+    #[error("not sent: {0}")]
+    Fenced(&'static str),
+    /// A workload cluster cannot be reached. All reasons read alike, because a kubeconfig may lead anywhere, and a
+    /// refused connection told from a timeout would make a port scanner of the controller. The log has the reason.
+    #[error("the cluster is unreachable")]
+    Unreachable,
+    /// The server sends us elsewhere. Nobody goes there.
+    #[error("the server answered HTTP {0}, a redirect, which is not followed")]
+    Redirected(u16),
+    /// An answer has too many bytes.
+    #[error("the answer has more than {limit} bytes")]
+    AnswerTooLarge {
+        /// The most that are read.
+        limit: usize,
+    },
+    /// An event of a watch has too many bytes.
+    #[error("an event of the watch has more than {limit} bytes")]
+    LineTooLong {
+        /// The most that are read.
+        limit: usize,
+    },
+    /// A page of a list has too many objects.
+    #[error("a page of the list has more than {limit} objects")]
+    TooManyObjects {
+        /// The most that are read.
+        limit: usize,
+    },
+    /// An answer has too many parts, however small.
+    #[error("the answer has more than {limit} JSON values")]
+    TooManyValues {
+        /// The most that are read.
+        limit: usize,
+    },
+    /// A list has no end.
+    #[error("the list has more than {limit} pages")]
+    EndlessList {
+        /// The most that are asked for.
+        limit: u32,
+    },
+    /// All answers of the cluster together take too much memory.
+    #[error("the answers of the cluster take more than {limit} bytes of memory at once")]
+    OverBudget {
+        /// The most that they may take.
+        limit: usize,
+    },
+    /// The cluster was asked too often; nothing was sent.
+    #[error("not sent: more than {limit} requests to the cluster within a minute")]
+    TooManyRequests {
+        /// The most in a minute.
+        limit: u32,
+    },
+}
+
+/// The failures that say how far we got with a server. A tenant must not be able to tell them apart.
+const fn tells_of_network(error: &DoorError) -> bool {
+    matches!(error, DoorError::Deadline(_) | DoorError::Silent(_))
+}
+
+impl Door {
+    /// Whether a request may be sent now. Notes that a list begins or goes on.
+    pub(super) fn permit(&self, call: &Call, uri: &str) -> Result<(), DoorError> {
+        if call.verb == "list" {
+            self.watches.begins_anew(uri);
+            let limit = self.limits.pages_per_list;
+            if self.watches.next_page(uri) > limit {
+                return Err(DoorError::EndlessList { limit });
+            }
+        }
+        if !self.requests.take_one() {
+            return Err(DoorError::TooManyRequests { limit: self.limits.requests_per_minute });
+        }
+        // The version is asked for to find out whether the cluster is well again.
+        if !self.failures.has_any() && !uri.ends_with("/version") {
+            return Err(DoorError::Unreachable);
+        }
+        Ok(())
+    }
+
+    /// An answer has come.
+    pub(super) fn answered(&self) {
+        self.failures.give_back(FORGIVEN);
+    }
+
+    /// A request got no answer, or none that is passed on. Returns what the caller is told.
+    pub(super) fn failed(&self, call: &Call, error: BoxError) -> BoxError {
+        let object = call.name.as_deref().unwrap_or_default();
+        self.report(error, |text| format!("{} {} {object}: {text}", call.verb, call.resource))
+    }
+
+    /// A watch that was open has ended with an error. Returns what the caller is told.
+    pub(super) fn watch_failed(&self, watch: &str, error: BoxError) -> BoxError {
+        self.report(error, |text| format!("watch {watch}: {text}"))
+    }
+
+    fn report(&self, error: BoxError, describe: impl FnOnce(&str) -> String) -> BoxError {
+        if self.pulse.is_none() {
+            // The management cluster is trusted, and whoever operates it needs to know.
+            return error;
+        }
+        let ours = error.downcast_ref::<DoorError>().cloned();
+        // What was not sent has not failed.
+        let sent = !matches!(
+            ours,
+            Some(
+                DoorError::Silent(_)
+                    | DoorError::Unreachable
+                    | DoorError::Fenced(_)
+                    | DoorError::TooManyRequests { .. }
+            )
+        );
+        if sent {
+            self.failures.take(1);
+        }
+        let told = match ours {
+            Some(error) if !tells_of_network(&error) => error,
+            Some(_) | None => DoorError::Unreachable,
+        };
+        let text = describe(&with_causes(&*error));
+        let text = five_spot_core::text::bounded(&text, five_spot_core::text::MAX_MESSAGE);
+        if sent && let Some(repeated) = self.warnings.note(&text) {
+            warn!(cluster = %self.cluster, error = %text, repeated, "Request to a workload cluster failed");
+        }
+        told.into()
+    }
+}
+
+/// An error with everything that brought it about, in one line.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,101 @@
+//! Limits on what a cluster may send and on how often it is asked: all of them, each with its reason.
+//!
+//! Every cluster goes through the same code. The administrator of a workload cluster is not trusted, and a tenant may
+//! point a kubeconfig at any server, so that [`Limits::WORKLOAD`] is as tight as a cluster of 5,000 nodes permits. The
+//! management cluster is trusted, and its objects are written by many: [`Limits::MANAGEMENT`] only keeps a broken
+//! proxy from filling the memory.
+
+use std::time::Duration;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// What a cluster may send, and how often it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one page of a list.
+    pub list_page_bytes: usize,
+    /// Bytes of any other answer, watches aside.
+    pub answer_bytes: usize,
+    /// Bytes between two newlines of a watch: one event.
+    pub watch_line_bytes: usize,
+    /// JSON values of one object. Parsed, a value of two bytes (`{}`) can take a kilobyte.
+    pub values_per_object: usize,
+    /// JSON values of a whole page of a list.
+    pub values_per_page: usize,
+    /// Objects of one page of a list, for a request that names no limit itself.
+    pub objects_per_page: usize,
+    /// Pages of one list.
+    pub pages_per_list: u32,
+    /// Bytes that are buffered for the cluster at any moment, over all its connections.
+    pub buffered_bytes: usize,
+    /// Bytes a minute that are read from the watches of the cluster. Beyond that they are read more slowly.
+    pub watch_bytes_per_minute: usize,
+    /// Requests a minute that are sent to the cluster.
+    pub requests_per_minute: u32,
+    /// Attempts a minute that may end without an answer, such as refused connections and answers that broke a limit.
+    pub failures_per_minute: u32,
+}
+
+impl Limits {
+    /// For workload clusters.
+    pub const WORKLOAD: Self = Self {
+        // A page of 500 pods of 64 KB each.
+        list_page_bytes: 32 * MIB,
+        // No Node, pod or ConfigMap that we read alone comes near it. etcd takes no object above 1.5 MB.
+        answer_bytes: MIB,
+        // One object, with room for what JSON adds to it.
+        watch_line_bytes: 2 * MIB,
+        // A Node with 50 images and its managed fields has about 1,000, a pod with ten containers about 1,500.
+        values_per_object: 20_000,
+        // 500 pods of 800 values each.
+        values_per_page: 400_000,
+        // The largest page that we ask for.
+        objects_per_page: 500,
+        // 20,000 objects at the 50 a page that watches ask for: four times the Nodes of the largest supported cluster.
+        pages_per_list: 400,
+        // Two list pages at once, or 32 watch events of the largest kind.
+        buffered_bytes: 64 * MIB,
+        // The status of 5,000 Nodes every five minutes, at 20 KB each, is 20 MB a minute; a list is a burst on top.
+        watch_bytes_per_minute: 128 * MIB,
+        // 10,000 machines that join within a minute cost three requests each.
+        requests_per_minute: 30_000,
+        // A hundred watches that are all cut off at once, and a few requests beside them.
+        failures_per_minute: 120,
+    };
+
+    /// For the management cluster.
+    pub const MANAGEMENT: Self = Self {
+        // 50 objects of 1.5 MB, the most that etcd takes: tenants write them, and one page must not hide the others.
+        list_page_bytes: 256 * MIB,
+        // Definitions of providers' kinds are 1.5 MB, discovery of many groups more.
+        answer_bytes: 16 * MIB,
+        watch_line_bytes: 16 * MIB,
+        values_per_object: usize::MAX,
+        values_per_page: usize::MAX,
+        objects_per_page: usize::MAX,
+        pages_per_list: u32::MAX,
+        buffered_bytes: usize::MAX,
+        watch_bytes_per_minute: usize::MAX,
+        requests_per_minute: u32::MAX,
+        failures_per_minute: u32::MAX,
+    };
+}
+
+/// Bytes of an error's body that are read. A `Status` of the API server is a few hundred bytes; one that lists every
+/// mistake of a large object some ten thousand. What is longer is not shown anyway.
+pub(super) const ERROR_BYTES: usize = 256 * KIB;
+
+/// The time to find an address and to connect to it. Within a data centre it takes milliseconds; a lost SYN is sent
+/// again after one and after three seconds.
+pub(super) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Idle connections that are kept for a cluster: each is a file descriptor, and a reconcile uses one at a time.
+pub(super) const IDLE_CONNECTIONS: usize = 8;
+
+/// Connections to one workload cluster. Over HTTP/1.1 every watch is one: of its Nodes, its agents' ConfigMaps, and the
+/// pods of each node that is being emptied.
+pub(super) const CONNECTIONS: usize = 512;
+
+/// Addresses of one host name that are tried.
+pub(super) const ADDRESSES: usize = 8;

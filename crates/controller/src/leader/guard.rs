@@ -1,0 +1,82 @@
+//! The guard before every write: it is sent only while the Lease is held.
+
+use five_spot_cluster::door::Fence;
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A clock that only goes forward, from an origin of its own.
+pub trait LeaseClock: Send + Sync + 'static {
+    /// The time since its origin.
+    fn now(&self) -> Duration;
+}
+
+/// `CLOCK_BOOTTIME`, which also counts the time in which the machine was suspended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BootClock;
+
+impl LeaseClock for BootClock {
+    fn now(&self) -> Duration {
+        let time = clock_gettime(ClockId::Boottime);
+        let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default());
+        seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or_default())
+    }
+}
+
+/// The clock of `tokio`, for virtual time.
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock(Instant);
+
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl LeaseClock for TokioClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Lets writes pass while the Lease is held and cannot be taken by anybody else.
+pub struct LeaseGuard {
+    clock: Arc<dyn LeaseClock>,
+    valid_until: Mutex<Option<Duration>>,
+}
+
+impl LeaseGuard {
+    /// A guard that lets nothing pass yet.
+    pub fn new(clock: Arc<dyn LeaseClock>) -> Self {
+        Self { clock, valid_until: Mutex::default() }
+    }
+
+    /// Whether this instance leads at this moment.
+    pub fn is_held(&self) -> bool {
+        let until = *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| self.clock.now() < until)
+    }
+
+    /// Lets writes pass until then, or none.
+    pub(super) fn set(&self, valid_until: Option<Duration>) {
+        *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner) = valid_until;
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.clock.now()
+    }
+}
+
+impl Fence for LeaseGuard {
+    fn check(&self) -> Result<(), &'static str> {
+        if self.is_held() { Ok(()) } else { Err("this instance does not hold the Lease") }
+    }
+}
+
+impl fmt::Debug for LeaseGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseGuard").field("is_held", &self.is_held()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! Leader election by a Lease: of several replicas one works, and the others stand by.
+//!
+//! [`state`] is the protocol, [`elector`] drives it, and [`guard`] stops every write of an instance whose Lease another
+//! may have taken.
+
+mod elector;
+mod guard;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use elector::Elector;
+pub use guard::{BootClock, LeaseClock, LeaseGuard, TokioClock};
+pub use state::Timing;
+
+use std::fmt;
+use std::sync::Arc;
+
+/// How a leader is elected.
+#[derive(Clone)]
+pub struct ElectionSettings {
+    /// The name of the Lease.
+    pub name: String,
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// Who this instance is: `<POD_NAME>_<random>`. A pod's name alone can be held by two processes.
+    pub identity: String,
+    /// Durations and periods.
+    pub timing: Timing,
+    /// The clock that the Lease is measured by.
+    pub clock: Arc<dyn LeaseClock>,
+}
+
+impl fmt::Debug for ElectionSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ElectionSettings")
+            .field("name", &self.name)
+            .field("namespace", &self.namespace)
+            .field("identity", &self.identity)
+            .field("timing", &self.timing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an instance is at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Another instance works, or nobody does yet.
+    #[default]
+    Standby,
+    /// This instance works.
+    Leader,
+}
+
+/// The identity of this process: the name of its pod or host, and something that no other process has.
+#[must_use]
+pub fn identity(instance: &str) -> String {
+    let mut random = [0_u8; 8];
+    // The kernel's source cannot fail once it is initialised; before, it waits.
+    let _ = rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty());
+    format!("{instance}_{:016x}", u64::from_be_bytes(random))
+}

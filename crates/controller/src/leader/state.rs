@@ -1,0 +1,211 @@
+//! The protocol of the election, without I/O and without a clock of its own: client-go's, with the times at which a
+//! record was observed locally. Times in the Lease are for people; clocks of two replicas are never compared.
+
+use five_spot_cluster::{LeaseRecord, StoredLease};
+use jiff::Timestamp;
+use std::time::Duration;
+
+/// The duration of a Lease that was released: client-go's, too.
+const RELEASED_SECONDS: u32 = 1;
+
+/// The longest duration that is believed. A record that somebody has edited must not keep everybody waiting for ever.
+pub(super) const MAX_DURATION: Duration = Duration::from_hours(1);
+
+/// How long a Lease is held, and how often it is renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long others leave the Lease alone after it was renewed.
+    pub duration: Duration,
+    /// How long the leader goes on working after it last renewed the Lease; below `duration`.
+    pub renew_deadline: Duration,
+    /// How long between two renewals, and between two attempts; below `renew_deadline`.
+    pub retry_period: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+/// What has to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing before this moment, unless the Lease changes.
+    Wait(Duration),
+    /// Write this record, provided that the Lease is still at this version; create it if there is no version.
+    Write(LeaseRecord, Option<String>),
+    /// Stop working: this instance no longer holds the Lease.
+    Resign(Loss),
+}
+
+/// Why a leader is none any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// The Lease was not renewed in time.
+    Expired,
+    /// The Lease names somebody else, or nobody.
+    Replaced(String),
+}
+
+/// What was seen of the Lease.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// Absent if there is no Lease.
+    lease: Option<StoredLease>,
+    /// When whoever is named in it, or was, has to have stopped.
+    free_at: Duration,
+}
+
+/// What this instance holds.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    valid_until: Duration,
+    renew_at: Duration,
+}
+
+/// Whoever releases the Lease says so by the duration. Without that somebody has emptied it, and its holder may go on.
+fn is_released(record: &LeaseRecord) -> bool {
+    record.holder.is_empty() && record.duration_seconds == RELEASED_SECONDS
+}
+
+/// One replica in the election. All times are those of one local clock.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    identity: String,
+    timing: Timing,
+    seen: Option<Seen>,
+    held: Option<Held>,
+    try_at: Duration,
+}
+
+impl Candidate {
+    pub(super) fn new(identity: String, timing: Timing) -> Self {
+        Self { identity, timing, seen: None, held: None, try_at: Duration::ZERO }
+    }
+
+    /// Until when this instance may work, if it holds the Lease.
+    pub(super) fn valid_until(&self) -> Option<Duration> {
+        self.held.map(|held| held.valid_until)
+    }
+
+    /// Who holds the Lease as far as is known; empty if nobody does.
+    pub(super) fn holder(&self) -> Option<&str> {
+        Some(self.seen.as_ref()?.lease.as_ref().map_or("", |lease| &lease.record.holder))
+    }
+
+    /// The version of the Lease as far as is known.
+    pub(super) fn version(&self) -> Option<&str> {
+        Some(&self.seen.as_ref()?.lease.as_ref()?.version)
+    }
+
+    /// Takes over what the API server says of the Lease.
+    pub(super) fn observe(&mut self, lease: Option<StoredLease>, now: Duration) {
+        let before = self.seen.take();
+        let known = before.as_ref().and_then(|seen| seen.lease.as_ref()).map(|lease| &lease.record);
+        let free_at = match (&lease, &before) {
+            // A label was changed, or nothing: the holder has not renewed it.
+            (Some(lease), Some(before)) if known == Some(&lease.record) => before.free_at,
+            (Some(lease), _) if is_released(&lease.record) => now,
+            // If somebody has edited it, the holder before may not know yet and goes on until its time is over.
+            (Some(lease), before) => {
+                let before = before.as_ref().map_or(now, |before| before.free_at);
+                self.free_at(&lease.record, now).max(before)
+            }
+            // Somebody has deleted it. Its holder may go on until its time is over.
+            (None, Some(before)) => before.free_at,
+            (None, None) => now,
+        };
+        self.seen = Some(Seen { lease, free_at });
+    }
+
+    fn free_at(&self, record: &LeaseRecord, now: Duration) -> Duration {
+        let duration = match record.duration_seconds {
+            0 => self.timing.duration,
+            seconds => Duration::from_secs(seconds.into()).min(MAX_DURATION),
+        };
+        now + duration
+    }
+
+    /// The next step at this moment.
+    pub(super) fn step(&mut self, now: Duration, wall: Timestamp) -> Step {
+        let Some(seen) = &self.seen else { return Step::Wait(now + self.timing.retry_period) };
+        let holder = seen.lease.as_ref().map(|lease| lease.record.holder.as_str());
+        if let Some(held) = self.held {
+            let replaced = holder.filter(|holder| *holder != self.identity).map(str::to_owned);
+            let loss =
+                replaced.map(Loss::Replaced).or_else(|| (now >= held.valid_until).then_some(Loss::Expired));
+            if let Some(loss) = loss {
+                self.held = None;
+                self.try_at = now + self.timing.retry_period;
+                return Step::Resign(loss);
+            }
+            // A Lease that somebody has deleted is created again at once.
+            if now < held.renew_at && holder.is_some() {
+                return Step::Wait(held.renew_at.min(held.valid_until));
+            }
+            return if now < self.try_at {
+                Step::Wait(self.try_at.min(held.valid_until))
+            } else {
+                self.claim(wall)
+            };
+        }
+        // After a write whose answer was lost this instance may find itself named.
+        let free_at = if holder == Some(&self.identity) { now } else { seen.free_at };
+        let at = free_at.max(self.try_at);
+        if now < at { Step::Wait(at) } else { self.claim(wall) }
+    }
+
+    fn claim(&self, wall: Timestamp) -> Step {
+        let lease = self.seen.as_ref().and_then(|seen| seen.lease.as_ref());
+        let before = lease.map(|lease| lease.record.clone()).unwrap_or_default();
+        let is_mine = before.holder == self.identity;
+        let record = LeaseRecord {
+            holder: self.identity.clone(),
+            duration_seconds: u32::try_from(self.timing.duration.as_secs()).unwrap_or(u32::MAX),
+            acquired: before.acquired.filter(|_| is_mine).or(Some(wall)),
+            renewed: Some(wall),
+            transitions: before.transitions.saturating_add(u32::from(!is_mine && lease.is_some())),
+        };
+        Step::Write(record, lease.map(|lease| lease.version.clone()))
+    }
+
+    /// A write of this instance, sent at `sent`, was accepted.
+    pub(super) fn written(&mut self, lease: StoredLease, sent: Duration) {
+        let free_at = sent + self.timing.duration;
+        self.seen = Some(Seen { lease: Some(lease), free_at });
+        self.held = Some(Held {
+            valid_until: sent + self.timing.renew_deadline,
+            renew_at: sent + self.timing.retry_period,
+        });
+        self.try_at = sent;
+    }
+
+    /// A write failed: the next one comes after the retry period.
+    pub(super) fn failed(&mut self, now: Duration) {
+        self.try_at = now + self.timing.retry_period;
+    }
+
+    /// The next write need not wait.
+    pub(super) fn retry_now(&mut self, now: Duration) {
+        self.try_at = now;
+    }
+
+    /// The write that gives the Lease back, if this instance holds it.
+    pub(super) fn release(&mut self, wall: Timestamp) -> Option<(LeaseRecord, String)> {
+        self.held.take()?;
+        let lease = self.seen.as_ref()?.lease.as_ref()?;
+        let record = LeaseRecord {
+            holder: String::new(),
+            duration_seconds: RELEASED_SECONDS,
+            acquired: Some(wall),
+            renewed: Some(wall),
+            transitions: lease.record.transitions,
+        };
+        (lease.record.holder == self.identity).then(|| (record, lease.version.clone()))
+    }
+}

@@ -1,0 +1,57 @@
+//! A Lease that others change.
+
+use crate::cluster::{Cluster, LEASE};
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_lease_is_created_again_by_its_holder() {
+    let cluster = Cluster::new(1, 2, false).await;
+    cluster.delete(LEASE).await;
+    cluster.sleep(1.0).await;
+    assert_eq!(cluster.server.holder().await, cluster.replicas[0].identity);
+    assert_eq!(cluster.leader(), Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_on_the_lease_changes_nothing() {
+    let cluster = Cluster::new(1, 2, false).await;
+    for _ in 0..20 {
+        cluster.patch(LEASE, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+        cluster.sleep(1.3).await;
+        assert_eq!(cluster.leader(), Some(0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_lease_was_edited_stops_and_somebody_leads_later() {
+    for (change, at_most) in [
+        (json!({"holderIdentity": "somebody"}), 17.0),
+        (json!({"holderIdentity": ""}), 17.0),
+        (json!({"holderIdentity": "other_1", "leaseDurationSeconds": 60}), 62.0),
+        (json!({"holderIdentity": "other_1", "leaseDurationSeconds": 1}), 17.0),
+    ] {
+        let cluster = Cluster::new(1, 2, false).await;
+        cluster.patch(LEASE, &json!({"spec": change})).await;
+        cluster.sleep(0.01).await;
+        assert_eq!(cluster.leader(), None, "{change}");
+        let (_, took) = cluster.elected().await;
+        assert!(took < at_most, "{change}: {took}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_namespace_is_reported_and_waited_for() {
+    let cluster = Cluster::new(1, 0, false).await;
+    cluster.delete("/api/v1/namespaces/5spot-system").await;
+    let mut cluster = cluster;
+    cluster.start("pod-0");
+    cluster.sleep(10.0).await;
+    assert_eq!(cluster.leader(), None);
+    let replica = &cluster.replicas[0];
+    assert_eq!(replica.health.obstacles(), Vec::<String>::new(), "readiness needs no leadership");
+    assert!(replica.health.remarks().iter().any(|remark| remark.contains("5spot-system/5spot-leader")));
+    cluster.server.api.create("/api/v1/namespaces", &json!({"metadata": {"name": "5spot-system"}}));
+    let (_, took) = cluster.elected().await;
+    assert!(took < 3.0, "{took}");
+    assert_eq!(cluster.replicas[0].health.remarks(), Vec::<String>::new());
+}

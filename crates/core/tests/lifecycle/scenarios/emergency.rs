@@ -1,0 +1,203 @@
+//! A machine goes back to its owner whatever else is broken.
+
+use super::{at_work, unusable};
+use crate::simulation::{Simulation, time};
+use five_spot_api::{Phase, WorkloadCluster};
+use five_spot_core::Evidence;
+use five_spot_core::action::Action;
+use five_spot_core::world::{NodeFact, PauseLevel, Slot, Workload, WorkloadProblem};
+
+fn names(actions: &[Action]) -> Vec<String> {
+    actions.iter().map(ToString::to_string).collect()
+}
+
+fn lose_workload(simulation: &mut Simulation) {
+    let cluster = WorkloadCluster::of_secret("prod-kubeconfig", "value");
+    simulation.world.workload = unusable(cluster, WorkloadProblem::Unreachable, "the cluster is unreachable");
+    simulation.world.node = NodeFact::Unknown;
+}
+
+#[test]
+fn a_kill_switch_needs_nothing_of_the_workload_cluster() {
+    let mut simulation = at_work();
+    lose_workload(&mut simulation);
+    simulation.edit(|spec| spec.kill_switch = true);
+    let decision = simulation.decide();
+    assert_eq!(decision.evidence, Evidence::BestEffort);
+    assert!(!decision.relies_on_record(&simulation.world));
+    assert_eq!(names(&decision.actions), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(decision.status.phase, Some(Phase::ShuttingDown), "the workload cluster is no fault of this");
+    assert_eq!(
+        decision.status.message.as_deref(),
+        Some("the machine is being deleted without a drain; the kill switch is on")
+    );
+    assert!(decision.status.node_ref.is_some(), "where its node was stays on record");
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Terminated);
+}
+
+#[test]
+fn a_kill_switch_does_not_wait_for_a_cluster_that_has_not_answered_yet() {
+    let mut simulation = at_work();
+    let cluster = simulation.world.workload.cluster().clone();
+    simulation.world.workload = Workload::Pending(cluster);
+    simulation.world.node = NodeFact::Unknown;
+    simulation.world.infrastructure = Slot::Unknown;
+    simulation.edit(|spec| spec.kill_switch = true);
+    let decision = simulation.decide();
+    assert_eq!(decision.evidence, Evidence::BestEffort);
+    assert_eq!(names(&decision.actions), ["tell CAPI not to drain", "delete the Machine"]);
+    assert!(decision.status.infrastructure_ref.is_some(), "what cannot be seen stays on record");
+}
+
+#[test]
+fn what_cannot_be_asked_about_is_not_gone() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.kill_switch = true);
+    simulation.provider_works = false;
+    simulation.settle();
+    simulation.world.machine = Slot::Absent;
+    simulation.world.bootstrap = Slot::Absent;
+    simulation.world.infrastructure = Slot::Unknown;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::ShuttingDown);
+    simulation.world.infrastructure = Slot::Absent;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Terminated);
+}
+
+#[test]
+fn a_deleted_object_waits_for_what_cannot_be_asked_about_until_its_bound() {
+    let mut simulation = at_work();
+    simulation.provider_works = false;
+    simulation.delete_object();
+    simulation.world.machine = Slot::Absent;
+    simulation.world.bootstrap = Slot::Absent;
+    simulation.world.infrastructure = Slot::Unknown;
+    simulation.settle();
+    assert!(!simulation.object_gone);
+    simulation.advance_to("2026-11-16T10:10:00Z");
+    assert!(simulation.object_gone);
+}
+
+#[test]
+fn a_reclaim_that_cannot_be_recorded_runs_out_of_time_all_the_same() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["stubborn"]);
+    simulation.ask_for_reclaim();
+    simulation.world.unrecorded_since = Some(time("2026-11-16T09:59:30Z"));
+    let decision = simulation.decide();
+    assert_eq!(decision.evidence, Evidence::BestEffort);
+    assert!(decision.relies_on_record(&simulation.world), "it should be on record before the Node is gone");
+    assert_eq!(decision.wake_at, Some(time("2026-11-16T10:00:30Z")));
+    simulation.world.unrecorded_since = Some(time("2026-11-16T09:59:00Z"));
+    let decision = simulation.decide();
+    let expected = [
+        "tell CAPI not to drain",
+        "disable the schedule",
+        "delete the Machine",
+        "publish EmergencyReclaimDisabledSchedule",
+        "clear the reclaim request of node desk-1",
+    ];
+    assert_eq!(names(&decision.actions_without_record()), expected);
+    let recorded = ["tell CAPI not to drain", "delete the Machine", "disable the schedule"];
+    assert_eq!(names(&decision.actions)[..3], recorded);
+}
+
+#[test]
+fn a_reclaim_whose_cluster_has_not_answered_yet_waits_for_it_up_to_its_bound() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.ask_for_reclaim();
+    let began = simulation.decide();
+    simulation.world.status = began.status;
+    let cluster = simulation.world.workload.cluster().clone();
+    let seen = std::mem::replace(&mut simulation.world.node, NodeFact::Unknown);
+    simulation.world.workload = Workload::Pending(cluster.clone());
+    assert_eq!(names(&simulation.decide().actions), [""; 0]);
+    simulation.now = time("2026-11-16T10:01:00Z");
+    assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
+    simulation.now = time("2026-11-16T10:00:01Z");
+    simulation.world.workload =
+        unusable(cluster, WorkloadProblem::Unreachable, "nobody answers, and nobody will");
+    assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
+    simulation.world.workload = at_work().world.workload;
+    simulation.world.node = seen;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+}
+
+#[test]
+fn at_its_bound_a_reclaim_asks_nothing_of_the_workload_cluster() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.ask_for_reclaim();
+    simulation.world.status = simulation.decide().status;
+    simulation.node().unschedulable = false;
+    simulation.now = time("2026-11-16T10:01:00Z");
+    assert_eq!(names(&simulation.decide().actions)[..2], ["tell CAPI not to drain", "delete the Machine"]);
+}
+
+#[test]
+fn a_reason_of_any_length_and_a_time_to_come_are_cut_down() {
+    let mut simulation = at_work();
+    simulation.ask_for_reclaim();
+    let request = simulation.node().reclaim.as_mut().unwrap();
+    request.reason = "é\n".repeat(100_000);
+    request.requested_at = Some(time("2099-01-01T00:00:00Z"));
+    let decision = simulation.decide();
+    let record = &decision.status.reclaims[0];
+    assert!(record.reason.len() <= 256, "{}", record.reason.len());
+    assert!(!record.reason.contains('\n'));
+    assert_eq!(record.requested_at.0, simulation.now);
+    assert!(serde_json::to_vec(&decision.status).unwrap().len() < 16_000);
+}
+
+#[test]
+fn a_paused_cluster_api_that_holds_up_a_removal_is_named() {
+    let mut simulation = at_work();
+    simulation.machine().capi_paused = true;
+    simulation.provider_works = false;
+    simulation.edit(|spec| spec.kill_switch = true);
+    simulation.settle();
+    let message = &simulation.world.status.conditions.iter().find(|c| c.type_ == "Paused").unwrap().message;
+    assert_eq!(
+        message,
+        "Machine desk-machine is being deleted, but Cluster API does nothing about it because of annotation \
+         cluster.x-k8s.io/paused on Machine team/desk-machine; remove that to let it go"
+    );
+}
+
+#[test]
+fn the_finalizer_bound_acts_under_every_pause_but_all() {
+    for (pause, is_held) in
+        [(None, false), (Some(PauseLevel::Ordinary), false), (Some(PauseLevel::All), true)]
+    {
+        let mut simulation = at_work();
+        simulation.provider_works = false;
+        simulation.world.cluster.as_mut().unwrap().paused = true;
+        simulation.world.object.paused = pause;
+        simulation.delete_object();
+        simulation.settle();
+        assert_eq!(simulation.take_log(), [""; 0], "held until its bound");
+        simulation.advance_to("2026-11-16T10:10:00Z");
+        assert_eq!(simulation.take_log().contains(&"delete the Machine".to_owned()), !is_held, "{pause:?}");
+    }
+}
+
+#[test]
+fn a_forced_drain_names_the_pods_that_are_lost() {
+    let mut simulation = at_work();
+    simulation.force_on_timeout();
+    simulation.start_pods(&["web-0", "web-1"]);
+    simulation.budget_blocks = true;
+    simulation.provider_works = false;
+    simulation.now = time("2026-11-16T18:00:00Z");
+    simulation.settle();
+    simulation.take_notes();
+    simulation.advance_to("2026-11-16T18:05:00Z");
+    let notes = simulation.take_notes();
+    let forced = notes.iter().find(|note| note.starts_with("DrainForced: ")).expect("an event");
+    assert!(forced.contains("2 pods are lost: shop/web-0, shop/web-1"), "{forced}");
+    assert!(forced.contains("disruption budget"), "{forced}");
+}

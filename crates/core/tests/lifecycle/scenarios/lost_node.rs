@@ -1,0 +1,102 @@
+//! A Node that vanishes while its Machine lives, and one that outlives its Machine.
+
+use super::at_work;
+use crate::simulation::{Simulation, time};
+use five_spot_api::Phase;
+use five_spot_core::Evidence;
+use five_spot_core::world::{FormerNode, NodeFact, Readiness, Slot, Workload};
+
+#[test]
+fn a_lost_node_is_reported_at_once_and_given_up_after_the_time_to_join() {
+    let mut simulation = at_work();
+    let node = std::mem::replace(&mut simulation.world.node, NodeFact::Gone);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(simulation.condition("MachineReady"), ("False", "NodeLost"));
+    assert_eq!(simulation.condition("Ready"), ("False", "NodeLost"));
+    assert_eq!(simulation.take_events(), ["NodeLost"]);
+    simulation.advance_to("2026-11-16T10:19:00Z");
+    assert_eq!(simulation.take_log(), [""; 0]);
+    assert_eq!(simulation.take_events(), [""; 0], "said once");
+    // It comes back, not Ready: that is only reported, and its time does not run.
+    simulation.world.node = node.clone();
+    simulation.node().readiness = Readiness::NotReady;
+    simulation.advance_to("2026-11-16T11:00:00Z");
+    assert_eq!(simulation.take_log(), [""; 0]);
+    assert_eq!(simulation.condition("MachineReady"), ("False", "NodeNotReady"));
+    // Lost again: another event, and another twenty minutes.
+    simulation.world.node = NodeFact::Gone;
+    simulation.provider_works = false;
+    simulation.advance_to("2026-11-16T11:19:59Z");
+    assert_eq!(simulation.take_events(), ["NodeLost"]);
+    simulation.advance_to("2026-11-16T11:20:00Z");
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
+    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+}
+
+#[test]
+fn a_new_attempt_to_join_is_no_recovery_and_a_join_is() {
+    let mut simulation = Simulation::new(crate::simulation::office_hours());
+    simulation.nodes_join = false;
+    simulation.advance_to("2026-11-16T09:24:00Z");
+    assert_eq!(simulation.phase(), Phase::Error);
+    simulation.take_events();
+    simulation.advance_to("2026-11-16T09:26:00Z");
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(simulation.take_events(), ["ScheduleActive", "MachineCreated"]);
+    simulation.nodes_join = true;
+    simulation.settle();
+    assert_eq!(simulation.take_events(), ["Recovered"]);
+}
+
+#[test]
+fn a_node_that_outlives_its_machine_stays_on_record_until_it_is_gone() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.kill_switch = true);
+    simulation.world.former_node = FormerNode::LeftBehind;
+    simulation.advance_to("2026-11-16T10:00:10Z");
+    assert!(matches!(simulation.world.machine, Slot::Absent));
+    assert_eq!(simulation.phase(), Phase::Terminated);
+    assert_eq!(simulation.condition("Ready"), ("True", "Terminated"));
+    assert_eq!(simulation.condition("MachineReady"), ("False", "NodeLeftBehind"));
+    assert_eq!(simulation.take_events(), ["KillSwitchActivated", "MachineDeleted", "NodeLeftBehind"]);
+    assert!(simulation.world.status.node_ref.is_some());
+    assert!(simulation.world.status.workload_cluster.is_some());
+    assert_eq!(simulation.decide().evidence, Evidence::Cached, "known, and nothing to ask");
+    simulation.world.former_node = FormerNode::Unknown;
+    simulation.settle();
+    assert!(simulation.world.status.node_ref.is_some());
+    simulation.world.former_node = FormerNode::Gone;
+    simulation.settle();
+    assert_eq!(simulation.world.status.node_ref, None);
+    assert_eq!(simulation.world.status.workload_cluster, None);
+    assert_eq!(simulation.take_events(), [""; 0]);
+}
+
+#[test]
+fn that_a_node_is_left_behind_is_asked_before_it_is_said() {
+    let mut simulation = at_work();
+    simulation.world.machine = Slot::Absent;
+    simulation.world.node = NodeFact::NotYet;
+    simulation.world.former_node = FormerNode::LeftBehind;
+    simulation.edit(|spec| spec.schedule.enabled = false);
+    assert_eq!(simulation.decide().evidence, Evidence::Confirmed);
+}
+
+#[test]
+fn the_cluster_that_a_node_is_seen_in_is_remembered() {
+    let mut simulation = at_work();
+    let cluster = |uid: &str| five_spot_api::WorkloadCluster {
+        cluster_uid: Some(uid.to_owned()),
+        ..five_spot_api::WorkloadCluster::MANAGEMENT
+    };
+    simulation.world.workload = Workload::Reachable(cluster("one"));
+    simulation.settle();
+    let recorded = |simulation: &Simulation| simulation.world.status.workload_cluster.clone();
+    assert_eq!(recorded(&simulation), Some(cluster("one")));
+    simulation.now = time("2026-11-16T10:01:00Z");
+    simulation.world.workload = Workload::Reachable(cluster("two"));
+    simulation.settle();
+    assert_eq!(recorded(&simulation), Some(cluster("one")), "while the Machine lives it does not change");
+}

@@ -1,0 +1,176 @@
+//! What can be made to fail for one scene of the real control plane: admission refuses the controller's writes, and Cluster
+//! API is stopped.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use five_spot_scenarios::kinds::{
+    ADMISSION_BINDING, ADMISSION_POLICY, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE,
+};
+use five_spot_scenarios::{Impairment, World};
+use five_spot_testenv::control_plane::Component;
+use five_spot_testenv::world::Scene;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::identities;
+
+/// How long an API server may take to follow a policy, or to forget it.
+const EFFECTIVE_WITHIN: Duration = Duration::from_mins(1);
+
+/// How often it is asked whether it does.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What the policy says.
+const REFUSED: &str = "refused by a policy of this test";
+
+/// Makes something fail, or lets it work again.
+pub(super) async fn set(
+    world: &dyn World,
+    scene: &Scene,
+    account: &str,
+    what: Impairment,
+    is_impaired: bool,
+) -> anyhow::Result<()> {
+    let control_plane = scene.world().control_plane();
+    let (kind, operations, reason) = match what {
+        Impairment::WorkloadForbidden => return identities::allow(scene, account, !is_impaired).await,
+        Impairment::ClusterApi if is_impaired => {
+            control_plane.kill(Component::ClusterApi).await;
+            return Ok(());
+        }
+        Impairment::ClusterApi => return Ok(control_plane.restart(Component::ClusterApi).await?),
+        Impairment::SlowManagement => bail!("nobody can slow down a real API server here"),
+        Impairment::MachinePatches => (Target::Machines, json!(["UPDATE"]), "Forbidden"),
+        Impairment::StatusTooLarge => (Target::Status, json!(["UPDATE"]), "RequestEntityTooLarge"),
+        Impairment::StatusInvalid => (Target::Status, json!(["UPDATE"]), "Invalid"),
+        Impairment::StatusForbidden => (Target::Status, json!(["UPDATE"]), "Forbidden"),
+        Impairment::Events => (Target::Events, json!(["CREATE", "UPDATE"]), "Forbidden"),
+    };
+    let name = scene.cluster_scoped(kind.policy());
+    if is_impaired {
+        world.create(ADMISSION_POLICY, policy(&name, kind, &operations, reason)).await?;
+        world.create(ADMISSION_BINDING, binding(&name, scene.namespace())).await?;
+    } else {
+        world.delete(ADMISSION_BINDING, &name).await?;
+        world.delete(ADMISSION_POLICY, &name).await?;
+    }
+    let followed = async {
+        // A server tells nobody when it begins to follow a policy.
+        while kind.is_refused(world).await? != is_impaired {
+            tokio::time::sleep(LOOK).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(EFFECTIVE_WITHIN, followed).await.context("the policy has no effect")?
+}
+
+/// What is refused.
+#[derive(Clone, Copy)]
+enum Target {
+    Machines,
+    Status,
+    Events,
+}
+
+impl Target {
+    const fn policy(self) -> &'static str {
+        match self {
+            Self::Machines => "no-machine-patches",
+            Self::Status => "no-status",
+            Self::Events => "no-events",
+        }
+    }
+
+    fn rule(self) -> (Value, Value) {
+        match self {
+            Self::Machines => (json!([MACHINE.group]), json!([MACHINE.plural])),
+            Self::Status => (json!([SCHEDULED_MACHINE.group]), json!(["scheduledmachines/status"])),
+            Self::Events => (json!(["", "events.k8s.io"]), json!(["events"])),
+        }
+    }
+
+    /// Whether a dry run is refused, which the policy treats as if the controller asked.
+    async fn is_refused(self, world: &dyn World) -> anyhow::Result<bool> {
+        let parameters = PatchParams { dry_run: true, ..PatchParams::default() };
+        let patch = |kind: Kind| {
+            let api = world.api(kind);
+            async move {
+                let annotation = json!({"metadata": {"annotations": {"example.org/probe": "true"}}});
+                let objects = world.list(kind).await?;
+                let Some(name) = objects.first().and_then(|one| one["metadata"]["name"].as_str()) else {
+                    // Nothing is left that could be refused.
+                    return anyhow::Ok(None);
+                };
+                let status = json!({"status": {"message": "probe"}});
+                Ok(Some(if kind == SCHEDULED_MACHINE {
+                    api.patch_status(name, &parameters, &Patch::Merge(status)).await.map(drop)
+                } else {
+                    api.patch(name, &parameters, &Patch::Merge(annotation)).await.map(drop)
+                }))
+            }
+        };
+        let tried = match self {
+            Self::Machines => patch(MACHINE).await?,
+            Self::Status => patch(SCHEDULED_MACHINE).await?,
+            Self::Events => {
+                let events: Api<DynamicObject> =
+                    Api::namespaced_with(world.management(), world.namespace(), &events());
+                let event: DynamicObject = serde_json::from_value(event(world))?;
+                let parameters = PostParams { dry_run: true, ..PostParams::default() };
+                Some(events.create(&parameters, &event).await.map(drop))
+            }
+        };
+        Ok(tried.is_some_and(|tried| tried.is_err_and(|error| error.to_string().contains(REFUSED))))
+    }
+}
+
+fn policy(name: &str, target: Target, operations: &Value, reason: &str) -> Value {
+    let (groups, resources) = target.rule();
+    let rule = json!({
+        "operations": operations, "apiGroups": groups, "apiVersions": ["*"], "resources": resources,
+    });
+    let user = identities::controller_user();
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{
+                "name": "controller",
+                "expression": format!(
+                    "request.userInfo.username == '{user}' || (has(request.dryRun) && request.dryRun)"
+                ),
+            }],
+            "validations": [{"expression": "false", "message": REFUSED, "reason": reason}],
+        },
+    })
+}
+
+fn binding(name: &str, namespace: &str) -> Value {
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": here},
+        },
+    })
+}
+
+fn events() -> kube::api::ApiResource {
+    Kind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events", ..INFRASTRUCTURE }
+        .resource()
+}
+
+fn event(world: &dyn World) -> Value {
+    json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "probe"},
+        "eventTime": world.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string(), "type": "Normal",
+        "reason": "Probe", "action": "Probe", "reportingController": "example.org/probe",
+        "reportingInstance": "probe",
+        "regarding": {
+            "apiVersion": SCHEDULED_MACHINE.api_version(), "kind": SCHEDULED_MACHINE.kind,
+            "namespace": world.namespace(), "name": "desk",
+        },
+    })
+}

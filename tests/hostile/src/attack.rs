@@ -1,0 +1,154 @@
+//! What the server does to a request.
+
+use crate::Wire;
+use std::time::Duration;
+
+/// How a malicious server treats every request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attack {
+    /// A body that never ends, of valid JSON so far.
+    EndlessBody,
+    /// A watch whose first event never ends, after a list that is empty.
+    EndlessLine,
+    /// Pages that each name a next one.
+    EndlessPages,
+    /// A page of millions of objects of a few bytes: small to send, gigabytes when parsed.
+    TinyObjects,
+    /// A page of one object with millions of parts of a few bytes.
+    TinyParts,
+    /// A head that comes byte by byte and never ends.
+    SlowHead,
+    /// A body that comes byte by byte and never ends.
+    SlowBody,
+    /// JSON of other types than those that were asked for, with this text in it.
+    WrongTypes(String),
+    /// A list of objects with these names, then a watch that says nothing.
+    Names(Vec<String>),
+    /// A redirect to this place.
+    Redirect(String),
+    /// The connection is closed after this many bytes of a valid answer.
+    CloseAfter(usize),
+    /// A refusal with this code and body.
+    Refuse(u16, String),
+}
+
+const EMPTY_LIST: &str = r#"{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
+
+/// Bytes that are written at once.
+const CHUNK: usize = 64 << 10;
+
+impl Attack {
+    /// Treats a request like that. Returns whether the connection stays open.
+    pub(crate) async fn carry_out(&self, request: &str, wire: &mut Wire<'_>) -> std::io::Result<bool> {
+        let watches = request.contains("watch=true") || request.contains("watch=1");
+        match self {
+            Self::EndlessBody => {
+                wire.chunked_head().await?;
+                wire.chunk(br#"{"kind":"List","items":[{"metadata":{"name":""#).await?;
+                endless(wire).await
+            }
+            Self::EndlessLine if watches => {
+                wire.chunked_head().await?;
+                wire.chunk(br#"{"type":"ADDED","object":{"metadata":{"name":""#).await?;
+                endless(wire).await
+            }
+            Self::EndlessPages if !watches => {
+                let items = vec![r#"{"metadata":{"name":"a","resourceVersion":"1"}}"#; 50].join(",");
+                let metadata = r#"{"resourceVersion":"1","continue":"more"}"#;
+                let page = format!(r#"{{"kind":"NodeList","metadata":{metadata},"items":[{items}]}}"#);
+                wire.whole(200, "", &page).await?;
+                Ok(true)
+            }
+            Self::TinyObjects => {
+                wire.chunked_head().await?;
+                wire.chunk(br#"{"kind":"NodeList","metadata":{"resourceVersion":"1"},"items":[{}"#).await?;
+                // Ten million of them are 30 MB: within the bytes of a page.
+                let objects = ",{}".repeat(CHUNK / 3);
+                for _ in 0..460 {
+                    wire.chunk(objects.as_bytes()).await?;
+                }
+                wire.chunk(b"]}").await?;
+                wire.chunk(b"").await?;
+                Ok(true)
+            }
+            Self::TinyParts => {
+                wire.chunked_head().await?;
+                let start = r#"{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"},
+                    "spec":{"containers":[{"name":""}"#;
+                wire.chunk(start.as_bytes()).await?;
+                let parts = r#",{"name":""}"#.repeat(CHUNK / 12);
+                for _ in 0..460 {
+                    wire.chunk(parts.as_bytes()).await?;
+                }
+                wire.chunk(b"]}}]}").await?;
+                wire.chunk(b"").await?;
+                Ok(true)
+            }
+            Self::SlowHead => {
+                for byte in b"HTTP/1.1 200 OK\r\nx-slow: ".iter().chain(std::iter::repeat(&b'a')) {
+                    wire.send(&[*byte]).await?;
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+                Ok(false)
+            }
+            Self::SlowBody => {
+                wire.chunked_head().await?;
+                loop {
+                    wire.chunk(b" ").await?;
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+            }
+            Self::WrongTypes(text) => {
+                let body =
+                    format!(r#"{{"kind":"{text}","metadata":"{text}","items":"{text}","major":["{text}"]}}"#);
+                wire.whole(200, "", &body).await?;
+                Ok(true)
+            }
+            Self::Names(names) if !watches => {
+                wire.whole(200, "", &list_of(names)).await?;
+                Ok(true)
+            }
+            Self::EndlessLine => {
+                wire.whole(200, "", EMPTY_LIST).await?;
+                Ok(true)
+            }
+            Self::EndlessPages | Self::Names(_) => {
+                wire.chunked_head().await?;
+                std::future::pending().await
+            }
+            Self::Redirect(location) => {
+                wire.whole(302, &format!("location: {location}\r\n"), "").await?;
+                Ok(true)
+            }
+            Self::CloseAfter(bytes) => {
+                let length = EMPTY_LIST.len();
+                let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{EMPTY_LIST}");
+                wire.send(&answer.as_bytes()[..(*bytes).min(answer.len())]).await?;
+                Ok(false)
+            }
+            Self::Refuse(code, body) => {
+                wire.whole(*code, "", body).await?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+async fn endless(wire: &mut Wire<'_>) -> std::io::Result<bool> {
+    let text = vec![b'a'; CHUNK];
+    loop {
+        wire.chunk(&text).await?;
+    }
+}
+
+/// A list of Nodes or pods with these names, which are put into the JSON as they are.
+fn list_of(names: &[String]) -> String {
+    let object = |name: &String| {
+        format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"{name}","uid":"1","resourceVersion":"1"}},
+                "spec":{{"containers":[]}}}}"#
+        )
+    };
+    let items: Vec<String> = names.iter().map(object).collect();
+    format!(r#"{{"kind":"List","metadata":{{"resourceVersion":"1"}},"items":[{}]}}"#, items.join(","))
+}

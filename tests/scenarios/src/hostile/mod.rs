@@ -1,0 +1,90 @@
+//! Text that somebody else can write, in every field from which it may reach status, events, logs or metrics.
+//!
+//! Each case puts huge, non-ASCII or unprintable text into a field of a running sandbox, lets the controller work with it,
+//! and checks everything that the controller has said: status is accepted and small, events fit, log lines are lines, and
+//! an emergency still has its effect.
+
+mod field;
+mod judge;
+mod text;
+
+pub use field::Field;
+
+use crate::embedded::{Embedded, in_sandbox};
+use crate::kinds::MACHINE;
+use crate::subject::Subject;
+use crate::surroundings::override_until;
+use crate::world::World;
+use anyhow::{Context as _, ensure};
+use five_spot_controller::logging::{Filter, Format, subscriber};
+use five_spot_sandbox::ids::Ids;
+use judge::{Logs, Statuses};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tracing::level_filters::LevelFilter;
+
+/// How long the controller works with the text: through several retries, and past the deadline of a drain.
+const OBSERVED: Duration = Duration::from_mins(2);
+
+/// How long the Machine's DELETE may take after `killSwitch: true`.
+const KILL_SWITCH: Duration = Duration::from_secs(5);
+
+/// Runs one case: hostile text in a field, chosen by the seed, and in half of the cases in another field beside it.
+///
+/// Returns whether the API server took the text for the field; one that refuses it needs no defence.
+pub fn try_case(field: Field, seed: u64) -> anyhow::Result<bool> {
+    let logs = Logs::default();
+    let lines = subscriber(Format::Json, Filter::from(LevelFilter::INFO), logs.writer(), false);
+    let tried = tracing::subscriber::with_default(lines, || {
+        in_sandbox(async |world| {
+            let statuses = Statuses::watch(world);
+            let result = play(world, field, seed).await;
+            judge::writes(world)?;
+            statuses.check()?;
+            judge::events(world).await?;
+            judge::metrics(world)?;
+            result
+        })
+    })?;
+    logs.check()?;
+    Ok(tried)
+}
+
+/// Lends a machine, spoils the fields, gives the controller something to do, and pulls the kill switch.
+async fn play(world: &Embedded, field: Field, seed: u64) -> anyhow::Result<bool> {
+    let dynamic: &dyn World = world;
+    // Each field meets other texts and neighbours than the next.
+    let mut chance = Ids::new(seed << 8 | field.number());
+    let subject = Subject::lent(dynamic, json!({})).await?;
+    let node = subject.node().await?;
+    dynamic.pods_on(&node, 2, 1).await?;
+    let is_taken = field.spoil(world, &subject, &node, text::any(seed, &mut chance)).await?;
+    if chance.chance(500) {
+        let (beside, kind) = (Field::any(&mut chance), chance.next_u64());
+        beside.spoil(world, &subject, &node, text::any(kind, &mut chance)).await?;
+    }
+    give_work(dynamic, &subject, &mut chance).await?;
+    tokio::time::sleep(OBSERVED).await;
+    world.clear_faults();
+    subject.set(json!({"killSwitch": true})).await?;
+    let is_deleted =
+        |machine: &Value| machine.is_null() || !machine["metadata"]["deletionTimestamp"].is_null();
+    let deleted = dynamic.seek(MACHINE, &subject.machine(), KILL_SWITCH, is_deleted).await;
+    ensure!(deleted.is_ok(), "the kill switch has no effect: {deleted:?}");
+    tokio::time::sleep(OBSERVED).await;
+    Ok(is_taken)
+}
+
+/// Something for which the controller reads the fields and says what it found.
+async fn give_work(world: &dyn World, subject: &Subject<'_>, chance: &mut Ids) -> anyhow::Result<()> {
+    match chance.below(4) {
+        0 => subject.set(json!({"schedule": {"enabled": false}})).await,
+        1 => subject.set(override_until("down", world.in_seconds(36_000))).await,
+        2 => world.delete(MACHINE, &subject.machine()).await,
+        _ => {
+            let taint = json!({"key": "example.org/desk", "effect": "NoSchedule"});
+            subject.set(json!({"nodeTaints": [taint]})).await
+        }
+    }
+    .context("giving work")
+}
