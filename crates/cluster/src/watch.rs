@@ -296,10 +296,10 @@ fn why(error: &watcher::Error) -> Failure {
 mod tests {
     use super::*;
     use crate::door::Door;
-    use five_spot_sandbox::faults::{
+    use five_spot_apiserver::faults::{
         Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
     };
-    use five_spot_sandbox::{Api as Embedded, ApiConfig, Clock};
+    use five_spot_apiserver::{Api as Embedded, ApiConfig, Clock};
     use http::StatusCode;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::ResourceExt;
