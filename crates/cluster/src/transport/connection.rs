@@ -1,7 +1,7 @@
 //! How clusters are reached: the management cluster by what the program was started with, a workload cluster by a
 //! kubeconfig.
 
-use crate::door::{AddressRules, Cidr, ConnectRules, Door, Fence, Witness};
+use crate::transport::http::{AddressRules, Cidr, ConnectRules, Door, Fence, Witness};
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;

@@ -1,6 +1,6 @@
 //! The ConfigMap that tells a reclaim agent what to look for.
 
-use crate::key::ObjectKey;
+use crate::transport::key::ObjectKey;
 use five_spot_api::names::{annotation, label};
 use five_spot_api::reclaim::{AgentConfig, CONFIG_KEY, CONFIG_NAMESPACE, config_map};
 use five_spot_core::ValidSpec;

@@ -1,15 +1,15 @@
 //! The clusters in which Nodes live: one link each, with a client of its own and its own watches, so that one that is
 //! broken or hangs holds up nobody else.
 
-use crate::cause::Cause;
-use crate::drain_rules::Labels;
-use crate::error::{CallError, is_absent};
-use crate::fleet::lock;
-use crate::key::ObjectKey;
-use crate::kubeconfig::SecretFacts;
-use crate::project::{self, AgentConfigFacts, NodeFacts, PodFacts};
-use crate::shelf::{Failure, Shelf};
-use crate::watch::{News, Origin, fill};
+use crate::cache::cause::Cause;
+use crate::cache::drain_rules::Labels;
+use crate::cache::fleet::lock;
+use crate::cache::project::{self, AgentConfigFacts, NodeFacts, PodFacts};
+use crate::cache::store::{Failure, Shelf};
+use crate::cache::watch::{News, Origin, fill};
+use crate::transport::error::{CallError, is_absent};
+use crate::transport::key::ObjectKey;
+use crate::transport::kubeconfig::SecretFacts;
 use five_spot_api::names::label;
 use five_spot_api::reclaim::{CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
 use five_spot_core::world::NodeName;

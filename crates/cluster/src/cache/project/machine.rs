@@ -1,8 +1,8 @@
 //! CAPI Machines, in either version.
 
 use super::{capi_paused, has_owner, terminating};
-use crate::drift::Digest;
-use crate::valid_name::is_subdomain;
+use crate::cache::drift::Digest;
+use crate::transport::valid_name::is_subdomain;
 use five_spot_api::names::annotation;
 use five_spot_core::Fingerprint;
 use five_spot_core::world::{NodeName, Uid};

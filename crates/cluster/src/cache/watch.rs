@@ -1,10 +1,10 @@
 //! Watches that fill shelves.
 
-use crate::door::Limits;
-use crate::key::ObjectKey;
-use crate::repeat::Repeats;
-use crate::shelf::{Failure, FailureKind, Scope, Shelf};
-use crate::valid_name::identifies;
+use crate::cache::store::{Failure, FailureKind, Scope, Shelf};
+use crate::transport::http::Limits;
+use crate::transport::key::ObjectKey;
+use crate::transport::repeat::Repeats;
+use crate::transport::valid_name::identifies;
 use futures::{StreamExt, TryStreamExt};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
@@ -295,7 +295,7 @@ fn why(error: &watcher::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::Door;
+    use crate::transport::http::Door;
     use five_spot_apiserver::faults::{
         Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
     };

@@ -3,7 +3,7 @@
 //! A shelf is filled by watches and, so that we never act on a state before our own last write, by the answers to our
 //! writes. Both may come late; of two versions of an object the newer stays.
 
-use crate::key::ObjectKey;
+use crate::transport::key::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

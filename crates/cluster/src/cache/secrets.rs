@@ -5,13 +5,13 @@
 //! there are objects. A watch of whole Secrets would bring every other Secret of the namespace into this process. Both ways
 //! need the verbs `list` and `watch`, and so does this one: the read is a list of one name.
 
-use super::{Inner, lock};
-use crate::cause::Cause;
-use crate::key::ObjectKey;
-use crate::kubeconfig::{self, SecretFacts};
-use crate::observe::{needs, secret_keys};
-use crate::shelf::{Condition, Failure, Shelf};
-use crate::watch::{News, Origin, fill};
+use super::fleet::{Inner, lock};
+use crate::cache::cause::Cause;
+use crate::cache::store::{Condition, Failure, Shelf};
+use crate::cache::watch::{News, Origin, fill};
+use crate::transport::key::ObjectKey;
+use crate::transport::kubeconfig::{self, SecretFacts};
+use crate::view::observe::{needs, secret_keys};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, PartialObjectMeta, VersionMatch};

@@ -3,7 +3,7 @@
 //! A list of namespaces, even one that selects a single name, takes a permission for the whole cluster. To get a namespace,
 //! and to watch it by the path of its own, takes one in that namespace: a Role is enough.
 
-use crate::error::or_absent;
+use crate::transport::error::or_absent;
 use futures::stream::{self, BoxStream, Stream, StreamExt};
 use http::{Request, header};
 use k8s_openapi::api::core::v1::Namespace;
@@ -107,7 +107,7 @@ async fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::Door;
+    use crate::transport::http::Door;
     use five_spot_apiserver::{Api as Embedded, ApiConfig, Clock};
     use kube::api::{DeleteParams, Patch, PatchParams};
     use serde_json::json;

@@ -1,9 +1,9 @@
 //! What is remembered of how a reconcile went.
 
+use crate::cache::fleet::Fleet;
 use crate::execute::Setback;
-use crate::fleet::Fleet;
-use crate::key::ObjectKey;
-use crate::observe::{Observed, workload_of};
+use crate::transport::key::ObjectKey;
+use crate::view::observe::{Observed, workload_of};
 use five_spot_api::names;
 use five_spot_core::backoff;
 use five_spot_core::text;

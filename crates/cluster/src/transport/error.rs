@@ -1,6 +1,6 @@
 //! What can go wrong between us and a cluster.
 
-use crate::door::{DoorError, with_causes};
+use crate::transport::http::{DoorError, with_causes};
 use five_spot_core::text;
 use kube::core::response::reason;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Whether the clusters that a failed object depends upon answer again.
 
-use crate::fleet::{Fleet, Inner};
-use crate::key::ObjectKey;
-use crate::observe::workload_of;
-use crate::workload::WorkloadKey;
+use crate::cache::fleet::{Fleet, Inner};
+use crate::cache::workload::WorkloadKey;
+use crate::transport::key::ObjectKey;
+use crate::view::observe::workload_of;
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

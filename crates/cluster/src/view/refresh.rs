@@ -3,19 +3,19 @@
 //! A shelf may lag behind, and it cannot show what is not labelled as ours. Before anything is made, deleted or
 //! released, what the decision rests upon is therefore read from the API server itself, and decided upon again.
 
-use crate::cause::Cause;
-use crate::drift;
-use crate::error::{CallError, explain, is_unserved, or_absent};
-use crate::fleet::{Fleet, Inner};
-use crate::key::ObjectKey;
-use crate::kinds::{capi_resource, our_resource};
-use crate::kubeconfig;
-use crate::memory::Place;
-use crate::observe::{Observed, default_secret, node_key};
-use crate::project::{self, Belongs, belongs};
-use crate::render::{self, Source};
-use crate::shelf::Condition;
-use crate::workload::Link;
+use crate::cache::cause::Cause;
+use crate::cache::drift;
+use crate::cache::fleet::{Fleet, Inner};
+use crate::cache::memory::Place;
+use crate::cache::project::{self, Belongs, belongs};
+use crate::cache::store::Condition;
+use crate::cache::workload::Link;
+use crate::transport::error::{CallError, explain, is_unserved, or_absent};
+use crate::transport::key::ObjectKey;
+use crate::transport::kinds::{capi_resource, our_resource};
+use crate::transport::kubeconfig;
+use crate::view::observe::{Observed, default_secret, node_key};
+use crate::view::render::{self, Source};
 use five_spot_api::{ScheduledMachineSpec, names};
 use five_spot_core::world::{FormerNode, NodeName, Slot, Uid};
 use five_spot_core::{ProviderKind, ValidSpec};

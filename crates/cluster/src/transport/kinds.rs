@@ -1,7 +1,7 @@
 //! Which kinds a cluster knows, and under which plural: asked of discovery, never guessed.
 
-use crate::render::{CAPI_GROUP, CapiVersion};
-use crate::shelf::{Failure, FailureKind};
+use crate::cache::store::{Failure, FailureKind};
+use crate::view::render::{CAPI_GROUP, CapiVersion};
 use five_spot_core::ProviderKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
 use kube::Client;
@@ -47,7 +47,10 @@ impl Kinds {
             Ok(groups) => groups.groups,
             // Whatever the code: nobody has said that there is no such group.
             Err(error) => {
-                return Failure { kind: FailureKind::Unreachable, message: crate::error::explain(&error) };
+                return Failure {
+                    kind: FailureKind::Unreachable,
+                    message: crate::transport::error::explain(&error),
+                };
             }
         };
         let versions =
@@ -158,6 +161,6 @@ impl Failure {
             401 | 403 => FailureKind::Forbidden,
             _ => FailureKind::Unreachable,
         };
-        Self { kind, message: crate::error::explain(error) }
+        Self { kind, message: crate::transport::error::explain(error) }
     }
 }

@@ -1,13 +1,13 @@
 //! From what is on the shelves to the world that a decision looks at.
 
-use crate::fleet::{Fleet, Inner};
-use crate::key::ObjectKey;
-use crate::memory::{Memory, Place};
-use crate::project::{
+use crate::cache::fleet::{Fleet, Inner};
+use crate::cache::memory::{Memory, Place};
+use crate::cache::project::{
     AgentConfigFacts, MachineFacts, NodeFacts, ObjectFacts, PodFacts, ProviderFacts, kind_of,
 };
-use crate::shelf::{Condition, Failure, FailureKind, Item};
-use crate::workload::{Link, WorkloadKey};
+use crate::cache::store::{Condition, Failure, FailureKind, Item};
+use crate::cache::workload::{Link, WorkloadKey};
+use crate::transport::key::ObjectKey;
 use five_spot_api::{ObjectRef, ScheduledMachineStatus, WorkloadCluster, names};
 use five_spot_core::world::{
     AgentConfigView, FormerNode, MachineView, NodeFact, NodeName, NodeView, PodDrain, PodView, ProviderView,
@@ -262,7 +262,7 @@ impl Inner {
     async fn reach_by(
         self: &Arc<Self>,
         workload: WorkloadKey,
-        secret: Option<crate::kubeconfig::SecretFacts>,
+        secret: Option<crate::transport::kubeconfig::SecretFacts>,
         cluster: WorkloadCluster,
     ) -> Reach {
         let link = match self.link(&workload, secret.as_ref()).await {

@@ -1,27 +1,23 @@
 //! Everything that is known of the clusters, and the watches that keep it known.
 
-mod secrets;
-mod tidy;
-mod watches;
-
-use crate::cause::Cause;
-use crate::connection::Connection;
-use crate::key::ObjectKey;
-use crate::kinds::Kinds;
-use crate::kubeconfig::{self, SecretFacts};
-use crate::memory::Memory;
-use crate::observe::{node_key, spec_workload, workload_of};
-use crate::project::{ClusterFacts, MachineFacts, ObjectFacts, ProviderFacts};
-use crate::render::CapiVersion;
-use crate::shelf::{Condition, Scope, Shelf};
-use crate::watch::Origin;
-use crate::workload::{Link, TellNode, WorkloadKey};
+use super::secrets::NamespaceSecrets;
+use crate::cache::cause::Cause;
+use crate::cache::memory::Memory;
+use crate::cache::project::{ClusterFacts, MachineFacts, ObjectFacts, ProviderFacts};
+use crate::cache::store::{Condition, Scope, Shelf};
+use crate::cache::watch::Origin;
+use crate::cache::workload::{Link, TellNode, WorkloadKey};
+use crate::transport::connection::Connection;
+use crate::transport::key::ObjectKey;
+use crate::transport::kinds::Kinds;
+use crate::transport::kubeconfig::{self, SecretFacts};
+use crate::view::observe::{node_key, spec_workload, workload_of};
+use crate::view::render::CapiVersion;
 use five_spot_api::names;
 use five_spot_core::ProviderKind;
 use five_spot_core::world::{NodeName, PauseLevel, Policy};
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
-use secrets::NamespaceSecrets;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +35,7 @@ pub(crate) struct Inner {
     pub(crate) connection: Connection,
     pub(crate) client: Client,
     /// The management cluster, for the log lines of its watches.
-    origin: Origin,
+    pub(super) origin: Origin,
     pub(crate) policy: Policy,
     pub(crate) instance: String,
     pub(crate) kinds: Kinds,
@@ -47,27 +43,27 @@ pub(crate) struct Inner {
     pub(crate) machines: Shelf<MachineFacts>,
     pub(crate) clusters: Shelf<ClusterFacts>,
     pub(crate) namespaces: Shelf<Option<PauseLevel>>,
-    capi: Mutex<Option<CapiVersion>>,
-    providers: Mutex<BTreeMap<ProviderKind, Watched<ProviderFacts>>>,
+    pub(super) capi: Mutex<Option<CapiVersion>>,
+    pub(super) providers: Mutex<BTreeMap<ProviderKind, Watched<ProviderFacts>>>,
     /// By namespace.
-    secrets: Mutex<BTreeMap<Arc<str>, NamespaceSecrets>>,
-    links: Mutex<BTreeMap<WorkloadKey, Arc<Link>>>,
+    pub(super) secrets: Mutex<BTreeMap<Arc<str>, NamespaceSecrets>>,
+    pub(super) links: Mutex<BTreeMap<WorkloadKey, Arc<Link>>>,
     /// Which objects have, or had, which node.
-    users_of_node: Mutex<BTreeMap<NodeName, Vec<ObjectKey>>>,
+    pub(super) users_of_node: Mutex<BTreeMap<NodeName, Vec<ObjectKey>>>,
     /// Boxed, because a map has room for nearly twice as many as it holds.
-    memories: Mutex<BTreeMap<ObjectKey, Box<Memory>>>,
+    pub(super) memories: Mutex<BTreeMap<ObjectKey, Box<Memory>>>,
     /// How often this instance has become the leader; 0 without an election.
     term: AtomicU64,
-    scopes: Vec<Scope>,
+    pub(super) scopes: Vec<Scope>,
     pub(crate) management_nodes: Vec<String>,
-    untidy: Notify,
+    pub(super) untidy: Notify,
     changes: UnboundedSender<(ObjectKey, Cause)>,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
 }
 
-struct Watched<V> {
-    shelf: Shelf<V>,
-    _ends_with_us: DropGuard,
+pub(super) struct Watched<V> {
+    pub(super) shelf: Shelf<V>,
+    pub(super) _ends_with_us: DropGuard,
 }
 
 /// How a fleet is watched.
@@ -255,7 +251,7 @@ impl Inner {
 
     /// Whether the news of an object are of its status alone, while it waits after a failure. Then it is what we wrote
     /// ourselves, and have had no answer to: to act upon it would be to write again, without an end and without a pause.
-    fn is_echo(&self, key: &ObjectKey) -> bool {
+    pub(super) fn is_echo(&self, key: &ObjectKey) -> bool {
         let Some(object) = self.objects.view(key) else { return false };
         self.remember(key, |memory| {
             let is_known = memory.hear(&object.view, object.force_reconcile.as_deref());
@@ -304,24 +300,24 @@ impl Inner {
         let _ = self.changes.send((key, cause));
     }
 
-    fn tell_owner(&self, object: &ObjectKey, cause: Cause) {
+    pub(super) fn tell_owner(&self, object: &ObjectKey, cause: Cause) {
         if let Some(key) = owner(object) {
             self.tell(key, cause);
         }
     }
 
-    fn tell_all(&self, cause: Cause) {
+    pub(super) fn tell_all(&self, cause: Cause) {
         self.tell_where(cause, |_, _| true);
     }
 
-    fn tell_where(&self, cause: Cause, concerns: impl Fn(&ObjectKey, &ObjectFacts) -> bool) {
+    pub(super) fn tell_where(&self, cause: Cause, concerns: impl Fn(&ObjectKey, &ObjectFacts) -> bool) {
         let keys = self.objects.select(|key, object| concerns(key, object).then(|| key.clone()));
         for key in keys {
             self.tell(key, cause);
         }
     }
 
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         tokio::spawn(async move {
             stop.run_until_cancelled(work).await;
@@ -330,7 +326,7 @@ impl Inner {
 }
 
 /// The `ScheduledMachine` whose name an object's name was made from.
-fn owner(object: &ObjectKey) -> Option<ObjectKey> {
+pub(super) fn owner(object: &ObjectKey) -> Option<ObjectKey> {
     let suffixes = [names::machine(""), names::bootstrap(""), names::infrastructure("")];
     let name = suffixes.iter().find_map(|suffix| object.name.strip_suffix(suffix.as_str()))?;
     Some(object.beside(name))

@@ -1,13 +1,13 @@
 //! The watches that fill the shelves.
 
-use super::{Fleet, Inner, Watched, lock};
-use crate::cause::Cause;
-use crate::kinds::{capi_resource, our_resource};
-use crate::own_namespace;
-use crate::project::{self, ProviderFacts};
-use crate::render::CapiVersion;
-use crate::shelf::{FailureKind, Scope, Shelf};
-use crate::watch::{News, fill, fill_from};
+use super::fleet::{Fleet, Inner, Watched, lock};
+use crate::cache::cause::Cause;
+use crate::cache::own_namespace;
+use crate::cache::project::{self, ProviderFacts};
+use crate::cache::store::{FailureKind, Scope, Shelf};
+use crate::cache::watch::{News, fill, fill_from};
+use crate::transport::kinds::{capi_resource, our_resource};
+use crate::view::render::CapiVersion;
 use five_spot_api::names::label;
 use five_spot_core::ProviderKind;
 use futures::FutureExt;

@@ -1,9 +1,9 @@
 //! How the watches of the management cluster stand, for those who ask whether the controller is ready and alive.
 
-use crate::fleet::{Fleet, Inner};
-use crate::kinds::{capi_resource, our_resource};
-use crate::own_namespace::watch_path;
-use crate::shelf::{Condition, Scope};
+use crate::cache::fleet::{Fleet, Inner};
+use crate::cache::own_namespace::watch_path;
+use crate::cache::store::{Condition, Scope};
+use crate::transport::kinds::{capi_resource, our_resource};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Pods on a node that is being emptied.
 
-use crate::drain_rules::{Labels, by_label};
-use crate::key::ObjectKey;
-use crate::valid_name::is_subdomain;
+use crate::cache::drain_rules::{Labels, by_label};
+use crate::transport::key::ObjectKey;
+use crate::transport::valid_name::is_subdomain;
 use five_spot_api::names::label;
 use five_spot_core::world::{PodDrain, PodId, PodTermination, Uid};
 use jiff::{SignedDuration, Timestamp};

@@ -1,7 +1,7 @@
 //! The Lease that a leader is elected with: read, written and watched by its name.
 
-use crate::door::DoorError;
-use crate::error::{explain, is_absent};
+use crate::transport::error::{explain, is_absent};
+use crate::transport::http::DoorError;
 use five_spot_core::text;
 use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;

@@ -32,7 +32,7 @@ pub use limits::Limits;
 pub use service::DoorService;
 pub use watches::WatchState;
 
-use crate::repeat::Repeats;
+use crate::transport::repeat::Repeats;
 use budget::Budget;
 use http::{HeaderValue, StatusCode};
 use kube::client::Body;

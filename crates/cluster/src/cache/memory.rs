@@ -1,7 +1,7 @@
 //! What is remembered of an object between two reconciles and need not survive a restart.
 
-use crate::drain_rules::DrainRules;
-use crate::drift::Digest;
+use crate::cache::drain_rules::DrainRules;
+use crate::cache::drift::Digest;
 use five_spot_core::world::{EvictionAttempt, Failures, ObjectView, Uid};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};

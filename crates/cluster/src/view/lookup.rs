@@ -1,12 +1,12 @@
 //! What has to be looked up, once for a drain, before the pods of a node can be judged.
 
-use crate::drain_rules::{DrainRules, Labels};
-use crate::error::{CallError, or_absent};
-use crate::fleet::{Fleet, Inner};
-use crate::key::ObjectKey;
-use crate::kinds::capi_resource;
-use crate::observe::Observed;
-use crate::render::CapiVersion;
+use crate::cache::drain_rules::{DrainRules, Labels};
+use crate::cache::fleet::{Fleet, Inner};
+use crate::transport::error::{CallError, or_absent};
+use crate::transport::key::ObjectKey;
+use crate::transport::kinds::capi_resource;
+use crate::view::observe::Observed;
+use crate::view::render::CapiVersion;
 use five_spot_api::names;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Namespace;

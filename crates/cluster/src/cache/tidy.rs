@@ -1,10 +1,10 @@
 //! What nobody needs any more is closed and forgotten, a while after something has changed: whoever is gone may not have
 //! been the last, and to look through everything for each of ten thousand that go would take longer than their going.
 
-use super::{Fleet, Inner, lock, owner};
-use crate::key::ObjectKey;
-use crate::observe::needs;
-use crate::workload::WorkloadKey;
+use super::fleet::{Fleet, Inner, lock, owner};
+use crate::cache::workload::WorkloadKey;
+use crate::transport::key::ObjectKey;
+use crate::view::observe::needs;
 use five_spot_api::names;
 use five_spot_core::world::NodeName;
 use std::collections::BTreeSet;

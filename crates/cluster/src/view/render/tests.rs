@@ -1,7 +1,7 @@
 //! The objects as they are applied, whole.
 
 use super::{CapiVersion, Source, agent_config, bootstrap, infrastructure, machine};
-use crate::key::ObjectKey;
+use crate::transport::key::ObjectKey;
 use five_spot_api::ScheduledMachineSpec;
 use five_spot_core::ValidSpec;
 use five_spot_core::world::{NodeName, Uid};
