@@ -1,5 +1,6 @@
 //! How the watches of the management cluster stand, for those who ask whether the controller is ready and alive.
 
+use crate::door::Protocol;
 use crate::fleet::{Fleet, Inner};
 use crate::kinds::{capi_resource, our_resource};
 use crate::own_namespace::watch_path;
@@ -22,6 +23,11 @@ pub struct ManagementWatch {
 }
 
 impl Fleet {
+    /// The protocol of the latest connection to the management cluster.
+    pub fn management_protocol(&self) -> Option<Protocol> {
+        self.inner.connection.door().protocol()
+    }
+
     /// How the watches stand that every decision needs.
     pub fn management_watches(&self) -> Vec<ManagementWatch> {
         let inner = &self.inner;
