@@ -3,6 +3,7 @@
 use crate::cache::fleet::{Fleet, Inner};
 use crate::cache::own_namespace::watch_path;
 use crate::cache::store::{Condition, Scope};
+use crate::transport::http::Protocol;
 use crate::transport::kinds::{capi_resource, our_resource};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -22,6 +23,11 @@ pub struct ManagementWatch {
 }
 
 impl Fleet {
+    /// The protocol of the latest connection to the management cluster.
+    pub fn management_protocol(&self) -> Option<Protocol> {
+        self.inner.connection.door().protocol()
+    }
+
     /// How the watches stand that every decision needs.
     pub fn management_watches(&self) -> Vec<ManagementWatch> {
         let inner = &self.inner;
