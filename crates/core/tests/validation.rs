@@ -60,7 +60,7 @@ fn check_defaults(case: &Case) {
 }
 
 #[test]
-fn whatever_the_crd_accepts_is_understood() {
+fn every_spec_that_the_crd_accepts_is_valid() {
     let accepted: Vec<Case> =
         cases().into_iter().filter(|case| matches!(case.expected, Expected::Accepted { .. })).collect();
     assert!(accepted.len() > 50, "only {} cases", accepted.len());
@@ -76,7 +76,7 @@ fn whatever_the_crd_accepts_is_understood() {
 }
 
 #[test]
-fn whatever_the_crd_refuses_is_refused_at_the_same_field() {
+fn the_parser_rejects_what_the_crd_rejects() {
     let mut refused = 0;
     let mut wrong = Vec::new();
     for case in cases() {

@@ -242,7 +242,7 @@ fn at_rest(simulation: &Simulation) -> bool {
 }
 
 #[test]
-fn whatever_happens_nothing_is_orphaned_nothing_is_doubled_and_it_always_ends() {
+fn nothing_is_orphaned_or_doubled_and_every_run_ends() {
     let mut spec = office_hours();
     spec.node_taints = vec![NodeTaint {
         key: "ours".to_owned(),

@@ -223,7 +223,7 @@ fn new_node(uid: Uid) -> NodeView {
         agent_label: false,
         reclaim: None,
         pods: None,
-        pods_judged: true,
+        drain_rules_resolved: true,
     }
 }
 
