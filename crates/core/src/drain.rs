@@ -408,7 +408,7 @@ mod tests {
             status(prior, at(50), &evict(pods, Readiness::Ready, UNTIL_400, at(100)))
         };
         let before = held(&[tried("a", 99, Some("no")), tried("b", 99, Some("no"))], None);
-        // After a restart nobody knows of an attempt: nothing is said to have changed.
+        // After a restart no attempt is known, and the status stays the same.
         assert_eq!(held(&[pod("a"), pod("b")], Some(&before)).blocked, before.blocked);
         let answered = held(&[tried("a", 100, Some("not yet")), tried("b", 100, None)], Some(&before));
         let blocked = |pod: &str, reason: &str| BlockedPod { pod: pod.to_owned(), reason: reason.to_owned() };

@@ -1,4 +1,4 @@
-//! What holds of every decision, in worlds that nobody would think of.
+//! Properties of every decision, in random observed states.
 
 use crate::simulation::{office_hours, time};
 use five_spot_api::reclaim::ReclaimRequest;
@@ -453,7 +453,7 @@ proptest! {
         prop_assert_eq!(second.actions, first.actions);
     }
 
-    /// What a higher rule forbids, no lower rule does.
+    /// No action violates a rule of higher precedence.
     #[test]
     fn no_action_violates_a_rule_of_higher_precedence(spec in spec(), world in world(), now in moment()) {
         let decision = decision(&spec, &world, now);

@@ -69,7 +69,7 @@ fn bridged(zone: &str, exceptions: impl FnOnce(Written) -> Written) -> Plan {
     Plan::new(schedule, SignedDuration::from_hours(1), true, None)
 }
 
-/// When such a plan, which is up at noon of the 16th of November 2026, comes to an end.
+/// Returns the end of the period of such a plan that contains noon of 16 November 2026.
 #[track_caller]
 fn check_end(plan: &Plan, cleanup: Option<&str>) {
     assert_eq!(plan.next_cleanup(at("2026-11-16T12:00:00Z")), cleanup.map(at));

@@ -154,7 +154,7 @@ fn an_override_without_effect_at_its_end_is_no_boundary() {
         PlanState::OverrideUp,
         ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "-"],
     );
-    // The machine was there before the override ended, nobody knows since when.
+    // The machine existed before the override ended, since an unknown time.
     check(
         &up,
         "2026-11-16T13:00:00Z",

@@ -1,4 +1,4 @@
-//! What must be true of every schedule and every plan, at any instant.
+//! Properties of every schedule and every plan, at any instant.
 
 use super::written::Written;
 use crate::schedule::{Override, Plan, Schedule, parse_duration};

@@ -1,4 +1,4 @@
-//! What is refused, at which field, and in which words.
+//! Invalid schedules, with the field and the message of each error.
 
 use super::written::{Written, exception, in_zone};
 use five_spot_api::{ScheduleException, ScheduleState};

@@ -98,7 +98,7 @@ fn join_timeout_starts_when_a_pause_ends() {
 }
 
 #[test]
-fn an_edit_counts_at_once_whatever_the_clock_did() {
+fn an_edit_takes_effect_even_after_a_clock_change() {
     let mut simulation = at_work();
     simulation.now = time("2026-11-16T08:30:00Z");
     simulation.edit(|spec| spec.schedule.hours_of_day = Some(vec!["10-17".to_owned()]));

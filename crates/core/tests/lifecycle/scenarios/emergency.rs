@@ -1,4 +1,4 @@
-//! A machine goes back to its owner whatever else is broken.
+//! Emergencies while other components are broken.
 
 use super::{at_work, unusable};
 use crate::simulation::{Simulation, time};
@@ -119,7 +119,7 @@ fn a_reclaim_waits_for_the_workload_cluster_until_timeout() {
     assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
     simulation.now = time("2026-11-16T10:00:01Z");
     simulation.world.workload =
-        unusable(cluster, WorkloadProblem::Unreachable, "nobody answers, and nobody will");
+        unusable(cluster, WorkloadProblem::Unreachable, "the cluster does not respond");
     assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
     simulation.world.workload = at_work().world.workload;
     simulation.world.node = seen;

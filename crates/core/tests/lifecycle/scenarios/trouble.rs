@@ -1,4 +1,4 @@
-//! What goes wrong, what is held back, and how it ends.
+//! Errors and pauses, and the recovery from them.
 
 use super::{at_work, failed, unusable};
 use crate::simulation::{Simulation, office_hours, time};
