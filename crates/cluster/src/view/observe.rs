@@ -543,7 +543,7 @@ fn node_fact(
     link: &Link,
     object: &ObjectKey,
     memory: &Memory,
-    pods_judged: bool,
+    drain_rules_resolved: bool,
 ) -> NodeFact {
     let Some(machine) = machine else { return NodeFact::NotYet };
     let Some(name) = &machine.node else { return NodeFact::NotYet };
@@ -558,7 +558,7 @@ fn node_fact(
     let is_there = |pod: &PodFacts| !memory.left.contains(&pod.id.uid);
     let pods = pods.map(|shelf| shelf.select(|_, pod| is_there(pod).then(|| pod_view(pod, link, memory))));
     let view = node_view(name.clone(), version, facts, object);
-    NodeFact::Found(NodeView { pods, pods_judged, ..view })
+    NodeFact::Found(NodeView { pods, drain_rules_resolved, ..view })
 }
 
 /// Nodes have no namespace.
@@ -579,7 +579,7 @@ fn node_view(name: NodeName, version: String, facts: NodeFacts, object: &ObjectK
         agent_label: facts.agent_label,
         reclaim: facts.reclaim,
         pods: None,
-        pods_judged: false,
+        drain_rules_resolved: false,
     }
 }
 
