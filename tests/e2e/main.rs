@@ -6,8 +6,10 @@ mod bench;
 mod cluster_api;
 mod conformance;
 mod crd;
+mod frozen;
 mod harness;
 mod kubernetes;
+mod leaders;
 mod permissions;
 mod sandbox_clients;
 mod scenarios;
@@ -23,6 +25,8 @@ fn main() -> ExitCode {
     let tests = [
         scenarios::tests(),
         startup::tests(),
+        frozen::tests(),
+        leaders::tests(),
         permissions::tests(),
         agent::tests(),
         cluster_api::tests(),
