@@ -8,6 +8,7 @@ mod conformance;
 mod crd;
 mod frozen;
 mod harness;
+mod hostile;
 mod kubernetes;
 mod leaders;
 mod permissions;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     // The scenarios take longest, so that they go first.
     let tests = [
         scenarios::tests(),
+        hostile::tests(),
         startup::tests(),
         frozen::tests(),
         leaders::tests(),
