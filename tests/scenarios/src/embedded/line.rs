@@ -182,7 +182,7 @@ pub(super) fn page_not_found() -> Response<ResponseBody> {
     answer(StatusCode::NOT_FOUND, "text/plain", "404 page not found\n".to_owned())
 }
 
-fn answer(code: StatusCode, content_type: &str, text: String) -> Response<ResponseBody> {
+pub(super) fn answer(code: StatusCode, content_type: &str, text: String) -> Response<ResponseBody> {
     let body = Full::new(Bytes::from(text)).map_err(|never: Infallible| match never {});
     Response::builder()
         .status(code)

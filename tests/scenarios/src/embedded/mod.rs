@@ -11,6 +11,7 @@ mod impairments;
 mod incarnation;
 mod ledger;
 mod line;
+mod neighbours;
 mod run;
 mod weather;
 
@@ -38,6 +39,7 @@ use incarnation::{Incarnation, Servers};
 use jiff::Timestamp;
 use kube::Client;
 use ledger::Ledger;
+use neighbours::HOSTILE_NAMESPACE;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,6 +90,9 @@ impl Embedded {
     fn new(layout: Layout, disturbance: &Disturbance) -> Self {
         let furnished = furnish::furnish(layout);
         let clock = furnished.clock.clone();
+        if disturbance.neighbours {
+            neighbours::move_in(&furnished.management);
+        }
         let world = Self {
             layout,
             clock: clock.clone(),
@@ -156,13 +161,16 @@ impl Embedded {
             management: faulty(&self.management),
             workload: faulty(&self.workload),
             other_cluster: faulty(&self.other_cluster),
+            nodes: self.workload.clone(),
         };
         let (keys, fate, ledger) = (self.keys.clone(), self.fate.clone(), self.ledger.clone());
         let (now, layout, metrics) = (self.now.clone(), self.layout, self.metrics.clone());
         move || {
             let watched = match layout {
                 Layout::OneCluster => Vec::new(),
-                Layout::TwoClusters | Layout::OldClusterApi => vec![NAMESPACE.to_owned()],
+                Layout::TwoClusters | Layout::OldClusterApi => {
+                    vec![NAMESPACE.to_owned(), HOSTILE_NAMESPACE.to_owned()]
+                }
             };
             let settings = Settings { namespaces: watched, metrics: metrics.clone(), ..Settings::default() };
             Incarnation::start(servers.clone(), &keys, &fate, ledger.clone(), now.clone(), settings)

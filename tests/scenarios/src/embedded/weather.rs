@@ -21,6 +21,8 @@ pub struct Disturbance {
     pub storm: Option<Storm>,
     /// The controller's clock is wrong for a time.
     pub jump: Option<Jump>,
+    /// A hostile tenant has a namespace of the same cluster.
+    pub neighbours: bool,
     /// What is left to chance.
     pub seed: u64,
     /// How long a scenario waits for something; nothing is as long as always.
