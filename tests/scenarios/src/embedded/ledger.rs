@@ -4,7 +4,7 @@ use super::neighbours::HOSTILE_NAMESPACE;
 use crate::oracles::told;
 use crate::world::Write;
 use five_spot_apiserver::Clock;
-use five_spot_cluster::{Exchange, Witness};
+use five_spot_cluster::{Call, Exchange, Witness};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Every write of every incarnation.
@@ -34,7 +34,7 @@ impl Ledger {
 impl Witness for Ledger {
     fn answered(&self, exchange: &Exchange) {
         let call = &exchange.call;
-        if !call.writes() || call.namespace.as_deref() == Some(HOSTILE_NAMESPACE) {
+        if !call.writes() || is_of_neighbour(call) {
             return;
         }
         let part = call.subresource.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
@@ -46,4 +46,10 @@ impl Witness for Ledger {
             code: exchange.status.map(|status| status.as_u16()),
         });
     }
+}
+
+/// Whether a call is about something of the hostile tenant, whose Nodes are called like its namespace.
+fn is_of_neighbour(call: &Call) -> bool {
+    let is_named = |name: &String| name.starts_with(HOSTILE_NAMESPACE);
+    call.namespace.as_ref().or(call.name.as_ref()).is_some_and(is_named)
 }

@@ -60,7 +60,10 @@ pub(super) fn move_in(management: &Api) {
     management.create("/api/v1/namespaces", &json!({"metadata": {"name": HOSTILE_NAMESPACE}}));
     let clusters = format!("/apis/{}/namespaces/{HOSTILE_NAMESPACE}/clusters", CLUSTER.api_version());
     let endpoint = json!({"controlPlaneEndpoint": {"host": "127.0.0.1", "port": 6443}});
-    management.create(&clusters, &json!({"metadata": {"name": "edge"}, "spec": endpoint}));
+    let cluster = json!({
+        "apiVersion": CLUSTER.api_version(), "kind": CLUSTER.kind, "metadata": {"name": "edge"}, "spec": endpoint,
+    });
+    management.create(&clusters, &cluster);
     for attack in Attack::ALL {
         let name = attack.name();
         let kubeconfig = json!({
@@ -81,7 +84,7 @@ pub(super) fn move_in(management: &Api) {
 /// An object whose kubeconfig is in the Secret of the same name.
 fn lend(management: &Api, name: &str) {
     let object = json!({
-        "metadata": {"name": name},
+        "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine", "metadata": {"name": name},
         "spec": {
             "schedule": {"daysOfWeek": ["mon-sun"]},
             "priority": 100,

@@ -66,7 +66,9 @@ pub fn play(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> a
         world.fate.check()?;
         if let Some(performance) = performance.as_ref().filter(|_| disturbance.keeps_time()) {
             let more = SETTLES_WITHIN * u32::try_from(world.fate.reordered()).unwrap_or(u32::MAX);
-            performance.in_time(world.pace().time_factor, scenario, more).map_err(told)?;
+            performance
+                .in_time(world.pace().time_factor * disturbance.time_factor(), scenario, more)
+                .map_err(told)?;
         }
         let seen = world.plan.seen();
         Ok(Run {

@@ -69,6 +69,11 @@ impl Disturbance {
         self.blows.is_empty() && self.rules.is_empty() && self.storm.is_none() && self.jump.is_none()
     }
 
+    /// How many times as long as its own bound the scenario may take: a hostile tenant may cost the others a factor of two.
+    pub(super) const fn time_factor(&self) -> u32 {
+        if self.neighbours { 2 } else { 1 }
+    }
+
     /// The faults that the controller meets. Must be called inside a runtime: a storm ends by itself.
     pub(super) fn plan(&self, clock: &Clock) -> FaultPlan {
         let plan = FaultPlan::new(clock.clone(), self.seed);
