@@ -97,7 +97,7 @@ async fn node_of_another_machine_under_its_name(world: &dyn World) -> anyhow::Re
     replace(world, &before, &json!("remote-machine://192.0.2.99:22")).await?;
     let told = |object: &Value| {
         let message = condition(object, "MachineReady")["message"].as_str().unwrap_or_default();
-        message.contains("its provider ID differs")
+        message.contains("their provider IDs differ")
     };
     let told = subject.until("to tell that the Node is another's", told).await?;
     ensure!(told["status"]["phase"] == "Active", "{told}");
