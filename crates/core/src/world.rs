@@ -360,7 +360,7 @@ pub struct NodeView {
     pub reclaim: Option<ReclaimRequest>,
     /// Its pods; absent while they are not watched.
     pub pods: Option<Vec<PodView>>,
-    /// True if the DaemonSets and drain rules that decide which pods have to leave, and in which order, have been looked up.
+    /// True if the `DaemonSets` and drain rules that decide which pods have to leave, and in which order, have been looked up.
     /// Until then every `DaemonSet` that a pod names is assumed to exist, and no rule is known.
     pub drain_rules_resolved: bool,
 }

@@ -47,7 +47,7 @@ pub struct Decision {
     pub wake_at: Option<Timestamp>,
     /// True if the next decision needs the pods of the Node.
     pub watch_pods: bool,
-    /// True if the next decision needs the DaemonSets and drain rules that apply to these pods.
+    /// True if the next decision needs the `DaemonSets` and drain rules that apply to these pods.
     pub resolve_drain_rules: bool,
     /// The error of the object that needs attention, if any.
     pub fault: Option<Fault>,
