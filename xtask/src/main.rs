@@ -4,6 +4,7 @@ mod bench_operator;
 mod cargo;
 mod conformance;
 mod control_plane;
+mod deny;
 mod e2e;
 mod faults;
 mod generate;
@@ -29,6 +30,8 @@ enum Task {
     Conformance(conformance::Args),
     /// The real control plane for tests and for trying things out.
     ControlPlane(control_plane::Args),
+    /// Check licenses, bans and sources of all dependencies against deny.toml; builds cargo-deny if it is missing.
+    Deny,
     /// Build what is missing of the real control plane and run the end-to-end tests on it.
     E2e(e2e::Args),
     /// Play every scenario again and again, and let something else go wrong each time.
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Task::BenchOperator(args) => bench_operator::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::ControlPlane(args) => control_plane::run(&args),
+        Task::Deny => deny::run(),
         Task::E2e(args) => e2e::run(&args),
         Task::Faults(args) => faults::run(&args),
         Task::Generate(args) => generate::run(&args),

@@ -58,6 +58,17 @@ impl CacheEnvironment {
     }
 }
 
+/// The directory under which everything is cached that `environment` chooses. Creates nothing.
+pub fn directory(environment: &CacheEnvironment) -> Result<PathBuf, CacheError> {
+    match environment {
+        CacheEnvironment { override_dir: Some(dir), .. } => Ok(dir.clone()),
+        // The XDG specification says that a relative path here is to be ignored.
+        CacheEnvironment { xdg_cache_home: Some(dir), .. } if dir.is_absolute() => Ok(dir.join("5spot")),
+        CacheEnvironment { home: Some(home), .. } => Ok(home.join(".cache").join("5spot")),
+        CacheEnvironment { .. } => Err(CacheError::NoPlace),
+    }
+}
+
 /// The cache directory of one operating system, processor and recipe.
 #[derive(Debug, Clone)]
 pub struct Cache {
@@ -67,13 +78,7 @@ pub struct Cache {
 impl Cache {
     /// The cache that `environment` chooses. Creates nothing yet.
     pub fn locate(environment: &CacheEnvironment) -> Result<Self, CacheError> {
-        let base = match environment {
-            CacheEnvironment { override_dir: Some(dir), .. } => dir.clone(),
-            // The XDG specification says that a relative path here is to be ignored.
-            CacheEnvironment { xdg_cache_home: Some(dir), .. } if dir.is_absolute() => dir.join("5spot"),
-            CacheEnvironment { home: Some(home), .. } => home.join(".cache").join("5spot"),
-            CacheEnvironment { .. } => return Err(CacheError::NoPlace),
-        };
+        let base = directory(environment)?;
         let platform = format!("{}-{}-r{}", std::env::consts::OS, std::env::consts::ARCH, versions::RECIPE);
         Ok(Self { root: base.join("control-plane").join(platform) })
     }
