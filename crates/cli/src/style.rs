@@ -1,6 +1,6 @@
 //! How text looks: its width, its characters, and whether it has colours.
 
-use crate::surroundings::Surroundings;
+use crate::environment::ProcessEnvironment;
 
 /// The narrowest text in which a day still has a column for each hour.
 pub const MIN_WIDTH: usize = 40;
@@ -29,12 +29,12 @@ pub enum Charset {
 
 impl Style {
     /// What suits the place where the text is read.
-    pub fn of(surroundings: &Surroundings) -> Self {
-        let width = surroundings.columns.unwrap_or(DEFAULT_WIDTH);
+    pub fn of(process_environment: &ProcessEnvironment) -> Self {
+        let width = process_environment.columns.unwrap_or(DEFAULT_WIDTH);
         Self {
             width: width.clamp(MIN_WIDTH, MAX_WIDTH),
-            charset: if surroundings.ascii_only { Charset::Ascii } else { Charset::Unicode },
-            colored: surroundings.stdout_is_terminal && !surroundings.no_color,
+            charset: if process_environment.ascii_only { Charset::Ascii } else { Charset::Unicode },
+            colored: process_environment.stdout_is_terminal && !process_environment.no_color,
         }
     }
 

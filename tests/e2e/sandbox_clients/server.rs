@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use five_spot_apiserver::{Api, ApiConfig, Clock, HttpServer, serve};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock, HttpServer, serve};
 use five_spot_testenv::world::Scene;
 use five_spot_testenv::{manifests, probe};
 use serde_json::{Value, json};
@@ -46,14 +46,14 @@ pub(crate) struct Server {
     kubectl: PathBuf,
     /// Where `kubectl` keeps what it learnt of this server.
     home: PathBuf,
-    serving: Option<(Api, HttpServer)>,
+    serving: Option<(ApiServer, HttpServer)>,
     transcript: String,
 }
 
 impl Server {
     /// The embedded API on a loopback port.
     pub(crate) async fn embedded(scene: &Scene) -> anyhow::Result<Self> {
-        let api = Api::new(ApiConfig::new(Clock::system()));
+        let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
         for crd in our_crds()? {
             api.create(CRDS, &crd);
         }
@@ -81,7 +81,7 @@ impl Server {
         name: &'static str,
         kubeconfig: PathBuf,
         home: PathBuf,
-        serving: Option<(Api, HttpServer)>,
+        serving: Option<(ApiServer, HttpServer)>,
     ) -> Self {
         let kubectl = scene.world().control_plane().kubectl().to_owned();
         let namespace = scene.namespace().to_owned();
@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// The embedded API itself.
-    pub(crate) fn api(&self) -> &Api {
+    pub(crate) fn api(&self) -> &ApiServer {
         let (api, _) = self.serving.as_ref().expect("only an embedded server has it at hand");
         api
     }

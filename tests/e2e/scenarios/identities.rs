@@ -29,7 +29,7 @@ const PROVIDERS_ROLE: &str = "5spot-controller-providers";
 /// The controller-manager gathers within a second.
 const GATHERED_WITHIN: Duration = Duration::from_mins(1);
 
-/// By world, the same for all its scenes: applying an aggregated role again would empty it for a moment.
+/// By environment, the same for all its scenes: applying an aggregated role again would empty it for a moment.
 static MANAGEMENT: Mutex<BTreeMap<PathBuf, Arc<OnceCell<ServiceAccountIdentity>>>> =
     Mutex::new(BTreeMap::new());
 

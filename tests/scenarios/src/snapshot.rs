@@ -1,7 +1,7 @@
-//! How a world ended, without what differs from one run to another: UIDs, versions and times.
+//! How an environment ended, without what differs from one run to another: UIDs, versions and times.
 
+use crate::environment::Environment;
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE};
-use crate::world::World;
 use five_spot_api::condition::ConditionType;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -50,14 +50,14 @@ const PASSING: [&str; 30] = [
 
 impl Snapshot {
     /// Takes one.
-    pub async fn take(world: &dyn World) -> anyhow::Result<Self> {
+    pub async fn take(env: &dyn Environment) -> anyhow::Result<Self> {
         let mut objects = BTreeMap::new();
-        let nodes = world.list(NODE).await?;
+        let nodes = env.list(NODE).await?;
         for kind in [SCHEDULED_MACHINE, MACHINE, BOOTSTRAP, INFRASTRUCTURE, NODE, POD] {
-            for object in world.list(kind).await? {
+            for object in env.list(kind).await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 // Nodes have no namespace; those of other scenarios are none of our business.
-                if kind == NODE && !name.starts_with(world.namespace()) {
+                if kind == NODE && !name.starts_with(env.namespace()) {
                     continue;
                 }
                 // Pods of a Deployment are called by chance, and come and go without us.
@@ -129,7 +129,7 @@ fn differ(path: &str, one: &Value, two: &Value, found: &mut Vec<String>) {
 fn lasting(object: &Value) -> Value {
     let mut kept = scrub(object);
     let annotations = object["metadata"]["annotations"].as_object();
-    let names: Vec<&String> = annotations.into_iter().flat_map(Map::keys).collect();
+    let names: Vec<&String> = annotations.into_iter().flat_map(Map::access).collect();
     kept["metadata"]["annotations"] = json!(names);
     kept
 }

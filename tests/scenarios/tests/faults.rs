@@ -1,6 +1,6 @@
 //! A sample of everything that can go wrong in every scenario. All of it is what `cargo xtask faults` tries.
 
-use five_spot_scenarios::faults::{Fair, Kind, Sample, cases, layouts};
+use five_spot_scenarios::faults::{Baseline, Kind, Sample, cases, layouts};
 use five_spot_scenarios::{Scenario, all};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -21,18 +21,18 @@ fn main() {
     libtest_mimic::run(&arguments, all().into_iter().enumerate().filter_map(trial).collect()).exit();
 }
 
-/// Every other scenario in the other layout, if it can be played in both.
+/// Every other scenario in the other layout, if it can be run in both.
 fn trial((number, scenario): (usize, Scenario)) -> Option<Trial> {
     let playable = layouts(&scenario);
     let layout = *playable.get(number % playable.len().max(1))?;
     Some(Trial::test(scenario.name, move || {
         let told = |error: anyhow::Error| Failed::from(format!("{error:?}"));
-        let fair = Fair::play(scenario, layout).map_err(told)?;
+        let baseline = Baseline::run(scenario, layout).map_err(told)?;
         for kind in Kind::ALL {
             let sample = Sample { size: Some(size(kind)), seed: number as u64 };
-            for case in cases(kind, &fair, sample).map_err(told)? {
+            for case in cases(kind, &baseline, sample).map_err(told)? {
                 let name = format!("{kind}:{}:{layout}:{}", scenario.name, case.name);
-                case.try_on(&fair).map_err(|error| told(error.context(name)))?;
+                case.try_on(&baseline).map_err(|error| told(error.context(name)))?;
             }
         }
         Ok(())

@@ -4,8 +4,8 @@ mod aggregated;
 mod openapi;
 mod resources;
 
-use crate::door::{Accept, Reply, Route};
 use crate::error::ApiError;
+use crate::frontend::{Accept, Reply, Route};
 use crate::state::State;
 use http::StatusCode;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use super::plan::{Fault, FaultPlan, RequestKind};
 use super::watch::{counted_watch, faulty_watch};
-use crate::door::{ApiService, BoxError, ResponseBody, full};
 use crate::error::ApiError;
+use crate::frontend::{ApiService, BoxError, ResponseBody, full};
 use crate::verbs::StaleBy;
 use bytes::Bytes;
 use futures::future::BoxFuture;

@@ -6,7 +6,7 @@ mod duration;
 mod path;
 mod workloads;
 
-use crate::door::metadata_only;
+use crate::frontend::metadata_only;
 use crate::kinds::Resource;
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! POST of `pods/<name>/binding`: how a scheduler puts a pod on a Node.
 
 use super::{Call, decode};
-use crate::door::Reply;
 use crate::error::{ApiError, Fault, Subject};
+use crate::frontend::Reply;
 use crate::object;
 use crate::state::State;
 use crate::strategy;

@@ -3,8 +3,8 @@
 use super::convert::{to_served, to_stored};
 use super::{Call, binding, decode};
 use crate::apply::{ManagerId, Operation, Owner, track_update};
-use crate::door::{Reply, represent};
 use crate::error::ApiError;
+use crate::frontend::{Reply, represent};
 use crate::kinds::{BuiltinKind, Resource};
 use crate::object;
 use crate::state::State;

@@ -2,8 +2,8 @@
 
 use super::Call;
 use crate::clock::whole_seconds;
-use crate::door::{PROTOBUF, decode_protobuf};
 use crate::error::ApiError;
+use crate::frontend::{PROTOBUF, decode_protobuf};
 use crate::kinds::Resource;
 use crate::object;
 use crate::types::{TypeRef, drop_empty, drop_unknown, type_mismatch};

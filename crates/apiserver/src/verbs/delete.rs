@@ -4,8 +4,8 @@ use super::convert::to_served;
 use super::read::Selection;
 use super::{Call, Served};
 use crate::clock::whole_seconds;
-use crate::door::{Reply, represent};
 use crate::error::ApiError;
+use crate::frontend::{Reply, represent};
 use crate::kinds::{BuiltinKind, Resource};
 use crate::object;
 use crate::state::State;
@@ -131,7 +131,7 @@ pub(super) fn parse_options(body: &Value, call: &Call) -> Result<DeleteRequest, 
         propagation,
         precondition_uid: text(&body["preconditions"]["uid"]),
         precondition_version: text(&body["preconditions"]["resourceVersion"]),
-        dry_run: crate::door::Options { dry_run, ..Default::default() }.is_dry_run()?,
+        dry_run: crate::frontend::Options { dry_run, ..Default::default() }.is_dry_run()?,
     })
 }
 
@@ -263,7 +263,7 @@ fn mark_terminating(state: &State, resource: &Resource, value: &mut Value, grace
         return;
     }
     if resource.is(BuiltinKind::CustomResourceDefinition) {
-        crate::settle::begin_crd_deletion(value, &state.clock.stamp());
+        crate::side_effects::begin_crd_deletion(value, &state.clock.stamp());
         return;
     }
     object::set_meta(value, "deletionGracePeriodSeconds", grace);

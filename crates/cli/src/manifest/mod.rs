@@ -2,11 +2,11 @@
 //! Whether they are valid is decided elsewhere.
 
 mod documents;
-mod place;
+mod location;
 mod problem;
 mod source;
 
-pub use place::Place;
+pub use location::Location;
 pub use problem::Problem;
 pub use source::Source;
 
@@ -17,7 +17,7 @@ use source::Unreadable;
 /// An object that says what it is.
 #[derive(Debug)]
 pub struct Object {
-    pub place: Place,
+    pub location: Location,
     pub value: Value,
 }
 
@@ -51,46 +51,47 @@ fn findings(source: &Source, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for document in documents {
         let name = document.value.as_ref().ok().and_then(name_of);
-        let place = Place { source: source.clone(), document: document.number, path: String::new(), name };
+        let location =
+            Location { source: source.clone(), document: document.number, path: String::new(), name };
         match document.value {
-            Ok(value) => sort(place, value, &mut findings),
-            Err(message) => findings.push(Finding::Problem(Problem::BadDocument(place, message))),
+            Ok(value) => sort(location, value, &mut findings),
+            Err(message) => findings.push(Finding::Problem(Problem::BadDocument(location, message))),
         }
     }
     findings
 }
 
 /// Lists are opened, other kinds are told apart, as people mix them in one file.
-fn sort(place: Place, value: Value, findings: &mut Vec<Finding>) {
+fn sort(location: Location, value: Value, findings: &mut Vec<Finding>) {
     let identity = match Identity::of(&value) {
         Ok(identity) => identity,
-        Err(message) => return findings.push(Finding::Problem(Problem::BadDocument(place, message))),
+        Err(message) => return findings.push(Finding::Problem(Problem::BadDocument(location, message))),
     };
     let kind = names::KIND;
     findings.push(match identity.role() {
-        Role::List => return open_list(&place, value, findings),
-        Role::ScheduledMachine => Finding::Object(Object { place, value }),
+        Role::List => return open_list(&location, value, findings),
+        Role::ScheduledMachine => Finding::Object(Object { location, value }),
         Role::OtherVersion => {
             let found = &identity.api_version;
             let message = format!("apiVersion: {found:?} has no {kind}; only {API_VERSION:?} has");
-            Finding::Problem(Problem::BadDocument(place, message))
+            Finding::Problem(Problem::BadDocument(location, message))
         }
-        Role::OtherKind => Finding::Other(Object { place, value }),
+        Role::OtherKind => Finding::Other(Object { location, value }),
     });
 }
 
-fn open_list(place: &Place, mut list: Value, findings: &mut Vec<Finding>) {
+fn open_list(location: &Location, mut list: Value, findings: &mut Vec<Finding>) {
     let items = match list.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => items,
         None | Some(Value::Null) => Vec::new(),
         Some(other) => {
             let message = format!("items: must be a list of objects, not {}", describe(&other));
-            return findings.push(Finding::Problem(Problem::BadDocument(place.clone(), message)));
+            return findings.push(Finding::Problem(Problem::BadDocument(location.clone(), message)));
         }
     };
     for (index, item) in items.into_iter().enumerate() {
-        let path = format!("{}.items[{index}]", place.path);
-        sort(Place { path, name: name_of(&item), ..place.clone() }, item, findings);
+        let path = format!("{}.items[{index}]", location.path);
+        sort(Location { path, name: name_of(&item), ..location.clone() }, item, findings);
     }
 }
 
@@ -167,8 +168,8 @@ mod tests {
         let lines: Vec<String> = findings(&Source::File("f.yaml".into()), text)
             .into_iter()
             .map(|finding| match finding {
-                Finding::Object(object) => format!("object {}", object.place),
-                Finding::Other(object) => format!("other {}", object.place),
+                Finding::Object(object) => format!("object {}", object.location),
+                Finding::Other(object) => format!("other {}", object.location),
                 Finding::Problem(problem) => problem.to_string(),
             })
             .collect();

@@ -2,24 +2,24 @@
 //! its own; everything that is shown or judged is a function of what was recorded.
 
 mod args;
+mod environment;
+mod expectation;
 mod fleet;
 mod lines;
-mod patience;
+mod long_watches;
 mod picture;
+mod progress;
 mod recorder;
 mod rows;
-#[cfg(test)]
-mod sample;
 mod screen;
 mod serving;
 mod span;
-mod stage;
 mod summary;
-mod teller;
 mod text;
 mod trace;
+#[cfg(test)]
+mod trace_fixture;
 mod verdict;
-mod wants;
 
 #[cfg(test)]
 mod tests;
@@ -27,19 +27,19 @@ mod tests;
 pub use args::Args;
 
 use crate::args::Outcome;
+use crate::environment::ProcessEnvironment;
 use crate::manifest::Problem;
 use crate::output::{complain, show};
 use crate::style::Style;
-use crate::surroundings::Surroundings;
 use anyhow::Context as _;
 use args::{Format, Request};
-use fleet::{Fleet, Refusal};
-use serving::Open;
-use stage::Stage;
+use environment::SandboxEnvironment;
+use fleet::{RefusedObject, SandboxFleet};
+use progress::ProgressReporter;
+use serving::KubectlAccess;
 use std::pin::pin;
 use std::time::Duration;
 use summary::Run;
-use teller::Teller;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
@@ -47,8 +47,8 @@ use tokio_util::sync::CancellationToken;
 const FAREWELL: Duration = Duration::from_secs(30);
 
 /// Does all of it.
-pub fn run(args: &Args, surroundings: &Surroundings) -> Outcome {
-    let request = match args.resolve(surroundings) {
+pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
+    let request = match args.resolve(process_environment) {
         Ok(request) => request,
         Err(message) => {
             complain(&format!("error: {message}"));
@@ -71,10 +71,10 @@ fn perform(request: &Request) -> anyhow::Result<Outcome> {
     };
     // Paused time jumps to the next timer whenever nothing else can run: a week takes seconds.
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.context("failed to start")?.block_on(play(request, fleet))
+    runtime.context("failed to start")?.block_on(run(request, fleet))
 }
 
-fn who(request: &Request) -> Result<Fleet, Vec<Problem>> {
+fn who(request: &Request) -> Result<SandboxFleet, Vec<Problem>> {
     if request.sources.is_empty() {
         return Ok(fleet::demo(request.range.from));
     }
@@ -92,30 +92,30 @@ fn report(problems: &[Problem]) -> Outcome {
     if problems.iter().any(Problem::is_in_the_input) { Outcome::Invalid } else { Outcome::Failed }
 }
 
-async fn play(request: &Request, fleet: Fleet) -> anyhow::Result<Outcome> {
-    let stage = Stage::new(request.range.from, request.seed)?;
-    if let Err(Refusal { place, message }) = stage.furnish(&fleet).await {
-        let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-        complain(&format!("error: {place}{message}"));
+async fn run(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Outcome> {
+    let environment = SandboxEnvironment::new(request.range.from, request.seed)?;
+    if let Err(RefusedObject { location, message }) = environment.create_fleet(&fleet).await {
+        let location = location.map(|location| format!("{location}: ")).unwrap_or_default();
+        complain(&format!("error: {location}{message}"));
         return Ok(Outcome::Invalid);
     }
-    let open = match &request.serving {
-        Some(serving) => Some(Open::new(&stage.api, serving).await?),
+    let access = match &request.serving {
+        Some(serving) => Some(KubectlAccess::new(&environment.api, serving).await?),
         None => None,
     };
     let stop = CancellationToken::new();
-    let teller = Teller::new(request, &stage, open.as_ref());
-    let mut play = pin!(stage.play(fleet, stop.clone()));
+    let progress = ProgressReporter::new(request, &environment, access.as_ref());
+    let mut run = pin!(environment.run(fleet, stop.clone()));
     let told = tokio::select! {
         biased;
-        ended = &mut play => return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the controller has ended by itself"))),
-        told = teller.tell() => told,
+        ended = &mut run => return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the controller has ended by itself"))),
+        told = progress.report() => told,
     };
     // What comes after is no part of the story.
-    let end = stage.clock.now();
-    let trace = stage.recorder.finish();
+    let end = environment.clock.now();
+    let trace = environment.recorder.finish();
     stop.cancel();
-    drop(tokio::time::timeout(FAREWELL, play).await);
+    drop(tokio::time::timeout(FAREWELL, run).await);
     if !told? {
         // Nobody listens any more.
         return Ok(Outcome::Fine);
@@ -129,7 +129,7 @@ async fn play(request: &Request, fleet: Fleet) -> anyhow::Result<Outcome> {
 /// What is left to say at the end.
 fn conclusion(run: &Run<'_>, request: &Request) -> String {
     // A terminal may have become another one meanwhile.
-    let style = if request.is_live { Style::of(&Surroundings::observe()) } else { request.style };
+    let style = if request.is_live { Style::of(&ProcessEnvironment::observe()) } else { request.style };
     let whole = |lines: Vec<String>| lines.into_iter().map(|line| line + "\n").collect::<String>();
     match request.format {
         Format::Svg => picture::render(run),

@@ -1,8 +1,8 @@
 //! The trace as rows: one for each machine, with what it showed from when to when. Text and picture draw the same.
 
 use crate::range::Range;
+use crate::sandbox::expectation::{Expectation, intervals};
 use crate::sandbox::trace::{Key, Snapshot, Trace};
-use crate::sandbox::wants::{Want, stretches};
 use five_spot_api::Phase;
 use jiff::{SignedDuration, Timestamp};
 
@@ -120,13 +120,13 @@ fn bars(trace: &Trace, key: &Key, end: Timestamp) -> Vec<Bar> {
 
 /// When a machine was wanted.
 pub fn wanted(trace: &Trace, key: &Key, end: Timestamp) -> Vec<(Timestamp, Timestamp)> {
-    let stretches = stretches(trace, key, end).into_iter();
+    let intervals = intervals(trace, key, end).into_iter();
     let mut wanted: Vec<(Timestamp, Timestamp)> = Vec::new();
-    for stretch in stretches.filter(|stretch| matches!(stretch.want, Want::Machine { .. })) {
+    for interval in intervals.filter(|interval| matches!(interval.expected, Expectation::Machine { .. })) {
         match wanted.last_mut() {
             // Another join timeout is no other window.
-            Some(last) if last.1 == stretch.from => last.1 = stretch.to,
-            Some(_) | None => wanted.push((stretch.from, stretch.to)),
+            Some(last) if last.1 == interval.from => last.1 = interval.to,
+            Some(_) | None => wanted.push((interval.from, interval.to)),
         }
     }
     wanted

@@ -44,7 +44,7 @@ pub enum Fact {
     /// The controller has asked for a change.
     Write(Write),
     /// A person did something, in a sentence.
-    Deed(String),
+    UserAction(String),
 }
 
 /// What a `ScheduledMachine` said at a moment.
@@ -123,7 +123,7 @@ impl Trace {
     pub fn keys(&self) -> BTreeSet<&Key> {
         let keys = self.entries.iter().filter_map(|entry| match &entry.fact {
             Fact::Object(key, _) => Some(key),
-            Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::Deed(_) => None,
+            Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::UserAction(_) => None,
         });
         keys.collect()
     }
@@ -132,7 +132,9 @@ impl Trace {
     pub fn snapshots<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = (Timestamp, Option<&'a Snapshot>)> {
         self.entries.iter().filter_map(move |entry| match &entry.fact {
             Fact::Object(of, snapshot) if of == key => Some((entry.time, snapshot.as_ref())),
-            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::Deed(_) => None,
+            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::UserAction(_) => {
+                None
+            }
         })
     }
 
@@ -140,7 +142,9 @@ impl Trace {
     pub fn machine<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = (Timestamp, Presence)> {
         self.entries.iter().filter_map(move |entry| match &entry.fact {
             Fact::Machine(of, presence) if of == key => Some((entry.time, *presence)),
-            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::Deed(_) => None,
+            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::UserAction(_) => {
+                None
+            }
         })
     }
 
@@ -148,7 +152,7 @@ impl Trace {
     pub fn writes(&self) -> impl Iterator<Item = (Timestamp, &Write)> {
         self.entries.iter().filter_map(|entry| match &entry.fact {
             Fact::Write(write) => Some((entry.time, write)),
-            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Deed(_) => None,
+            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::UserAction(_) => None,
         })
     }
 

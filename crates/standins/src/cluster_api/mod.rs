@@ -5,15 +5,15 @@
 //! hooks, infrastructure, bootstrap, Node, finalizer. A paused Machine is left alone.
 //!
 //! Left out: everything above Machines (sets, deployments, classes, health checks), conversion between versions (a
-//! world serves one of them), in-place updates, and labels copied to Nodes.
+//! world serves one of them), in-key updates, and labels copied to Nodes.
 
 mod actor;
 mod cluster;
 mod conditions;
 mod definitions;
-mod departure;
+mod deletion;
 mod drain;
-mod growth;
+mod provisioning;
 mod shape;
 mod status;
 

@@ -1,6 +1,6 @@
 //! The two versions of Cluster API's kinds: what each calls the same thing.
 
-use super::super::kinds::{CORE_GROUP, Kind, Place};
+use super::super::kinds::{CORE_GROUP, Kind, ObjectKey};
 use jiff::SignedDuration;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -62,14 +62,14 @@ impl Contract {
     }
 
     /// How an object beside refers to this one.
-    pub(in super::super) fn reference(self, place: &Place) -> Value {
-        let (kind, name) = (place.kind.kind(), &place.name);
+    pub(in super::super) fn reference(self, key: &ObjectKey) -> Value {
+        let (kind, name) = (key.kind.kind(), &key.name);
         match self {
             Self::V1Beta1 => {
-                let (api_version, namespace) = (place.kind.api_version(), &place.namespace);
+                let (api_version, namespace) = (key.kind.api_version(), &key.namespace);
                 json!({"apiVersion": api_version, "kind": kind, "name": name, "namespace": namespace})
             }
-            Self::V1Beta2 => json!({"apiGroup": place.kind.group(), "kind": kind, "name": name}),
+            Self::V1Beta2 => json!({"apiGroup": key.kind.group(), "kind": kind, "name": name}),
         }
     }
 

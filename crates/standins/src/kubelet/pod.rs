@@ -1,6 +1,6 @@
 //! What becomes of a pod next, and when.
 
-use super::super::scenario::Timing;
+use super::super::settings::Timing;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;

@@ -1,7 +1,7 @@
 //! Many cases of many scenarios, on all cores.
 
-use super::{Case, Fair, Kind, Sample, cases, layouts};
-use crate::embedded::Layout;
+use super::{Baseline, Case, Kind, Sample, cases, layouts};
+use crate::in_memory::Layout;
 use crate::scenario::Scenario;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -150,11 +150,11 @@ impl Options {
             case: format!("{}:{case}", unit.name()),
             error: format!("{error:#}"),
         };
-        let prepared = Fair::play(unit.scenario, unit.layout).and_then(|fair| {
+        let prepared = Baseline::run(unit.scenario, unit.layout).and_then(|baseline| {
             let sample = Sample { size: self.sample.filter(|_| self.only.is_none()), seed: self.seed };
-            Ok((cases(unit.kind, &fair, sample)?, fair))
+            Ok((cases(unit.kind, &baseline, sample)?, baseline))
         });
-        let (cases, fair) = match prepared {
+        let (cases, baseline) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return (1, vec![failure("undisturbed", &error)]),
         };
@@ -164,7 +164,7 @@ impl Options {
         };
         let cases: Vec<Case> = cases.into_iter().filter(is_meant).collect();
         let failed = cases.iter().filter_map(|case| {
-            let error = case.try_on(&fair).err()?;
+            let error = case.try_on(&baseline).err()?;
             Some(failure(&case.name, &error))
         });
         (cases.len(), failed.collect())

@@ -1,9 +1,9 @@
 //! The ways to take a machine back, or to let its object go.
 
+use crate::catalog::nodes::reclaim;
+use crate::environment::Environment;
 use crate::kinds::SCHEDULED_MACHINE;
-use crate::plays::nodes::reclaim;
 use crate::subject::Subject;
-use crate::world::World;
 use kube::api::PropagationPolicy;
 use serde_json::json;
 use std::fmt;
@@ -40,16 +40,16 @@ impl Emergency {
     /// Begins it.
     pub(super) async fn begin(
         self,
-        world: &dyn World,
+        env: &dyn Environment,
         subject: &Subject<'_>,
         node: &str,
     ) -> anyhow::Result<()> {
         match self {
             Self::KillSwitch => subject.set(json!({"killSwitch": true})).await,
-            Self::Reclaim => reclaim(world, node).await,
-            Self::Deletion | Self::FinalizerBound => world.delete(SCHEDULED_MACHINE, subject.name()).await,
+            Self::Reclaim => reclaim(env, node).await,
+            Self::Deletion | Self::FinalizerBound => env.delete(SCHEDULED_MACHINE, subject.name()).await,
             Self::OrphaningDeletion => {
-                world.delete_with(SCHEDULED_MACHINE, subject.name(), PropagationPolicy::Orphan).await
+                env.delete_with(SCHEDULED_MACHINE, subject.name(), PropagationPolicy::Orphan).await
             }
         }
     }

@@ -9,7 +9,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.cache";
 const DRAIN_LABEL: &str = "cluster.x-k8s.io/drain";
 
 /// How long after its end a pod of a Node that does not answer is no longer waited for.

@@ -1,0 +1,48 @@
+//! What the controller writes, as its own door tells.
+
+use crate::environment::Write;
+use crate::oracles::told;
+use five_spot_apiserver::Clock;
+use five_spot_cluster::{Exchange, Witness};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Every write of every incarnation.
+pub(super) struct WriteLog {
+    clock: Clock,
+    writes: Mutex<Vec<Write>>,
+}
+
+impl WriteLog {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { clock, writes: Mutex::default() }
+    }
+
+    pub(super) fn writes(&self) -> Vec<Write> {
+        self.lock().clone()
+    }
+
+    pub(super) fn told(&self) -> String {
+        told(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Write>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Witness for WriteLog {
+    fn answered(&self, exchange: &Exchange) {
+        if !exchange.call.writes() {
+            return;
+        }
+        let call = &exchange.call;
+        let part = call.subresource.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
+        self.lock().push(Write {
+            time: self.clock.now(),
+            verb: call.verb.to_owned(),
+            resource: format!("{}{part}", call.resource),
+            name: call.name.clone().unwrap_or_default(),
+            code: exchange.status.map(|status| status.as_u16()),
+        });
+    }
+}
