@@ -1,6 +1,7 @@
 //! The developers' own tool: `cargo xtask <task>`. Each task is a module of its own.
 
 mod bench_operator;
+mod campaign;
 mod cargo;
 mod conformance;
 mod control_plane;
@@ -14,7 +15,7 @@ mod tools;
 
 use clap::{Parser, Subcommand};
 
-/// What 5-Spot's developers do besides `cargo build` and `cargo test`.
+/// Tasks of 5-Spot's developers besides `cargo build` and `cargo test`.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Args {
@@ -26,6 +27,8 @@ struct Args {
 enum Task {
     /// Measure what a fleet at rest costs on a real control plane: requests, latency, memory.
     BenchOperator(bench_operator::Args),
+    /// Run the tests at full size: every zone, every cell, larger samples of faults and property cases.
+    Campaign(campaign::Args),
     /// Ask a real server the questions by which the embedded Kubernetes API is kept honest.
     Conformance(conformance::Args),
     /// The real control plane for tests and for trying things out.
@@ -47,6 +50,7 @@ fn main() -> anyhow::Result<()> {
     five_spot_testenv::guard::enter();
     match Args::parse().task {
         Task::BenchOperator(args) => bench_operator::run(&args),
+        Task::Campaign(args) => campaign::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::ControlPlane(args) => control_plane::run(&args),
         Task::Deny => deny::run(),

@@ -1,4 +1,5 @@
-//! How fast the embedded API is: a list of 10,000 objects (aim: below 100 ms) and a write (aim: below 200 µs).
+//! Benchmarks of the in-memory API server: a list of 10,000 objects (aim: below 100 ms) and a write (aim: below 200
+//! µs).
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};

@@ -10,17 +10,17 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How many changes each resource remembers for its watches, as a real server's cache does.
+/// The number of changes that each resource keeps for its watches, as in a real server's watch cache.
 const HISTORY_LIMIT: usize = 10_000;
 
-/// What distinguishes one embedded API from another.
+/// The configuration of an in-memory API server.
 #[derive(Clone, Debug)]
 pub struct ApiServerConfig {
     /// Where the API takes its time from.
     pub clock: Clock,
     /// Where its UIDs and name suffixes come from.
     pub seed: u64,
-    /// How many changes of each resource a watch can catch up with.
+    /// The number of changes of each resource that a watch can catch up with.
     pub history_limit: usize,
 }
 
@@ -48,11 +48,11 @@ impl ApiServer {
         api
     }
 
-    /// Creates an object at a collection's path, outside of any client: how a world is furnished before it begins.
+    /// Creates an object at a collection's path without a client, to set up the server before a test.
     ///
     /// # Panics
     ///
-    /// If the object is refused: what furnishes a world is written by us.
+    /// If the object is refused.
     pub fn create(&self, path: &str, object: &Value) -> Value {
         let request = Request::builder()
             .method(Method::POST)

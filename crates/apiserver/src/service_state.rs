@@ -5,7 +5,7 @@ use crate::state::State;
 use crate::watch_signals::{WatchSignal, WatchSignals};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What all handles of one API share.
+/// The state that all handles of an API server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,

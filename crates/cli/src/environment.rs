@@ -1,4 +1,4 @@
-//! What the program finds around itself, looked at once, so that everything else is a function of values.
+//! The environment of the process, read once, so that everything else is a function of values.
 
 use jiff::Timestamp;
 use std::env;

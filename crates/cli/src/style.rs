@@ -1,4 +1,4 @@
-//! How text looks: its width, its characters, and whether it has colours.
+//! The style of text output: width, characters, colours.
 
 use crate::environment::ProcessEnvironment;
 
@@ -11,7 +11,7 @@ pub const MAX_WIDTH: usize = 400;
 /// Where there is no terminal to ask.
 pub const DEFAULT_WIDTH: usize = 80;
 
-/// How the text looks.
+/// The style of text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// No line is longer.
@@ -20,7 +20,7 @@ pub struct Style {
     pub colored: bool,
 }
 
-/// What to draw with.
+/// The characters to draw with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
     Unicode,
@@ -28,7 +28,7 @@ pub enum Charset {
 }
 
 impl Style {
-    /// What suits the place where the text is read.
+    /// The style that suits the terminal or file.
     pub fn of(process_environment: &ProcessEnvironment) -> Self {
         let width = process_environment.columns.unwrap_or(DEFAULT_WIDTH);
         Self {

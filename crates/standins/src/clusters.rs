@@ -12,7 +12,7 @@ use serde_json::json;
 /// The maker of Clusters.
 #[derive(Debug)]
 pub(super) struct Clusters {
-    /// What leads into the workload cluster; without it 5-Spot finds Nodes where it finds Machines.
+    /// The kubeconfig of the workload cluster; without it Nodes are in the cluster of the Machines.
     kubeconfig: Option<String>,
 }
 

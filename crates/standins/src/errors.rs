@@ -1,4 +1,4 @@
-//! What went wrong for the actors. They try again and say nothing to the API, as real controllers do; a test or a
+//! The errors of the actors. They retry and report nothing to the API, as real controllers do; a test or a
 //! person has to be able to see it all the same.
 
 use super::kinds::ObjectKey;
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many are kept: enough to see how trouble began and went on, little enough for a world that runs for months.
+/// The number of errors kept: enough to see how a problem began, few enough for runs of months.
 const KEPT: usize = 256;
 
 /// Something that an actor tried in vain, and tries again.
@@ -17,9 +17,9 @@ const KEPT: usize = 256;
 pub struct StandInError {
     /// When it failed.
     pub time: Timestamp,
-    /// Whose it was.
+    /// The actor.
     pub actor: &'static str,
-    /// What it was about: `Machine default/m`, or `watch of Machine`.
+    /// The object or watch: `Machine default/m`, or `watch of Machine`.
     pub subject: String,
     /// Why it failed.
     pub cause: Arc<dyn Error + Send + Sync>,
@@ -49,7 +49,7 @@ impl ErrorLog {
         self.lock().latest.iter().cloned().collect()
     }
 
-    /// How many there have been, also of those that are not kept any more.
+    /// The number of errors so far, including those no longer kept.
     pub fn count(&self) -> u64 {
         self.lock().count
     }

@@ -92,7 +92,7 @@ impl Kind {
         &self.0.version
     }
 
-    /// Whether it is this kind, whatever the version.
+    /// Returns true if it is this kind, whatever the version.
     pub(super) fn is(&self, group: &str, kind: &str) -> bool {
         self.0.group == group && self.0.kind == kind
     }

@@ -1,11 +1,11 @@
-//! How long things take and what goes wrong. A handle that tests and the demo hold while the actors run.
+//! The settings of the stand-ins: how long steps take and which fail. Tests and the demo change them at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long each step takes when it works.
+/// The time each step takes when it works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Writing the bootstrap data of a machine.
@@ -18,20 +18,20 @@ pub struct Timing {
     pub release: Duration,
     /// From a new Node to its being Ready.
     pub node_ready: Duration,
-    /// How often a Node renews its lease.
+    /// The interval at which a Node renews its lease.
     ///
     /// A real kubelet does so every 10 s. That is 60,000 writes for each Node and week, of which nobody here reads one:
     /// whether a Node is silent is in the settings.
     pub heartbeat: Duration,
-    /// How long a Node may be silent before it counts as lost.
+    /// The time a Node may be silent before it counts as lost.
     pub node_monitor_grace: Duration,
     /// From a bound pod to a running one.
     pub pod_start: Duration,
-    /// How long a pod takes to stop, unless its annotation says otherwise; never longer than its grace.
+    /// The time a pod takes to stop, unless its annotation says otherwise; never longer than its grace period.
     pub pod_stop: Duration,
-    /// How long the pod of a Job runs, unless its annotation says otherwise.
+    /// The time the pod of a Job runs, unless its annotation says otherwise.
     pub job: Duration,
-    /// How long pods stay on a Node that is gone.
+    /// The time pods stay on a Node that is gone.
     pub orphaned_pods: Duration,
     /// Between two passes of a drain, and two looks at attached volumes, by Cluster API.
     pub drain_pass: Duration,
@@ -60,7 +60,7 @@ impl Default for Timing {
     }
 }
 
-/// How one step of the provider goes.
+/// The behaviour of one step of the provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StepBehaviour {
     /// It is done in its time.
@@ -72,7 +72,7 @@ pub enum StepBehaviour {
     Fails(String),
 }
 
-/// How the provider behaves in one namespace.
+/// The behaviour of the provider in one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderBehaviour {
     /// Writing the bootstrap data.
@@ -83,7 +83,7 @@ pub struct ProviderBehaviour {
     pub join: StepBehaviour,
     /// Giving the machine back when its infrastructure object is deleted.
     pub release: StepBehaviour,
-    /// Whether the Node goes with the machine. Cluster API deletes it anyway; this is for machines that have none.
+    /// True if the Node goes with the machine. Cluster API deletes it anyway; this is for machines that have none.
     pub node_goes_with_machine: bool,
 }
 
@@ -120,7 +120,7 @@ impl StandInSettings {
         Self { shared: Arc::new(Shared { facts, version: watch::Sender::new(0) }) }
     }
 
-    /// How long things take now.
+    /// The current timing.
     pub fn timing(&self) -> Timing {
         self.facts().timing.clone()
     }
@@ -135,7 +135,7 @@ impl StandInSettings {
         self.change(|facts| change(facts.namespaces.entry(namespace.to_owned()).or_default()));
     }
 
-    /// How the provider behaves in a namespace.
+    /// The behaviour of the provider in a namespace.
     pub fn behaviour(&self, namespace: &str) -> ProviderBehaviour {
         self.facts().namespaces.get(namespace).cloned().unwrap_or_default()
     }
@@ -151,7 +151,7 @@ impl StandInSettings {
         });
     }
 
-    /// Whether the kubelet of a Node is silent.
+    /// Returns true if the kubelet of a Node is silent.
     pub fn is_silent(&self, node: &str) -> bool {
         self.facts().silent_nodes.contains(node)
     }
@@ -161,7 +161,7 @@ impl StandInSettings {
         self.change(|facts| facts.cluster_api_is_stopped = !is_running);
     }
 
-    /// Whether Cluster API runs.
+    /// Returns true if Cluster API runs.
     pub fn is_cluster_api_running(&self) -> bool {
         !self.facts().cluster_api_is_stopped
     }

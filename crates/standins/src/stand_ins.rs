@@ -37,7 +37,7 @@ impl StandIns {
         Self { kubeconfig: Some(kubeconfig.into()), ..self }
     }
 
-    /// What went wrong for its actors, and what they tried again.
+    /// The errors of the stand-ins, which they have retried.
     pub fn errors(&self) -> ErrorLog {
         self.errors.clone()
     }

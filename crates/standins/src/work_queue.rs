@@ -1,4 +1,4 @@
-//! What is to be looked at, and when; and the loop that does so.
+//! The work queue of an actor, and the loop that processes it.
 //!
 //! Everything here is ordered, and an actor does one thing at a time: the same news give the same requests in the same
 //! order.
@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How soon something that failed is tried again, the first time.
+/// The delay of the first retry.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// How long the pause between tries may grow.
+/// The longest delay between retries.
 const LAST_RETRY: Duration = Duration::from_mins(1);
 
 /// When to look at an object again without any news of it; never, if nothing is said.

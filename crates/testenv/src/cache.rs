@@ -12,7 +12,7 @@ use crate::versions;
 /// Overrides every other choice of cache directory.
 pub const CACHE_DIR_VARIABLE: &str = "FIVE_SPOT_CACHE_DIR";
 
-/// What can go wrong with the cache itself.
+/// An error of the cache.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// Neither the override nor a home directory is set.
@@ -26,7 +26,7 @@ pub enum CacheError {
         "failed to {action} {path}: {source}; the cache may be deleted at any time and is then built again"
     )]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
         /// On which file.
         path: PathBuf,
@@ -123,7 +123,7 @@ pub struct CacheLock {
     _file: File,
 }
 
-/// Whether `path`, a file or a directory, was installed completely and is as it was then.
+/// Returns true if `path`, a file or a directory, was installed completely and is as it was then.
 pub fn is_complete(path: &Path) -> bool {
     let Ok(receipt) = fs::read_to_string(receipt_of(path)) else {
         return false;

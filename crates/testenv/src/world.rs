@@ -23,7 +23,7 @@ use crate::timeline::{self, Entry, Recorder};
 use crate::wait::{self, WaitError};
 use crate::{proxy, run_directory};
 
-/// How much of each component's log a failed test shows.
+/// The number of lines of each component's log that a failed test shows.
 const LOG_LINES: usize = 50;
 /// The controller-manager makes a namespace's default `ServiceAccount` within a second.
 const NAMESPACE_READY_WITHIN: std::time::Duration = std::time::Duration::from_mins(1);
@@ -90,7 +90,7 @@ impl World {
         &self.control_plane
     }
 
-    /// What was seen so far.
+    /// The recorder of the timeline.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
     }

@@ -16,7 +16,7 @@ use five_spot_testenv::world::Scene;
 const WALKS: u64 = 25;
 const OPERATIONS: usize = 100;
 
-/// How many cases a cluster is asked at once: its controllers make and furnish a namespace for each.
+/// The number of cases run at the same time: the cluster's controllers set up a namespace for each.
 const AT_ONCE: usize = 12;
 
 pub(crate) fn tests() -> Vec<Test> {

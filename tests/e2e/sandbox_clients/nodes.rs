@@ -1,4 +1,4 @@
-//! What administrators do to Nodes.
+//! Operations of administrators on Nodes.
 
 use std::sync::Arc;
 use std::time::Duration;

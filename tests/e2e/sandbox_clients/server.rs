@@ -180,7 +180,7 @@ impl Server {
     }
 }
 
-/// What `kubectl` said, and how it ended.
+/// The output and exit status of `kubectl`.
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
     pub(crate) text: String,
@@ -204,7 +204,7 @@ pub(crate) async fn with_both(
     Ok(())
 }
 
-/// What cannot be the same twice is blotted out: ages, times, versions, UIDs, names of temporary files.
+/// Masks values that differ between runs: ages, times, versions, UIDs, names of temporary files.
 fn comparable(text: &str) -> String {
     const VARYING: [&str; 6] = [
         "UID:",
@@ -233,7 +233,7 @@ fn comparable(text: &str) -> String {
     comparable
 }
 
-/// Whether a word is an age, such as `5s` or `2m10s`. Durations of specs are longer than any of these tests.
+/// Returns true if a word is an age, such as `5s` or `2m10s`. Durations of specs are longer than any of these tests.
 fn is_age(word: &str) -> bool {
     word.strip_suffix('s')
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))

@@ -37,7 +37,7 @@ const SECRET_NAME: &str = "edge-nodes";
 /// kwok takes this label for a kubelet that is silent.
 const NOT_READY_LABEL: &str = "node-not-ready.stage.kwok.x-k8s.io";
 
-/// What the controller sees of the management cluster.
+/// The view of the management cluster that the controller gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     /// Everything.
@@ -54,7 +54,7 @@ pub(super) struct RealControlPlane {
     controller: Controller,
     journal: Journal,
     identities: AtomicU32,
-    /// What stands between the controller and the management cluster.
+    /// The filter between the controller and the management cluster.
     filter: Option<OldClusterApi>,
     /// A line to the workload cluster that can hang.
     other_line: OnceCell<Proxy>,
@@ -65,7 +65,7 @@ pub(super) struct RealControlPlane {
 }
 
 impl RealControlPlane {
-    /// Sets the stage and starts the controller.
+    /// Sets up the environment and starts the controller.
     pub(super) async fn start(scene: Arc<Scene>, view: View) -> anyhow::Result<Self> {
         let identity = match view {
             View::Whole | View::OldClusterApi => identities::management(&scene).await?,
@@ -96,7 +96,7 @@ impl RealControlPlane {
         Ok(real)
     }
 
-    /// What the controller had to say, and what it wrote.
+    /// The log and the writes of the controller.
     pub(super) fn told(&self) -> String {
         let writes = self.journal.writes().unwrap_or_default();
         let writes: Vec<String> = writes.iter().map(|write| format!("  {write}")).collect();

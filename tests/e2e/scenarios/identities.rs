@@ -1,4 +1,4 @@
-//! Who the controller is: in the management cluster and in the workload cluster a `ServiceAccount` with the roles that we
+//! The identities of the controller: in each cluster a `ServiceAccount` with the roles that we
 //! ship, never an administrator.
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(super) async fn management(scene: &Scene) -> anyhow::Result<ServiceAccountId
     Ok(identity.clone())
 }
 
-/// What the documentation says of namespaces with kubeconfigs.
+/// The role that the documentation recommends for namespaces with kubeconfigs.
 pub(crate) fn kubeconfig_reader() -> Value {
     let group = "rbac.authorization.k8s.io";
     json!({

@@ -1,4 +1,4 @@
-//! What can be made to fail for one scene of the real control plane: admission refuses the controller's writes, and Cluster
+//! Impairments of one test on the real control plane: admission refuses the controller's writes, and Cluster
 //! API is stopped.
 
 use std::time::Duration;
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 
 use super::identities;
 
-/// How long an API server may take to follow a policy, or to forget it.
+/// The time an API server may take to apply a policy, or to drop it.
 const EFFECTIVE_WITHIN: Duration = Duration::from_mins(1);
 
-/// How often it is asked whether it does.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What the policy says.
+/// The message of the policy.
 const REFUSED: &str = "refused by a policy of this test";
 
 /// Makes something fail, or lets it work again.
@@ -66,7 +66,7 @@ pub(super) async fn set(
     tokio::time::timeout(EFFECTIVE_WITHIN, followed).await.context("the policy has no effect")?
 }
 
-/// What is refused.
+/// The refused requests.
 #[derive(Clone, Copy)]
 enum Target {
     Machines,
@@ -91,7 +91,7 @@ impl Target {
         }
     }
 
-    /// Whether a dry run is refused, which the policy treats as if the controller asked.
+    /// Returns true if a dry run is refused, which the policy treats as if the controller asked.
     async fn is_refused(self, env: &dyn Environment) -> anyhow::Result<bool> {
         let parameters = PatchParams { dry_run: true, ..PatchParams::default() };
         let patch = |kind: Kind| {

@@ -19,7 +19,7 @@ pub(super) fn tests() -> Vec<Test> {
     cells().into_iter().filter(|cell| is_meant(*cell)).map(test).collect()
 }
 
-/// Whether a cell is run here: kill switches and reclaims with everything that can be broken.
+/// Returns true if a cell is run here: kill switches and reclaims with everything that can be broken.
 fn is_meant(cell: Cell) -> bool {
     let is_emergency = match cell.emergency {
         Emergency::KillSwitch => true,
@@ -31,7 +31,7 @@ fn is_meant(cell: Cell) -> bool {
         && cell.expected().machine_deleted <= Some(LONGEST)
 }
 
-/// Whether a obstacle takes away what every scene needs.
+/// Returns true if an obstacle takes away what every scene needs.
 fn needs_world_of_its_own(obstacle: Obstacle) -> bool {
     matches!(obstacle, Obstacle::ProviderKindGone | Obstacle::Impaired(Impairment::ClusterApi))
 }
@@ -47,8 +47,9 @@ fn test(cell: Cell) -> Test {
 }
 
 async fn run(cell: Cell, scene: Arc<Scene>) -> TestResult {
-    let real =
-        RealControlPlane::start(Arc::clone(&scene), View::Whole).await.context("failed to set the stage")?;
+    let real = RealControlPlane::start(Arc::clone(&scene), View::Whole)
+        .await
+        .context("failed to set up the environment")?;
     let finished = run_matrix_cell(&real, &cell).await;
     finished.map(drop).with_context(|| real.told())
 }

@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 
 pub(crate) use identities::kubeconfig_reader;
 
-/// How many others go before those that start a control plane of their own.
+/// The number of tests that start before those with a control plane of their own.
 const STARTERS: usize = 32;
 
 /// Two minutes of them are the outage of an API server.

@@ -10,22 +10,22 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// How long things may take in an environment.
+/// The time limits of an environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How long to wait for something before it counts as never happening.
+    /// The time to wait for something before it counts as never happening.
     pub patience: Duration,
-    /// How long no write must come for an environment to count as settled.
+    /// The time without a write after which an environment counts as settled.
     pub settled_after: Duration,
-    /// How long it then has to stay silent.
+    /// The time it then has to stay idle.
     pub quiet: Duration,
-    /// Whether minutes cost nothing here.
+    /// True if minutes cost nothing here.
     pub is_virtual: bool,
-    /// How many times as long as in virtual time the end of a scenario may take.
+    /// The factor on the time limits of scenarios, which are in virtual time.
     pub time_factor: u32,
 }
 
-/// How an API server is.
+/// The state of an API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerState {
     /// It answers.
@@ -100,7 +100,7 @@ pub trait Environment: Send + Sync {
     fn namespace(&self) -> &str;
     /// The time.
     fn now(&self) -> Timestamp;
-    /// How long things may take.
+    /// The time limits.
     fn pace(&self) -> Pace;
     /// The deliberate steps of the scenario.
     fn steps(&self) -> &Steps;
@@ -108,13 +108,13 @@ pub trait Environment: Send + Sync {
     fn cluster_api(&self) -> &'static str {
         "v1beta2"
     }
-    /// What a spec needs here besides what the scenario says, as a merge patch.
+    /// Further fields that a spec needs here, as a merge patch.
     fn spec(&self) -> Value;
     /// An address that no other machine has.
     fn address(&self) -> String;
     /// Makes a Cluster with a control plane, and whatever leads into the workload cluster.
     fn make_cluster<'a>(&'a self, name: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
-    /// How the provider behaves from now on.
+    /// Sets the behaviour of the provider.
     fn provider(&self, behaviour: ProviderBehaviour);
     /// Silences the kubelet of a Node, or lets it speak again.
     fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>>;
@@ -129,16 +129,17 @@ pub trait Environment: Send + Sync {
     fn new_kubeconfig(&self) -> BoxFuture<'_, anyhow::Result<String>>;
     /// A kubeconfig that leads the controller into the workload cluster by another line, which can hang.
     fn kubeconfig_by_another_line(&self) -> BoxFuture<'_, anyhow::Result<String>>;
-    /// How an API server is from now on. It is the controller's at least; where it is everybody's, a scenario has to
+    /// Sets the state of an API server, at least for the controller; where it affects everybody, a scenario has to
     /// have the environment for itself.
     fn set_api_server(&self, side: Side, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>>;
-    /// How that line is from now on: open, silent (connections stay, new ones are taken, and nothing comes back), or cut.
+    /// Sets the state of that connection: open, silent (connections stay, new ones are accepted, nothing comes back),
+    /// or cut.
     fn set_other_line(&self, state: ServerState);
     /// A kubeconfig that leads somewhere else than into the workload cluster.
     fn kubeconfig_to(&self, server: WrongServer) -> BoxFuture<'_, anyhow::Result<String>>;
     /// Makes something fail, or lets it work again.
     fn set_impaired(&self, what: Impairment, is_impaired: bool) -> BoxFuture<'_, anyhow::Result<()>>;
-    /// Whether the controller may change Nodes from now on.
+    /// Allows or forbids the controller to change Nodes.
     fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Starts the controller.
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;

@@ -1,4 +1,4 @@
-//! What surrounds a machine in a scenario: pods on its node, budgets that hold them, windows of time.
+//! Fixtures around a machine: pods on its node, budgets that block them, windows of time.
 
 use crate::environment::Environment;
 use crate::kinds::{BUDGET, DEPLOYMENT, POD};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// On a pod of the real control plane: how long it takes to stop, such as `2s`.
 pub(crate) const EXIT_DELAY_ANNOTATION: &str = "testenv.5spot.finos.org/exit-delay";
 
-/// How many pods are made at a time.
+/// The number of pods created at the same time.
 const HANDS: usize = 16;
 
 impl dyn Environment + '_ {

@@ -1,4 +1,4 @@
-//! What came and went while a scenario was run, seen by watch: how often each object was made and removed, and
+//! The objects created and removed during a scenario, seen by watch: how often each was created and removed, and
 //! whether there were ever two Machines for one `ScheduledMachine`.
 
 use crate::environment::Environment;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::AbortHandle;
 
-/// How often an object was made, and how often it went.
+/// The number of times an object was created and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Made.
@@ -60,13 +60,13 @@ impl ObjectHistory {
         Self { records, watches }
     }
 
-    /// How often each object came and went, by `Kind name`.
+    /// The number of times each object was created and removed, by `Kind name`.
     pub fn counts(&self) -> BTreeMap<String, Count> {
         let records = lock(&self.records);
         records.counts.iter().map(|((kind, name), count)| (format!("{kind} {name}"), *count)).collect()
     }
 
-    /// What must never be, and was.
+    /// Violated invariants.
     pub fn violations(&self) -> Vec<String> {
         lock(&self.records).violations.clone()
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn two_machines_at_a_time_are_noticed_and_one_after_the_other_is_fine() {
+    fn two_machines_at_the_same_time_are_a_violation() {
         let (mut records, mut listed) = (Records::default(), BTreeSet::new());
         let mut note = |event| records.note(MACHINE, event, &mut listed);
         note(Event::Apply(machine("desk-machine", "1")));

@@ -1,4 +1,4 @@
-//! What happens to a machine, told once: each [`Scenario`] is a function of a [`World`], and is run on the embedded
+//! Scenarios in the life of a machine: each [`Scenario`] is a function of an [`Environment`], and runs on the in-memory
 //! API in virtual time and on a real control plane.
 //!
 //! After each the [`oracles`] are asked: is everything where it should be, was nothing made twice, is nothing left over,

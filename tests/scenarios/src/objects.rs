@@ -1,4 +1,4 @@
-//! What a scenario asks of any environment: objects as JSON, waiting by watch, and an answer to "and where was it instead?".
+//! Access to objects in any environment: as JSON, with waits by watch that report the last state seen.
 
 use crate::environment::Environment;
 use crate::kinds::{Kind, Side};

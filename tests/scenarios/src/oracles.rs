@@ -1,4 +1,4 @@
-//! What has to be true after every scenario, whatever happened in it.
+//! Oracles: conditions that hold after every scenario.
 
 use crate::environment::{Environment, Write};
 use crate::history::{Count, ObjectHistory};
@@ -104,7 +104,7 @@ pub(crate) async fn orphans(env: &dyn Environment) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What status says is so.
+/// Checks that the status is true.
 pub(crate) async fn status(env: &dyn Environment) -> anyhow::Result<()> {
     for object in env.list(SCHEDULED_MACHINE).await? {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();

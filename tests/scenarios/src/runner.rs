@@ -12,36 +12,37 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What came of it.
+/// The result of a scenario.
 #[derive(Clone, Debug)]
 pub struct ScenarioResult {
     /// When it began.
     pub began: Timestamp,
     /// When it had been run, and only the oracles were left.
     pub finished: Timestamp,
-    /// How long it took from its last deliberate step until then.
+    /// The time from its last deliberate step until then.
     pub took: Duration,
-    /// How it ended.
+    /// The exit status.
     pub ending: Ending,
-    /// What was there in the end.
+    /// The objects at the end.
     pub snapshot: Snapshot,
-    /// How often each object came and went.
+    /// The number of times each object was created and removed.
     pub counts: BTreeMap<String, Count>,
-    /// What the controller wrote.
+    /// The writes of the controller.
     pub writes: Vec<Write>,
 }
 
-/// How long after a scenario has failed everything has to be in order again: a watch that has lost an event begins afresh
+/// The time after a failed scenario within which everything has to be in order again: a watch that lost an event is
+/// restarted
 /// within the hour.
 const IN_ORDER_AFTER: Duration = Duration::from_mins(75);
 
 /// Scenarios in which somebody asks for orphans.
 const ORPHANS_ON_PURPOSE: [&str; 1] = ["orphan_deletion"];
 
-/// How long a controller that begins anew is watched.
+/// The time for which a restarted controller is observed.
 const NEW_BEGINNING: Duration = Duration::from_mins(10);
 
-/// What has to be true although a scenario could not be run to its end, because its time had passed: nothing is left
+/// Checks a scenario that could not run to its end because its time had passed: nothing is left
 /// over, status tells the truth, and a controller that begins anew, and so sees everything, changes nothing.
 pub async fn in_order(env: &dyn Environment, scenario: &Scenario) -> anyhow::Result<()> {
     tokio::time::sleep(IN_ORDER_AFTER).await;

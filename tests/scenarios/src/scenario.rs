@@ -4,20 +4,20 @@ use crate::environment::Environment;
 use futures::future::BoxFuture;
 use std::time::Duration;
 
-/// How the one object of a scenario should end.
+/// The expected end of a scenario's object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// The name of the `ScheduledMachine`.
     pub object: String,
     /// Its phase; nothing if the object should be gone.
     pub phase: Option<&'static str>,
-    /// How many Machines were made for it.
+    /// The number of Machines created for it.
     pub made: usize,
-    /// How many of them are gone.
+    /// The number of them that are gone.
     pub removed: usize,
-    /// Whether a Machine stays although the object is gone, as somebody has asked for.
+    /// True if a Machine stays although the object is gone, as somebody has asked for.
     pub orphaned: bool,
-    /// Whether the Cluster went as well: then Cluster API leaves Nodes behind.
+    /// True if the Cluster went as well: then Cluster API leaves Nodes behind.
     pub without_cluster: bool,
 }
 
@@ -80,19 +80,19 @@ pub enum Needs {
     RealClusterApi,
 }
 
-/// How a scenario is run.
+/// The function that runs a scenario.
 pub type ScenarioFn = for<'a> fn(&'a dyn Environment) -> BoxFuture<'a, anyhow::Result<Ending>>;
 
 /// A scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
-    /// What happens in it.
+    /// The function that runs it.
     pub run: ScenarioFn,
     /// Where it can be run.
     pub needs: Needs,
-    /// How long it may take in virtual time from its last deliberate step to its end.
+    /// The time limit in virtual time from its last deliberate step to its end.
     pub within: Duration,
 }
 

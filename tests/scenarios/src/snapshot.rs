@@ -1,4 +1,4 @@
-//! How an environment ended, without what differs from one run to another: UIDs, versions and times.
+//! The final state of an environment, without values that differ between runs: UIDs, versions and times.
 
 use crate::environment::Environment;
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE};
@@ -89,7 +89,7 @@ impl Snapshot {
         without
     }
 
-    /// What differs from another, in words; empty if nothing does.
+    /// Describes the differences from another snapshot; empty if there are none.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let names: std::collections::BTreeSet<&String> =
             self.objects.keys().chain(other.objects.keys()).collect();
@@ -104,7 +104,7 @@ impl Snapshot {
     }
 }
 
-/// Whether a pod is older than its node, or has none: it was on the node before, and whether the garbage collector has come
+/// Returns true if a pod is older than its node, or has none: it was on the node before, and whether the garbage collector has come
 /// by is chance.
 fn is_left_behind(pod: &Value, nodes: &[Value]) -> bool {
     let made = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);

@@ -148,7 +148,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Whether its machine is lent, with a Ready node.
+/// Returns true if its machine is lent, with a Ready node.
 pub(crate) fn is_ready(object: &Value) -> bool {
     object["status"]["phase"] == "Active"
         && condition(object, "MachineReady")["status"] == "True"

@@ -4,7 +4,7 @@ use five_spot_scenarios::faults::{Baseline, Kind, Sample, cases, layouts};
 use five_spot_scenarios::{Scenario, all};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// How many cases of each kind a scenario gets.
+/// The number of cases of each kind for a scenario.
 const fn size(kind: Kind) -> usize {
     match kind {
         Kind::Crashes | Kind::Watches => 4,

@@ -3,7 +3,7 @@
 use five_spot_scenarios::hostile::{Field, try_case};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// How many cases a field gets: one of each kind of text.
+/// The number of cases for a field: one of each kind of text.
 const CASES: u64 = 7;
 
 fn main() {

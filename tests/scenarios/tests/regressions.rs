@@ -1,4 +1,4 @@
-//! What the long run has found, each once more and by itself.
+//! Regression tests for failures that the fault campaign found.
 
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use five_spot_scenarios::Write;
@@ -68,7 +68,7 @@ fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> 
 
 /// Every pod that left was news, upon which those whose eviction had failed were evicted once more, eight times in a second.
 #[test]
-fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> anyhow::Result<()> {
+fn a_failed_eviction_is_not_retried_because_another_pod_left() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::PerMille(500), fault);
     let run = run_again("two_hundred_pods", &disturbance)?;
@@ -81,7 +81,7 @@ fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> 
 /// The watch of the pods was late. Those that the API server had said to be gone came back with the news of their last days,
 /// and were counted once more: 389 of 200 had left.
 #[test]
-fn pods_that_have_left_are_not_counted_again_when_their_watch_is_late() -> anyhow::Result<()> {
+fn pods_that_left_are_not_counted_again_after_a_late_watch() -> anyhow::Result<()> {
     let fault = Fault::Watch(WatchFault::DelayEvent(21, Duration::from_secs(30)));
     let disturbance = fault_of(RequestKind::Watch, "/api/v1/pods", Trigger::Nth(0), fault);
     // The scenario looks at what status counts.
@@ -93,7 +93,7 @@ fn pods_that_have_left_are_not_counted_again_when_their_watch_is_late() -> anyho
 /// The rules of the drain could not be looked up at first. Status counted pods that need not leave, and said for ever after
 /// that they had left.
 #[test]
-fn pods_are_counted_when_it_is_known_which_of_them_have_to_leave() -> anyhow::Result<()> {
+fn pods_are_counted_once_it_is_known_which_must_leave() -> anyhow::Result<()> {
     for fault in [Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None), Fault::Misroute] {
         let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::Nth(0), fault);
         run_again("rules_and_labels_of_cluster_api", &disturbance)?;

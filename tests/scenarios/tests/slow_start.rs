@@ -1,4 +1,4 @@
-//! What is known first at the start is left to chance: a Machine may be known before the object that it was made for.
+//! The order in which objects become known at the start is arbitrary: a Machine may precede its ScheduledMachine.
 
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 use five_spot_scenarios::all;

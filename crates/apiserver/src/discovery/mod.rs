@@ -1,4 +1,4 @@
-//! What the server says about itself: groups, resources, versions, schemas.
+//! Discovery: groups, resources, versions, schemas.
 
 mod aggregated;
 mod openapi;

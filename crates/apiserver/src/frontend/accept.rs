@@ -6,7 +6,7 @@ use crate::kinds::Resource;
 use crate::tables;
 use serde_json::{Value, json};
 
-/// How `kubectl` asks for OpenAPI v2.
+/// The media type with which `kubectl` requests OpenAPI v2.
 const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// The form of an answer's objects.

@@ -1,4 +1,4 @@
-//! What a verb gives back, before it is bytes.
+//! The result of a verb, before it is serialised.
 
 use crate::error::ApiError;
 use crate::verbs::WatchPlan;

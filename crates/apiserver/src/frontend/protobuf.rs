@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 /// The media type.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What precedes every message of Kubernetes.
+/// The prefix of every protobuf message of Kubernetes.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// How the value of a field is read.
+/// The accessor of a field.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,

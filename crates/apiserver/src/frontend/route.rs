@@ -1,4 +1,4 @@
-//! What a URL path means.
+//! The parts of a URL path.
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,7 +14,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What can go wrong while a request or an answer is on its way.
+/// The error of a request or response body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer: all at once, or event by event.

@@ -26,7 +26,7 @@ pub(super) fn follow_up(state: &mut State, touched: &Touched) {
     state.kinds.serve_crd(&crd);
 }
 
-/// What changes in a CRD when its deletion is asked for.
+/// Marks a CRD as terminating.
 pub(crate) fn begin_deletion(crd: &mut Value, now: &str) {
     let mut finalizers: Vec<String> = object::finalizers(crd).map(str::to_owned).collect();
     if !finalizers.iter().any(|one| one == CLEANUP) {

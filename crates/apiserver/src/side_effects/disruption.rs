@@ -68,7 +68,7 @@ fn still_disrupted(budget: &Value, pods: &[Arc<Value>]) -> Map<String, Value> {
     disrupted
 }
 
-/// How many pods there should be, and how many of them healthy.
+/// The expected number of pods, and of healthy ones.
 fn wanted(state: &State, budget: &Value, pods: &[Arc<Value>]) -> (i64, i64) {
     let spec = &budget["spec"];
     if let Some(least) = spec["minAvailable"].as_i64() {

@@ -1,4 +1,4 @@
-//! What follows from a write: the controllers that every cluster has and that clients take for part of the API.
+//! The side effects of writes: the controllers that every cluster has and that clients take for part of the API.
 //!
 //! They run to the end within the request that set them off, so that a run is the same every time. On a real cluster
 //! the same things happen a moment later.

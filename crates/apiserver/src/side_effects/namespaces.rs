@@ -176,7 +176,7 @@ fn conditions(
     rows.into_iter().map(row).collect()
 }
 
-/// What left a terminating namespace may have been the last that was in it.
+/// Removes a terminating namespace once its last object is gone.
 pub(super) fn after_removal(state: &mut State, touched: &Touched) {
     let name = &touched.place.key.namespace;
     let Some(namespaces) = state.kinds.find("", "v1", "namespaces").filter(|_| !name.is_empty()) else {

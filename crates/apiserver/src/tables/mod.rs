@@ -66,5 +66,5 @@ pub(crate) struct Column {
     cell: Cell,
 }
 
-/// What a column shows of an object at an instant.
+/// The value of a column for an object at an instant.
 type Cell = Box<dyn Fn(&Value, Timestamp) -> Value>;

@@ -38,7 +38,7 @@ impl Call {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// Who the writer is in `managedFields`: what it says, or the name of its program.
+    /// The field manager: the one that the request names, or the name of its program.
     pub(crate) fn manager(&self) -> String {
         if !self.options.field_manager.is_empty() {
             return self.options.field_manager.clone();

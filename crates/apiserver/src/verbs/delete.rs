@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What happens to the dependents of a deleted object.
+/// The propagation policy of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Orphan,
@@ -32,7 +32,7 @@ pub(crate) struct DeleteRequest {
     pub dry_run: bool,
 }
 
-/// How a deletion ended.
+/// The result of a deletion.
 pub(crate) enum Deleted {
     /// The object is gone; this is its last state.
     Gone(Arc<Value>),
@@ -204,7 +204,7 @@ pub(super) fn wrong_uid(resource: &Resource, name: &str, wanted: &str, found: &s
     ApiError::conflict(resource.kind_subject(name), why)
 }
 
-/// How dependents are treated stands on the object as a finalizer, for the garbage collector to act on.
+/// Records the propagation policy as finalizers, which the garbage collector acts on.
 fn set_propagation_finalizers(resource: &Resource, value: &mut Value, request: &DeleteRequest) {
     let Some(propagation) = request.propagation else {
         return;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// How often a watch that wants bookmarks gets one.
+/// The interval between bookmarks of a watch that wants them.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// When a watch that wants bookmarks gets its last one, so that the next watch can begin where this one ended.
@@ -36,7 +36,7 @@ pub(crate) struct WatchPlan {
     selection: Selection,
     accept: Accept,
     options: Options,
-    /// What is sent first.
+    /// The first events.
     initial: VecDeque<Bytes>,
     /// Changes up to here were sent or are not wanted.
     cursor: u64,

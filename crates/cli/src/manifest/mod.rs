@@ -21,7 +21,7 @@ pub struct Object {
     pub value: Value,
 }
 
-/// What came out of a place, in the order of the places.
+/// One result of reading the input, in input order.
 #[derive(Debug)]
 pub enum Finding {
     /// To be looked at further.
@@ -97,13 +97,13 @@ fn open_list(location: &Location, mut list: Value, findings: &mut Vec<Finding>) 
 
 const API_VERSION: &str = "5spot.finos.org/v1alpha1";
 
-/// What an object says it is.
+/// The kind and version that an object declares.
 struct Identity {
     api_version: String,
     kind: String,
 }
 
-/// What becomes of an object.
+/// The treatment of an object.
 enum Role {
     ScheduledMachine,
     /// Ours by its kind, but of a group or version that does not exist.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduled_machine_of_an_unknown_version_is_a_mistake_and_not_another_kind() {
+    fn an_unknown_version_of_our_kind_is_an_error() {
         check(
             "{apiVersion: 5spot.finos.org/v1, kind: ScheduledMachine, metadata: {name: m}}",
             &["f.yaml: document 1 (m): apiVersion: \"5spot.finos.org/v1\" has no ScheduledMachine; \

@@ -1,4 +1,4 @@
-//! What is wrong with the input, told so that it can be put right without a second try.
+//! Problems of the input, with everything needed to fix them.
 
 use crate::manifest::location::Location;
 use crate::manifest::source::Source;
@@ -20,7 +20,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether the person has to change what is written, rather than where or by whom it is read.
+    /// Returns true if the person has to change what is written, rather than where or by whom it is read.
     pub const fn is_in_the_input(&self) -> bool {
         match self {
             Self::Unreadable(..) => false,

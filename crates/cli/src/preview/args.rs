@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_DAYS)))]
     days: u16,
 
-    /// How to show it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 
@@ -85,7 +85,7 @@ enum Color {
     Never,
 }
 
-/// What to read, which range, and how to show it.
+/// The parsed command line: inputs, range and output format.
 #[derive(Debug)]
 pub struct Request {
     pub sources: Vec<Source>,

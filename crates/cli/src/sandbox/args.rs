@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long)]
     once: bool,
 
-    /// How long: a number and m, h, d or w
+    /// Length of the run: a number and m, h, d or w
     #[arg(long = "for", value_name = "SPAN", default_value = "7d", value_parser = span::parse)]
     span: SignedDuration,
 
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SPEED))]
     speed: Option<u32>,
 
-    /// What chance is made of: UIDs, names, how long machines take; the same seed and start give the same run
+    /// Seed of UIDs, names and the time machines take; the same seed and start give the same run
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     kubeconfig_out: Option<PathBuf>,
 
-    /// How to show it; svg needs --once
+    /// Output format; svg needs --once
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
@@ -95,7 +95,7 @@ pub enum Format {
     Svg,
 }
 
-/// What to run and how to show it.
+/// The parsed command line: the run and its output format.
 #[derive(Debug)]
 pub struct Request {
     pub range: Range,
@@ -104,7 +104,7 @@ pub struct Request {
     pub seed: u64,
     /// Empty: the demo.
     pub sources: Vec<Source>,
-    /// How others reach the API; nobody does where it is absent.
+    /// The address at which the API is served; `None` if it is not.
     pub serving: Option<Serving>,
     pub format: Format,
     pub style: Style,
@@ -112,7 +112,7 @@ pub struct Request {
     pub is_live: bool,
 }
 
-/// How others reach the API.
+/// The address at which the API is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
     pub address: SocketAddr,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timeline_is_live_only_on_a_terminal_with_colours_and_a_clock() {
+    fn the_timeline_is_live_only_on_a_colour_terminal_with_a_speed() {
         let terminal = ProcessEnvironment {
             stdout_is_terminal: true,
             columns: Some(132),

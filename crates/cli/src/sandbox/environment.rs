@@ -1,4 +1,5 @@
-//! One embedded API with everybody in it: the fleet, the stand-ins around it, the real controller, and the recorder.
+//! The environment of a sandbox run: an in-memory API server with the fleet, the stand-ins, the real controller and the
+//! recorder.
 
 use crate::sandbox::fleet::{self, RefusedObject, SandboxFleet};
 use crate::sandbox::long_watches::LongWatches;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tower::util::BoxCloneSyncService;
 
-/// The sandbox before the curtain rises.
+/// An API server with the CRDs of 5-Spot, Cluster API and the provider, and a recorder.
 pub struct SandboxEnvironment {
     pub api: ApiServer,
     pub clock: Clock,
@@ -38,15 +39,15 @@ impl SandboxEnvironment {
         Ok(Self { recorder: Recorder::new(clock.clone()), api, clock, seed })
     }
 
-    /// Puts the fleet on the stage.
+    /// Creates the objects of the fleet.
     pub async fn create_fleet(&self, fleet: &SandboxFleet) -> Result<(), RefusedObject> {
         fleet.create_objects(&self.api.client("default")).await
     }
 
-    /// Plays until somebody fails or `stop` is called; the controller ends in good order.
+    /// Runs until something fails or `stop` is called; the controller is shut down gracefully.
     ///
-    /// The recorder and the actors each are one task with a fixed order inside, and so is the script: the same start
-    /// and the same seed give the same play.
+    /// The recorder, the stand-ins and the script are one task each, with a fixed order inside: the same start and the
+    /// same seed give the same run.
     pub async fn run(&self, fleet: SandboxFleet, stop: CancellationToken) -> anyhow::Result<()> {
         let client = || self.api.client("default");
         let recording = tokio::spawn(self.recorder.clone().follow(client()));
@@ -73,7 +74,7 @@ impl SandboxEnvironment {
         result
     }
 
-    /// How long things take here: about what real machines of some kind take, and not the same for every seed.
+    /// The time that steps take: about as long as on real machines, and different for every seed.
     fn stand_in_settings(&self) -> StandInSettings {
         let mut chance = Ids::new(self.seed);
         StandInSettings::new(Timing {
@@ -103,7 +104,7 @@ impl Dial for OneCluster {
     }
 }
 
-/// How the controller is run: there is one cluster, and every Node is in it.
+/// The settings of the controller: there is one cluster, and every Node is in it.
 fn settings() -> Settings {
     Settings { management_nodes: vec![ANY_NAMESPACE.to_owned()], ..Settings::default() }
 }

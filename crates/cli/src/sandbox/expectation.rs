@@ -1,4 +1,4 @@
-//! What was wanted of a machine, from moment to moment: computed from its specs alone, with the same plan that
+//! The expected state of a machine over time: computed from its specs alone, with the same plan that
 //! `preview` shows and without looking at what the controller did.
 
 use crate::sandbox::trace::{Key, Snapshot, Trace};
@@ -6,7 +6,7 @@ use five_spot_api::{OnTimeout, Phase};
 use five_spot_core::schedule::Standing;
 use jiff::{SignedDuration, Timestamp};
 
-/// What is wanted.
+/// The expected state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// A machine, whose node has to be Ready after this long.
@@ -17,10 +17,10 @@ pub enum Expectation {
     Whatever,
 }
 
-/// How a machine that is not wanted goes.
+/// The removal of a machine that is not wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// How long it may take until the Machine is deleted; nothing under a kill switch.
+    /// The time until the Machine is deleted at the latest; zero under a kill switch.
     pub grace: SignedDuration,
     /// Pods that may not leave can keep it for longer.
     pub can_be_held: bool,
@@ -36,7 +36,7 @@ pub struct Interval {
     pub expected: Expectation,
 }
 
-/// What was wanted of an object up to `end`, without gaps, no two neighbours alike.
+/// Returns the expected states of an object up to `end`, without gaps; no two neighbours are equal.
 pub fn intervals(trace: &Trace, key: &Key, end: Timestamp) -> Vec<Interval> {
     let snapshots: Vec<_> = trace.snapshots(key).collect();
     let mut intervals = Vec::new();

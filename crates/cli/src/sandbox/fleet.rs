@@ -1,4 +1,4 @@
-//! Who lives in the sandbox: the demo's machines or a person's own, and what is done to them on the way.
+//! The fleet of the sandbox: the demo's machines or the user's own, and the scripted changes to them.
 
 mod demo;
 mod files;
@@ -39,7 +39,7 @@ pub struct InitialObject {
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserAction {
     pub at: Timestamp,
-    /// What it is, in a sentence.
+    /// A sentence that describes it.
     pub sentence: String,
     pub change: Change,
 }

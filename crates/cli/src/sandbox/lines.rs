@@ -1,4 +1,4 @@
-//! What happens, a line each: in words for people, or as JSON for programs. The JSON's shape is a promise: fields may
+//! One line per event: words for people, or JSON for programs. The JSON format is stable: fields may
 //! be added, never changed.
 
 use crate::sandbox::rows::Shade;

@@ -1,6 +1,6 @@
-//! A patient way to the API. Most of what a quiet week costs are watches that begin anew every five minutes, and
-//! bookmarks every minute that nobody reads. Here a watch lasts for a day, and says that it lives only just before its
-//! reader would give it up. What is changed is told as ever.
+//! A service in front of the API server that makes watches last longer. Most of the work of an idle week would be watches
+//! that restart every five minutes, and bookmarks every minute. Here a watch lasts for a day and sends a bookmark only
+//! shortly before its reader would give it up. Changes are delivered as always.
 
 use bytes::Bytes;
 use five_spot_apiserver::{ApiServer, ApiService, BoxError, ResponseBody};
@@ -18,7 +18,7 @@ use tower::Service;
 /// The controller gives a watch up after three silent minutes.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(170);
 
-/// The API for those who are with us in this process.
+/// The API server for clients in this process, with long watches.
 #[derive(Clone, Debug)]
 pub struct LongWatches {
     api: ApiServer,
@@ -144,7 +144,7 @@ mod tests {
                     assert_eq!(mark.metadata.resource_version, api.revision().to_string());
                     break;
                 }
-                // The furniture of a new namespace.
+                // The default objects of a new namespace.
                 WatchEvent::Added(_) => {}
                 WatchEvent::Modified(_) | WatchEvent::Deleted(_) | WatchEvent::Error(_) => {
                     panic!("unexpected")

@@ -43,7 +43,7 @@ use summary::Run;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-/// How long the controller may take to end, in its own time.
+/// The time the controller may take to end, in virtual time.
 const FAREWELL: Duration = Duration::from_secs(30);
 
 /// Does all of it.
@@ -126,7 +126,7 @@ async fn run(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Outcome> 
     Ok(if violations.is_empty() { Outcome::Fine } else { Outcome::Failed })
 }
 
-/// What is left to say at the end.
+/// The text at the end of a run.
 fn conclusion(run: &Run<'_>, request: &Request) -> String {
     // A terminal may have become another one meanwhile.
     let style = if request.is_live { Style::of(&ProcessEnvironment::observe()) } else { request.style };

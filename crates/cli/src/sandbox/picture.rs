@@ -181,7 +181,7 @@ impl Chart {
     }
 }
 
-/// What the colours mean: only those that are in the picture.
+/// The legend, with only the colours that are in the picture.
 fn legend(rows: &[Row], y: u32) -> Vec<Element> {
     let is_shown = |shade: &Shade| rows.iter().any(|row| row.bars.iter().any(|bar| bar.shade == *shade));
     let shades = Shade::ALL.into_iter().filter(is_shown);

@@ -14,13 +14,13 @@ use std::time::Duration;
 use terminal_size::{Height, Width, terminal_size_of};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How often something is shown, in real time: often enough for an eye.
+/// The interval between updates, in real time: short enough to look continuous.
 const FRAME: Duration = Duration::from_millis(100);
 
 /// Where the size of a terminal cannot be told any more.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
-/// Whoever tells the play.
+/// Reports the progress of a run.
 pub struct ProgressReporter<'a> {
     request: &'a Request,
     environment: &'a SandboxEnvironment,
@@ -123,7 +123,7 @@ impl<'a> ProgressReporter<'a> {
     }
 }
 
-/// What has been told line by line.
+/// The lines that have been printed.
 #[derive(Debug, Default)]
 struct News {
     told: usize,

@@ -196,8 +196,8 @@ struct Change {
 /// Every single change of a kind. A reflector would do with the latest state; a story needs all that was between.
 struct Watch {
     api: Api<DynamicObject>,
-    access: Option<BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>>,
-    /// What comes again when a watch begins anew is no news.
+    open: Option<BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>>,
+    /// The newest resource version seen; a restarted watch repeats older events.
     seen: u64,
 }
 
@@ -206,20 +206,20 @@ const WATCH_SECONDS: u32 = 24 * 60 * 60;
 
 impl Watch {
     fn of(client: &Client, kind: &ApiResource) -> Self {
-        Self { api: Api::all_with(client.clone(), kind), access: None, seen: 0 }
+        Self { api: Api::all_with(client.clone(), kind), open: None, seen: 0 }
     }
 
     async fn next(&mut self) -> anyhow::Result<Change> {
         loop {
-            let access = if let Some(access) = &mut self.access {
-                access
+            let open = if let Some(open) = &mut self.open {
+                open
             } else {
                 let config =
                     WatchParams { bookmarks: false, ..WatchParams::default() }.timeout(WATCH_SECONDS);
                 let stream = self.api.watch(&config, &self.seen.to_string()).await;
-                self.access.insert(stream.context("failed to watch the sandbox")?.boxed())
+                self.open.insert(stream.context("failed to watch the sandbox")?.boxed())
             };
-            match access.next().await.transpose().context("failed to watch the sandbox")? {
+            match open.next().await.transpose().context("failed to watch the sandbox")? {
                 Some(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     if self.is_news(&object) {
                         return Ok(Change { object, is_there: true });
@@ -234,7 +234,7 @@ impl Watch {
                 Some(WatchEvent::Error(status)) => {
                     anyhow::bail!("failed to watch the sandbox: {}", status.message);
                 }
-                None => self.access = None,
+                None => self.open = None,
             }
         }
     }

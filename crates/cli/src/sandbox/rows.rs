@@ -6,7 +6,7 @@ use crate::sandbox::trace::{Key, Snapshot, Trace};
 use five_spot_api::Phase;
 use jiff::{SignedDuration, Timestamp};
 
-/// What a machine shows at a moment.
+/// The state of a machine as the chart shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shade {
     /// Lent, and its node is Ready.
@@ -51,7 +51,7 @@ impl Shade {
         })
     }
 
-    /// What it is called under the chart.
+    /// The name in the legend.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Ready => "active",
@@ -84,7 +84,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// How long it was lent with its node Ready.
+    /// The time it was lent with its node Ready.
     pub fn ready_for(&self) -> SignedDuration {
         let ready = self.bars.iter().filter(|bar| bar.shade == Shade::Ready);
         ready.map(|bar| bar.to.duration_since(bar.from)).sum()

@@ -20,7 +20,7 @@ const WRAP: &str = "\x1b[?7h";
 const CLEAR_REST_OF_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
-/// What is to be seen.
+/// The contents of one frame.
 pub struct Frame<'a> {
     pub trace: &'a Trace,
     pub range: Range,

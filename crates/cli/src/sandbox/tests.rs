@@ -1,4 +1,4 @@
-//! What is drawn and told of a day that was made by hand.
+//! Tests of the outputs with a hand-written trace of one day.
 
 use crate::sandbox::lines;
 use crate::sandbox::picture;

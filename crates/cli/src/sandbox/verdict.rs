@@ -12,16 +12,16 @@ use five_spot_api::Phase;
 use jiff::{SignedDuration, Timestamp};
 use machine_history::MachineHistory;
 
-/// How soon the controller acts. It wakes up at the very boundary; this leaves room for its requests.
+/// The time within which the controller acts. It wakes up at the boundary; this leaves room for its requests.
 const REACTION: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long it takes until a drain that was held is tried again, at the longest: the last step of the back-off.
+/// The longest time until a blocked drain is retried: the last step of the backoff.
 const LAST_RETRY: SignedDuration = SignedDuration::from_mins(5);
 
-/// How long a deleted Machine may take to be gone, and what belongs to it: that is the provider's work.
+/// The time that the provider may take to remove a deleted Machine and its parts.
 const RELEASE: SignedDuration = SignedDuration::from_mins(2);
 
-/// How long a deleted object may stay: what the controller is told unless someone says otherwise.
+/// The time a deleted object may stay: the controller's default.
 const FINALIZER_TIMEOUT: SignedDuration = SignedDuration::from_secs(600);
 
 /// A machine that was not where it was wanted.
@@ -29,7 +29,7 @@ const FINALIZER_TIMEOUT: SignedDuration = SignedDuration::from_secs(600);
 pub struct Violation {
     pub time: Timestamp,
     pub key: Key,
-    /// What was wrong, without the machine and the time.
+    /// The problem, without the machine and the time.
     pub what: String,
 }
 

@@ -296,7 +296,7 @@ fn observe(key: &ObjectKey, context: &ActorContext) -> Option<Facts> {
     })
 }
 
-/// Whether the Cluster of a Machine has a control plane that Cluster API made, and that stays.
+/// Returns true if the Cluster of a Machine has a control plane that Cluster API made, and that stays.
 fn has_control_plane_machine(key: &ObjectKey, machine: &DynamicObject, context: &ActorContext) -> bool {
     let mut machines = context.list(&key.kind, &key.namespace);
     machines.any(|(_, one)| {

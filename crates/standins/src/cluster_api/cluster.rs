@@ -44,7 +44,7 @@ pub(super) async fn reconcile(
     Ok(None)
 }
 
-/// How many Machines of a Cluster there are.
+/// The number of Machines of a Cluster.
 fn machines(key: &ObjectKey, context: &ActorContext) -> usize {
     let kind = context.kind(CORE_GROUP, "Machine");
     let all = kind.iter().flat_map(|kind| context.list(kind, &key.namespace));
@@ -59,7 +59,7 @@ pub(super) fn with_finalizers(object: &DynamicObject, change: impl FnOnce(&mut V
     json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}})
 }
 
-/// Whether a part of a Cluster is initialized. What it does not refer to is somebody else's business, and there.
+/// Returns true if a part of a Cluster is initialized. What it does not refer to is somebody else's business, and there.
 fn is_done(key: &ObjectKey, context: &ActorContext, value: &Value, field: &str) -> bool {
     let Some(Reference { group, kind, name }) = reference(value) else {
         return true;

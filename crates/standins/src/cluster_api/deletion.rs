@@ -1,4 +1,4 @@
-//! How a Machine goes: one step at a time, in Cluster API's order.
+//! The deletion of a Machine: one step at a time, in Cluster API's order.
 
 use super::shape::Contract;
 use super::{Facts, condition_status};
@@ -50,7 +50,7 @@ impl DeletionStep {
 }
 
 impl DeletionStep {
-    /// What the condition says besides its reason. A drain says more, by what each pass found.
+    /// The message of the condition. A drain adds the findings of each pass.
     pub(super) fn message(self, facts: &Facts, now: Timestamp) -> String {
         let status = &facts.machine.data["status"]["deletion"];
         let since = |field: &str| {
@@ -129,7 +129,7 @@ fn is_hook(key: &str, hook: &str) -> bool {
     key.strip_prefix(hook).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether the Machine ever had a Node, even if it is gone by now.
+/// Returns true if the Machine ever had a Node, even if it is gone by now.
 fn has_node(facts: &Facts) -> bool {
     facts.node.is_some() || !facts.machine.data["status"]["nodeRef"].is_null()
 }

@@ -1,4 +1,4 @@
-//! How a Machine comes up: what Cluster API writes on it and on its parts, once each is ready.
+//! The provisioning of a Machine: the writes of Cluster API to it and its parts, once each is ready.
 
 use super::Facts;
 use kube::ResourceExt as _;
@@ -43,7 +43,7 @@ pub(super) fn taking_on(facts: &Facts) -> Option<Value> {
     Some(json!({"metadata": metadata}))
 }
 
-/// Whether a Machine may make a part its own.
+/// The control of a Machine over a part.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Control {
     /// The Machine is the part's controller.
@@ -54,7 +54,7 @@ pub(super) enum Control {
     Taken,
 }
 
-/// Who controls a part of a Machine.
+/// Returns who controls a part of a Machine.
 pub(super) fn control(machine: &DynamicObject, part: &DynamicObject) -> Control {
     let mut owners = part.owner_references().to_vec();
     match owners.iter().find(|owner| owner.controller == Some(true)) {

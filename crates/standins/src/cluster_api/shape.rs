@@ -11,11 +11,11 @@ use std::time::Duration;
 pub enum Contract {
     /// Deprecated, and still everywhere.
     V1Beta1,
-    /// What current releases store.
+    /// The version that current releases store.
     V1Beta2,
 }
 
-/// What a Machine refers to. Always in its own namespace.
+/// A reference of a Machine, always in its own namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) group: String,
@@ -38,12 +38,12 @@ impl Contract {
         if kind.version() == Self::V1Beta1.version() { Self::V1Beta1 } else { Self::V1Beta2 }
     }
 
-    /// How long a drain may take; nothing if for ever.
+    /// The time a drain may take; `None` if unlimited.
     pub(super) fn drain_timeout(self, machine: &DynamicObject) -> Option<Duration> {
         self.timeout(machine, "nodeDrainTimeout")
     }
 
-    /// How long volumes may stay attached; nothing if for ever.
+    /// The time volumes may stay attached; `None` if unlimited.
     pub(super) fn volume_timeout(self, machine: &DynamicObject) -> Option<Duration> {
         self.timeout(machine, "nodeVolumeDetachTimeout")
     }
@@ -61,7 +61,7 @@ impl Contract {
         Some(timeout).filter(|timeout| !timeout.is_zero())
     }
 
-    /// How an object beside refers to this one.
+    /// The reference by which a neighbouring object names this one.
     pub(in super::super) fn reference(self, key: &ObjectKey) -> Value {
         let (kind, name) = (key.kind.kind(), &key.name);
         match self {

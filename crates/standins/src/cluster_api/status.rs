@@ -1,4 +1,4 @@
-//! What a Machine's status says, in both versions.
+//! The status of a Machine, in both contract versions.
 
 use super::conditions::{Condition, merged};
 use super::deletion::DeletionStep;
@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-/// How far a deletion is, and what people are to read about it.
+/// The progress of a deletion, with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaving {
     pub(super) deletion: DeletionStep,
@@ -127,7 +127,7 @@ fn new_conditions(
     told
 }
 
-/// What the `Ready` condition of a part says, in the words of the Machine.
+/// The Machine's condition that mirrors the `Ready` condition of a part.
 fn part(kind: &'static str, part: Option<&DynamicObject>, is_ready: bool) -> Condition {
     let Some(part) = part else {
         let (status, reason) = if is_ready { ("False", "Deleted") } else { ("False", "DoesNotExist") };
@@ -222,7 +222,7 @@ fn old_conditions(
     told
 }
 
-/// Whether the status has something to say: a Machine that was not taken on has none.
+/// Returns true if the status has something to say: a Machine that was not taken on has none.
 pub(super) fn is_taken_on(facts: &Facts) -> bool {
     facts.machine.finalizers().iter().any(|one| one == provisioning::FINALIZER)
 }

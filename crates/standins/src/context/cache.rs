@@ -1,4 +1,4 @@
-//! What an actor knows of the objects that it watches.
+//! The cache of the objects that an actor watches.
 
 use super::super::kinds::{Kind, ObjectKey};
 use super::Change;

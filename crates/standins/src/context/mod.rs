@@ -1,4 +1,4 @@
-//! What an actor sees of the world and how it changes it: watches, a cache of what they told, and writes.
+//! The access of an actor to the clusters: watches, a cache filled by them, and writes.
 //!
 //! The cache also learns from the answers to the actor's own writes, so that it never decides on less than it did
 //! itself. It is ordered, and the watches are asked in a fixed order: in which order the runtime wakes them up makes no
@@ -28,9 +28,9 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) key: ObjectKey,
-    /// What was known of it before.
+    /// The cached object before the change.
     pub(super) before: Option<Arc<DynamicObject>>,
-    /// What is known of it now; nothing if it is gone.
+    /// The object after the change; `None` if it is gone.
     pub(super) after: Option<Arc<DynamicObject>>,
 }
 
@@ -41,7 +41,7 @@ impl Change {
     }
 }
 
-/// How long a watch lasts before it begins anew.
+/// The time after which a watch is restarted.
 const WATCH_SECONDS: u32 = 24 * 60 * 60;
 
 /// Which custom kinds an actor wants to see, by group and kind.
@@ -109,7 +109,7 @@ impl ActorContext {
         self.cache.keys()
     }
 
-    /// What is known of an object.
+    /// Returns an object from the cache.
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<DynamicObject>> {
         self.cache.get(key)
     }

@@ -7,7 +7,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use kube::{Client, Error};
 use serde_json::Value;
 
-/// How the API answered to an eviction.
+/// The answer to an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Eviction {
     /// The pod is going.
@@ -176,7 +176,7 @@ impl ActorContext {
     }
 }
 
-/// Whether `all` has everything that `some` has, times of transition aside.
+/// Returns true if `all` has everything that `some` has, times of transition aside.
 fn contains(all: &Value, some: &Value) -> bool {
     match (all, some) {
         (Value::Object(all), Value::Object(some)) => some.iter().all(|(key, value)| {

@@ -25,7 +25,7 @@ pub(super) enum Step {
 pub(in super::super) struct Provider {
     pub(super) clock: Clock,
     pub(super) settings: StandInSettings,
-    /// How far each step of each object is.
+    /// The progress of each step of each object.
     pub(super) steps: Stopwatch<(String, Step)>,
 }
 

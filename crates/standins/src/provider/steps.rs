@@ -1,4 +1,4 @@
-//! What the provider does with one object, in the order in which Cluster API wants to see it.
+//! The provider's steps for one object, in the order that Cluster API expects.
 
 use super::super::context::ActorContext;
 use super::super::kinds::{CORE_GROUP, Kind, ObjectKey};
@@ -155,7 +155,7 @@ async fn release(
     Ok(None)
 }
 
-/// What a cluster needs is always there.
+/// Reports the infrastructure of a Cluster as ready.
 pub(super) async fn cluster(key: &ObjectKey, context: &mut ActorContext) -> kube::Result<Next> {
     context.merge_status(key, json!({"ready": true, "initialization": {"provisioned": true}})).await?;
     Ok(None)
@@ -193,7 +193,7 @@ impl Wait {
     }
 }
 
-/// Whether a step is over, or has to be waited for; if it fails, the object says so.
+/// Returns true if a step is over; if it fails, the object's status says so.
 async fn goes_on(
     provider: &mut Provider,
     key: &ObjectKey,

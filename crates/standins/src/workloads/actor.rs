@@ -1,4 +1,4 @@
-//! Who is concerned by a change of pods, Nodes and their controllers.
+//! The objects to reconcile after a change of pods, Nodes and their controllers.
 
 use super::super::context::{ActorContext, Change};
 use super::super::kinds::{Kind, ObjectKey};
@@ -56,7 +56,7 @@ fn controller(object: &DynamicObject, namespace: &str) -> Option<ObjectKey> {
     Some(kind.key(namespace, &owner.name))
 }
 
-/// Whether an object belongs to this one.
+/// Returns true if an object belongs to this one.
 pub(super) fn is_owned_by(object: &DynamicObject, owner: &DynamicObject) -> bool {
     let mut owners = object.owner_references().iter();
     owners.any(|one| one.controller == Some(true) && Some(&one.uid) == owner.metadata.uid.as_ref())

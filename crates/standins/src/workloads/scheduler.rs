@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// pods would find the same Node the emptiest.
 pub(super) type Bound = BTreeMap<String, String>;
 
-/// Whether a pod is the scheduler's business.
+/// Returns true if a pod is the scheduler's business.
 pub(super) fn is_waiting(pod: &DynamicObject) -> bool {
     let spec = &pod.data["spec"];
     spec["nodeName"].is_null()
@@ -38,7 +38,7 @@ pub(super) async fn reconcile(
     Ok(())
 }
 
-/// How many pods each Node has. What the watch has told by now is not remembered beside it.
+/// The number of pods on each Node. Bindings that the watch has reported are forgotten.
 fn count(context: &ActorContext, bound: &mut Bound) -> BTreeMap<String, usize> {
     let mut pods_on: BTreeMap<String, usize> = BTreeMap::new();
     let mut still_bound = Bound::new();

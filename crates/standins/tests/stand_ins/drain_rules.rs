@@ -1,4 +1,4 @@
-//! What a drain spares, waits for and puts off, and when Cluster API does not drain at all.
+//! Pods that a drain skips, waits for and delays, and Machines that Cluster API does not drain.
 
 use crate::world::{World, condition};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! How a Machine goes: drained in passes, part by part, held by hooks.
+//! Deletion of a Machine: drained in passes, part by part, blocked by hooks.
 
 use crate::world::{World, condition};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What a world costs in which nothing happens, and that two runs of it are the same.
+//! The requests of an idle cluster, and that two runs of it are equal.
 
 use crate::world::World;
 use serde_json::json;

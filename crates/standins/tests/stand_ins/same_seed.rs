@@ -17,11 +17,11 @@ use std::time::Duration;
 /// Everything that can be told of a run, in order.
 #[derive(Debug, PartialEq)]
 struct Trace {
-    /// What came to the door, when, and what became of it.
+    /// The requests, their times and outcomes.
     requests: Vec<String>,
-    /// What bystanders saw become of objects, and when.
+    /// The changes of objects as a watch saw them, and their times.
     transitions: Vec<String>,
-    /// What the actors tried in vain.
+    /// The errors of the stand-ins.
     errors: Vec<String>,
 }
 

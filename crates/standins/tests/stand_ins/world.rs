@@ -18,9 +18,9 @@ pub(crate) struct World {
     pub(crate) workload: ApiServer,
     pub(crate) settings: StandInSettings,
     pub(crate) contract: Contract,
-    /// What the actors ask of the API.
+    /// The requests of the stand-ins.
     pub(crate) requests: FaultPlan,
-    /// What they tried in vain. Nothing, unless a test says otherwise.
+    /// Their errors. None, unless a test says otherwise.
     pub(crate) errors: ErrorLog,
     pub(crate) may_have_errors: bool,
     actors: JoinHandle<()>,

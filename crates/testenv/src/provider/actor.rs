@@ -21,9 +21,9 @@ use crate::kinds::{
 };
 use crate::kubeconfig::{self, ClientError};
 
-/// How many objects are worked on at the same time; as many as there may be tests.
+/// The number of objects that are processed at the same time; as many as there may be tests.
 const HANDS: usize = 16;
-/// How the provider's requests are told from the harness's in the audit log.
+/// The user agent that marks the provider's requests in the audit log.
 const AGENT: &str = "5spot-testenv-provider";
 
 /// The running provider. Dropping it ends it.

@@ -1,4 +1,4 @@
-//! How the provider behaves, namespace by namespace, so that tests that run side by side do not meet.
+//! The behaviour of the provider by namespace, so that concurrent tests do not interfere.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! What the provider does with one object, in the order in which Cluster API wants to see it.
+//! The provider's steps for one object, in the order that Cluster API expects.
 
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
@@ -96,7 +96,7 @@ async fn bootstrap(
     }
 }
 
-/// What says that something is done, in the contract that the kind knows.
+/// The status patch that reports a step as done, in the contract of the kind.
 fn done(kind: Kind, what: &str) -> Value {
     if [LAB_SUPPLY, LAB_BENCH].contains(&kind) {
         return json!({ "ready": true });
@@ -244,7 +244,7 @@ async fn set_status(
     ignore_missing(api.patch_status(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
 }
 
-/// Whether `all` has everything that `some` has, times aside.
+/// Returns true if `all` has everything that `some` has, times aside.
 fn contains(all: &Value, some: &Value) -> bool {
     match (all, some) {
         (Value::Object(all), Value::Object(some)) => some.iter().all(|(key, value)| {

@@ -78,7 +78,7 @@ async fn machine_deleted_by_hand(env: &dyn Environment) -> anyhow::Result<Ending
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
-/// What is ours is put back; what the provider has written stays.
+/// Edited fields of ours are reset; fields that the provider wrote stay.
 async fn field_of_ours_edited_by_hand(env: &dyn Environment) -> anyhow::Result<Ending> {
     let infrastructure = json!({"infrastructureSpec": {"spec": {"user": "root"}}});
     let subject = Subject::lent(env, infrastructure).await?;

@@ -216,7 +216,7 @@ pub(crate) async fn hold(env: &dyn Environment, node: &str) -> anyhow::Result<()
     env.budget_for("web").await
 }
 
-/// Whether status names the pod of [`hold`].
+/// Returns true if status names the pod of [`hold`].
 pub(super) fn is_held_by_web(env: &dyn Environment) -> impl Fn(&Value) -> bool + Send + use<> {
     let pod = format!("{}/web", env.namespace());
     move |object| object["status"]["drain"]["blocked"][0]["pod"] == pod.as_str()

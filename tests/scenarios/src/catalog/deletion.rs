@@ -43,7 +43,7 @@ async fn deleted_while_active(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::gone(subject.name()).machines(1, 1))
 }
 
-/// What has only been begun is taken back as well.
+/// Objects whose creation has only begun are removed as well.
 async fn deleted_while_creating(env: &dyn Environment) -> anyhow::Result<Ending> {
     env.provider(ProviderBehaviour { provision: StepBehaviour::Hangs, ..ProviderBehaviour::default() });
     let subject = Subject::make(env, json!({})).await?;
@@ -109,7 +109,7 @@ async fn provider_objects_lose_their_owner(env: &dyn Environment) -> anyhow::Res
     Ok(Ending::gone(subject.name()).machines(1, 1))
 }
 
-/// Whoever asks for it keeps the machine.
+/// Orphan deletion leaves the machine in place.
 async fn orphan_deletion(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;

@@ -1,4 +1,4 @@
-//! How a node is emptied: many pods at once, by rules, and what holds it besides budgets.
+//! Drains: many pods at once, drain rules, and blockers other than budgets.
 
 use super::closing::{hold, never_deletes_pods, slowly};
 use crate::environment::Environment;
@@ -102,7 +102,7 @@ async fn mirror_and_daemon_pods_stay(env: &dyn Environment) -> anyhow::Result<En
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// What Cluster API's drain would do about a pod, ours does: leave it alone, take it later, wait for its work to be done.
+/// Our drain treats pods as Cluster API's does: it skips them, delays them, or waits for their work to be done.
 async fn rules_and_labels_of_cluster_api(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
@@ -146,7 +146,7 @@ async fn rules_and_labels_of_cluster_api(env: &dyn Environment) -> anyhow::Resul
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// Whoever cordoned a node before us has their reasons: it is not ours to put back to work.
+/// A node that somebody else cordoned stays cordoned.
 async fn somebody_elses_cordon_stays(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
@@ -201,7 +201,7 @@ async fn unreachable_node_is_not_waited_for(env: &dyn Environment) -> anyhow::Re
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// Whether status names these pods, and no others, as those that hold the node.
+/// Returns true if status names these pods, and no others, as those that hold the node.
 fn is_held_by(env: &dyn Environment, names: &[&str]) -> impl Fn(&Value) -> bool + Send + use<> {
     let expected: Vec<Value> =
         names.iter().map(|name| json!(format!("{}/{name}", env.namespace()))).collect();

@@ -105,7 +105,7 @@ async fn kubeconfig_rotated(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// What belongs to a cluster that takes connections and never answers waits; what belongs to another does not notice.
+/// Objects of a cluster that accepts connections and never answers wait; objects of others are not affected.
 async fn one_cluster_hangs(env: &dyn Environment) -> anyhow::Result<Ending> {
     // More than there are hands, where that costs nothing.
     let others = if env.pace().is_virtual { 24 } else { 4 };

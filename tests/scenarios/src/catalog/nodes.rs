@@ -48,7 +48,7 @@ async fn reclaim_during_a_drain(env: &dyn Environment) -> anyhow::Result<Ending>
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// What an agent writes when the owner is back.
+/// Writes the reclaim request of an agent.
 pub(crate) async fn reclaim(env: &dyn Environment, node: &str) -> anyhow::Result<()> {
     let annotations = json!({
         REASON: "process-match: java", REQUESTED_AT: env.now().to_string(),

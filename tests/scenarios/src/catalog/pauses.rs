@@ -74,7 +74,7 @@ async fn held(
     Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
-/// Who pauses means to stop routine, not an emergency.
+/// A pause stops routine work, not emergencies.
 async fn kill_switch_in_spite_of_pause(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     subject.annotate(PAUSED, json!("true")).await?;

@@ -1,4 +1,4 @@
-//! What takes a permission of its own, so that none is granted that nothing has been seen to need: the agent's configuration,
+//! Scenarios that need a permission of their own, so that every grant is seen to be needed: the agent's configuration,
 //! the owners and namespaces of pods, and giving back what was made for a Machine that nobody accepted.
 
 use super::closing::{never_deletes_pods, slowly};
@@ -27,7 +27,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// How often something is looked at whose name is not known, or which is in another namespace.
+/// The polling interval for objects whose name is not known, or which are in another namespace.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The configuration of a node's agent comes, changes and goes with the processes that are looked for.
@@ -127,7 +127,7 @@ async fn machine_is_refused(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::gone(subject.name()))
 }
 
-/// What the rule says.
+/// The message of the rule.
 const NOT_TODAY: &str = "no Machines here today";
 
 /// Forbids Machines in this environment's namespace, and waits until that is so.

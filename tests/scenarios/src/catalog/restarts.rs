@@ -33,7 +33,7 @@ async fn restarted_while_idle(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// What became due while nobody was there is done by whoever comes next.
+/// Work that became due while no controller ran is done by the next one.
 async fn down_when_the_window_closes(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     env.stop_controller().await?;

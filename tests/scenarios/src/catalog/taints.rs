@@ -21,10 +21,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// How often ours change under the hands of others.
+/// The number of changes of our taints while others change theirs.
 const CHANGES: u32 = 20;
 
-/// How often others change theirs without a pause.
+/// The number of changes by others without a pause.
 const BURST: u32 = 40;
 
 /// The spec with one taint of this value.

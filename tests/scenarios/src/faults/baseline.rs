@@ -1,4 +1,4 @@
-//! How a scenario ends in fair weather, which is how it has to end in any.
+//! The undisturbed run of a scenario, with which disturbed runs are compared.
 
 use super::clocks;
 use crate::in_memory::{Disturbance, Layout, Run, run};

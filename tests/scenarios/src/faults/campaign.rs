@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// What to try.
+/// The options of a campaign.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Options {
@@ -19,7 +19,7 @@ pub struct Options {
     pub scenarios: Vec<String>,
     /// `one-cluster` or `two-clusters`; empty for what each kind is tried in.
     pub layouts: Vec<String>,
-    /// What is left to chance.
+    /// The seed.
     pub seed: u64,
     /// At most so many cases of a kind, scenario and layout.
     pub sample: Option<usize>,
@@ -27,14 +27,14 @@ pub struct Options {
     pub only: Option<String>,
 }
 
-/// What came of a kind.
+/// The results of one kind of faults.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
     /// In how many scenarios there was something to try.
     pub scenarios: usize,
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: usize,
-    /// How many of them did not end as they should have.
+    /// The number of failed runs.
     pub failures: usize,
 }
 
@@ -43,31 +43,31 @@ pub struct Tally {
 pub struct Failure {
     /// `kind:scenario:layout:case`.
     pub case: String,
-    /// What was wrong.
+    /// The error.
     pub error: String,
 }
 
-/// What came of everything.
+/// The results of a campaign.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// By kind.
     pub kinds: BTreeMap<&'static str, Tally>,
-    /// What failed.
+    /// The failures.
     pub failures: Vec<Failure>,
-    /// How long it took.
+    /// The time it took.
     pub seconds: f64,
 }
 
 /// One kind of faults in one scenario and layout is done.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
-    /// What: `kind:scenario:layout`.
+    /// The unit: `kind:scenario:layout`.
     pub what: String,
-    /// How many runs.
+    /// The number of runs.
     pub runs: usize,
     /// Those of them that failed.
     pub failures: &'a [Failure],
-    /// How many such units are done, and how many there are.
+    /// The number of units done, and of all units.
     pub done: (usize, usize),
 }
 
@@ -144,7 +144,7 @@ impl Options {
         Ok(units)
     }
 
-    /// How many runs there were, and which of them failed.
+    /// Runs a unit; returns the number of runs and the failures.
     fn try_unit(&self, unit: Unit) -> (usize, Vec<Failure>) {
         let failure = |case: &str, error: &anyhow::Error| Failure {
             case: format!("{}:{case}", unit.name()),

@@ -15,7 +15,7 @@ const STEPS: [i64; 8] = [1, 60, 3_600, 86_400, 304_200, 604_800, 31_449_600, 31_
 /// When the clock is set, around each moment at which the controller has something to do.
 const AROUND_MILLIS: [i64; 3] = [-2_000, 500, 20_000];
 
-/// How long until it is right again; for good, the second time.
+/// The time until the clock is right again; the second never ends.
 const LASTING: [Duration; 2] = [Duration::from_mins(2), Duration::MAX];
 
 /// A clock that is set back further than this is taken to have been wrong before.
@@ -55,13 +55,13 @@ pub(super) fn cases(baseline: &Baseline) -> Vec<Case> {
     cases
 }
 
-/// Whether a clock that is set so far is taken to have been wrong before: what it says is done, and undone when it is right
+/// Returns true if a clock that is set so far is taken to have been wrong before: what it says is done, and undone when it is right
 /// again.
 pub(super) fn is_believed(by: SignedDuration) -> bool {
     by.as_secs().abs() > LONGEST_STEP_BACK
 }
 
-/// Whatever else comes of a wrong clock, no boundary is crossed twice: no more Machines come than without it, and each
+/// With a wrong clock no boundary is crossed twice: no more Machines are created than without it, and each
 /// goes at most once. A clock that is set back by more than a day may have crossed one boundary more before that, and one
 /// that is set forward may have let a Machine's time to join pass.
 pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {

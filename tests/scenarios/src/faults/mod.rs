@@ -26,13 +26,13 @@ use crate::scenario::{Needs, Scenario};
 /// One thing that goes wrong.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is called among those of its kind.
+    /// The name, unique within its kind.
     pub name: String,
     disturbance: Disturbance,
     judge: Judge,
 }
 
-/// What has to be true of a run besides that it ended as the undisturbed one did.
+/// Further conditions on a run, besides ending as the undisturbed one did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judge {
     /// Nothing else.

@@ -10,7 +10,7 @@ use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 const MADE_BY_OTHERS: [&str; 3] =
     ["foreign_machine_has_our_name", "mirror_and_daemon_pods_stay", "rules_and_labels_of_cluster_api"];
 
-/// How many different choices of the reads that are stale.
+/// The number of different choices of stale reads.
 const CHOICES: u64 = 5;
 
 /// Every other read is answered from some changes ago, or from before the controller's own last write. Not all of them: a

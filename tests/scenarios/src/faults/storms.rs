@@ -9,20 +9,20 @@ use http::StatusCode;
 use jiff::SignedDuration;
 use std::time::Duration;
 
-/// How long a storm lasts.
+/// The length of a storm.
 const STORM: Duration = Duration::from_mins(10);
 
-/// How long nothing must have happened before a scenario counts as settled: it may have been run while the storm still
+/// The time without a write after which a scenario counts as settled: it may have ended while the storm still
 /// goes on.
 const SETTLED: Duration = Duration::from_mins(11);
 
-/// How many of a thousand requests fail.
+/// The failing requests per thousand.
 const RATES: [u64; 4] = [10, 100, 500, 1000];
 
-/// How long before the controller has something to do a storm begins.
+/// The time by which a storm begins before the controller has something to do.
 const AHEAD_MILLIS: i64 = 1_000;
 
-/// How soon after a storm the controller has to be at work again.
+/// The time after a storm within which the controller has to be at work again.
 const AT_WORK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// After so long a write has nothing to do with the storm.
@@ -80,7 +80,7 @@ pub(super) fn cases(baseline: &Baseline, seed: u64) -> Vec<Case> {
     cases
 }
 
-/// What a server or a network can do to a request.
+/// The faults of a server or network.
 fn faults() -> Vec<(&'static str, Fault)> {
     vec![
         ("409", Fault::Refuse(StatusCode::CONFLICT, None)),
@@ -95,7 +95,7 @@ fn faults() -> Vec<(&'static str, Fault)> {
     ]
 }
 
-/// Whoever was left in trouble by a storm is at work again within a minute, and at no time are there more than a few writes
+/// After a storm the controller is at work again within a minute, and at no time does it send more than a few writes
 /// a second, or not many more than without a storm.
 pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
     let (busiest, before) = (busiest_second(&run.writes), busiest_second(&baseline.run.writes));

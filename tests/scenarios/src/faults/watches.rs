@@ -7,10 +7,10 @@ use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault}
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How late a late event comes.
+/// The delay of a late event.
 const LATE: Duration = Duration::from_secs(30);
 
-/// How long a scenario waits when an event was lost, and how long nothing must have happened: a watch begins afresh within
+/// The time a scenario waits when an event was lost, and the time without a write: a watch is restarted within
 /// the hour.
 const LOST: (Duration, Duration) = (Duration::from_hours(4), Duration::from_mins(70));
 

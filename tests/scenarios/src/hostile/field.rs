@@ -254,7 +254,7 @@ async fn long_names(env: &dyn Environment, node: &str) -> anyhow::Result<bool> {
     Ok(is_taken)
 }
 
-/// Whether the API server took a text. One that it refuses as invalid reaches nobody.
+/// Returns true if the API server took a text. One that it refuses as invalid reaches nobody.
 fn taken(written: anyhow::Result<Value>) -> anyhow::Result<bool> {
     match written {
         Ok(_) => Ok(true),

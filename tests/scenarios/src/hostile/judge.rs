@@ -27,7 +27,7 @@ const LONGEST_LINE: usize = 8 * 1024;
 /// The longest line of the metrics.
 const LONGEST_SAMPLE: usize = 1024;
 
-/// How much of an offending text a failure shows.
+/// The number of characters of an offending text that a failure shows.
 const SHOWN: usize = 200;
 
 /// Every status that was ever stored. It is watched until this is dropped.
@@ -103,7 +103,7 @@ pub(super) fn metrics(env: &InMemory) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was logged.
+/// The captured log.
 #[derive(Clone, Default)]
 pub(super) struct Logs {
     bytes: Arc<Mutex<Vec<u8>>>,

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
-/// How long the controller works with the text: through several retries, and past the deadline of a drain.
+/// The time for which the controller works with the text: several retries, and past the deadline of a drain.
 const OBSERVED: Duration = Duration::from_mins(2);
 
-/// How long the Machine's DELETE may take after `killSwitch: true`.
+/// The time the Machine's DELETE may take after `killSwitch: true`.
 const KILL_SWITCH: Duration = Duration::from_secs(5);
 
 /// Runs one case: hostile text in a field, chosen by the seed, and in half of the cases in another field beside it.

@@ -43,12 +43,12 @@ impl ServerAccess {
         self.current.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether Nodes may be changed from now on.
+    /// Allows or forbids changes of Nodes.
     pub(super) fn allow_node_writes(&self, is_allowed: bool) {
         self.nodes_are_readonly.store(!is_allowed, Ordering::SeqCst);
     }
 
-    /// How a server is from now on.
+    /// Sets the state of a server.
     pub(super) fn set_api_server(&self, side: Side, state: ServerState) {
         match side {
             Side::Management => self.management.send_replace(state),
@@ -56,7 +56,7 @@ impl ServerAccess {
         };
     }
 
-    /// How the other line is from now on.
+    /// Sets the state of the other connection.
     pub(super) fn set_other_line(&self, state: ServerState) {
         self.other_line.send_replace(state);
     }
@@ -139,7 +139,7 @@ impl Dial for Dialer {
     }
 }
 
-/// What stands before a cluster: everything on the way has to be up, and the credentials good.
+/// The filter of a cluster: its servers have to be up, and the credentials valid.
 struct ServerFilter {
     ways: Vec<watch::Receiver<ServerState>>,
     credentials: Option<(Arc<ServerAccess>, Value)>,
@@ -176,7 +176,7 @@ impl RequestFilter for ServerFilter {
     }
 }
 
-/// What stands before the management cluster.
+/// The filter of the management cluster.
 struct ManagementFilter {
     server: ServerFilter,
     impairments: Arc<Impairments>,

@@ -1,4 +1,4 @@
-//! What a scenario has to go through besides itself.
+//! Disturbances of a scenario.
 
 use super::{Reordering, WriteFaultAt};
 use five_spot_apiserver::Clock;
@@ -21,11 +21,11 @@ pub struct Disturbance {
     pub storm: Option<Storm>,
     /// The controller's clock is wrong for a time.
     pub jump: Option<ClockJump>,
-    /// What is left to chance.
+    /// The seed.
     pub seed: u64,
-    /// How long a scenario waits for something; nothing is as long as always.
+    /// The time a scenario waits for something; `None` is the default.
     pub patience: Option<Duration>,
-    /// How long no write must come for everything to count as settled; nothing is as long as always.
+    /// The time without a write after which everything counts as settled; `None` is the default.
     pub settles_after: Option<Duration>,
     /// The time of the scenario may pass before it can be run to its end. Then everything has to be
     /// [in order](crate::in_order) all the same.
@@ -35,13 +35,13 @@ pub struct Disturbance {
 /// A server that fails many requests for a while.
 #[derive(Clone, Debug)]
 pub struct Storm {
-    /// How many of a thousand.
+    /// The failing requests per thousand.
     pub per_mille: u64,
-    /// What happens to them.
+    /// The fault.
     pub fault: Fault,
     /// When it begins, counted from the start.
     pub after: Duration,
-    /// How long it lasts.
+    /// The duration.
     pub lasting: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Disturbance {
         Self { rules: vec![rule], ..Self::default() }
     }
 
-    /// Whether the scenario has to end within its own bound: nothing fails, at most an order changes.
+    /// Returns true if the scenario has to end within its own bound: nothing fails, at most an order changes.
     pub(super) fn keeps_time(&self) -> bool {
         self.write_faults.is_empty() && self.rules.is_empty() && self.storm.is_none() && self.jump.is_none()
     }
@@ -88,7 +88,7 @@ impl Disturbance {
         plan
     }
 
-    /// What the controller takes for the time.
+    /// The clock of the controller.
     pub(super) fn now(&self, clock: &Clock) -> Now {
         let (clock, start, jump) = (clock.clone(), clock.now(), self.jump);
         Arc::new(move || jump.map_or_else(|| clock.now(), |jump| jump.read(&clock, start)))

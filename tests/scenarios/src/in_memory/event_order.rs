@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long the later of the two is held back. Virtual time only passes when nobody has anything to do, so by then the
+/// The time by which the later of the two is delayed. Virtual time passes only when no task is runnable, so by then the
 /// controller has done everything that it does without it.
 pub const SETTLES_WITHIN: Duration = Duration::from_millis(200);
 
-/// How long after the response the event follows in the ordinary order.
+/// The time between the response and the event in the ordinary order.
 const NEXT: Duration = Duration::from_millis(1);
 
 /// When the event is delivered.
@@ -30,7 +30,7 @@ impl EventOrder {
     /// Every order.
     pub const ALL: [Self; 3] = [Self::BeforeResponse, Self::AfterResponse, Self::AfterNextReconcile];
 
-    /// How long the event stays behind the response.
+    /// The delay of the event after the response.
     pub(super) const fn lag(self) -> Duration {
         match self {
             Self::BeforeResponse => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! What does not work at the moment, as the controller sees it.
+//! Impairments in force, as the controller sees them.
 
 use super::transport::refusal;
 use crate::environment::Impairment;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long each request to a slow management cluster takes.
+/// The time of each request to a slow management cluster.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// The impairments that are in force.
@@ -30,12 +30,12 @@ impl Impairments {
         }
     }
 
-    /// Whether the workload cluster allows nothing.
+    /// Returns true if the workload cluster allows nothing.
     pub(super) fn forbid_workload(&self) -> bool {
         self.lock().contains(&Impairment::WorkloadForbidden)
     }
 
-    /// How long a request to the management cluster takes.
+    /// The delay of a request to the management cluster.
     pub(super) fn delay(&self) -> Duration {
         if self.lock().contains(&Impairment::SlowManagement) { SLOW } else { Duration::ZERO }
     }

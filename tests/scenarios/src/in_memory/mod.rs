@@ -47,13 +47,13 @@ use write_log::WriteLog;
 /// The namespace of every scenario here.
 const NAMESPACE: &str = "desks";
 
-/// How long after its death the controller is started again: as long as a container takes.
+/// The time until a crashed controller is restarted: about that of a container.
 const RESTART: Duration = Duration::from_secs(1);
 
-/// How long a scenario waits for something.
+/// The time a scenario waits for something.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// How long no write must come for everything to count as settled.
+/// The time without a write after which everything counts as settled.
 const SETTLED_AFTER: Duration = Duration::from_secs(90);
 
 /// A in-memory environment.
@@ -68,13 +68,13 @@ pub struct InMemory {
     access: Arc<ServerAccess>,
     injector: Arc<FaultInjector>,
     plan: FaultPlan,
-    /// What the controller takes for the time.
+    /// The clock of the controller.
     now: Now,
     write_log: Arc<WriteLog>,
     patience: Duration,
     settled_after: Duration,
     controller: Arc<Mutex<Option<ControllerRun>>>,
-    /// Whether there should be one: whoever was told to stop is not started again after a fault.
+    /// True if a controller should run: one that was told to stop is not restarted after a fault.
     is_wanted: Arc<AtomicBool>,
     addresses: AtomicU32,
     steps: Steps,
@@ -131,7 +131,7 @@ impl InMemory {
         self.steps.note(self.clock.now());
     }
 
-    /// Whoever falls gets up again.
+    /// Restarts the controller after each crash.
     fn restart_after_crash(mut self) -> Self {
         let (injector, controller, maker) = (self.injector.clone(), self.controller.clone(), self.maker());
         let is_wanted = self.is_wanted.clone();

@@ -20,24 +20,24 @@ pub struct Watched {
     pub events: Vec<Timestamp>,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// When it began.
     pub began: Timestamp,
-    /// How it was run; nothing if its time had passed, as far as that is allowed.
+    /// The result; `None` if it could not run to its end, where that is allowed.
     pub result: Option<ScenarioResult>,
-    /// How often each object came and went.
+    /// The number of times each object was created and removed.
     pub counts: BTreeMap<String, Count>,
-    /// What the controller wrote.
+    /// The writes of the controller.
     pub writes: Vec<Write>,
-    /// How many writes it tried, those included that never arrived.
+    /// The number of attempted writes, including those that never arrived.
     pub attempts: usize,
-    /// What it watched, in the order in which the watches were started.
+    /// Its watches, in the order in which they were started.
     pub watches: Vec<Watched>,
-    /// What it asked for besides watches and whether anybody is there: when, and whether a fault was the answer.
+    /// Its requests other than watches and `/version`: the time, and true if a fault was the answer.
     pub asked: Vec<(Timestamp, bool)>,
-    /// What it asked for lists of from which a watch went on, each as often as it did.
+    /// The lists from which a watch continued, one entry for each.
     pub lists: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ fn what(path: &str) -> String {
 /// The page of a list from which a watch goes on. A look before a leap names a version if there is one, and asks for more.
 const PAGE_OF_A_WATCH: &str = "limit=50";
 
-/// Whether this is a list from which a watch goes on.
+/// Returns true if this is a list from which a watch goes on.
 fn begins_a_watch(one: &Seen) -> bool {
     let query = one.path.split_once('?').map_or("", |(_, query)| query);
     let has = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));

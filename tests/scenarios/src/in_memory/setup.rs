@@ -1,4 +1,4 @@
-//! What is in a in-memory environment before anything happens.
+//! The clusters of an in-memory environment before a scenario starts.
 
 use super::NAMESPACE;
 use super::transport::refusal;

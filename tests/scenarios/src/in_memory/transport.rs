@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a controller that has heard of its last write may go on thinking.
+/// The time a crashing controller still runs after the response to its last write.
 const LAST_REQUESTS: Duration = Duration::from_millis(1);
 
-/// Whether a controller lives.
+/// The state of a controller run.
 #[derive(Debug, Default)]
 pub(super) struct RunState {
     dead: AtomicBool,
@@ -43,17 +43,17 @@ pub(super) struct Transport {
     pub(super) api: FaultyService,
     pub(super) run_state: Arc<RunState>,
     pub(super) injector: Arc<FaultInjector>,
-    /// What stands between it and the API.
+    /// The filter in front of the API.
     pub(super) filter: Arc<dyn RequestFilter>,
     /// The events that are held back on it.
     pub(super) events: HeldEvents,
 }
 
-/// Who lets requests pass, or does not.
+/// A filter of requests.
 pub(super) trait RequestFilter: Send + Sync {
     /// The answer to a request that may not pass.
     fn refuses(&self, request: &Request<Body>) -> Option<Response<ResponseBody>>;
-    /// How long each request takes longer than it should.
+    /// The additional time of each request.
     fn delay(&self) -> Duration;
     /// Waits for as long as nothing passes, in either direction. An error if nobody is there.
     fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>>;
@@ -137,11 +137,11 @@ impl Transport {
     }
 }
 
-/// What the parts of an answer have to wait for.
+/// The conditions that the parts of an answer wait for.
 struct Passing {
     filter: Arc<dyn RequestFilter>,
     events: HeldEvents,
-    /// What is watched, if the answer is that of a watch.
+    /// The watched collection, if the request is a watch.
     collection: Option<String>,
 }
 
@@ -158,7 +158,7 @@ fn held_back(body: ResponseBody, passing: Passing) -> ResponseBody {
     StreamBody::new(frames).boxed_unsync()
 }
 
-/// Whether a request starts a watch.
+/// Returns true if a request starts a watch.
 fn is_watch(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     request.method() == Method::GET && query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
@@ -168,7 +168,7 @@ pub(super) fn broken(why: &str) -> BoxError {
     io::Error::new(io::ErrorKind::ConnectionReset, why.to_owned()).into()
 }
 
-/// What an API server answers to those it will not listen to.
+/// A refusal by an API server.
 pub(super) fn refusal(code: StatusCode, reason: &str) -> Response<ResponseBody> {
     let status = json!({
         "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "message": reason,
@@ -177,7 +177,7 @@ pub(super) fn refusal(code: StatusCode, reason: &str) -> Response<ResponseBody> 
     answer(code, "application/json", status.to_string())
 }
 
-/// What a web server answers that is no API server.
+/// The answer of a web server that is not an API server.
 pub(super) fn page_not_found() -> Response<ResponseBody> {
     answer(StatusCode::NOT_FOUND, "text/plain", "404 page not found\n".to_owned())
 }

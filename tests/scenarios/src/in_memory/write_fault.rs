@@ -1,4 +1,4 @@
-//! What befalls the controller around one of its writes.
+//! Faults around a write of the controller.
 
 use super::event_order::{EventOrder, Reordering};
 use anyhow::{bail, ensure};
@@ -12,7 +12,7 @@ const MOST_WRITES: usize = 1_000;
 /// More than any scenario asks for, watches and looks before leaps included.
 const MOST_REQUESTS: usize = 100_000;
 
-/// What happens.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
     /// The controller dies before the write is sent.
@@ -38,7 +38,7 @@ impl WriteFault {
 pub struct WriteFaultAt {
     /// Which write.
     pub write: usize,
-    /// What happens.
+    /// The fault.
     pub fault: WriteFault,
 }
 
@@ -76,10 +76,10 @@ struct Counts {
     reordered: usize,
 }
 
-/// What is planned for a request.
+/// The plan for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Planned {
-    /// What befalls it.
+    /// Its fault.
     pub(super) fault: Option<WriteFault>,
     /// When the event that it causes is delivered, if that is to be at a certain time.
     pub(super) order: Option<EventOrder>,
@@ -116,7 +116,7 @@ impl FaultInjector {
         self.crashed.notified().await;
     }
 
-    /// Whether anybody is out of control.
+    /// True if the controller sends requests without end.
     pub(super) fn is_runaway(&self) -> bool {
         let counts = *self.lock();
         counts.writes > MOST_WRITES || counts.requests > MOST_REQUESTS
@@ -130,17 +130,17 @@ impl FaultInjector {
         Ok(())
     }
 
-    /// How many writes were tried.
+    /// The number of attempted writes.
     pub(super) fn writes(&self) -> usize {
         self.lock().writes
     }
 
-    /// How many writes had their event delivered in another order.
+    /// The number of writes whose event was reordered.
     pub(super) fn reordered(&self) -> usize {
         self.lock().reordered
     }
 
-    /// What was planned has to have happened.
+    /// Checks that every planned fault has occurred.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let Counts { writes, injected, reordered, .. } = *self.lock();
         let is_reordered = self.reordering.is_none() || reordered > 0;

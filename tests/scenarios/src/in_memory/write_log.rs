@@ -1,4 +1,4 @@
-//! What the controller writes, as its own door tells.
+//! The writes of the controller, as its transport reports them.
 
 use crate::environment::Write;
 use crate::oracles::told;
@@ -6,7 +6,7 @@ use five_spot_apiserver::Clock;
 use five_spot_cluster::{Exchange, Witness};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Every write of every incarnation.
+/// Every write of every controller run.
 pub(super) struct WriteLog {
     clock: Clock,
     writes: Mutex<Vec<Write>>,

@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 
-/// How many times as long as in virtual time an emergency may take on a real control plane, whose requests and watches take
+/// The factor on the time limits of an emergency on a real control plane, whose requests and watches take
 /// their time while other tests run.
 const REAL_TIME_FACTOR: u32 = 2;
 
-/// How long after the fault has been lifted everything has to be where it belongs: as long as two of the longest pauses
+/// The time after the fault has been lifted within which everything has to be in order: two of the longest pauses
 /// between retries.
 const CONVERGES_WITHIN: Duration = Duration::from_mins(10);
 
@@ -28,15 +28,15 @@ const CONVERGES_WITHIN: Duration = Duration::from_mins(10);
 /// drain to be held up already, early enough for the fault to be in force at the end.
 const BEFORE_FINALIZER_BOUND: SignedDuration = SignedDuration::from_secs(500);
 
-/// How long the machine of an object that gave it away is watched.
+/// The time for which an orphaned machine is watched.
 const STAYS: Duration = Duration::from_secs(10);
 
 /// A cell of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What has to happen.
+    /// The emergency.
     pub emergency: Emergency,
-    /// What is broken meanwhile.
+    /// The obstacle.
     pub obstacle: Obstacle,
 }
 

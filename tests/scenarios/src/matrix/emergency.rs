@@ -28,7 +28,7 @@ impl Emergency {
     pub const ALL: [Self; 5] =
         [Self::KillSwitch, Self::Reclaim, Self::Deletion, Self::FinalizerBound, Self::OrphaningDeletion];
 
-    /// Whether a pod on the node is held by a budget. Neither a kill switch nor a reclaim asks budgets; a deletion is held
+    /// Returns true if a pod on the node is held by a budget. Neither a kill switch nor a reclaim asks budgets; a deletion is held
     /// up until its time is over, and a machine that nobody wants to delete is kept from leaving for another reason.
     pub(super) const fn has_budget(self) -> bool {
         match self {

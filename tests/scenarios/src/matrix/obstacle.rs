@@ -1,4 +1,4 @@
-//! What is broken beside an emergency.
+//! Obstacles: faults at the time of an emergency.
 
 use crate::catalog::nodes::replace;
 use crate::environment::{Environment, Impairment, ServerState, WrongServer};
@@ -51,7 +51,7 @@ pub enum Obstacle {
     Impaired(Impairment),
 }
 
-/// What it takes to lift a obstacle.
+/// The data needed to lift an obstacle.
 #[derive(Debug)]
 pub(super) enum Lift {
     /// Nothing.
@@ -97,7 +97,7 @@ impl Obstacle {
         Self::Impaired(Impairment::SlowManagement),
     ];
 
-    /// Whether the controller cannot see or change anything in the workload cluster.
+    /// Returns true if the controller cannot see or change anything in the workload cluster.
     pub(super) const fn hides_workload(self) -> bool {
         matches!(
             self,
@@ -111,17 +111,17 @@ impl Obstacle {
         )
     }
 
-    /// Whether a request on the Node could not be seen, so that the fault has to come when it has been seen.
+    /// Returns true if a request on the Node could not be seen, so that the fault has to come when it has been seen.
     pub(super) const fn hides_node(self) -> bool {
         self.hides_workload() || matches!(self, Self::NodeGone)
     }
 
-    /// Whether Cluster API's pause holds back everything that is not an emergency.
+    /// Returns true if Cluster API's pause holds back everything that is not an emergency.
     pub(super) const fn pauses(self) -> bool {
         matches!(self, Self::ClusterPaused | Self::MachinePaused)
     }
 
-    /// Whether nothing can be written into status.
+    /// Returns true if nothing can be written into status.
     pub(super) const fn refuses_status(self) -> bool {
         use Impairment::{StatusForbidden, StatusInvalid, StatusTooLarge};
         matches!(self, Self::Impaired(StatusTooLarge | StatusInvalid | StatusForbidden))
@@ -337,7 +337,7 @@ fn remade(before: &Value) -> Value {
     object
 }
 
-/// What is gone need not be deleted.
+/// Treats 404 as success: the object is gone already.
 fn gone_is_fine(deleted: kube::Result<()>) -> kube::Result<()> {
     match deleted {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),

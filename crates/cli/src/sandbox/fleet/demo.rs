@@ -59,7 +59,7 @@ fn overridden() -> Key {
     Key::new("europe", "berlin-render-02")
 }
 
-/// What people do in that week.
+/// The user actions of the demo week.
 fn script(start: Timestamp) -> Vec<UserAction> {
     let set_budget = |minimum: i32| Change::Budget(database(), json!({"spec": {"minAvailable": minimum}}));
     let set_switch = |is_on: bool| Change::ScheduledMachine(desk(2), json!({"spec": {"killSwitch": is_on}}));
@@ -146,7 +146,7 @@ fn machine(key: &Key, number: usize, schedule: &Value, further: &Value) -> Value
     machine
 }
 
-/// What runs on a machine while it is lent, so that a drain has something to do.
+/// A workload for each machine while it is lent, so that there is something to drain.
 fn deployment(key: &Key) -> Value {
     let node = node_name(&key.namespace, &five_spot_api::names::infrastructure(&key.name));
     // Two of most things; there is only one database.

@@ -43,7 +43,7 @@ impl<'a> MachineHistory<'a> {
         self.deletions.iter().copied().filter(|time| from < *time && *time < to).collect()
     }
 
-    /// Whether the Machine that was there at a time was made from another spec than the one that holds then.
+    /// Returns true if the Machine that was there at a time was made from another spec than the one that holds then.
     pub fn is_replaced(&self, time: Timestamp) -> bool {
         let made = self.machine.iter().rfind(|(at, presence)| *at <= time && *presence == Presence::There);
         let hash = |at: Timestamp| {
@@ -64,7 +64,7 @@ impl<'a> MachineHistory<'a> {
             .collect()
     }
 
-    /// Whether an error explains what happened in a stretch of time. The error itself is told elsewhere.
+    /// Returns true if an error explains what happened in a stretch of time. The error itself is told elsewhere.
     pub fn is_faulty(&self, from: Timestamp, to: Timestamp) -> bool {
         self.phases(from, to).iter().any(|(_, _, phase)| *phase == Some(Phase::Error))
     }
@@ -107,7 +107,7 @@ impl<'a> MachineHistory<'a> {
     }
 }
 
-/// What holds from change to change, cut to a stretch of time; neighbours that are alike are one.
+/// Cuts a series of values to an interval and merges equal neighbours.
 fn pieces<T: Copy + PartialEq>(
     changes: &[(Timestamp, T)],
     from: Timestamp,

@@ -15,7 +15,7 @@ use kube::{Client, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 use treatment::{Circumstances, Treatment, treatment};
 
-/// How long the pods of a Node that does not answer get to end: nobody is there to end them.
+/// The grace period of pods on a Node that does not answer: no kubelet is there to end them.
 const GRACE_WHEN_UNREACHABLE: u32 = 1;
 
 /// Makes one pass. A report without holders means that the Node is drained.
@@ -59,7 +59,7 @@ pub(super) async fn pass(
     Ok(report)
 }
 
-/// What cannot be evicted now is reported and tried again with the next pass, whatever the reason.
+/// Evicts a pod. Failures are reported and retried in the next pass, whatever the reason.
 async fn evict(context: &mut ActorContext, pod: &Pod, grace: Option<u32>, report: &mut Report) {
     let why = match context.evict(pod, grace).await {
         Ok(Eviction::Granted) => return report.going.push(name_of(pod)),
