@@ -64,9 +64,7 @@ impl Campaign {
                 "--lib",
                 "--bins",
             ],
-            Self::Faults => {
-                &["--package", "five-spot-scenarios", "--test", "faults", "--test", "scenarios"]
-            }
+            Self::Faults => &["--package", "five-spot-scenarios", "--test", "faults", "--test", "scenarios"],
             Self::Matrix => &["--package", "five-spot-scenarios", "--test", "matrix"],
             Self::Hostile => &["--package", "five-spot-scenarios", "--test", "hostile"],
         }

@@ -16,7 +16,7 @@ mod wrap;
 
 use args::{Args, Command};
 use clap::Parser;
-use process_environment::ProcessEnvironment;
+use environment::ProcessEnvironment;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -18,7 +18,7 @@ use crate::cache::CacheError;
 use crate::cluster::{Cluster, Side};
 use crate::control_plane::{Component, ControlPlane, ControlPlaneError};
 use crate::kubeconfig::ClientError;
-use crate::provider::{Behaviour, Provider};
+use crate::provider::{Provider, ProviderBehaviour};
 use crate::timeline::{self, Entry, Recorder};
 use crate::wait::{self, WaitError};
 use crate::{proxy, run_directory};
@@ -156,7 +156,7 @@ impl Scene {
     }
 
     /// Changes how the provider behaves towards this test.
-    pub fn provider(&self, change: impl FnOnce(&mut Behaviour)) {
+    pub fn provider(&self, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.world.provider.in_namespace(&self.namespace, change);
     }
 

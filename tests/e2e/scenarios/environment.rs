@@ -12,7 +12,7 @@ use five_spot_scenarios::{Environment, Impairment, Pace, ServerState, Steps, Wri
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::control_plane::Component;
-use five_spot_testenv::provider::Behaviour;
+use five_spot_testenv::provider::ProviderBehaviour;
 use five_spot_testenv::proxy::{Proxy, Transport};
 use five_spot_testenv::world::Scene;
 use futures::FutureExt as _;
@@ -182,7 +182,7 @@ impl Environment for RealControlPlane {
         .boxed()
     }
 
-    fn provider(&self, wanted: Behaviour) {
+    fn provider(&self, wanted: ProviderBehaviour) {
         self.steps.note(self.now());
         self.scene.provider(|behaviour| *behaviour = wanted);
     }

@@ -129,7 +129,7 @@ fn differ(path: &str, one: &Value, two: &Value, found: &mut Vec<String>) {
 fn lasting(object: &Value) -> Value {
     let mut kept = scrub(object);
     let annotations = object["metadata"]["annotations"].as_object();
-    let names: Vec<&String> = annotations.into_iter().flat_map(Map::access).collect();
+    let names: Vec<&String> = annotations.into_iter().flat_map(Map::keys).collect();
     kept["metadata"]["annotations"] = json!(names);
     kept
 }

@@ -1,5 +1,5 @@
-//! `5spot sandbox`: furnish, play, tell. The play itself is the real controller on an embedded API with a clock of
-//! its own; everything that is shown or judged is a function of what was recorded.
+//! `5spot sandbox`: creates the fleet, runs it and reports. The run is the real controller on an in-memory API server with
+//! a clock of its own; all output and all checks are functions of the recorded trace.
 
 mod args;
 mod environment;
@@ -44,9 +44,9 @@ use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 /// The time the controller may take to end, in virtual time.
-const FAREWELL: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Does all of it.
+/// Runs the command.
 pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
     let request = match args.resolve(process_environment) {
         Ok(request) => request,
@@ -55,7 +55,7 @@ pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
             return Outcome::Invalid;
         }
     };
-    match perform(&request) {
+    match prepare_and_run(&request) {
         Ok(outcome) => outcome,
         Err(error) => {
             complain(&format!("error: {error:#}"));
@@ -64,17 +64,17 @@ pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
     }
 }
 
-fn perform(request: &Request) -> anyhow::Result<Outcome> {
-    let fleet = match who(request) {
+fn prepare_and_run(request: &Request) -> anyhow::Result<Outcome> {
+    let fleet = match read_fleet(request) {
         Ok(fleet) => fleet,
         Err(problems) => return Ok(report(&problems)),
     };
     // Paused time jumps to the next timer whenever nothing else can run: a week takes seconds.
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.context("failed to start")?.block_on(run(request, fleet))
+    runtime.context("failed to start")?.block_on(run_fleet(request, fleet))
 }
 
-fn who(request: &Request) -> Result<SandboxFleet, Vec<Problem>> {
+fn read_fleet(request: &Request) -> Result<SandboxFleet, Vec<Problem>> {
     if request.sources.is_empty() {
         return Ok(fleet::demo(request.range.from));
     }
@@ -92,7 +92,7 @@ fn report(problems: &[Problem]) -> Outcome {
     if problems.iter().any(Problem::is_in_the_input) { Outcome::Invalid } else { Outcome::Failed }
 }
 
-async fn run(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Outcome> {
+async fn run_fleet(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Outcome> {
     let environment = SandboxEnvironment::new(request.range.from, request.seed)?;
     if let Err(RefusedObject { location, message }) = environment.create_fleet(&fleet).await {
         let location = location.map(|location| format!("{location}: ")).unwrap_or_default();
@@ -106,17 +106,17 @@ async fn run(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Outcome> 
     let stop = CancellationToken::new();
     let progress = ProgressReporter::new(request, &environment, access.as_ref());
     let mut run = pin!(environment.run(fleet, stop.clone()));
-    let told = tokio::select! {
+    let reported = tokio::select! {
         biased;
-        ended = &mut run => return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the controller has ended by itself"))),
-        told = progress.report() => told,
+        ended = &mut run => return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the controller ended unexpectedly"))),
+        reported = progress.report() => reported,
     };
-    // What comes after is no part of the story.
+    // What comes after is no part of the run.
     let end = environment.clock.now();
     let trace = environment.recorder.finish();
     stop.cancel();
-    drop(tokio::time::timeout(FAREWELL, run).await);
-    if !told? {
+    drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, run).await);
+    if !reported? {
         // Nobody listens any more.
         return Ok(Outcome::Fine);
     }
@@ -136,7 +136,7 @@ fn conclusion(run: &Run<'_>, request: &Request) -> String {
         Format::Json => whole(vec![summary::json(run)]),
         Format::Text => {
             let mut lines = Vec::new();
-            // Whoever has read line by line has seen it.
+            // Line by line it has been printed already.
             if request.is_live || request.speed.is_none() {
                 lines.extend(text::chart(&run.rows(), run.shown(), style));
             }

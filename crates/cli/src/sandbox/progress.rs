@@ -1,4 +1,4 @@
-//! Tells the play while it runs: a live timeline, a line for each thing that happens, or nothing until it is over.
+//! Progress of a run: a live timeline, a line for each event, or nothing until the end.
 
 use crate::output::complain;
 use crate::sandbox::args::{Format, Request};
@@ -37,7 +37,7 @@ impl<'a> ProgressReporter<'a> {
         Self { request, environment, kubeconfig_line: access.map(KubectlAccess::line).unwrap_or_default() }
     }
 
-    /// Tells until the play is over; false if there is nobody left to tell.
+    /// Reports until the run is over; returns false if standard output was closed.
     pub async fn report(&self) -> anyhow::Result<bool> {
         let result = match self.request.speed {
             None => self.at_once().await,

@@ -46,16 +46,16 @@ impl Screen {
     #[expect(clippy::unused_self, reason = "whoever draws has entered")]
     pub fn draw(&self, frame: &Frame<'_>, style: Style, (columns, lines): (usize, usize)) -> io::Result<()> {
         let style = Style { width: columns.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
-        let mut frame = String::from(HOME);
+        let mut text = String::from(HOME);
         for (index, line) in compose(frame, style, lines).iter().enumerate() {
             if index > 0 {
-                frame.push_str("\r\n");
+                text.push_str("\r\n");
             }
-            frame.push_str(line);
-            frame.push_str(CLEAR_REST_OF_LINE);
+            text.push_str(line);
+            text.push_str(CLEAR_REST_OF_LINE);
         }
-        frame.push_str(CLEAR_BELOW);
-        put(&frame)
+        text.push_str(CLEAR_BELOW);
+        put(&text)
     }
 }
 
@@ -77,21 +77,21 @@ pub fn compose(frame: &Frame<'_>, style: Style, height: usize) -> Vec<String> {
     let range = Range { from: frame.range.from, to: frame.range.to.max(frame.now) };
     let speed = if frame.now < frame.range.to { format!("{}x", frame.speed) } else { "real time".to_owned() };
     let clock = format!("5spot sandbox  {}  {speed}", moment(frame.now));
-    let mut frame = vec![style.paint(anstyle::Style::new().effects(Effects::BOLD), &clock), String::new()];
-    frame.extend(text::chart(&rows(frame.trace, range, frame.now), range, style));
-    frame.push(String::new());
+    let mut lines = vec![style.paint(anstyle::Style::new().effects(Effects::BOLD), &clock), String::new()];
+    lines.extend(text::chart(&rows(frame.trace, range, frame.now), range, style));
+    lines.push(String::new());
     // The clock above and the way in below stay whatever else has no room.
     let room = height.saturating_sub(1);
-    if frame.len() > room {
-        frame.truncate(room.saturating_sub(1).max(1));
-        frame.push(dim(style, "(the terminal is too low for all of it)"));
-        frame.truncate(room.max(1));
+    if lines.len() > room {
+        lines.truncate(room.saturating_sub(1).max(1));
+        lines.push(dim(style, "(the terminal is too low for all of it)"));
+        lines.truncate(room.max(1));
     }
-    let left = room.saturating_sub(frame.len());
-    frame.extend(latest(frame.trace, left, style));
-    frame.resize(room.max(1), String::new());
-    frame.push(dim(style, &format!("{}   Ctrl-C ends", frame.kubeconfig_line)));
-    frame
+    let left = room.saturating_sub(lines.len());
+    lines.extend(latest(frame.trace, left, style));
+    lines.resize(room.max(1), String::new());
+    lines.push(dim(style, &format!("{}   Ctrl-C ends", frame.kubeconfig_line)));
+    lines
 }
 
 /// The last lines of what happened, cut to the width.

@@ -38,7 +38,7 @@ impl Cluster {
         }
         let client = || api.client("default");
         tokio::spawn(
-            StandIns::new(client(), client(), clock.clone(), StandInSettings::new(Timing::default())).play(),
+            StandIns::new(client(), client(), clock.clone(), StandInSettings::new(Timing::default())).run(),
         );
         let (landed, refused) = Default::default();
         let server = Server { api, clock, is_fenced, landed, refused };

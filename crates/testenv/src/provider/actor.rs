@@ -11,7 +11,7 @@ use kube::{Client, ResourceExt as _};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
-use super::Behaviour;
+use super::ProviderBehaviour;
 use super::conduct::Book;
 use super::steps::{self, Clients};
 use crate::cluster::Cluster;
@@ -55,7 +55,7 @@ impl Provider {
     }
 
     /// Changes how the provider behaves in a namespace. What hung or failed there is tried again.
-    pub fn in_namespace(&self, namespace: &str, change: impl FnOnce(&mut Behaviour)) {
+    pub fn in_namespace(&self, namespace: &str, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.book.change(namespace, change);
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -
         let baseline = baseline.run.counts.get(object).copied().unwrap_or_default();
         let most = baseline.made + usize::from(is_beyond);
         let Count { made, removed } = *count;
-        ensure!(made <= most && removed <= most, "{object} came and went {count:?} instead of {fair:?}");
+        ensure!(made <= most && removed <= most, "{object} came and went {count:?} instead of {baseline:?}");
     }
     Ok(())
 }

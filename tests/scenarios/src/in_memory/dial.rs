@@ -127,11 +127,11 @@ impl Dial for Dialer {
                 ways.push(self.access.other_line.subscribe());
             }
             let filter = Arc::new(ServerFilter { ways, credentials: Some((self.access.clone(), token)) });
-            Ok(Route::InMemory(Raw::new(Transport { filter, ..self.workload.clone() })))
+            Ok(Route::Embedded(Raw::new(Transport { filter, ..self.workload.clone() })))
         } else if server == OTHER_CLUSTER {
-            Ok(Route::InMemory(Raw::new(self.other_cluster.clone())))
+            Ok(Route::Embedded(Raw::new(self.other_cluster.clone())))
         } else if server == NO_API {
-            Ok(Route::InMemory(Raw::new(Transport { filter: Arc::new(NoApi), ..self.other_cluster.clone() })))
+            Ok(Route::Embedded(Raw::new(Transport { filter: Arc::new(NoApi), ..self.other_cluster.clone() })))
         } else {
             Err(DialError::Unknown(server))
         };

@@ -54,10 +54,10 @@ impl Cell {
 
     /// Runs it in an environment with two clusters and a running controller.
     pub fn run<'a>(&self, env: &'a dyn Environment) -> BoxFuture<'a, anyhow::Result<Ending>> {
-        (*self).run(env).boxed()
+        (*self).run_all_steps(env).boxed()
     }
 
-    async fn run(self, env: &dyn Environment) -> anyhow::Result<Ending> {
+    async fn run_all_steps(self, env: &dyn Environment) -> anyhow::Result<Ending> {
         let Self { emergency, obstacle } = self;
         let subject = self.lent(env).await?;
         let node = subject.node().await?;
