@@ -108,7 +108,7 @@ async fn open(
 mod tests {
     use super::*;
     use crate::transport::http::Door;
-    use five_spot_apiserver::{Api as Embedded, ApiConfig, Clock};
+    use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use kube::api::{DeleteParams, Patch, PatchParams};
     use serde_json::json;
     use std::sync::Arc;
@@ -141,7 +141,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_namespace_is_told_of_and_nothing_is_listed() {
-        let embedded = Embedded::new(ApiConfig::new(Clock::system()));
+        let embedded = ApiServer::new(ApiServerConfig::new(Clock::system()));
         let asked = Arc::new(Asked::default());
         let client = Door::new("test").with_witness(asked.clone()).client_over(embedded.service());
         let namespaces: Api<Namespace> = Api::all(Door::new("other").client_over(embedded.service()));
