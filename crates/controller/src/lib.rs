@@ -1,11 +1,10 @@
 //! The controller: what goes first, when, and how many at once. What should happen is decided in `core`, and done by
 //! `cluster`.
 
-mod account;
 pub mod args;
+mod attempts;
 pub mod audit;
 pub mod descriptors;
-mod hands;
 pub mod health;
 pub mod leader;
 pub mod logging;
@@ -13,9 +12,12 @@ pub mod metrics;
 pub mod program;
 pub mod queue;
 mod reconcile;
+mod reconcile_report;
 mod recovery;
 mod run;
 pub mod servers;
+pub mod urgency;
+mod worker_slots;
 
 pub use run::run;
 

@@ -1,8 +1,9 @@
 //! A cache of projections: of every object only what decisions need.
 //!
-//! A shelf is filled by watches and, so that we never act on a state before our own last write, by the answers to our
+//! A store is filled by watches and, so that we never act on a state before our own last write, by the answers to our
 //! writes. Both may come late; of two versions of an object the newer stays.
 
+use crate::transport::error::ReadFailure;
 use crate::transport::key::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,47 +17,27 @@ pub(crate) struct Item<V> {
     pub(crate) view: V,
 }
 
-/// Whether a shelf can be relied upon.
+/// Whether a store can be relied upon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum SyncState {
     /// The first list has not come yet.
-    Filling,
+    Syncing,
     /// It was complete once; what a watch misses meanwhile it makes good for.
-    Filled,
+    Synced,
     /// It has never been complete, and this is why.
-    Failing(Failure),
+    Failed(ReadFailure),
 }
 
-/// Why a shelf cannot be filled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) kind: FailureKind,
-    pub(crate) message: String,
-}
-
-/// The kinds of [`Failure`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureKind {
-    /// There is no such kind of object, in any version.
-    NoSuchKind,
-    /// The kind is served in another version only: there may be objects, which cannot be seen in this one.
-    OtherVersion,
-    /// We are not allowed to look.
-    Forbidden,
-    /// The server does not answer as it should.
-    Unreachable,
-}
-
-/// The part of a shelf that one watch fills: a namespace, or everything.
+/// The part of a store that one watch fills: a namespace, or everything.
 pub(crate) type Scope = Option<String>;
 
-/// A cache. Clones are the same shelf.
+/// A cache. Clones are the same store.
 #[derive(Debug)]
-pub(crate) struct Shelf<V> {
+pub(crate) struct Store<V> {
     inner: Arc<Mutex<Inner<V>>>,
 }
 
-impl<V> Clone for Shelf<V> {
+impl<V> Clone for Store<V> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone() }
     }
@@ -70,7 +51,7 @@ struct Inner<V> {
     items: Items<V>,
     listing: BTreeMap<Scope, Items<V>>,
     unfilled: BTreeSet<Scope>,
-    failure: Option<Failure>,
+    failure: Option<ReadFailure>,
     /// Reads of single objects ask for the latest state, and not for one that is only as new as what is here.
     reads_latest: bool,
     /// The newest version of anything that was ever here.
@@ -82,8 +63,8 @@ struct Inner<V> {
 /// More than this has not gone unnoticed in one hour.
 const MOST_GONE: usize = 10_000;
 
-impl<V: Clone + PartialEq> Shelf<V> {
-    /// An empty shelf that these watches fill.
+impl<V: Clone + PartialEq> Store<V> {
+    /// An empty store that these watches fill.
     pub(crate) fn new(scopes: impl IntoIterator<Item = Scope>) -> Self {
         let inner = Inner {
             items: BTreeMap::new(),
@@ -97,12 +78,12 @@ impl<V: Clone + PartialEq> Shelf<V> {
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
-    pub(crate) fn condition(&self) -> Condition {
+    pub(crate) fn sync_state(&self) -> SyncState {
         let inner = self.lock();
         match &inner.failure {
-            _ if inner.unfilled.is_empty() => Condition::Filled,
-            Some(failure) => Condition::Failing(failure.clone()),
-            None => Condition::Filling,
+            _ if inner.unfilled.is_empty() => SyncState::Synced,
+            Some(failure) => SyncState::Failed(failure.clone()),
+            None => SyncState::Syncing,
         }
     }
 
@@ -114,8 +95,13 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().items.get(key).map(|item| item.view.clone())
     }
 
+    /// The part of an object that `pick` selects.
+    pub(crate) fn read<R>(&self, key: &ObjectKey, pick: impl FnOnce(&V) -> R) -> Option<R> {
+        self.lock().items.get(key).map(|item| pick(&item.view))
+    }
+
     /// Whether everything has been read, and there is no such object.
-    pub(crate) fn is_known_to_lack(&self, key: &ObjectKey) -> bool {
+    pub(crate) fn is_known_absent(&self, key: &ObjectKey) -> bool {
         let inner = self.lock();
         inner.unfilled.is_empty() && !inner.items.contains_key(key)
     }
@@ -158,7 +144,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
         self.lock().items.iter().filter_map(|(key, item)| pick(key, &item.view)).collect()
     }
 
-    /// Puts a version of an object on the shelf. True if that changes the view of it.
+    /// Puts a version of an object on the store. True if that changes the view of it.
     pub(crate) fn put(&self, key: ObjectKey, version: &str, view: V) -> bool {
         let mut inner = self.lock();
         if let Some(known) = inner.items.get(&key)
@@ -221,7 +207,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
     }
 
     /// The list is complete: what it does not have is gone. Returns what has changed by that, and whether the whole
-    /// shelf can be relied upon only now.
+    /// store can be relied upon only now.
     pub(crate) fn complete(&self, scope: &Scope) -> (Vec<ObjectKey>, bool) {
         let mut inner = self.lock();
         let listed = inner.listing.remove(scope).unwrap_or_default();
@@ -246,7 +232,7 @@ impl<V: Clone + PartialEq> Shelf<V> {
     }
 
     /// The watch has failed. True if that is news to those who wait for the first list.
-    pub(crate) fn fail(&self, failure: Failure) -> bool {
+    pub(crate) fn fail(&self, failure: ReadFailure) -> bool {
         let mut inner = self.lock();
         let news = !inner.unfilled.is_empty() && inner.failure.as_ref() != Some(&failure);
         inner.failure = Some(failure);
@@ -291,99 +277,100 @@ fn is_older(version: &str, than: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::error::ReadFailureKind;
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey::new("a", name)
     }
 
-    fn filled() -> Shelf<&'static str> {
-        let shelf = Shelf::new([None]);
-        shelf.begin(&None);
-        shelf.listed(&None, key("one"), "5", "first");
-        assert_eq!(shelf.condition(), Condition::Filling);
-        assert_eq!(shelf.complete(&None), (vec![key("one")], true));
-        shelf
+    fn filled() -> Store<&'static str> {
+        let store = Store::new([None]);
+        store.begin(&None);
+        store.listed(&None, key("one"), "5", "first");
+        assert_eq!(store.sync_state(), SyncState::Syncing);
+        assert_eq!(store.complete(&None), (vec![key("one")], true));
+        store
     }
 
     #[test]
     fn a_list_becomes_visible_as_a_whole() {
-        let shelf = filled();
-        assert_eq!(shelf.condition(), Condition::Filled);
-        shelf.begin(&None);
-        shelf.listed(&None, key("two"), "7", "second");
+        let store = filled();
+        assert_eq!(store.sync_state(), SyncState::Synced);
+        store.begin(&None);
+        store.listed(&None, key("two"), "7", "second");
         assert_eq!(
-            shelf.view(&key("one")),
+            store.view(&key("one")),
             Some("first"),
             "the old list counts until the new one is complete"
         );
-        assert_eq!(shelf.complete(&None), (vec![key("one"), key("two")], false));
-        assert_eq!(shelf.keys(), [key("two")]);
+        assert_eq!(store.complete(&None), (vec![key("one"), key("two")], false));
+        assert_eq!(store.keys(), [key("two")]);
     }
 
     #[test]
     fn the_same_view_is_no_change_and_an_older_version_is_none_either() {
-        let shelf = filled();
-        assert!(!shelf.put(key("one"), "6", "first"));
-        assert!(!shelf.put(key("one"), "5", "an echo from before"));
-        assert_eq!(shelf.get(&key("one")), Some(Item { version: "6".into(), view: "first" }));
-        assert!(shelf.put(key("one"), "10", "second"), "versions are numbers, not words");
+        let store = filled();
+        assert!(!store.put(key("one"), "6", "first"));
+        assert!(!store.put(key("one"), "5", "an echo from before"));
+        assert_eq!(store.get(&key("one")), Some(Item { version: "6".into(), view: "first" }));
+        assert!(store.put(key("one"), "10", "second"), "versions are numbers, not words");
     }
 
     #[test]
     fn what_is_gone_does_not_come_back_when_its_watch_is_late() {
-        let shelf = filled();
-        shelf.see("9");
-        shelf.remove(&key("one"));
-        assert!(!shelf.put(key("one"), "8", "in its last days"));
-        assert_eq!(shelf.view(&key("one")), None);
-        assert!(shelf.put(key("two"), "8", "another that is late"));
-        assert!(!shelf.deleted(&key("one"), "9"), "and then its watch tells that it is gone");
-        assert!(shelf.put(key("one"), "10", "another life"));
+        let store = filled();
+        store.see("9");
+        store.remove(&key("one"));
+        assert!(!store.put(key("one"), "8", "in its last days"));
+        assert_eq!(store.view(&key("one")), None);
+        assert!(store.put(key("two"), "8", "another that is late"));
+        assert!(!store.deleted(&key("one"), "9"), "and then its watch tells that it is gone");
+        assert!(store.put(key("one"), "10", "another life"));
     }
 
     #[test]
     fn the_answer_to_a_delete_that_its_watch_has_overtaken_brings_nothing_back() {
-        let shelf = filled();
-        assert!(shelf.deleted(&key("one"), "8"));
-        assert!(!shelf.put(key("one"), "7", "terminating"));
-        assert!(!shelf.put(key("one"), "8", "its last state, as the answer shows it"));
-        assert_eq!(shelf.keys(), []);
-        assert!(shelf.put(key("one"), "9", "another life"));
+        let store = filled();
+        assert!(store.deleted(&key("one"), "8"));
+        assert!(!store.put(key("one"), "7", "terminating"));
+        assert!(!store.put(key("one"), "8", "its last state, as the answer shows it"));
+        assert_eq!(store.keys(), []);
+        assert!(store.put(key("one"), "9", "another life"));
     }
 
     #[test]
     fn a_list_that_begins_a_watch_afresh_may_lag_behind() {
-        let shelf = filled();
-        shelf.begin(&None);
-        shelf.listed_afresh(&None, key("one"), "4", "an echo from before");
-        shelf.listed_afresh(&None, key("two"), "3", "missed");
-        assert_eq!(shelf.complete(&None), (vec![key("two")], false), "what was missed is found");
-        assert_eq!(shelf.view(&key("one")), Some("first"));
+        let store = filled();
+        store.begin(&None);
+        store.listed_afresh(&None, key("one"), "4", "an echo from before");
+        store.listed_afresh(&None, key("two"), "3", "missed");
+        assert_eq!(store.complete(&None), (vec![key("two")], false), "what was missed is found");
+        assert_eq!(store.view(&key("one")), Some("first"));
     }
 
     #[test]
     fn a_list_of_one_namespace_leaves_the_others_alone() {
         let scope = |name: &str| Some(name.to_owned());
-        let shelf = Shelf::new([scope("a"), scope("b")]);
-        shelf.begin(&scope("a"));
-        shelf.listed(&scope("a"), key("one"), "1", "first");
-        assert_eq!(shelf.complete(&scope("a")), (vec![key("one")], false));
-        assert_eq!(shelf.condition(), Condition::Filling);
-        shelf.begin(&scope("b"));
-        assert_eq!(shelf.complete(&scope("b")), (vec![], true));
-        assert_eq!(shelf.keys(), [key("one")]);
+        let store = Store::new([scope("a"), scope("b")]);
+        store.begin(&scope("a"));
+        store.listed(&scope("a"), key("one"), "1", "first");
+        assert_eq!(store.complete(&scope("a")), (vec![key("one")], false));
+        assert_eq!(store.sync_state(), SyncState::Syncing);
+        store.begin(&scope("b"));
+        assert_eq!(store.complete(&scope("b")), (vec![], true));
+        assert_eq!(store.keys(), [key("one")]);
     }
 
     #[test]
     fn a_failure_counts_until_the_first_list_and_is_said_once() {
-        let failure = Failure { kind: FailureKind::Forbidden, message: "no".into() };
-        let shelf: Shelf<()> = Shelf::new([None]);
-        assert!(shelf.fail(failure.clone()));
-        assert!(!shelf.fail(failure.clone()));
-        assert_eq!(shelf.condition(), Condition::Failing(failure.clone()));
-        shelf.begin(&None);
-        assert_eq!(shelf.complete(&None), (vec![], true));
-        assert!(!shelf.fail(failure));
-        assert_eq!(shelf.condition(), Condition::Filled);
+        let failure = ReadFailure { kind: ReadFailureKind::Forbidden, message: "no".into() };
+        let store: Store<()> = Store::new([None]);
+        assert!(store.fail(failure.clone()));
+        assert!(!store.fail(failure.clone()));
+        assert_eq!(store.sync_state(), SyncState::Failed(failure.clone()));
+        store.begin(&None);
+        assert_eq!(store.complete(&None), (vec![], true));
+        assert!(!store.fail(failure));
+        assert_eq!(store.sync_state(), SyncState::Synced);
     }
 }

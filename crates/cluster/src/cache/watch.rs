@@ -1,6 +1,7 @@
-//! Watches that fill shelves.
+//! Watches that fill stores.
 
-use crate::cache::store::{Failure, FailureKind, Scope, Shelf};
+use crate::cache::store::{Scope, Store};
+use crate::transport::error::{ReadFailure, ReadFailureKind};
 use crate::transport::http::Limits;
 use crate::transport::key::ObjectKey;
 use crate::transport::repeat::Repeats;
@@ -38,13 +39,13 @@ const PAGE: u32 = 50;
 /// The cluster that a watch is of: its name in log lines, the warnings that were logged of it lately, and how many objects
 /// of one kind are kept. Clones are the same cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
+pub(crate) struct WatchSource {
     cluster: Arc<str>,
     warnings: Arc<Repeats>,
     most_objects: usize,
 }
 
-impl Origin {
+impl WatchSource {
     /// The management cluster, which is trusted.
     pub(crate) fn management() -> Self {
         Self { cluster: "management".into(), warnings: Arc::default(), most_objects: usize::MAX }
@@ -86,24 +87,24 @@ impl Origin {
 
 /// What a watch has to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum WatchSignal {
     /// The view of this object has changed.
     Changed(ObjectKey),
-    /// Whether the shelf can be relied upon has changed.
-    Condition,
+    /// Whether the store can be relied upon has changed.
+    SyncState,
     /// The server does not serve this kind, or no longer in this version. Told at every attempt.
     NotServed,
 }
 
-/// Fills a shelf for as long as it is polled.
+/// Fills a store for as long as it is polled.
 pub(crate) async fn fill<K, V>(
-    origin: &Origin,
+    source: &WatchSource,
     api: Api<K>,
     config: watcher::Config,
     scope: Scope,
-    shelf: &Shelf<V>,
+    store: &Store<V>,
     project: impl Fn(&K) -> V,
-    tell: impl Fn(News),
+    notify: impl Fn(WatchSignal),
 ) where
     K: Resource + Lookup + Clone + DeserializeOwned + Debug + Send + 'static,
     V: Clone + PartialEq,
@@ -117,7 +118,7 @@ pub(crate) async fn fill<K, V>(
             ..config.clone()
         };
         let events = Box::pin(watcher::watcher(api.clone(), config).backoff(Pauses::default()));
-        let following = follow(origin, events, &path, &scope, shelf, beginning, &project, &tell);
+        let following = follow(source, events, &path, &scope, store, beginning, &project, &notify);
         beginning = match timeout(lasting(&path), following).await {
             // What was going on is cut off at the next await, and told again by what begins now.
             Err(_) => Beginning::Stream,
@@ -151,21 +152,21 @@ fn lasting(path: &str) -> Duration {
     AFRESH_AFTER.saturating_sub(Duration::from_secs(earlier % SPREAD_SECONDS))
 }
 
-/// Fills a shelf with what is told of the objects under a path, for as long as it is polled.
+/// Fills a store with what is told of the objects under a path, for as long as it is polled.
 pub(crate) async fn fill_from<K, V>(
-    origin: &Origin,
+    source: &WatchSource,
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
     path: &str,
     scope: Scope,
-    shelf: &Shelf<V>,
+    store: &Store<V>,
     project: impl Fn(&K) -> V,
-    tell: impl Fn(News),
+    notify: impl Fn(WatchSignal),
 ) where
     K: Resource + Lookup,
     V: Clone + PartialEq,
 {
     let events = Box::pin(events.backoff(Pauses::default()));
-    follow(origin, events, path, &scope, shelf, Beginning::List, &project, &tell).await;
+    follow(source, events, path, &scope, store, Beginning::List, &project, &notify).await;
 }
 
 /// The pauses between attempts: longer and longer, without the jitter of kube's own, for there is one of us and the
@@ -200,14 +201,14 @@ impl Backoff for Pauses {
 /// complete, is not tried again: a server may not know how.
 #[allow(clippy::too_many_arguments)]
 async fn follow<K, V>(
-    origin: &Origin,
+    source: &WatchSource,
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
     path: &str,
     scope: &Scope,
-    shelf: &Shelf<V>,
+    store: &Store<V>,
     beginning: Beginning,
     project: &impl Fn(&K) -> V,
-    tell: &impl Fn(News),
+    notify: &impl Fn(WatchSignal),
 ) where
     K: Resource + Lookup,
     V: Clone + PartialEq,
@@ -219,58 +220,58 @@ async fn follow<K, V>(
         match event {
             Ok(Event::Init) => {
                 listed = 0;
-                shelf.begin(scope);
+                store.begin(scope);
             }
             Ok(Event::InitApply(object)) => {
-                if !origin.accepts(path, &object, listed) {
+                if !source.accepts(path, &object, listed) {
                     continue;
                 }
                 listed += 1;
                 let version = object.resource_version().unwrap_or_default();
                 let (key, view) = (ObjectKey::of(&object), project(&object));
                 match beginning {
-                    Beginning::Stream if !has_begun => shelf.listed_afresh(scope, key, &version, view),
-                    Beginning::List | Beginning::Stream => shelf.listed(scope, key, &version, view),
+                    Beginning::Stream if !has_begun => store.listed_afresh(scope, key, &version, view),
+                    Beginning::List | Beginning::Stream => store.listed(scope, key, &version, view),
                 }
             }
             Ok(Event::InitDone) => {
-                let (changed, filled) = shelf.complete(scope);
+                let (changed, filled) = store.complete(scope);
                 has_begun = true;
                 for key in changed {
-                    tell(News::Changed(key));
+                    notify(WatchSignal::Changed(key));
                 }
                 if filled {
-                    tell(News::Condition);
+                    notify(WatchSignal::SyncState);
                 }
             }
             Ok(Event::Apply(object)) => {
                 let key = ObjectKey::of(&object);
-                let kept = if shelf.has(&key) { 0 } else { shelf.len() };
-                if !origin.accepts(path, &object, kept) {
+                let kept = if store.has(&key) { 0 } else { store.len() };
+                if !source.accepts(path, &object, kept) {
                     continue;
                 }
                 let version = object.resource_version().unwrap_or_default();
-                if shelf.put(key.clone(), &version, project(&object)) {
-                    tell(News::Changed(key));
+                if store.put(key.clone(), &version, project(&object)) {
+                    notify(WatchSignal::Changed(key));
                 }
             }
             Ok(Event::Delete(object)) => {
-                if !origin.accepts(path, &object, 0) {
+                if !source.accepts(path, &object, 0) {
                     continue;
                 }
                 let key = ObjectKey::of(&object);
-                if shelf.deleted(&key, &object.resource_version().unwrap_or_default()) {
-                    tell(News::Changed(key));
+                if store.deleted(&key, &object.resource_version().unwrap_or_default()) {
+                    notify(WatchSignal::Changed(key));
                 }
             }
             Err(error) => {
                 let failure = why(&error);
-                if failure.kind == FailureKind::NoSuchKind {
-                    tell(News::NotServed);
+                if failure.kind == ReadFailureKind::NoSuchKind {
+                    notify(WatchSignal::NotServed);
                 }
-                origin.warn(path, &failure.message);
-                if shelf.fail(failure) {
-                    tell(News::Condition);
+                source.warn(path, &failure.message);
+                if store.fail(failure) {
+                    notify(WatchSignal::SyncState);
                 }
                 if beginning == Beginning::Stream && !has_begun {
                     return;
@@ -280,14 +281,14 @@ async fn follow<K, V>(
     }
 }
 
-fn why(error: &watcher::Error) -> Failure {
+fn why(error: &watcher::Error) -> ReadFailure {
     match error {
         watcher::Error::InitialListFailed(source)
         | watcher::Error::WatchStartFailed(source)
-        | watcher::Error::WatchFailed(source) => Failure::of(source),
-        watcher::Error::WatchError(status) => Failure::of(&kube::Error::Api(status.clone())),
+        | watcher::Error::WatchFailed(source) => ReadFailure::of(source),
+        watcher::Error::WatchError(status) => ReadFailure::of(&kube::Error::Api(status.clone())),
         watcher::Error::NoResourceVersion => {
-            Failure { kind: FailureKind::Unreachable, message: error.to_string() }
+            ReadFailure { kind: ReadFailureKind::Unreachable, message: error.to_string() }
         }
     }
 }
@@ -309,11 +310,11 @@ mod tests {
     struct World {
         embedded: Embedded,
         plan: FaultPlan,
-        shelf: Shelf<String>,
+        store: Store<String>,
         filling: JoinHandle<()>,
     }
 
-    /// A shelf of config maps, filled through a door at which one event, that of the first one made, is lost.
+    /// A store of config maps, filled through a door at which one event, that of the first one made, is lost.
     fn begin() -> World {
         let start = "2026-11-16T08:00:00Z".parse().expect("a timestamp");
         let clock = Clock::starting_at(start);
@@ -323,20 +324,20 @@ mod tests {
         plan.add(Rule { kind: RequestKind::Watch, path: String::new(), trigger: Trigger::Nth(0), fault });
         let service = FaultyService::new(embedded.service(), plan.clone());
         let api: Api<ConfigMap> = Api::namespaced(Door::new("test").client_over(service), "default");
-        let shelf = Shelf::new([None]);
-        let filled = shelf.clone();
+        let store = Store::new([None]);
+        let filled = store.clone();
         let filling = tokio::spawn(async move {
-            let origin = Origin::management();
-            fill(&origin, api, watcher::Config::default(), None, &filled, ResourceExt::name_any, |_| {})
+            let source = WatchSource::management();
+            fill(&source, api, watcher::Config::default(), None, &filled, ResourceExt::name_any, |_| {})
                 .await;
         });
-        World { embedded, plan, shelf, filling }
+        World { embedded, plan, store, filling }
     }
 
     impl World {
         async fn after(&self, minutes: u64) -> Vec<String> {
             tokio::time::sleep(Duration::from_mins(minutes)).await;
-            self.shelf.select(|_, name| Some(name.clone()))
+            self.store.select(|_, name| Some(name.clone()))
         }
 
         fn make(&self, name: &str) {
@@ -353,7 +354,7 @@ mod tests {
     async fn an_event_that_was_lost_is_made_good_for_within_the_hour_and_nothing_is_listed() {
         let world = begin();
         world.after(1).await;
-        let before = world.shelf.select(|_, name| Some(name.clone()));
+        let before = world.store.select(|_, name| Some(name.clone()));
         world.make("lost");
         world.make("seen");
         assert_eq!(world.after(30).await, [before.clone(), vec!["seen".to_owned()]].concat());
@@ -377,16 +378,16 @@ mod tests {
         let listed = ["a", "../../secrets/b", "B", "c", "d"].map(|name| Ok(Event::InitApply(named(name))));
         let later = ["e/..", "f", "a"].map(|name| Ok(Event::Apply(named(name))));
         let events = [Ok(Event::Init)].into_iter().chain(listed).chain([Ok(Event::InitDone)]).chain(later);
-        let shelf = Shelf::new([None]);
-        let (told, origin) =
-            (std::sync::Mutex::new(Vec::new()), Origin::workload("shop/demo").with_most_objects(2));
-        let tell = |news: News| told.lock().expect("no panic").push(news);
+        let store = Store::new([None]);
+        let (told, source) =
+            (std::sync::Mutex::new(Vec::new()), WatchSource::workload("shop/demo").with_most_objects(2));
+        let notify = |news: WatchSignal| told.lock().expect("no panic").push(news);
         // It ends with an error that never comes.
         let events = futures::stream::iter(events).chain(futures::stream::pending());
-        let filling = fill_from(&origin, events, "/path", None, &shelf, ResourceExt::name_any, tell);
+        let filling = fill_from(&source, events, "/path", None, &store, ResourceExt::name_any, notify);
         assert!(timeout(Duration::from_secs(1), filling).await.is_err());
-        assert_eq!(shelf.select(|_, name| Some(name.clone())), ["a", "c"]);
-        let changed = |news: &News| matches!(news, News::Changed(_));
+        assert_eq!(store.select(|_, name| Some(name.clone())), ["a", "c"]);
+        let changed = |news: &WatchSignal| matches!(news, WatchSignal::Changed(_));
         assert_eq!(told.lock().expect("no panic").iter().filter(|news| changed(news)).count(), 2);
     }
 

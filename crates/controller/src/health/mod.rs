@@ -13,7 +13,8 @@ mod work;
 
 pub(crate) use work::{Working, progress};
 
-use five_spot_cluster::{Fleet, ManagementWatch};
+use five_spot_cluster::cache::Caches;
+use five_spot_cluster::view::{ManagementWatch, management_watches};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -140,9 +141,9 @@ impl Health {
     }
 
     /// These watches are the ones to look at.
-    pub(crate) fn attach(&self, fleet: &Fleet) {
-        let fleet = fleet.clone();
-        self.lock().watches = Some(Arc::new(move || fleet.management_watches()));
+    pub(crate) fn attach(&self, caches: &Arc<Caches>) {
+        let caches = caches.clone();
+        self.lock().watches = Some(Arc::new(move || management_watches(&caches)));
     }
 
     /// The loop has turned.

@@ -1,7 +1,7 @@
 //! The protocol of the election, without I/O and without a clock of its own: client-go's, with the times at which a
 //! record was observed locally. Times in the Lease are for people; clocks of two replicas are never compared.
 
-use five_spot_cluster::{LeaseRecord, StoredLease};
+use five_spot_cluster::transport::{LeaseRecord, StoredLease};
 use jiff::Timestamp;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The protocol by itself: what a replica does next, for every state of the Lease.
 
 use super::state::{Candidate, Loss, Step, Timing};
-use five_spot_cluster::{LeaseRecord, StoredLease};
+use five_spot_cluster::transport::{LeaseRecord, StoredLease};
 use jiff::Timestamp;
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 
 use super::errors::ErrorKind;
 use five_spot_api::Phase;
+use five_spot_cluster::execute::SkipReason;
 use prometheus::core::{Collector, GenericCounterVec, GenericGaugeVec};
 use prometheus::{Counter, CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, Opts, Registry};
 
@@ -46,6 +47,7 @@ pub(super) struct Families {
     pub(super) queue_depth: Gauge,
     pub(super) queue_oldest_waiting: Gauge,
     pub(super) api_requests: CounterVec,
+    pub(super) actions_skipped: CounterVec,
 }
 
 impl Families {
@@ -131,6 +133,11 @@ impl Families {
                 "How long the object has waited that waits longest",
             ),
             api_requests: counters("api_requests_total", "Requests to API servers", &["verb", "code"]),
+            actions_skipped: counters(
+                "actions_skipped_total",
+                "Actions that were skipped because a precondition was gone",
+                &["reason"],
+            ),
         };
         families.exist();
         families
@@ -153,13 +160,16 @@ impl Families {
         for outcome in OUTCOMES {
             self.emergency_drain_duration.with_label_values(&[outcome]);
         }
+        for reason in SkipReason::ALL {
+            self.actions_skipped.with_label_values(&[reason.as_str()]);
+        }
         for error in ErrorKind::ALL {
             self.errors.with_label_values(&[error.as_str()]);
         }
     }
 
     pub(super) fn register(&self, registry: &Registry) {
-        let families: [Box<dyn Collector>; 22] = [
+        let families: [Box<dyn Collector>; 23] = [
             Box::new(self.reconciliations.clone()),
             Box::new(self.reconciliation_duration.clone()),
             Box::new(self.machines_active.clone()),
@@ -182,6 +192,7 @@ impl Families {
             Box::new(self.queue_depth.clone()),
             Box::new(self.queue_oldest_waiting.clone()),
             Box::new(self.api_requests.clone()),
+            Box::new(self.actions_skipped.clone()),
         ];
         for family in families {
             registry.register(family).expect("every name is given once");

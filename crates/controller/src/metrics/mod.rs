@@ -1,5 +1,5 @@
 //! What Prometheus is told. Every metric is set where the thing happens: requests by the door, reconciles by the
-//! [`crate::account`] that each of them keeps, the queue by the loop; what only time changes is computed when somebody
+//! [`crate::reconcile_report`] that each of them keeps, the queue by the loop; what only time changes is computed when somebody
 //! asks.
 //!
 //! There is no global registry: several controllers may run in one process.
@@ -20,7 +20,9 @@ use crate::descriptors::Descriptors;
 use crate::leader::LeaseGuard;
 use families::{Families, UNKNOWN_PHASE};
 use five_spot_api::Phase;
-use five_spot_cluster::{Connection, ObjectKey, Observed};
+use five_spot_cluster::execute::SkipReason;
+use five_spot_cluster::view::Observed;
+use five_spot_cluster::{Connection, ObjectKey};
 use five_spot_core::Decision;
 use objects::Objects;
 use prometheus::Registry;
@@ -155,10 +157,15 @@ impl Metrics {
         }
     }
 
-    /// A call failed while an object was worked on.
-    pub(crate) fn set_back(&self, key: &ObjectKey) {
+    /// Counts an action whose precondition was gone.
+    pub(crate) fn skipped(&self, reason: SkipReason) {
+        self.families.actions_skipped.with_label_values(&[reason.as_str()]).inc();
+    }
+
+    /// Notes a failed call of the reconcile of an object.
+    pub(crate) fn call_failed(&self, key: &ObjectKey) {
         if let Some(known) = lock(&self.objects).get(key) {
-            drains::set_back(&self.families, known);
+            drains::call_failed(&self.families, known);
         }
     }
 

@@ -2,10 +2,10 @@
 
 use super::drains::Drains;
 use super::families::{Families, lent_seconds};
-use five_spot_api::condition::ConditionType;
+use five_spot_api::Phase;
 use five_spot_api::event::EventReason;
-use five_spot_api::{Phase, ScheduledMachineStatus};
-use five_spot_cluster::{ObjectKey, Observed};
+use five_spot_cluster::ObjectKey;
+use five_spot_cluster::view::Observed;
 use five_spot_core::Decision;
 use five_spot_core::action::{Action, Event};
 use jiff::{SignedDuration, Timestamp};
@@ -95,13 +95,13 @@ impl Objects {
         let status = &decision.status;
         move_phase(families, known.phase, status.phase);
         known.phase = status.phase;
-        let without_node = status.phase == Some(Phase::Active) && !is_lent(status);
+        let without_node = status.phase == Some(Phase::Active) && !decision.is_lent;
         families.machines_without_node.add(change_of(known.without_node, without_node));
         known.without_node = without_node;
         let changes = [&status.next_activation, &status.next_cleanup];
         known.next_change = changes.into_iter().flatten().map(|time| time.0).min();
         known.count_lent(now);
-        known.lent_until = now.filter(|_| is_lent(status));
+        known.lent_until = now.filter(|_| decision.is_lent);
         let labels = [&*key.namespace, &*key.name];
         if observed.spec.as_ref().is_ok_and(|spec| !spec.kill_if_commands.is_empty()) {
             families.emergency_reclaims.with_label_values(&labels);
@@ -148,11 +148,6 @@ impl Objects {
             let _ = series.remove_label_values(&labels);
         }
     }
-}
-
-fn is_lent(status: &ScheduledMachineStatus) -> bool {
-    let ready = ConditionType::MachineReady.as_str();
-    status.conditions.iter().any(|condition| condition.type_ == ready && condition.status == "True")
 }
 
 /// By how much a count of objects changes when one is no longer, or from now on, counted in it.

@@ -1,6 +1,7 @@
 //! What the queue promises, case by case.
 
-use super::{Queue, Rank, Tenant};
+use super::{Queue, Tenant};
+use crate::urgency::{Emergency, Urgency};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,12 +20,12 @@ impl Line {
     }
 }
 
-const fn calm(priority: u8) -> Rank {
-    Rank { emergency: false, priority }
+const fn calm(priority: u8) -> Urgency {
+    Urgency { emergency: Emergency::None, priority }
 }
 
-const fn emergency(priority: u8) -> Rank {
-    Rank { emergency: true, priority }
+const fn emergency(priority: u8) -> Urgency {
+    Urgency { emergency: Emergency::Reclaim, priority }
 }
 
 /// All of one tenant.

@@ -1,7 +1,7 @@
 //! CAPI Machines, in either version.
 
 use super::{capi_paused, has_owner, terminating};
-use crate::cache::drift::Digest;
+use crate::cache::managed_fields::Digest;
 use crate::transport::valid_name::is_subdomain;
 use five_spot_api::names::annotation;
 use five_spot_core::Fingerprint;

@@ -1,7 +1,7 @@
 //! Bootstrap and infrastructure objects, of any provider: nothing but metadata is looked at.
 
 use super::terminating;
-use crate::cache::drift::Digest;
+use crate::cache::managed_fields::Digest;
 use five_spot_api::names::annotation;
 use five_spot_core::Fingerprint;
 use five_spot_core::world::Uid;

@@ -1,6 +1,7 @@
 //! The CAPI Machine, in either version.
 
-use super::{CapiVersion, Source, texts};
+use super::{Source, texts};
+use crate::transport::kinds::CapiVersion;
 use five_spot_api::ProviderObject;
 use five_spot_api::names::{self, annotation};
 use serde_json::{Value, json};

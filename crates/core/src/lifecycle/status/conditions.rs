@@ -114,6 +114,21 @@ fn condition(situation: &Situation<'_>, kind: ConditionType, verdict: &Verdict) 
     }
 }
 
+/// True if the condition `Ready` is true.
+pub(super) fn is_ready(situation: &Situation<'_>, phase: Phase, draft: &Draft) -> bool {
+    matches!(ready(situation, phase, draft, "").status, Status::True)
+}
+
+/// True if the condition `MachineReady` is true.
+pub(super) fn is_machine_ready(situation: &Situation<'_>, draft: &Draft) -> bool {
+    matches!(machine_ready(situation, draft).status, Status::True)
+}
+
+/// The reason of the condition `Scheduled`.
+pub(super) fn demand_reason(situation: &Situation<'_>, demand: Demand) -> Reason {
+    scheduled(situation, demand).reason
+}
+
 fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) -> Verdict {
     if let Some(fault) = &draft.fault {
         return Verdict::new(false, fault.kind.reason(), fault.message.clone());

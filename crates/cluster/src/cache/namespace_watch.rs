@@ -118,8 +118,8 @@ mod tests {
     #[derive(Default)]
     struct Asked(Mutex<Vec<String>>);
 
-    impl crate::Witness for Asked {
-        fn answered(&self, exchange: &crate::Exchange) {
+    impl crate::transport::http::Witness for Asked {
+        fn answered(&self, exchange: &crate::transport::http::Exchange) {
             let call = &exchange.call;
             let name = call.name.as_deref().unwrap_or("*");
             self.0.lock().expect("a list").push(format!("{} {} {name}", call.verb, call.resource));
