@@ -7,6 +7,7 @@ mod cluster_api;
 mod conformance;
 mod crd;
 mod harness;
+mod hostile;
 mod kubernetes;
 mod permissions;
 mod sandbox_clients;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     // The scenarios take longest, so that they go first.
     let tests = [
         scenarios::tests(),
+        hostile::tests(),
         startup::tests(),
         permissions::tests(),
         agent::tests(),

@@ -162,7 +162,7 @@ impl fmt::Display for Action {
             Self::ApplyBootstrap { .. } => write!(f, "apply the bootstrap object"),
             Self::ApplyInfrastructure { .. } => write!(f, "apply the infrastructure object"),
             Self::ApplyMachine => write!(f, "apply the Machine"),
-            Self::ExcludeDrain { .. } => write!(f, "tell CAPI not to drain"),
+            Self::ExcludeDrain { .. } => write!(f, "tell Cluster API to skip its drain"),
             Self::DeleteMachine { .. } => write!(f, "delete the Machine"),
             Self::DeleteBootstrap { .. } => write!(f, "delete the bootstrap object"),
             Self::DeleteInfrastructure { .. } => write!(f, "delete the infrastructure object"),
@@ -170,20 +170,20 @@ impl fmt::Display for Action {
             Self::Uncordon { node } => write!(f, "uncordon node {}", node.name),
             Self::Evict { pod } => write!(f, "evict pod {pod}"),
             Self::DeletePod { pod, .. } => write!(f, "delete pod {pod}"),
-            Self::PatchTaints { node, .. } => write!(f, "write the taints of node {}", node.name),
+            Self::PatchTaints { node, .. } => write!(f, "update the taints of node {}", node.name),
             Self::LabelForAgent { node, wanted: true } => {
-                write!(f, "bring the reclaim agent to node {}", node.name)
+                write!(f, "label node {} for the reclaim agent", node.name)
             }
             Self::LabelForAgent { node, wanted: false } => {
-                write!(f, "take the reclaim agent off node {}", node.name)
+                write!(f, "remove the reclaim agent label from node {}", node.name)
             }
-            Self::ApplyAgentConfig { node } => write!(f, "configure the reclaim agent of node {node}"),
+            Self::ApplyAgentConfig { node } => write!(f, "configure the reclaim agent on node {node}"),
             Self::DeleteAgentConfig { node } => {
-                write!(f, "delete the configuration of the reclaim agent of node {node}")
+                write!(f, "delete the configuration of the reclaim agent on node {node}")
             }
             Self::DisableSchedule => write!(f, "disable the schedule"),
             Self::ClearReclaimRequest { node } => {
-                write!(f, "clear the reclaim request of node {}", node.name)
+                write!(f, "clear the reclaim request on node {}", node.name)
             }
             Self::Publish(event) => write!(f, "publish {}", event.reason.as_str()),
         }
@@ -204,7 +204,7 @@ impl Action {
             Self::ApplyBootstrap { .. } => format!("Applied bootstrap object {bootstrap}"),
             Self::ApplyInfrastructure { .. } => format!("Applied infrastructure object {infrastructure}"),
             Self::ApplyMachine => format!("Applied Machine {machine}"),
-            Self::ExcludeDrain { .. } => format!("Told Cluster API not to drain Machine {machine}"),
+            Self::ExcludeDrain { .. } => format!("Told Cluster API to skip its drain of Machine {machine}"),
             Self::DeleteMachine { .. } => format!("Deleted Machine {machine}"),
             Self::DeleteBootstrap { .. } => format!("Deleted bootstrap object {bootstrap}"),
             Self::DeleteInfrastructure { .. } => format!("Deleted infrastructure object {infrastructure}"),
@@ -212,22 +212,22 @@ impl Action {
             Self::Uncordon { node } => format!("Uncordoned node {}", node.name),
             Self::Evict { pod } => format!("Evicted pod {pod}"),
             Self::DeletePod { pod, .. } => format!("Deleted pod {pod}"),
-            Self::PatchTaints { node, .. } => format!("Wrote the taints of node {}", node.name),
+            Self::PatchTaints { node, .. } => format!("Updated the taints of node {}", node.name),
             Self::LabelForAgent { node, wanted: true } => {
                 format!("Labelled node {} for the reclaim agent", node.name)
             }
             Self::LabelForAgent { node, wanted: false } => {
-                format!("Removed the label for the reclaim agent from node {}", node.name)
+                format!("Removed the reclaim agent label from node {}", node.name)
             }
             Self::ApplyAgentConfig { node } => {
-                format!("Applied the ConfigMap of the reclaim agent of node {node}")
+                format!("Applied the ConfigMap of the reclaim agent on node {node}")
             }
             Self::DeleteAgentConfig { node } => {
-                format!("Deleted the ConfigMap of the reclaim agent of node {node}")
+                format!("Deleted the ConfigMap of the reclaim agent on node {node}")
             }
             Self::DisableSchedule => format!("Disabled the schedule of {object}"),
             Self::ClearReclaimRequest { node } => {
-                format!("Cleared the reclaim request of node {}", node.name)
+                format!("Cleared the reclaim request on node {}", node.name)
             }
             Self::Publish(event) => format!("Published event {}", event.reason.as_str()),
         }

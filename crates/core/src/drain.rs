@@ -71,11 +71,11 @@ pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp)
             }
             if pace.deadline <= now {
                 let until = termination.until;
-                progress.block(pod, &format!("terminating, its grace period ends at {until}"));
+                progress.block(pod, &format!("terminating; its grace period ends at {until}"));
             }
             progress.look_at(termination.until);
         } else if eviction_order(pod).is_none() {
-            progress.block(pod, "waiting for it to complete");
+            progress.block(pod, "waiting for the pod to complete");
         } else if eviction_order(pod) == turn {
             attempt(pod, pace, now, &mut progress);
         }
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn a_job_that_must_complete_holds_the_node_until_it_has() {
         let job = PodView { drain: PodDrain::WaitCompleted, ..pod("job") };
-        check(&[job.clone(), pod("a")], &["a"], 2, &[("shop/job", "waiting for it to complete")], None);
+        check(&[job.clone(), pod("a")], &["a"], 2, &[("shop/job", "waiting for the pod to complete")], None);
         check(&[PodView { finished: true, ..job }], &["job"], 1, &[], None);
     }
 

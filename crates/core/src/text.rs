@@ -45,6 +45,12 @@ pub fn bounded(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(result)
 }
 
+/// A count and its noun: `1 pod`, `2 pods`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// A character that a terminal or a log reader would act upon instead of showing it.
 fn is_unprintable(character: char) -> bool {
     let turns_writing =

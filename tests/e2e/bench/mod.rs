@@ -14,9 +14,12 @@ use anyhow::Context as _;
 use five_spot_testenv::guard;
 use five_spot_testenv::harness::PARENT_VARIABLE;
 use five_spot_testenv::world::World;
-use fleet::Fleet;
 use measure::Usage;
-use report::{Latency, Report};
+use report::Report;
+
+pub(crate) use fleet::Fleet;
+pub(crate) use measure::Memory;
+pub(crate) use report::Latency;
 
 /// The word by which this program is asked for it in place of tests.
 const WORD: &str = "bench-operator";

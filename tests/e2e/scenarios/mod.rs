@@ -130,7 +130,7 @@ async fn play_on_old_cluster_api() -> TestResult {
     played.into_iter().collect()
 }
 
-async fn another_world(name: &str) -> anyhow::Result<Arc<World>> {
+pub(crate) async fn another_world(name: &str) -> anyhow::Result<Arc<World>> {
     let _turn = START.lock().await;
     Ok(World::start_another(name).await?)
 }

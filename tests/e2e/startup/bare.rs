@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use five_spot_api::names::SYSTEM_NAMESPACE;
-use five_spot_sandbox::actors::{Contract, cluster_api_crds};
+use five_spot_standins::{Contract, cluster_api_crds};
 use five_spot_testenv::audit::{AuditQuery, AuditRecord};
 use five_spot_testenv::binaries::Binaries;
 use five_spot_testenv::control_plane::ControlPlane;

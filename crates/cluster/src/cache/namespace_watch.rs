@@ -108,7 +108,7 @@ async fn open(
 mod tests {
     use super::*;
     use crate::transport::http::Door;
-    use five_spot_sandbox::{Api as Embedded, ApiConfig, Clock};
+    use five_spot_apiserver::{Api as Embedded, ApiConfig, Clock};
     use kube::api::{DeleteParams, Patch, PatchParams};
     use serde_json::json;
     use std::sync::Arc;

@@ -297,10 +297,10 @@ fn why(error: &watcher::Error) -> ReadFailure {
 mod tests {
     use super::*;
     use crate::transport::http::Door;
-    use five_spot_sandbox::faults::{
+    use five_spot_apiserver::faults::{
         Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
     };
-    use five_spot_sandbox::{Api as Embedded, ApiConfig, Clock};
+    use five_spot_apiserver::{Api as Embedded, ApiConfig, Clock};
     use http::StatusCode;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::ResourceExt;

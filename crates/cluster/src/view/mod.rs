@@ -24,4 +24,4 @@ pub use observe::{glance, observe};
 pub use observed::Observed;
 pub use pod_watch::watch_pods;
 pub use queue_facts::{QueueFacts, queue_facts};
-pub use watch_status::{ManagementWatch, management_watches};
+pub use watch_status::{ManagementWatch, management_protocol, management_watches};

@@ -3,6 +3,7 @@
 use crate::cache::caches::Caches;
 use crate::cache::namespace_watch::watch_path;
 use crate::cache::store::{Scope, SyncState};
+use crate::transport::http::Protocol;
 use crate::transport::kinds::{capi_resource, our_resource};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -19,6 +20,11 @@ pub struct ManagementWatch {
     pub connected: bool,
     /// The time since the last attempt or event; absent if there was none.
     pub idle: Option<Duration>,
+}
+
+/// The protocol of the latest connection to the management cluster.
+pub fn management_protocol(caches: &Caches) -> Option<Protocol> {
+    caches.connection.door().protocol()
 }
 
 /// The status of the watches that every decision needs.

@@ -14,7 +14,8 @@ mod work;
 pub(crate) use work::{Working, progress};
 
 use five_spot_cluster::cache::Caches;
-use five_spot_cluster::view::{ManagementWatch, management_watches};
+use five_spot_cluster::door::Protocol;
+use five_spot_cluster::view::{ManagementWatch, management_protocol, management_watches};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,10 @@ const WORK_BOUND: Duration = Duration::from_mins(2);
 /// then speaks within a minute, if only to say that nothing has happened.
 const WATCH_BOUND: Duration = Duration::from_mins(5);
 
+/// What `/ready` says where no ping can tell that a server is frozen.
+const OVER_HTTP1: &str = "the API server offers no HTTP/2: if it stops answering, its watches notice only when they \
+    have been silent for 3 minutes";
+
 type Watches = Arc<dyn Fn() -> Vec<ManagementWatch> + Send + Sync>;
 
 /// What is known of how the controller is.
@@ -53,6 +58,7 @@ struct Inner {
     working: BTreeMap<u64, Work>,
     next_id: u64,
     watches: Option<Watches>,
+    protocol: Option<Arc<dyn Fn() -> Option<Protocol> + Send + Sync>>,
     findings: BTreeMap<&'static str, Findings>,
 }
 
@@ -124,7 +130,15 @@ impl Health {
     /// What is worth knowing and hinders nobody.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        self.lock().findings.values().flat_map(|findings| findings.remarks.clone()).collect()
+        let (mut remarks, protocol) = {
+            let inner = self.lock();
+            let remarks = inner.findings.values().flat_map(|findings| findings.remarks.clone());
+            (remarks.collect::<Vec<_>>(), inner.protocol.clone())
+        };
+        if protocol.and_then(|protocol| protocol()) == Some(Protocol::Http1) {
+            remarks.push(OVER_HTTP1.to_owned());
+        }
+        remarks
     }
 
     /// What has been found about something replaces what was found about it before. True if that is another finding.
@@ -142,8 +156,10 @@ impl Health {
 
     /// These watches are the ones to look at.
     pub(crate) fn attach(&self, caches: &Arc<Caches>) {
-        let caches = caches.clone();
-        self.lock().watches = Some(Arc::new(move || management_watches(&caches)));
+        let (watched, connected) = (caches.clone(), caches.clone());
+        let mut inner = self.lock();
+        inner.watches = Some(Arc::new(move || management_watches(&watched)));
+        inner.protocol = Some(Arc::new(move || management_protocol(&connected)));
     }
 
     /// The loop has turned.
@@ -164,7 +180,7 @@ impl Health {
     /// The controller has ended: nothing of it is looked at any more.
     pub(crate) fn detach(&self) {
         let mut inner = self.lock();
-        (inner.turned, inner.watches) = (None, None);
+        (inner.turned, inner.watches, inner.protocol) = (None, None, None);
     }
 
     fn end(&self, id: u64) {

@@ -6,6 +6,7 @@ mod management_cluster;
 mod permissions;
 mod readiness_events;
 mod refuse;
+mod storage;
 mod supervise;
 
 use crate::args::{Args, Configuration, Surroundings, explain};
@@ -122,7 +123,8 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
         readiness_events::own_pod(),
     ));
     let namespaces = settings.namespaces.clone();
-    workers.spawn(permissions::examine(client, namespaces, settings.health.clone(), refused));
+    workers.spawn(permissions::examine(client.clone(), namespaces, settings.health.clone(), refused));
+    workers.spawn(storage::examine(client.clone(), connection.door().clone(), settings.health.clone()));
     let working = workers.spawn(definition::run_while_crd_fits(connection, settings, stop.clone()));
     supervise::supervise(working, stop, signals).await
 }

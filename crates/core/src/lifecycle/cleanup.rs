@@ -63,13 +63,24 @@ fn bound(situation: &Situation<'_>, draft: &mut Draft) {
 
 /// Reports that the cleanup took too long and, unless the operator wants to look first, lets the object go.
 fn give_up(situation: &Situation<'_>, draft: &mut Draft) {
-    let seconds = situation.world.policy.finalizer_cleanup_timeout.as_secs();
+    let policy = situation.world.policy;
+    let object = &situation.world.object;
+    let consequence = if policy.force_finalizer_on_timeout {
+        "removing the finalizer; check for objects that are left over"
+    } else {
+        "the finalizer stays because --force-finalizer-on-timeout is false"
+    };
     draft.fault = None;
     draft.fail(
         FaultKind::CleanupTimedOut,
-        format!("the cleanup of the deleted object has taken more than {seconds} s"),
+        format!(
+            "cleanup of deleted ScheduledMachine {}/{} did not finish within {} s; {consequence}",
+            object.namespace,
+            object.name,
+            policy.finalizer_cleanup_timeout.as_secs(),
+        ),
     );
-    if situation.world.policy.force_finalizer_on_timeout {
+    if policy.force_finalizer_on_timeout {
         draft.is_urgent = true;
         // Nothing in a workload cluster is waited for any more.
         draft.actions.retain(|action| {

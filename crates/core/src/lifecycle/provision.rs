@@ -10,6 +10,7 @@ use crate::world::{
     MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload, World,
 };
 use five_spot_api::WorkloadCluster;
+use five_spot_api::names;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -36,14 +37,20 @@ pub(super) fn bring_up(situation: &Situation<'_>, draft: &mut Draft) {
 fn name_is_free(situation: &Situation<'_>, draft: &mut Draft) -> bool {
     let world = situation.world;
     let name = &world.object.name;
+    let namespace = &world.object.namespace;
     let owners = [
-        (five_spot_api::names::machine(name), foreign_owner(&world.machine)),
-        (five_spot_api::names::bootstrap(name), foreign_owner(&world.bootstrap)),
-        (five_spot_api::names::infrastructure(name), foreign_owner(&world.infrastructure)),
+        ("Machine", names::machine(name), foreign_owner(&world.machine)),
+        ("bootstrap object", names::bootstrap(name), foreign_owner(&world.bootstrap)),
+        ("infrastructure object", names::infrastructure(name), foreign_owner(&world.infrastructure)),
     ];
-    for (object, owner) in owners {
+    for (kind, object, owner) in owners {
         if let Some(owner) = owner {
-            draft.fail(FaultKind::NameTaken, format!("{object} exists and belongs to {owner}"));
+            draft.fail(
+                FaultKind::NameTaken,
+                format!(
+                    "{kind} {namespace}/{object} already exists and belongs to {owner}; rename the ScheduledMachine, or delete that object if nobody needs it"
+                ),
+            );
         }
     }
     draft.fault.is_none()
@@ -118,9 +125,9 @@ fn referenced_cluster<'a>(situation: &Situation<'a>, spec: &ValidSpec, draft: &m
 pub(super) fn cluster_problem(world: &World, spec: &ValidSpec) -> Option<String> {
     let (name, namespace) = (&spec.cluster_name, &world.object.namespace);
     match &world.cluster {
-        None => Some(format!("spec.clusterName: there is no Cluster {name} in namespace {namespace}")),
+        None => Some(format!("spec.clusterName: Cluster {namespace}/{name} does not exist")),
         Some(cluster) if cluster.terminating => {
-            Some(format!("spec.clusterName: the Cluster {name} in namespace {namespace} is being deleted"))
+            Some(format!("spec.clusterName: Cluster {namespace}/{name} is being deleted"))
         }
         Some(_) => None,
     }
@@ -218,8 +225,13 @@ fn joins_in_time(
     let join = draft.facts.join.get_or_insert_default();
     let failed_at = situation.past(join.failed_at.as_ref()).filter(|failed| *failed >= deadline);
     join.failed_at = Some(Time(failed_at.unwrap_or(situation.second)));
-    let what = if has_joined { "the lost node did not come back" } else { "the Machine had no Ready node" };
-    draft.fail(FaultKind::JoinFailed, join_failure(what, spec));
+    let name = situation.machine_name();
+    let what = if has_joined {
+        format!("the lost node of Machine {name} did not return")
+    } else {
+        format!("Machine {name} had no Ready node")
+    };
+    draft.fail(FaultKind::JoinFailed, join_failure(&what, spec));
     false
 }
 
@@ -242,7 +254,12 @@ fn record_join(situation: &Situation<'_>, machine: &MachineView, draft: &mut Dra
 }
 
 fn join_failure(what: &str, spec: &ValidSpec) -> String {
-    format!("{what} within joinTimeout ({}s)", spec.join_timeout.as_secs())
+    // Not the time of the next attempt: while the clock is wrong it could change at every look.
+    format!(
+        "{what} within joinTimeout ({}s); another Machine is created {} minutes after the failure",
+        spec.join_timeout.as_secs(),
+        JOIN_RETRY.as_mins()
+    )
 }
 
 /// After a Machine has been given up the next one waits. True once it may come.
@@ -261,6 +278,7 @@ fn wait_to_join_again(situation: &Situation<'_>, draft: &mut Draft) -> bool {
         return true;
     }
     draft.stage = Stage::WaitingToJoinAgain;
-    draft.fail(FaultKind::JoinFailed, join_failure("the Machine had no Ready node", spec));
+    let what = format!("Machine {} had no Ready node", situation.machine_name());
+    draft.fail(FaultKind::JoinFailed, join_failure(&what, spec));
     false
 }

@@ -10,6 +10,7 @@ use crate::text;
 use crate::world::{MachineView, NodeFact, NodeView, Workload};
 use five_spot_api::ReclaimRecord;
 use five_spot_api::event::EventReason;
+use five_spot_api::reclaim::MAX_REASON_BYTES;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -89,7 +90,7 @@ fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
     }
     Some(ReclaimRecord {
         requested_at: Time(requested_at.unwrap_or(situation.second)),
-        reason: text::bounded(&request.reason, text::MAX_FIELD).into_owned(),
+        reason: text::bounded(&request.reason, MAX_REASON_BYTES).into_owned(),
         node: node.name.as_str().to_owned(),
         node_uid: node.uid.as_str().to_owned(),
         finished_at: None,
@@ -188,7 +189,10 @@ fn switch_off(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
 fn disabled_schedule(record: &ReclaimRecord) -> Event {
     Event {
         reason: EventReason::EmergencyReclaimDisabledSchedule,
-        note: format!("Schedule disabled after node {} was reclaimed; enable it again by hand", record.node),
+        note: format!(
+            "Disabled the schedule because node {} was reclaimed; set spec.schedule.enabled to true to lend the machine again",
+            record.node
+        ),
         cause: EventCause::Instant(instant(&record.requested_at)),
     }
 }
@@ -205,7 +209,7 @@ pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> 
     if !known {
         events.push(Event {
             reason: EventReason::EmergencyReclaim,
-            note: format!("Node {} is reclaimed by its owner: {}", newest.node, newest.reason),
+            note: format!("Node {} was reclaimed by its owner: {}", newest.node, newest.reason),
             cause: EventCause::Instant(requested_at),
         });
         let recent = recent_reclaims(records, requested_at);
@@ -213,7 +217,7 @@ pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> 
             events.push(Event {
                 reason: EventReason::RapidReReclaim,
                 note: format!(
-                    "{recent} reclaims within {RAPID_RE_RECLAIM_WINDOW_SECS} s: the process that asks for node {} is still there when the schedule is enabled",
+                    "{recent} reclaims of node {} within {RAPID_RE_RECLAIM_WINDOW_SECS} s; stop the matching process before you enable the schedule again",
                     newest.node
                 ),
                 cause: EventCause::Instant(requested_at),

@@ -6,6 +6,7 @@ use super::fault::FaultKind;
 use super::situation::{Situation, instant};
 use crate::action::{Action, Event, EventCause, NodeRef};
 use crate::drain;
+use crate::text;
 use crate::world::{FormerNode, MachineView, NodeFact, NodeView, PodView, ProviderView, Slot, Uid};
 use five_spot_api::OnTimeout;
 use five_spot_api::event::EventReason;
@@ -78,7 +79,7 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
         NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => delete_machine(machine, draft),
         NodeFact::Unknown => {
             let stuck = Stuck {
-                what: "the node cannot be drained: its cluster cannot be reached".to_owned(),
+                what: "the node cannot be drained because its workload cluster is unreachable".to_owned(),
                 pods: &[],
             };
             overdue(situation, machine, deadline, &stuck, draft);
@@ -130,7 +131,7 @@ fn empty(
     }
     draft.judge_pods = node.has_unjudged_pods();
     let Some(pods) = node.pods.as_ref().filter(|_| node.pods_judged) else {
-        let stuck = Stuck { what: "the pods of the node could not be read in time".to_owned(), pods: &[] };
+        let stuck = Stuck { what: format!("the pods of node {} could not be read", node.name), pods: &[] };
         return overdue(situation, machine, pace.deadline, &stuck, draft);
     };
     let progress = drain::evict(pods, node.readiness, pace, situation.now);
@@ -145,8 +146,8 @@ fn empty(
     let blockers: Vec<String> =
         progress.blocked.iter().map(|blocked| format!("{} ({})", blocked.pod, blocked.reason)).collect();
     let what = match blockers.as_slice() {
-        [] => format!("{} pods have not left node {}", progress.remaining, node.name),
-        named => format!("pods hold node {}: {}", node.name, named.join(", ")),
+        [] => format!("{} still on node {}", text::counted(progress.remaining, "pod"), node.name),
+        named => format!("drain of node {} is blocked by {}", node.name, named.join(", ")),
     };
     let pods = drain::leaving(pods, node.readiness, pace.began, situation.now);
     overdue(situation, machine, pace.deadline, &Stuck { what, pods: &pods }, draft);
@@ -174,31 +175,37 @@ fn overdue(
     match situation.handling().on_timeout {
         OnTimeout::Force => {
             draft.actions.clear();
-            draft.act(Action::Publish(drain_forced(
-                stuck,
-                draft.facts.shutdown_started_at.as_ref(),
-                situation,
-            )));
+            let started_at = draft.facts.shutdown_started_at.as_ref();
+            draft.act(Action::Publish(drain_forced(stuck, started_at, deadline, situation)));
             delete_without_drain(machine, true, draft);
         }
         OnTimeout::Error => {
-            draft.fail(FaultKind::DrainTimedOut, format!("drain deadline passed: {}", stuck.what));
+            draft.fail(
+                FaultKind::DrainTimedOut,
+                format!("drain deadline {deadline} passed: {}; retrying", stuck.what),
+            );
         }
     }
 }
 
 /// What `onTimeout: Force` overrides, with the pods that are lost.
-fn drain_forced(stuck: &Stuck<'_>, started_at: Option<&Time>, situation: &Situation<'_>) -> Event {
+fn drain_forced(
+    stuck: &Stuck<'_>,
+    started_at: Option<&Time>,
+    deadline: Timestamp,
+    situation: &Situation<'_>,
+) -> Event {
     let names: Vec<String> =
         stuck.pods.iter().take(drain::MAX_BLOCKED).map(|pod| pod.id.to_string()).collect();
     let lost = match stuck.pods.len() {
         0 => String::new(),
-        count => format!("; {count} pods are lost: {}", names.join(", ")),
+        count => format!(" with {} on its node: {}", text::counted(count, "pod"), names.join(", ")),
     };
     Event {
         reason: EventReason::DrainForced,
         note: format!(
-            "Drain deadline passed and onTimeout is Force: the Machine is deleted without draining{lost} ({})",
+            "Drain deadline {deadline} passed and drain.onTimeout is Force: deleting Machine {}{lost} ({})",
+            situation.machine_name(),
             stuck.what
         ),
         cause: EventCause::Instant(started_at.map_or(situation.second, instant)),

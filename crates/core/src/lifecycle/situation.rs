@@ -5,6 +5,7 @@ use crate::spec::{Handling, InvalidSpec, ValidSpec};
 use crate::world::{MachineView, Slot, World};
 use five_spot_api::ScheduledMachineStatus;
 use five_spot_api::condition::{ConditionType, Reason};
+use five_spot_api::names;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -92,6 +93,11 @@ impl<'a> Situation<'a> {
     pub(super) fn has_joined(&self, machine: &MachineView) -> bool {
         let joined = self.prior().join.as_ref().and_then(|join| join.machine_uid.as_deref());
         joined == Some(machine.uid.as_str())
+    }
+
+    /// The name of the Machine, whether it exists or not.
+    pub(super) fn machine_name(&self) -> String {
+        names::machine(&self.world.object.name)
     }
 
     pub(super) const fn being_deleted(&self) -> bool {

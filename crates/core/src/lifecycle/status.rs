@@ -1,7 +1,7 @@
 //! Putting the status together: the phase, the conditions, and everything that is remembered.
 
 mod conditions;
-mod words;
+pub(super) mod words;
 
 use super::demand::{Demand, UnwantedBy};
 use super::draft::{Draft, Stage};

@@ -102,7 +102,10 @@ fn taint_stage(situation: &Situation<'_>, spec: &ValidSpec) -> TaintStage {
     if !target.conflicts.is_empty() {
         let names: Vec<String> =
             target.conflicts.iter().map(|id| format!("{}:{}", id.key, id.effect.as_str())).collect();
-        return TaintStage::Conflict(format!("not set by 5-Spot and left alone: {}", names.join(", ")));
+        return TaintStage::Conflict(format!(
+            "taints on the Node that 5-Spot did not set: {}; remove them from the Node or from spec.nodeTaints",
+            names.join(", ")
+        ));
     }
     if differ(node, &target) { TaintStage::Writing } else { TaintStage::Applied }
 }

@@ -115,7 +115,8 @@ fn window(window: &WeeklyWindow, path: &str, problems: &mut Problems) -> Option<
         Ordering::Greater => Some(Window { from, to }),
         Ordering::Less => Some(Window { from, to: to + MINUTES_PER_WEEK }),
         Ordering::Equal => {
-            let message = format!("found {:?} in both; {}", window.to, rules::WINDOW_NOT_EMPTY.message);
+            let message =
+                format!("found {:?} for both from and to; {}", window.to, rules::WINDOW_NOT_EMPTY.message);
             problems.push(format!("{path}.to"), message);
             None
         }

@@ -49,14 +49,15 @@ impl Checks {
     fn length(&mut self, text: &str, shortest: usize, longest: usize, field: &str) {
         let length = text.chars().count();
         if !(shortest..=longest).contains(&length) {
-            let message = format!("{length} characters; must have {shortest} to {longest}");
+            let message = format!("found {length} characters; must have {shortest} to {longest}");
             self.errors.push(FieldError::new(field, message));
         }
     }
 
     fn count(&mut self, count: usize, most: usize, field: &str) {
         if count > most {
-            self.errors.push(FieldError::new(field, format!("{count} entries; must have at most {most}")));
+            self.errors
+                .push(FieldError::new(field, format!("found {count} entries; must have at most {most}")));
         }
     }
 
@@ -102,7 +103,8 @@ impl Checks {
     pub(super) fn priority(&mut self, priority: i32) -> u8 {
         let valid = u8::try_from(priority).ok().filter(|priority| *priority <= 100);
         if valid.is_none() {
-            self.errors.push(FieldError::new("spec.priority", format!("found {priority}; must be 0 to 100")));
+            self.errors
+                .push(FieldError::new("spec.priority", format!("found {priority}; must be from 0 to 100")));
         }
         valid.unwrap_or_default()
     }

@@ -2,8 +2,8 @@
 
 use crate::oracles::told;
 use crate::world::Write;
+use five_spot_apiserver::Clock;
 use five_spot_cluster::{Exchange, Witness};
-use five_spot_sandbox::Clock;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Every write of every incarnation.

@@ -3,8 +3,8 @@
 use super::blow::{Blow, Fate, Planned};
 use super::event_order::{EventOrder, HeldEvents, SETTLES_WITHIN, collection};
 use bytes::Bytes;
-use five_spot_sandbox::faults::FaultyService;
-use five_spot_sandbox::{BoxError, ResponseBody};
+use five_spot_apiserver::faults::FaultyService;
+use five_spot_apiserver::{BoxError, ResponseBody};
 use futures::future::BoxFuture;
 use futures::stream;
 use http::{Method, Request, Response, StatusCode, header};

@@ -26,12 +26,12 @@ use crate::steps::Steps;
 use crate::world::{ApiServer, Impairment, Pace, World, Write, WrongServer};
 use blow::Fate;
 use dial::Keys;
+use five_spot_apiserver::faults::{FaultPlan, FaultyService, Rule};
+use five_spot_apiserver::{Api, Clock};
 use five_spot_cluster::Now;
 use five_spot_controller::Settings;
 use five_spot_controller::metrics::Metrics;
-use five_spot_sandbox::actors::Behaviour;
-use five_spot_sandbox::faults::{FaultPlan, FaultyService, Rule};
-use five_spot_sandbox::{Api, Clock};
+use five_spot_standins::Behaviour;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use incarnation::{Incarnation, Servers};
@@ -64,7 +64,7 @@ pub struct Embedded {
     workload: Api,
     /// A cluster that has nothing to do with the scenario.
     other_cluster: Api,
-    actors: five_spot_sandbox::actors::Scenario,
+    actors: five_spot_standins::Scenario,
     keys: Arc<Keys>,
     fate: Arc<Fate>,
     plan: FaultPlan,

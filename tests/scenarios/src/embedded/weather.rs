@@ -1,9 +1,9 @@
 //! What a scenario has to go through besides itself.
 
 use super::{BlowAt, Reordering};
+use five_spot_apiserver::Clock;
+use five_spot_apiserver::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
 use five_spot_cluster::Now;
-use five_spot_sandbox::Clock;
-use five_spot_sandbox::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;

@@ -14,11 +14,15 @@ mod call;
 mod connect;
 mod failure;
 mod limits;
+mod passage;
+mod pool;
+mod protocol;
 mod pulse;
 mod rate;
 mod service;
 mod shape;
 mod status;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod watches;
@@ -29,6 +33,7 @@ pub use connect::ConnectRules;
 pub use failure::DoorError;
 pub(crate) use failure::with_causes;
 pub use limits::Limits;
+pub use protocol::Protocol;
 pub use service::DoorService;
 pub use watches::WatchState;
 
@@ -37,11 +42,13 @@ use budget::Budget;
 use http::{HeaderValue, StatusCode};
 use kube::client::Body;
 use kube::{Client, Config};
+use protocol::LatestProtocol;
 use pulse::Pulse;
 use rate::Rate;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use storage::StorageAnswers;
 use watches::Watches;
 
 /// How long an answer may take, watches aside. A kube-apiserver gives up after 60 s itself; nothing that we ask for
@@ -90,6 +97,8 @@ pub struct Door {
     /// All of them have to agree. Without any, everything may be written.
     fences: Arc<[Arc<dyn Fence>]>,
     watches: Watches,
+    protocol: LatestProtocol,
+    storage: StorageAnswers,
     /// Whether the cluster behind it answers. Not asked of the management cluster: without that nothing can be done.
     pulse: Option<Pulse>,
     /// The cluster, for log lines: `management`, or the Secret that leads to it.
@@ -116,6 +125,8 @@ impl Door {
             witness: Arc::new(Nobody),
             fences: Arc::default(),
             watches: Watches::default(),
+            protocol: LatestProtocol::default(),
+            storage: StorageAnswers::default(),
             pulse: None,
             cluster: "management".into(),
             limits,
@@ -147,7 +158,7 @@ impl Door {
 
     /// A client that reaches a cluster over the network, as far as `rules` permit.
     pub fn client_for(&self, config: &Config, rules: ConnectRules) -> Result<Client, kube::Error> {
-        let service = connect::service(config, rules)?;
+        let service = connect::service(config, rules, self.protocol.clone())?;
         Ok(Client::new(tower::Layer::layer(self, service), config.default_namespace.clone()))
     }
 
@@ -170,6 +181,8 @@ impl Door {
         let limits = Limits::WORKLOAD;
         Self {
             watches: Watches::default(),
+            protocol: LatestProtocol::default(),
+            storage: StorageAnswers::default(),
             pulse: Some(Pulse::default()),
             cluster: cluster.into(),
             limits,
@@ -179,6 +192,17 @@ impl Door {
             failures: Rate::new(limits.failures_per_minute as usize),
             ..self.clone()
         }
+    }
+
+    /// The protocol of the latest connection. Absent before the first one, and for a service in this process.
+    pub fn protocol(&self) -> Option<Protocol> {
+        self.protocol.get()
+    }
+
+    /// The time since anything has shown that the storage behind the API server answers. Bookmarks do not: they come
+    /// from a cache.
+    pub fn storage_silence(&self) -> Duration {
+        self.storage.silence()
     }
 
     /// How the watches of a path stand, whatever they select.

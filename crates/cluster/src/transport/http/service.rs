@@ -1,6 +1,7 @@
 //! What the door does with one request.
 
 use super::answer::{self, AnswerBody};
+use super::passage::Passage;
 use super::{ANSWER_DEADLINE, Call, Door, DoorError, Exchange, WATCH_SILENCE};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -46,6 +47,7 @@ where
         {
             return Box::pin(std::future::ready(Err(DoorError::Fenced(why).into())));
         }
+        request.extensions_mut().insert(Passage::new(&call, &self.door.fences));
         let door = self.door.clone();
         let uri = request.uri().to_string();
         // The call is made now, so that the readiness that was asked for is the one that is used. A future does
@@ -78,6 +80,9 @@ where
                 }
             };
             let status = answer.as_ref().ok().map(Response::status);
+            if let Some(status) = status {
+                door.storage.answered(&call, status);
+            }
             if call.verb == "watch" && !status.is_some_and(|status| status.is_success()) {
                 door.watches.failed_to_start(&uri);
             }

@@ -20,6 +20,10 @@ const BETWEEN_STARTS: Duration = Duration::from_secs(1);
 /// few minutes, in good order.
 const REOPENING: Duration = Duration::from_secs(10);
 
+/// The same for a watch that has failed. Pings need up to 40 s to tell that a server is frozen, and 45 s after it froze
+/// nobody may take the watch for connected.
+const REOPENING_AFTER_FAILURE: Duration = Duration::from_secs(3);
+
 /// How long a watch is remembered that has ended.
 const REMEMBERED: Duration = Duration::from_mins(15);
 
@@ -44,8 +48,8 @@ struct Seen {
     next_start: Option<Instant>,
     /// Present while it is open.
     last_byte: Option<Instant>,
-    /// When it ended.
-    ended: Option<Instant>,
+    /// Until when it counts as connected although it has ended.
+    connected_until: Option<Instant>,
     /// When anything was last heard that shows that it does not hang: an event, its end, a refusal, or that it begins
     /// anew with a list. That it was opened shows nothing: what stands between us and the server may open it and keep
     /// its events.
@@ -56,9 +60,9 @@ struct Seen {
 
 impl Seen {
     fn state(&self) -> WatchState {
-        let within = |time: Option<Instant>, span| time.is_some_and(|time| time.elapsed() < span);
         WatchState {
-            connected: self.last_byte.is_some() || within(self.ended, REOPENING),
+            connected: self.last_byte.is_some()
+                || self.connected_until.is_some_and(|time| Instant::now() < time),
             idle: self.heard.map(|time| time.elapsed()),
         }
     }
@@ -147,6 +151,7 @@ impl Watches {
                     Ok(Some(Ok(frame))) => {
                         open.heard();
                         let data = frame.data_ref().cloned().unwrap_or_default();
+                        door.storage.received(&data);
                         if let Err(broken) = line.read(&data) {
                             return Some((Err(door.watch_failed(&open.name, broken.into())), None));
                         }
@@ -156,10 +161,13 @@ impl Watches {
                         }
                         Some((Ok(frame), Some((body, open, line, door))))
                     }
-                    Ok(Some(Err(error))) => Some((Err(door.watch_failed(&open.name, error)), None)),
+                    Ok(Some(Err(error))) => {
+                        open.end = End::Failed;
+                        Some((Err(door.watch_failed(&open.name, error)), None))
+                    }
                     Ok(None) => None,
                     Err(_) => {
-                        open.fell_silent = true;
+                        open.end = End::FellSilent;
                         let error = DoorError::Deadline(silence).into();
                         Some((Err(door.watch_failed(&open.name, error)), None))
                     }
@@ -183,8 +191,18 @@ impl Watches {
 struct Open {
     watches: Watches,
     name: String,
-    /// It ends because nothing came: that is no sign of life.
-    fell_silent: bool,
+    end: End,
+}
+
+/// The reason why a watch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The server or the caller has ended it.
+    Ordinary,
+    /// Its connection was lost.
+    Failed,
+    /// Nothing came: that is no sign of life.
+    FellSilent,
 }
 
 impl Open {
@@ -195,7 +213,7 @@ impl Open {
         watch.last_byte = Some(now);
         watch.heard.get_or_insert(now);
         drop(seen);
-        Self { watches, name, fell_silent: false }
+        Self { watches, name, end: End::Ordinary }
     }
 
     fn heard(&self) {
@@ -209,10 +227,14 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         if let Some(watch) = self.watches.seen().get_mut(&self.name) {
-            let now = Some(Instant::now());
-            (watch.last_byte, watch.ended) = (None, now);
-            if !self.fell_silent {
-                watch.heard = now;
+            let now = Instant::now();
+            let reopening = match self.end {
+                End::Ordinary | End::FellSilent => REOPENING,
+                End::Failed => REOPENING_AFTER_FAILURE,
+            };
+            (watch.last_byte, watch.connected_until) = (None, Some(now + reopening));
+            if self.end != End::FellSilent {
+                watch.heard = Some(now);
             }
         }
     }
@@ -290,6 +312,19 @@ mod tests {
         assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(REOPENING) });
         watches.begins_anew(PATH);
         assert_eq!(watches.state(PATH).idle, Some(Duration::ZERO), "it is tried again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_whose_connection_was_lost_is_disconnected_soon() {
+        let watches = Watches::default();
+        let broken = stream::iter([Err::<Frame<Bytes>, BoxError>("broken pipe".into())]);
+        let body = StreamBody::new(broken);
+        let mut body = watches.follow(&Door::new("test"), PATH, body, Duration::from_mins(3));
+        assert!(body.frame().await.is_some_and(|frame| frame.is_err()));
+        drop(body);
+        assert!(watches.state(PATH).connected, "it is opened again after a second");
+        advance(REOPENING_AFTER_FAILURE).await;
+        assert!(!watches.state(PATH).connected);
     }
 
     #[tokio::test(start_paused = true)]

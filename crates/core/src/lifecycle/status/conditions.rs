@@ -12,7 +12,6 @@ use crate::text;
 use crate::world::{FormerNode, NodeFact, Readiness, Workload, WorkloadProblem};
 use five_spot_api::Phase;
 use five_spot_api::condition::{ConditionType, Reason};
-use five_spot_api::names;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// The longest message of a condition, in bytes. The API server takes 32,768; a person reads less.
@@ -166,22 +165,27 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> Verdict {
         return without_machine(situation);
     };
     let is_lost = draft.stage == Stage::Running && situation.has_joined(machine);
+    let name = situation.machine_name();
     match &situation.world.node {
         NodeFact::NotYet | NodeFact::Gone if is_lost => {
-            let name =
-                situation.prior().node_ref.as_ref().map(|node| format!(" {}", node.name)).unwrap_or_default();
+            let recorded = situation.prior().node_ref.as_ref();
+            let node = recorded.map_or_else(|| "the node".to_owned(), |node| format!("node {}", node.name));
             Verdict::new(
                 false,
                 Reason::NodeLost,
-                format!("node{name} had joined and is gone; its Machine is still there"),
+                format!(
+                    "{node} of Machine {name} had joined and is no longer in the cluster; the Machine is replaced unless its node returns within joinTimeout"
+                ),
             )
         }
-        NodeFact::NotYet => Verdict::new(false, Reason::NoNodeYet, "the Machine has no Node yet"),
-        NodeFact::Gone => Verdict::new(false, Reason::NoNodeYet, "the Machine's Node does not exist"),
-        NodeFact::Mismatch { name } => Verdict::new(
+        NodeFact::NotYet => Verdict::new(false, Reason::NoNodeYet, format!("Machine {name} has no node yet")),
+        NodeFact::Gone => {
+            Verdict::new(false, Reason::NoNodeYet, format!("the node of Machine {name} does not exist"))
+        }
+        NodeFact::Mismatch { name: node } => Verdict::new(
             false,
             if is_lost { Reason::NodeLost } else { Reason::NoNodeYet },
-            format!("node {name} is not this Machine's: its provider ID differs"),
+            format!("node {node} does not belong to Machine {name}: their provider IDs differ"),
         ),
         NodeFact::Unknown => unknown_node(situation),
         NodeFact::Found(node) => match node.readiness {
@@ -192,7 +196,7 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> Verdict {
             Readiness::Unreachable => Verdict::new(
                 false,
                 Reason::NodeNotReady,
-                format!("the kubelet of node {} is silent", node.name),
+                format!("the kubelet of node {} has stopped reporting", node.name),
             ),
         },
     }
@@ -201,19 +205,24 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> Verdict {
 /// There is no Machine; its Node should be gone as well.
 fn without_machine(situation: &Situation<'_>) -> Verdict {
     let node = situation.prior().node_ref.as_ref().map_or("", |node| node.name.as_str());
+    let machine = situation.machine_name();
     match situation.world.former_node {
-        FormerNode::Gone => Verdict::new(false, Reason::NoMachine, "there is no Machine"),
+        FormerNode::Gone => {
+            Verdict::new(false, Reason::NoMachine, format!("Machine {machine} does not exist"))
+        }
         FormerNode::LeftBehind => Verdict::new(
             false,
             Reason::NodeLeftBehind,
             format!(
-                "Node {node} is still in the workload cluster although its Machine is gone; if the machine was given back, delete the Node there"
+                "node {node} is still in the workload cluster although Machine {machine} is gone; once its owner has the machine back, delete the Node in the workload cluster"
             ),
         ),
         FormerNode::Unknown => Verdict::new(
             false,
             Reason::NoMachine,
-            format!("there is no Machine; its workload cluster cannot be asked whether Node {node} is gone"),
+            format!(
+                "Machine {machine} does not exist; the workload cluster is unreachable, so whether node {node} is gone is unknown"
+            ),
         ),
     }
 }
@@ -225,11 +234,11 @@ fn unknown_node(situation: &Situation<'_>) -> Verdict {
             Verdict::unknown(workload_reason(*problem), message.clone())
         }
         Workload::Pending(_) => {
-            Verdict::unknown(Reason::Unreachable, "the workload cluster has not answered yet")
+            Verdict::unknown(Reason::Unreachable, "waiting for the workload cluster to respond")
         }
         Workload::Reachable(_) => Verdict::unknown(
             Reason::NodeLost,
-            "the workload cluster has no such Node, but Cluster API still reports it healthy; nothing is done until they agree",
+            "the workload cluster has no Node for this Machine, but Cluster API reports the node as healthy; 5-Spot takes no action until the two agree",
         ),
     }
 }
@@ -270,7 +279,7 @@ fn references_valid(situation: &Situation<'_>) -> Verdict {
             Verdict::new(false, workload_reason(*problem), message.clone())
         }
         Workload::Unusable { .. } | Workload::Pending(_) | Workload::Reachable(_) => {
-            Verdict::new(true, Reason::Resolved, "everything that the spec refers to is there")
+            Verdict::new(true, Reason::Resolved, "all objects that the spec refers to exist")
         }
     }
 }
@@ -293,42 +302,48 @@ fn invalid_fields(situation: &Situation<'_>, which: impl Fn(&FieldError) -> bool
 fn node_tainted(draft: &Draft) -> Option<Verdict> {
     match &draft.taints {
         TaintStage::NotNeeded | TaintStage::Writing => None,
-        TaintStage::NoNode => Some(Verdict::unknown(Reason::NoNodeYet, "there is no Node to taint yet")),
-        TaintStage::NodeNotReady => {
-            Some(Verdict::new(false, Reason::NodeNotReady, "taints are applied once the Node is Ready"))
+        TaintStage::NoNode => {
+            Some(Verdict::unknown(Reason::NoNodeYet, "waiting for the Node before applying the taints"))
         }
+        TaintStage::NodeNotReady => Some(Verdict::new(
+            false,
+            Reason::NodeNotReady,
+            "waiting for the Node to become Ready before applying the taints",
+        )),
         TaintStage::Failed(error) => Some(Verdict::new(false, Reason::PatchFailed, error.clone())),
         TaintStage::Conflict(which) => {
             Some(Verdict::new(false, Reason::TaintOwnershipConflict, which.clone()))
         }
-        TaintStage::Applied => Some(Verdict::new(true, Reason::Applied, "all taints are on the Node")),
+        TaintStage::Applied => {
+            Some(Verdict::new(true, Reason::Applied, "all taints of spec.nodeTaints are on the Node"))
+        }
     }
 }
 
 fn drained(draft: &Draft) -> Option<Verdict> {
     let drain = draft.facts.drain.as_ref()?;
-    let count = format!("{} of {} pods have left", drain.evicted, drain.total);
+    let count = format!("{} of {} pods have left the node", drain.evicted, drain.total);
     Some(if drain.evicted >= drain.total {
         Verdict::new(true, Reason::Drained, count)
     } else if drain.blocked.is_empty() {
         Verdict::new(false, Reason::Draining, count)
     } else {
         let names: Vec<&str> = drain.blocked.iter().map(|blocked| blocked.pod.as_str()).collect();
-        Verdict::new(false, Reason::Blocked, format!("{count}; held by {}", names.join(", ")))
+        Verdict::new(false, Reason::Blocked, format!("{count}; blocked by {}", names.join(", ")))
     })
 }
 
 fn paused(situation: &Situation<'_>, draft: &Draft) -> Verdict {
     let Some(Pause { reason, by }) = pause::cause(situation) else {
-        return Verdict::new(false, Reason::NotPaused, "nothing is held back");
+        return Verdict::new(false, Reason::NotPaused, "not paused");
     };
     let message = if pause::holds_up_cluster_api(situation) {
-        let machine = names::machine(&situation.world.object.name);
+        let machine = situation.machine_name();
         format!(
-            "Machine {machine} is being deleted, but Cluster API does nothing about it because of {by}; remove that to let it go"
+            "Machine {machine} is being deleted, but Cluster API ignores the deletion because of {by}; remove the pause to let it continue"
         )
     } else if draft.held_back.is_empty() {
-        format!("paused by {by}; nothing is held back at the moment")
+        format!("paused by {by}; no changes are held back at the moment")
     } else {
         let actions: Vec<String> = draft.held_back.iter().map(ToString::to_string).collect();
         format!("paused by {by}; held back: {}", actions.join(", "))

@@ -109,7 +109,7 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.field, "spec.override.until", "{text}");
-            assert!(error.message.contains("must be a time in RFC 3339 with its offset"), "{error}");
+            assert!(error.message.contains("must be an RFC 3339 time with an offset"), "{error}");
         }
     }
 }

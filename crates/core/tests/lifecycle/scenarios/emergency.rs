@@ -25,11 +25,11 @@ fn a_kill_switch_needs_nothing_of_the_workload_cluster() {
     let decision = simulation.decide();
     assert_eq!(decision.evidence, Evidence::BestEffort);
     assert!(!decision.relies_on_record(&simulation.world));
-    assert_eq!(names(&decision.actions), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(names(&decision.actions), ["tell Cluster API to skip its drain", "delete the Machine"]);
     assert_eq!(decision.status.phase, Some(Phase::ShuttingDown), "the workload cluster is no fault of this");
     assert_eq!(
         decision.status.message.as_deref(),
-        Some("the machine is being deleted without a drain; the kill switch is on")
+        Some("deleting Machine desk-machine without draining its node; spec.killSwitch is true")
     );
     assert!(decision.status.node_ref.is_some(), "where its node was stays on record");
     simulation.settle();
@@ -46,7 +46,7 @@ fn a_kill_switch_does_not_wait_for_a_cluster_that_has_not_answered_yet() {
     simulation.edit(|spec| spec.kill_switch = true);
     let decision = simulation.decide();
     assert_eq!(decision.evidence, Evidence::BestEffort);
-    assert_eq!(names(&decision.actions), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(names(&decision.actions), ["tell Cluster API to skip its drain", "delete the Machine"]);
     assert!(decision.status.infrastructure_ref.is_some(), "what cannot be seen stays on record");
 }
 
@@ -93,14 +93,14 @@ fn a_reclaim_that_cannot_be_recorded_runs_out_of_time_all_the_same() {
     simulation.world.unrecorded_since = Some(time("2026-11-16T09:59:00Z"));
     let decision = simulation.decide();
     let expected = [
-        "tell CAPI not to drain",
+        "tell Cluster API to skip its drain",
         "disable the schedule",
         "delete the Machine",
         "publish EmergencyReclaimDisabledSchedule",
-        "clear the reclaim request of node desk-1",
+        "clear the reclaim request on node desk-1",
     ];
     assert_eq!(names(&decision.actions_without_record()), expected);
-    let recorded = ["tell CAPI not to drain", "delete the Machine", "disable the schedule"];
+    let recorded = ["tell Cluster API to skip its drain", "delete the Machine", "disable the schedule"];
     assert_eq!(names(&decision.actions)[..3], recorded);
 }
 
@@ -135,7 +135,10 @@ fn at_its_bound_a_reclaim_asks_nothing_of_the_workload_cluster() {
     simulation.world.status = simulation.decide().status;
     simulation.node().unschedulable = false;
     simulation.now = time("2026-11-16T10:01:00Z");
-    assert_eq!(names(&simulation.decide().actions)[..2], ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(
+        names(&simulation.decide().actions)[..2],
+        ["tell Cluster API to skip its drain", "delete the Machine"]
+    );
 }
 
 #[test]
@@ -163,8 +166,8 @@ fn a_paused_cluster_api_that_holds_up_a_removal_is_named() {
     let message = &simulation.world.status.conditions.iter().find(|c| c.type_ == "Paused").unwrap().message;
     assert_eq!(
         message,
-        "Machine desk-machine is being deleted, but Cluster API does nothing about it because of annotation \
-         cluster.x-k8s.io/paused on Machine team/desk-machine; remove that to let it go"
+        "Machine desk-machine is being deleted, but Cluster API ignores the deletion because of annotation \
+         cluster.x-k8s.io/paused on Machine team/desk-machine; remove the pause to let it continue"
     );
 }
 
@@ -198,6 +201,9 @@ fn a_forced_drain_names_the_pods_that_are_lost() {
     simulation.advance_to("2026-11-16T18:05:00Z");
     let notes = simulation.take_notes();
     let forced = notes.iter().find(|note| note.starts_with("DrainForced: ")).expect("an event");
-    assert!(forced.contains("2 pods are lost: shop/web-0, shop/web-1"), "{forced}");
+    assert!(
+        forced.contains("deleting Machine desk-machine with 2 pods on its node: shop/web-0, shop/web-1"),
+        "{forced}"
+    );
     assert!(forced.contains("disruption budget"), "{forced}");
 }

@@ -32,7 +32,7 @@ fn a_lost_node_is_reported_at_once_and_given_up_after_the_time_to_join() {
     simulation.advance_to("2026-11-16T11:20:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
 }
 
 #[test]

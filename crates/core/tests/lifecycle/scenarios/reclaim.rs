@@ -24,11 +24,11 @@ fn a_reclaim_empties_the_node_deletes_the_machine_and_switches_the_schedule_off(
     assert_eq!(simulation.take_events(), ["EmergencyReclaim", "NodeDraining"]);
     simulation.advance_to("2026-11-16T10:00:02Z");
     let ended = [
-        "tell CAPI not to drain",
+        "tell Cluster API to skip its drain",
         "delete the Machine",
         "disable the schedule",
         "publish EmergencyReclaimDisabledSchedule",
-        "clear the reclaim request of node desk-1",
+        "clear the reclaim request on node desk-1",
     ];
     assert_eq!(simulation.take_log(), ended);
     assert_eq!(

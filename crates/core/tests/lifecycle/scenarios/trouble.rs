@@ -16,7 +16,9 @@ fn a_name_that_is_taken_is_an_error_and_never_touched() {
     assert_eq!(simulation.condition("Ready"), ("False", "NameTaken"));
     assert_eq!(
         simulation.world.status.message.as_deref(),
-        Some("desk-machine exists and belongs to MachineSet workers")
+        Some(
+            "Machine team/desk-machine already exists and belongs to MachineSet workers; rename the ScheduledMachine, or delete that object if nobody needs it"
+        )
     );
     assert_eq!(simulation.take_log(), ["add the finalizer"]);
     simulation.world.machine = Slot::Absent;
@@ -34,7 +36,7 @@ fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
     assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotFound"));
     assert_eq!(
         simulation.world.status.message.as_deref(),
-        Some("spec.clusterName: there is no Cluster prod in namespace team")
+        Some("spec.clusterName: Cluster team/prod does not exist")
     );
     simulation.world.cluster = at_work().world.cluster;
     simulation.world.references = vec![ReferenceProblem {
@@ -69,13 +71,13 @@ fn a_machine_is_not_given_up_for_one_that_cannot_be_made() {
     going.settle();
     assert_eq!(
         going.take_log()[..2],
-        ["cordon node desk-1", "tell CAPI not to drain"],
+        ["cordon node desk-1", "tell Cluster API to skip its drain"],
         "but if it cannot stay"
     );
     simulation.world.cluster = at_work().world.cluster;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
-    assert_eq!(simulation.take_log()[..2], ["cordon node desk-1", "tell CAPI not to drain"]);
+    assert_eq!(simulation.take_log()[..2], ["cordon node desk-1", "tell Cluster API to skip its drain"]);
 }
 
 #[test]
@@ -89,16 +91,16 @@ fn a_cluster_that_is_being_deleted_gets_its_machine_taken_away_gracefully_and_no
     assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotFound"));
     assert_eq!(
         simulation.world.status.message.as_deref(),
-        Some("the machine is being drained because its Cluster is being deleted; wanted by the schedule")
+        Some("shutting down Machine desk-machine because its Cluster is being deleted; the schedule is open")
     );
     assert_eq!(simulation.take_log(), ["cordon node desk-1", "evict pod shop/web"]);
     simulation.advance_to("2026-11-16T10:01:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(
         simulation.world.status.message.as_deref(),
-        Some("spec.clusterName: the Cluster prod in namespace team is being deleted")
+        Some("spec.clusterName: Cluster team/prod is being deleted")
     );
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
     simulation.world.cluster = None;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Error);

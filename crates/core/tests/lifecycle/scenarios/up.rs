@@ -113,7 +113,7 @@ fn a_changed_template_is_applied_in_place_a_changed_provider_spec_replaces() {
     simulation.advance_to("2026-11-16T10:01:00Z");
     assert_eq!(simulation.phase(), Phase::Active);
     let replaced = [
-        "tell CAPI not to drain",
+        "tell Cluster API to skip its drain",
         "delete the Machine",
         "apply the bootstrap object",
         "apply the infrastructure object",
@@ -192,7 +192,7 @@ fn a_machine_whose_node_does_not_join_is_given_up_and_made_again_after_five_minu
     simulation.advance_to("2026-11-16T09:20:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
     simulation.provider_works = true;
     simulation.advance_to("2026-11-16T09:24:59Z");
     assert_eq!(simulation.phase(), Phase::Error);
@@ -304,8 +304,11 @@ fn whatever_single_object_is_left_keeps_it_from_being_inactive() {
 fn the_message_says_where_the_machine_is_and_why() {
     let mut simulation = at_work();
     let message = |simulation: &Simulation| simulation.world.status.message.clone().unwrap_or_default();
-    assert_eq!(message(&simulation), "the machine is lent as node desk-1; wanted by the schedule");
+    assert_eq!(message(&simulation), "Machine desk-machine is lent as node desk-1; the schedule is open");
     simulation.world.node = NodeFact::Gone;
     simulation.settle();
-    assert_eq!(message(&simulation), "the machine is there, its node is not; wanted by the schedule");
+    assert_eq!(
+        message(&simulation),
+        "Machine desk-machine exists, but its node is not in the cluster; the schedule is open"
+    );
 }
