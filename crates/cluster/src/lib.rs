@@ -5,7 +5,7 @@
 //! 3. [`view`]: from the caches, or from live reads, to the world that a decision looks at.
 //! 4. [`execute`]: carries out decisions; the only code that changes a cluster.
 //!
-//! When an object is reconciled, and which one first, is not decided here.
+//! The order and the times of reconciles are decided elsewhere.
 
 pub mod cache;
 pub mod execute;
@@ -14,7 +14,6 @@ pub mod view;
 
 pub use cache::ANY_NAMESPACE;
 pub use transport::connection::{Connection, Dial, DialError, Now, Raw, Route, WorkloadRules};
-pub use transport::http as door;
-pub use transport::http::{Call, Cidr, CidrError, Exchange, Witness};
+pub use transport::http::{Call, Cidr, CidrError, Exchange, RequestObserver};
 pub use transport::key::ObjectKey;
 pub use view::preflight;

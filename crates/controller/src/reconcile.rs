@@ -33,7 +33,7 @@ const ROUNDS: u32 = 10;
 pub(crate) enum Next {
     /// Never: the object is gone.
     Gone,
-    /// When something changes.
+    /// On the next change.
     OnChange,
     /// At once.
     Now,

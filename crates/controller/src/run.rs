@@ -70,7 +70,7 @@ pub async fn run(
             let guard = Arc::new(LeaseGuard::new(election.clock.clone()));
             metrics.follow_election(guard.clone());
             // The Lease itself is written without the guard.
-            let guarded = connection.clone().with_fence(guard.clone());
+            let guarded = connection.clone().with_write_guard(guard.clone());
             let (elector, role) = Elector::new(election, connection, guard, health.clone())?;
             electing.spawn(elector.run(end_of_term.clone()));
             (guarded, Some(role))

@@ -63,7 +63,7 @@ pub struct Caches {
     pub(super) secrets: Mutex<BTreeMap<Arc<str>, NamespaceSecrets>>,
     pub(super) links: Mutex<BTreeMap<WorkloadKey, Arc<WorkloadLink>>>,
     pub(super) node_index: NodeIndex,
-    /// How often this instance has become the leader; 0 without an election.
+    /// The number of times that this instance has become the leader; 0 without an election.
     term: AtomicU64,
     pub(crate) scopes: Vec<Scope>,
     /// Notified when something may have become unused.

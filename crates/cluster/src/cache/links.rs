@@ -5,7 +5,7 @@ use crate::cache::change_cause::ChangeCause;
 use crate::cache::lock::lock;
 use crate::cache::references::WorkloadKey;
 use crate::cache::watch::WatchSource;
-use crate::cache::workload::{NotifyNode, WorkloadLink};
+use crate::cache::workload::{NotifyNode, NotifySyncState, WorkloadLink};
 use crate::transport::kubeconfig::{self, SecretFacts};
 use std::sync::Arc;
 
@@ -41,8 +41,7 @@ pub(crate) async fn link(
         source,
         secret.cloned(),
         &caches.stop,
-        notify_node(caches, key),
-        notify_users(caches, key),
+        caches.is_watched.then(|| (notify_node(caches, key), notify_users(caches, key))),
     );
     lock(&caches.links).insert(key.clone(), link.clone());
     Ok(link)
@@ -60,7 +59,7 @@ pub(crate) fn notify_node(caches: &Arc<Caches>, cluster: &WorkloadKey) -> Notify
 }
 
 /// A callback that reports a change of the watch status to the objects whose Nodes may be in this cluster.
-fn notify_users(caches: &Arc<Caches>, cluster: &WorkloadKey) -> Arc<dyn Fn() + Send + Sync> {
+fn notify_users(caches: &Arc<Caches>, cluster: &WorkloadKey) -> NotifySyncState {
     let (caches, cluster) = (Arc::downgrade(caches), cluster.clone());
     Arc::new(move || {
         if let Some(caches) = caches.upgrade() {

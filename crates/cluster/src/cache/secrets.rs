@@ -74,7 +74,8 @@ pub(super) fn note_secrets(caches: &Caches, key: &ObjectKey) {
     }
 }
 
-fn keys_of_secret(caches: &Caches, secret: &ObjectKey) -> BTreeSet<String> {
+/// The keys of a Secret that objects name.
+pub(super) fn keys_of_secret(caches: &Caches, secret: &ObjectKey) -> BTreeSet<String> {
     let keys = caches
         .objects
         .select(|key, object| (key.namespace == secret.namespace).then(|| secret_keys(key, object)));

@@ -1,4 +1,4 @@
-//! Watches that fill stores.
+//! Watches: each fills one store for as long as it is polled.
 
 use crate::cache::store::{Scope, Store};
 use crate::transport::error::{ReadFailure, ReadFailureKind};
@@ -17,21 +17,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long a watch that fails waits at first, and at most. With the deadline of an answer, which may have to pass first,
+/// The pause after a failed watch: the first and the longest. With the deadline of an answer, which may have to pass first,
 /// that is less than a minute: so soon after any trouble everything is at work again.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
 
-/// How long a watch has to go well before a failure counts as the first again.
+/// The time without failures after which the next one counts as the first again.
 const WELL: Duration = Duration::from_mins(1);
 
-/// How long a watch goes on from where it was, however often it is opened, before it begins afresh with everything that
+/// The time after which a watch begins afresh with a list of everything that
 /// there is. A watch loses nothing by design; what lies between it and us may, and an object at rest asks for nothing.
 const AFRESH_AFTER: Duration = Duration::from_hours(1);
 
-/// How much earlier some of them do so, that not all ask at once.
+/// The most by which some watches do so earlier, so that not all do so at once.
 const SPREAD_SECONDS: u64 = 600;
 
-/// How many objects a list brings at a time. All that is kept of one is a fraction of it, but until then a page is in memory
+/// The objects of one page of a list. All that is kept of one is a fraction of it, but until then a page is in memory
 /// as a whole, and what an allocator has once taken it seldom gives back: with `kube`'s 500 the program held 86 MB after a start
 /// with a thousand objects, and 35 MB when it had seen them come one by one.
 const PAGE: u32 = 50;
@@ -62,16 +62,16 @@ impl WatchSource {
         Self { most_objects: self.most_objects.min(most_objects), ..self.clone() }
     }
 
-    /// Whether an object can be kept. One that is not what an API server would have accepted is left out.
+    /// True if an object can be kept. One that no API server would have accepted is ignored.
     fn accepts(&self, path: &str, object: &impl Resource, kept: usize) -> bool {
         if !identifies(object) {
-            self.warn(path, "an object has a name or version that Kubernetes does not permit: it is ignored");
+            self.warn(path, "ignoring an object with a name or version that Kubernetes does not permit");
             return false;
         }
         if kept >= self.most_objects {
             self.warn(
                 path,
-                &format!("there are more than {} objects: the others are ignored", self.most_objects),
+                &format!("there are more than {} objects; ignoring the others", self.most_objects),
             );
             return false;
         }
@@ -80,23 +80,23 @@ impl WatchSource {
 
     fn warn(&self, path: &str, error: &str) {
         if let Some(repeated) = self.warnings.note(&format!("{path}: {error}")) {
-            tracing::warn!(cluster = %self.cluster, watch = path, error, repeated, "Watch failed, and is tried again");
+            tracing::warn!(cluster = %self.cluster, watch = path, error, repeated, "watch failed; retrying");
         }
     }
 }
 
-/// What a watch has to tell.
+/// A signal of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WatchSignal {
-    /// The view of this object has changed.
+    /// The projection of this object has changed.
     Changed(ObjectKey),
-    /// Whether the store can be relied upon has changed.
+    /// The sync state of the store has changed.
     SyncState,
-    /// The server does not serve this kind, or no longer in this version. Told at every attempt.
+    /// The server does not serve this kind, or no longer in this version. Sent at every attempt.
     NotServed,
 }
 
-/// Fills a store for as long as it is polled.
+/// Fills a store from a list and a watch, for as long as it is polled.
 pub(crate) async fn fill<K, V>(
     source: &WatchSource,
     api: Api<K>,
@@ -120,14 +120,14 @@ pub(crate) async fn fill<K, V>(
         let events = Box::pin(watcher::watcher(api.clone(), config).backoff(Pauses::default()));
         let following = follow(source, events, &path, &scope, store, beginning, &project, &notify);
         beginning = match timeout(lasting(&path), following).await {
-            // What was going on is cut off at the next await, and told again by what begins now.
+            // Events that are cut off here come again with the list of the next watch.
             Err(_) => Beginning::Stream,
             Ok(()) => Beginning::List,
         };
     }
 }
 
-/// How a watch begins.
+/// The start of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
     /// With a list, page by page, which is the truth at that moment.
@@ -146,13 +146,13 @@ impl Beginning {
     }
 }
 
-/// How long the watch of a path lasts before it begins afresh: the same for the same path.
+/// The time after which the watch of a path begins afresh: always the same for the same path.
 fn lasting(path: &str) -> Duration {
     let earlier = path.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     AFRESH_AFTER.saturating_sub(Duration::from_secs(earlier % SPREAD_SECONDS))
 }
 
-/// Fills a store with what is told of the objects under a path, for as long as it is polled.
+/// Fills a store from a stream of events, for as long as it is polled.
 pub(crate) async fn fill_from<K, V>(
     source: &WatchSource,
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
@@ -169,8 +169,8 @@ pub(crate) async fn fill_from<K, V>(
     follow(source, events, path, &scope, store, Beginning::List, &project, &notify).await;
 }
 
-/// The pauses between attempts: longer and longer, without the jitter of kube's own, for there is one of us and the
-/// same run must show the same times.
+/// The growing pauses between attempts. There is no jitter as in kube's own: only one instance watches, and the same run
+/// must show the same times.
 #[derive(Debug, Default)]
 struct Pauses {
     next: Option<Duration>,
@@ -296,7 +296,7 @@ fn why(error: &watcher::Error) -> ReadFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::http::Door;
+    use crate::transport::http::Transport;
     use five_spot_apiserver::faults::{
         Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
     };
@@ -314,7 +314,7 @@ mod tests {
         filling: JoinHandle<()>,
     }
 
-    /// A store of config maps, filled through a door at which one event, that of the first one made, is lost.
+    /// A store of config maps, filled through a transport at which one event, that of the first one made, is lost.
     fn begin() -> World {
         let start = "2026-11-16T08:00:00Z".parse().expect("a timestamp");
         let clock = Clock::starting_at(start);
@@ -323,7 +323,7 @@ mod tests {
         let fault = Fault::Watch(WatchFault::LoseEvent(0));
         plan.add(Rule { kind: RequestKind::Watch, path: String::new(), trigger: Trigger::Nth(0), fault });
         let service = FaultyService::new(embedded.service(), plan.clone());
-        let api: Api<ConfigMap> = Api::namespaced(Door::new("test").client_over(service), "default");
+        let api: Api<ConfigMap> = Api::namespaced(Transport::new("test").client_over(service), "default");
         let store = Store::new([None]);
         let filled = store.clone();
         let filling = tokio::spawn(async move {
@@ -379,16 +379,16 @@ mod tests {
         let later = ["e/..", "f", "a"].map(|name| Ok(Event::Apply(named(name))));
         let events = [Ok(Event::Init)].into_iter().chain(listed).chain([Ok(Event::InitDone)]).chain(later);
         let store = Store::new([None]);
-        let (told, source) =
+        let (signals, source) =
             (std::sync::Mutex::new(Vec::new()), WatchSource::workload("shop/demo").with_most_objects(2));
-        let notify = |news: WatchSignal| told.lock().expect("no panic").push(news);
+        let notify = |signal: WatchSignal| signals.lock().expect("no panic").push(signal);
         // It ends with an error that never comes.
         let events = futures::stream::iter(events).chain(futures::stream::pending());
         let filling = fill_from(&source, events, "/path", None, &store, ResourceExt::name_any, notify);
         assert!(timeout(Duration::from_secs(1), filling).await.is_err());
         assert_eq!(store.select(|_, name| Some(name.clone())), ["a", "c"]);
-        let changed = |news: &WatchSignal| matches!(news, WatchSignal::Changed(_));
-        assert_eq!(told.lock().expect("no panic").iter().filter(|news| changed(news)).count(), 2);
+        let changed = |signal: &WatchSignal| matches!(signal, WatchSignal::Changed(_));
+        assert_eq!(signals.lock().expect("no panic").iter().filter(|signal| changed(signal)).count(), 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use crate::cache::lock::lock;
 use crate::cache::project::{self, AgentConfigFacts, NodeFacts, PodFacts};
 use crate::cache::store::Store;
 use crate::cache::watch::{WatchSignal, WatchSource, fill};
-use crate::transport::error::{CallError, ReadFailure, is_absent};
+use crate::transport::error::{CallError, ReadFailure, is_absent, or_absent};
 use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::SecretFacts;
 use crate::transport::operation::{Operation, TargetKind, Verb};
@@ -15,9 +15,9 @@ use five_spot_api::names::label;
 use five_spot_api::reclaim::{CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
 use five_spot_core::world::NodeName;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
-use kube::api::PartialObjectMeta;
+use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher::Config;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -40,6 +40,8 @@ pub(crate) struct WorkloadLink {
     pods: Mutex<BTreeMap<NodeName, PodWatch>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
     namespace_labels: Mutex<BTreeMap<String, Labels>>,
+    /// False if the stores are filled by single reads.
+    is_watched: bool,
     stop: CancellationToken,
     _ends_watch: DropGuard,
 }
@@ -52,15 +54,17 @@ struct PodWatch {
 /// A callback for a change of a Node.
 pub(crate) type NotifyNode = Arc<dyn Fn(&NodeName, ChangeCause) + Send + Sync>;
 
+/// A callback for a change of the status of a watch.
+pub(crate) type NotifySyncState = Arc<dyn Fn() + Send + Sync>;
+
 impl WorkloadLink {
-    /// Opens a link and starts its watches. `stop` ends it with everything else.
+    /// Opens a link. With callbacks its watches are started; `stop` ends them with everything else.
     pub(crate) fn open(
         client: Client,
         source: WatchSource,
         made_from: Option<SecretFacts>,
         stop: &CancellationToken,
-        notify: NotifyNode,
-        notify_sync_state: Arc<dyn Fn() + Send + Sync>,
+        notify: Option<(NotifyNode, NotifySyncState)>,
     ) -> Arc<Self> {
         let stop = stop.child_token();
         let link = Arc::new(Self {
@@ -74,14 +78,47 @@ impl WorkloadLink {
             client,
             source,
             made_from,
+            is_watched: notify.is_some(),
             stop,
         });
-        link.watch_nodes(notify.clone(), notify_sync_state);
-        link.watch_agent_configs(notify);
+        if let Some((notify, notify_sync_state)) = notify {
+            link.watch_nodes(notify.clone(), notify_sync_state);
+            link.watch_agent_configs(notify);
+        }
         link
     }
 
-    fn watch_nodes(&self, notify: NotifyNode, notify_sync_state: Arc<dyn Fn() + Send + Sync>) {
+    /// Reads the identity of the cluster, these Nodes and the ConfigMaps of the agents, for a link without watches.
+    pub(super) async fn read_once(&self, nodes: &[NodeName]) {
+        if let Err(error) = self.read_nodes(nodes).await {
+            self.nodes.fail(ReadFailure::of(&error));
+            return;
+        }
+        let api: Api<PartialObjectMeta<ConfigMap>> = Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
+        // As with a watch, a failure leaves the store incomplete.
+        if let Ok(found) = api.list(&ListParams::default().labels(label::SCHEDULED_MACHINE)).await {
+            self.agent_configs.mark_synced();
+            for object in &found.items {
+                let version = object.resource_version().unwrap_or_default();
+                self.agent_configs.put(ObjectKey::of(object), &version, project::agent_config(object));
+            }
+        }
+    }
+
+    async fn read_nodes(&self, nodes: &[NodeName]) -> Result<(), kube::Error> {
+        *lock(&self.identity) = read_identity(&self.client).await?;
+        let api: Api<Node> = Api::all(self.client.clone());
+        for name in nodes {
+            if let Some(node) = or_absent(api.get(name.as_str()).await)? {
+                let version = node.resource_version().unwrap_or_default();
+                self.nodes.put(node_key(name), &version, project::node(&node));
+            }
+        }
+        self.nodes.mark_synced();
+        Ok(())
+    }
+
+    fn watch_nodes(&self, notify: NotifyNode, notify_sync_state: NotifySyncState) {
         let (source, store, stop) = (self.source.clone(), self.nodes.clone(), self.stop.clone());
         let nodes: Api<Node> = Api::all(self.client.clone());
         let (client, identity) = (self.client.clone(), self.identity.clone());
@@ -89,7 +126,7 @@ impl WorkloadLink {
             // The Nodes count only once the cluster is identified.
             stop.run_until_cancelled(identify(&client, &identity, &store, &notify_sync_state)).await;
             let ignored = IgnoredRequests::default();
-            let news = |news: WatchSignal| match news {
+            let handle = |signal: WatchSignal| match signal {
                 WatchSignal::Changed(key) => {
                     ignored.check(&key, store.view(&key).as_ref());
                     notify(&NodeName::from(&*key.name), ChangeCause::Node);
@@ -97,7 +134,7 @@ impl WorkloadLink {
                 WatchSignal::SyncState => notify_sync_state(),
                 WatchSignal::NotServed => {}
             };
-            let filling = fill(&source, nodes, Config::default(), None, &store, project::node, news);
+            let filling = fill(&source, nodes, Config::default(), None, &store, project::node, handle);
             stop.run_until_cancelled(filling).await;
         });
     }
@@ -108,12 +145,12 @@ impl WorkloadLink {
             Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
         tokio::spawn(async move {
             let config = Config::default().labels(label::SCHEDULED_MACHINE);
-            let news = |news: WatchSignal| {
-                if let WatchSignal::Changed(key) = news {
+            let handle = |signal: WatchSignal| {
+                if let WatchSignal::Changed(key) = signal {
                     notify(&project::agent_node(&key.name), ChangeCause::AgentConfig);
                 }
             };
-            let filling = fill(&source, configs, config, None, &store, project::agent_config, news);
+            let filling = fill(&source, configs, config, None, &store, project::agent_config, handle);
             stop.run_until_cancelled(filling).await;
         });
     }
@@ -155,12 +192,16 @@ impl WorkloadLink {
         let store = Store::new([None]);
         let stop = self.stop.child_token();
         let watch = PodWatch { store: store.clone(), _ends_watch: stop.clone().drop_guard() };
+        if !self.is_watched {
+            store.mark_synced();
+            return watch;
+        }
         let pods: Api<Pod> = Api::all(self.client.clone());
         let (node, source) = (node.clone(), self.source.with_most_objects(MOST_PODS));
         tokio::spawn(async move {
             let config = Config::default().fields(&format!("spec.nodeName={node}"));
-            let news = |_: WatchSignal| notify(&node, ChangeCause::Pod);
-            let filling = fill(&source, pods, config, None, &store, project::pod, news);
+            let handle = |_: WatchSignal| notify(&node, ChangeCause::Pod);
+            let filling = fill(&source, pods, config, None, &store, project::pod, handle);
             stop.run_until_cancelled(filling).await;
         });
         watch
@@ -226,7 +267,7 @@ async fn identify(
     client: &Client,
     identity: &Mutex<Option<String>>,
     nodes: &Store<NodeFacts>,
-    notify_sync_state: &Arc<dyn Fn() + Send + Sync>,
+    notify_sync_state: &NotifySyncState,
 ) {
     loop {
         match read_identity(client).await {

@@ -16,7 +16,7 @@ pub(crate) fn put_object(caches: &Caches, object: &DynamicObject) -> Option<Obje
     let (key, version) = (ObjectKey::of(object), object.resource_version().unwrap_or_default());
     if object.metadata.deletion_timestamp.is_some() && object.finalizers().is_empty() {
         // With the last finalizer the object itself goes, whether its watch reports it or not.
-        caches.objects.see(&version);
+        caches.objects.note_version(&version);
         caches.objects.remove(&key);
         caches.notify(key, ChangeCause::Object);
         return None;

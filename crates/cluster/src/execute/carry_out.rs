@@ -127,10 +127,12 @@ impl Job<'_> {
         let mut result = Ok(());
         for batch in batches(actions) {
             let [first, ..] = batch else { continue };
-            let limit = match first {
-                Action::ExcludeDrain { .. } => EXCLUDE_TIMEOUT,
-                pod if is_about_a_pod(pod) => Duration::MAX,
-                _ => ACTION_TIMEOUT,
+            let limit = if is_about_a_pod(first) {
+                Duration::MAX
+            } else if matches!(first, Action::ExcludeDrain { .. }) {
+                EXCLUDE_TIMEOUT
+            } else {
+                ACTION_TIMEOUT
             };
             let acted = within(limit, || self.operation(first), Box::pin(self.act(batch))).await;
             if let Err(error) = &acted {

@@ -1,6 +1,6 @@
 //! Failed calls and failed reads.
 
-use crate::transport::http::{DoorError, with_causes};
+use crate::transport::http::{TransportError, with_causes};
 use crate::transport::operation::{Operation, Verb};
 use five_spot_core::text;
 use kube::core::response::reason;
@@ -37,7 +37,7 @@ impl CallError {
 
     /// An operation that did not finish within its time limit. It may still be carried out.
     pub(crate) fn late(operation: Operation, limit: Duration) -> Self {
-        Self { operation, source: kube::Error::Service(Box::new(DoorError::Deadline(limit))) }
+        Self { operation, source: kube::Error::Service(Box::new(TransportError::Deadline(limit))) }
     }
 
     /// The status code of the answer, if there was one.
@@ -77,7 +77,7 @@ impl CallError {
     /// True if a write guard of this instance kept the request from being sent.
     pub fn is_guarded(&self) -> bool {
         let kube::Error::Service(source) = &self.source else { return false };
-        matches!(source.downcast_ref::<DoorError>(), Some(DoorError::Fenced(_)))
+        matches!(source.downcast_ref::<TransportError>(), Some(TransportError::Guarded(_)))
     }
 }
 

@@ -49,7 +49,7 @@ impl Kinds {
         Self { client, known: Mutex::new(BTreeMap::new()) }
     }
 
-    /// How objects of a provider's kind are addressed.
+    /// The resource of a provider's kind, from discovery.
     pub(crate) async fn resolve(&self, kind: &ProviderKind) -> Result<ApiResource, ReadFailure> {
         if let Some(resource) = self.known(kind) {
             return Ok(resource);
@@ -68,7 +68,7 @@ impl Kinds {
         Ok(resource)
     }
 
-    /// Why a kind is not served in its version: it may be in another one, and then objects of it may exist.
+    /// The failure for a kind that is not served in its version. It may be served in another one, and then objects of it may exist.
     async fn not_served(&self, kind: &ProviderKind) -> ReadFailure {
         let (group, _) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
         let groups = match self.client.list_api_groups().await {
@@ -114,7 +114,7 @@ impl Kinds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
     }
 
-    /// How objects of a kind that was found before are addressed.
+    /// The resource of a kind that was found before.
     pub(crate) fn known(&self, kind: &ProviderKind) -> Option<ApiResource> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
     }
@@ -153,13 +153,13 @@ impl Kinds {
     }
 }
 
-/// How Machines and Clusters are addressed. Their plurals belong to Cluster API's contract.
+/// The resource of a kind of Cluster API itself. The plurals belong to Cluster API's contract.
 pub(crate) fn capi_resource(version: CapiVersion, kind: &str, plural: &str) -> ApiResource {
     let gvk = GroupVersionKind::gvk(CAPI_GROUP, version.as_str(), kind);
     ApiResource::from_gvk_with_plural(&gvk, plural)
 }
 
-/// How `ScheduledMachine`s are addressed.
+/// The resource of `ScheduledMachine`s.
 pub(crate) fn our_resource() -> ApiResource {
     ApiResource::erase::<five_spot_api::ScheduledMachine>(&())
 }

@@ -82,7 +82,7 @@ async fn confirm_pods(link: &WorkloadLink, node: &NodeName) -> Result<(), CallEr
             there.push(ObjectKey::of(pod));
         }
         // A pod that is not listed is gone at this version, even if a watch that lags still shows it.
-        store.see(&page.metadata.resource_version.unwrap_or_default());
+        store.note_version(&page.metadata.resource_version.unwrap_or_default());
         let Some(next) = page.metadata.continue_.filter(|next| !next.is_empty()) else { break };
         parameters =
             ListParams { resource_version: None, version_match: None, ..parameters.continue_token(&next) };

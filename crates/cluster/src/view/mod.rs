@@ -2,11 +2,12 @@
 //!
 //! [`observe`] assembles the world of one object from the caches. [`confirm`] does the same after live reads and returns a
 //! [`Confirmed`], which the layer above demands before it creates, deletes or releases anything. [`Observed::decide`] makes
-//! the decision.
+//! the decision. [`look`] does all of that for one object, with a plain connection and without watches.
 
 mod assemble;
 pub(crate) mod confirm;
 mod confirm_node;
+mod look;
 mod lookup;
 mod node_view;
 mod observe;
@@ -20,6 +21,7 @@ pub(crate) mod render;
 mod watch_status;
 
 pub use confirm::{Confirmed, confirm, reread};
+pub use look::{LookError, look};
 pub use observe::{glance, observe};
 pub use observed::Observed;
 pub use pod_watch::watch_pods;

@@ -24,7 +24,7 @@ pub struct ManagementWatch {
 
 /// The protocol of the latest connection to the management cluster.
 pub fn management_protocol(caches: &Caches) -> Option<Protocol> {
-    caches.connection.door().protocol()
+    caches.connection.transport().protocol()
 }
 
 /// The status of the watches that every decision needs.
@@ -68,7 +68,7 @@ fn namespace_watch(caches: &Caches, scope: &Scope) -> ManagementWatch {
 }
 
 fn watch_at(caches: &Caches, what: &str, path: &str, state: &SyncState) -> ManagementWatch {
-    let watch = caches.connection.door().watch_of(path);
+    let watch = caches.connection.transport().watch_of(path);
     ManagementWatch {
         what: what.to_owned(),
         unsynced: unsynced(state),

@@ -29,7 +29,7 @@ fn step(candidate: &mut Candidate, now: u64) -> Step {
     candidate.step(at(now), Timestamp::UNIX_EPOCH)
 }
 
-/// When a standby that saw this Lease at 100 s tries to get it.
+/// The time at which a standby that saw this Lease at 100 s tries to get it.
 #[track_caller]
 fn check_free(lease: Option<StoredLease>, expected: u64) {
     let mut candidate = candidate();

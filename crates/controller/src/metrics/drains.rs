@@ -1,4 +1,4 @@
-//! How drains end. A drain is told by when it began, so that each result is counted once however often it is decided.
+//! The results of drains. A drain is identified by its start, so that each result is counted once however often it is decided.
 
 use super::families::Families;
 use super::objects::{Known, deletes_machine};
@@ -8,7 +8,7 @@ use five_spot_core::{Decision, EMERGENCY_DRAIN_TIMEOUT_SECS, FaultKind};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// What is remembered of an object's drains.
+/// The drains of an object.
 #[derive(Debug, Default)]
 pub(super) struct Drains {
     /// The drain whose end has been counted, by its beginning, and how it ended.

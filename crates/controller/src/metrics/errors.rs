@@ -31,7 +31,7 @@ error_kinds! {
     ValidationError,
     /// Any other call failed.
     KubeError,
-    /// What a spec refers to is missing, refused or not allowed.
+    /// An object that a spec refers to is missing, refused or not allowed.
     ReferenceError,
     /// A workload cluster cannot be used: its kubeconfig is missing or broken, it refuses us, or it does not answer.
     KubeconfigError,

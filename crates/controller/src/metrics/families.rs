@@ -7,13 +7,13 @@ use five_spot_cluster::execute::SkipReason;
 use prometheus::core::{Collector, GenericCounterVec, GenericGaugeVec};
 use prometheus::{Counter, CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, Opts, Registry};
 
-/// What `phase` is when a reconcile broke off before anything was known of its object.
+/// The `phase` of a reconcile that ended before anything was known of its object.
 pub(super) const UNKNOWN_PHASE: &str = "Unknown";
 
-/// How an operation went: well, refused or given up, or the API did not do its part.
+/// The results of an operation: done; refused or given up; failed because of the API.
 pub(super) const RESULTS: [&str; 3] = ["success", "failure", "error"];
 
-/// How the emptying of a node in an emergency ended.
+/// The outcomes of a drain in an emergency.
 pub(super) const OUTCOMES: [&str; 3] = ["success", "timeout", "error"];
 
 /// From a reconcile that finds nothing to do to one that waits for several answers until their deadlines.
@@ -200,7 +200,7 @@ impl Families {
     }
 }
 
-/// How long machines have been lent.
+/// The time for which machines have been lent.
 pub(super) fn lent_seconds() -> CounterVec {
     let help = "How long a machine had a Ready node in its cluster";
     counters("lent_seconds_total", help, &["namespace", "name"])

@@ -1,7 +1,7 @@
-//! What the play of the operator's tests cannot bring about.
+//! Cases that the run of the operator's tests does not have.
 
 use super::{ErrorKind, Metrics, Verdict};
-use five_spot_cluster::{Call, Exchange, ObjectKey, Witness};
+use five_spot_cluster::{Call, Exchange, ObjectKey, RequestObserver};
 use http::{Method, Request, StatusCode};
 use std::time::Duration;
 

@@ -7,8 +7,8 @@
 use crate::health::{Findings, Health};
 use crate::{RunError, Settings, run};
 use five_spot_cluster::Connection;
-use five_spot_cluster::door::Fence;
 use five_spot_cluster::preflight::{Definition, definition};
+use five_spot_cluster::transport::http::WriteGuard;
 use kube::Client;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ enum Fitness {
 /// Permits writes once the CRD is known to fit.
 struct CrdGuard(watch::Receiver<Fitness>);
 
-impl Fence for CrdGuard {
+impl WriteGuard for CrdGuard {
     fn check(&self) -> Result<(), &'static str> {
         if *self.0.borrow() == Fitness::Fits {
             Ok(())
@@ -54,11 +54,11 @@ pub(super) async fn run_while_crd_fits(
     settings: Settings,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let (told, mut fitness) = watch::channel(Fitness::Unknown);
-    let asking = ask(connection.management()?, settings.health.clone(), told);
+    let (state, mut fitness) = watch::channel(Fitness::Unknown);
+    let asking = ask(connection.management()?, settings.health.clone(), state);
     let ends = stop.clone();
     tokio::spawn(async move { ends.run_until_cancelled(asking).await });
-    let connection = connection.with_fence(Arc::new(CrdGuard(fitness.clone())));
+    let connection = connection.with_write_guard(Arc::new(CrdGuard(fitness.clone())));
     let first = async {
         // A late answer is handled below.
         let _ = tokio::time::timeout(FIRST_ANSWER, until(&mut fitness, |now| now != Fitness::Unknown)).await;
@@ -95,7 +95,7 @@ async fn until(fitness: &mut watch::Receiver<Fitness>, wanted: impl Fn(Fitness) 
 }
 
 /// Reads the CRD until it fits, and reports what is wrong with it until then.
-async fn ask(client: Client, health: Arc<Health>, told: watch::Sender<Fitness>) {
+async fn ask(client: Client, health: Arc<Health>, state: watch::Sender<Fitness>) {
     let mut pause = PAUSE.0;
     loop {
         match definition(&client).await {
@@ -106,11 +106,11 @@ async fn ask(client: Client, health: Arc<Health>, told: watch::Sender<Fitness>) 
                         if is_new && !definition.to_string().is_empty() {
                             warn!("{definition}");
                         }
-                        told.send_replace(Fitness::Fits);
+                        state.send_replace(Fitness::Fits);
                         return;
                     }
-                    Definition::TooOld(_) => told.send_replace(Fitness::Unfit),
-                    Definition::OtherVersions(_) | Definition::Absent => told.send_replace(Fitness::Missing),
+                    Definition::TooOld(_) => state.send_replace(Fitness::Unfit),
+                    Definition::OtherVersions(_) | Definition::Absent => state.send_replace(Fitness::Missing),
                 };
                 if is_new {
                     warn!("{definition}");
@@ -119,7 +119,7 @@ async fn ask(client: Client, health: Arc<Health>, told: watch::Sender<Fitness>) 
             // The schema cannot be read, which is no reason not to work. Credentials that are refused (401) may be replaced.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 406) => {
                 warn!(error = status.message, "failed to read the schema of the CRD; assuming that it fits");
-                told.send_replace(Fitness::Fits);
+                state.send_replace(Fitness::Fits);
                 return;
             }
             Err(error) => debug!(%error, "failed to read the CRD; retrying"),

@@ -97,7 +97,7 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
         settings.metrics.tell_of(workers);
     }
     let health = settings.health.clone();
-    workers.spawn(async move { health.keep_pulse().await });
+    workers.spawn(async move { health.check_timers().await });
     let limit = descriptors::raise();
     settings.metrics.tell_of_descriptors();
     let health = settings.health.clone();
@@ -107,9 +107,9 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
         ..configuration.workload_rules
     };
     let stop = CancellationToken::new();
-    let (witness, refused) = RefusalObserver::new(settings.metrics.clone());
+    let (observer, refused) = RefusalObserver::new(settings.metrics.clone());
     let connection =
-        Connection::network(config, PROGRAM).with_workload_rules(workload_rules).with_witness(witness);
+        Connection::network(config, PROGRAM).with_workload_rules(workload_rules).with_observer(observer);
     let client = match connection.management() {
         Ok(client) => client,
         Err(error) => {
@@ -124,7 +124,7 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     ));
     let namespaces = settings.namespaces.clone();
     workers.spawn(permissions::examine(client.clone(), namespaces, settings.health.clone(), refused));
-    workers.spawn(storage::examine(client.clone(), connection.door().clone(), settings.health.clone()));
+    workers.spawn(storage::examine(client.clone(), connection.transport().clone(), settings.health.clone()));
     let working = workers.spawn(definition::run_while_crd_fits(connection, settings, stop.clone()));
     supervise::supervise(working, stop, signals).await
 }

@@ -3,7 +3,7 @@
 use crate::health::{Findings, Health};
 use crate::metrics::Metrics;
 use five_spot_cluster::preflight::{Permission, refused, required};
-use five_spot_cluster::{Exchange, Witness};
+use five_spot_cluster::{Exchange, RequestObserver};
 use http::StatusCode;
 use kube::Client;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl RefusalObserver {
     }
 }
 
-impl Witness for RefusalObserver {
+impl RequestObserver for RefusalObserver {
     fn answered(&self, exchange: &Exchange) {
         self.metrics.answered(exchange);
         if exchange.status == Some(StatusCode::FORBIDDEN) {

@@ -1,4 +1,4 @@
-//! Who goes first, and when. A pure data structure: whoever uses it brings the time, so that the same requests give the
+//! The work queue: a pure data structure. The caller passes the time, so that the same requests give the
 //! same order in every run.
 //!
 //! Among those that are due the order is: emergencies, then the higher priority, then the earlier due time, then the
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Whose key it is.
+/// A key that belongs to a tenant.
 pub trait Tenant {
     /// The tenant. Those of one tenant compete by urgency alone.
     fn tenant(&self) -> Arc<str>;
@@ -38,15 +38,15 @@ pub struct Queue<K> {
     due: BTreeSet<(Instant, K)>,
     /// The same as `due`, by tenant, the most urgent first.
     ready: BTreeMap<Arc<str>, BTreeSet<(Order, K)>>,
-    /// How many keys of each tenant are in flight.
+    /// The number of keys in flight, by tenant.
     in_flight: BTreeMap<Arc<str>, usize>,
-    /// How many workers the tenants share.
+    /// The number of workers that the tenants share.
     workers: usize,
     /// Emergencies that wait, due or not.
     emergencies: BTreeSet<(Instant, K)>,
 }
 
-/// What is known of a key. It stays for as long as somebody asks for the key or it is in flight.
+/// The state of a key. It is kept while the key waits or is in flight.
 #[derive(Debug, Default)]
 struct Entry {
     asked: Option<Call>,
@@ -84,7 +84,7 @@ impl Entry {
         self.asked.into_iter().chain(self.wake)
     }
 
-    /// When it wants to be taken and how urgently, if it waits for that.
+    /// The order of the key, if it waits.
     fn order(&self) -> Option<Order> {
         if self.in_flight {
             return None;
@@ -161,13 +161,13 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
         Some(key)
     }
 
-    /// How many workers each tenant may have while others wait.
+    /// The number of workers that each tenant may have while others wait.
     fn share(&self) -> usize {
         let waiting = self.ready.keys().filter(|tenant| !self.in_flight.contains_key(*tenant)).count();
         self.workers.div_ceil((self.in_flight.len() + waiting).max(1))
     }
 
-    /// When the earliest emergency that is not in flight is due, or has been since.
+    /// The due time of the earliest emergency that is not in flight.
     #[must_use]
     pub fn next_emergency_due(&self) -> Option<Instant> {
         self.emergencies.first().map(|(at, _)| *at)
@@ -195,20 +195,20 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
         }
     }
 
-    /// When the earliest key that is not in flight is due, or has been since.
+    /// The due time of the earliest key that is not in flight.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         let earliest = |keys: &BTreeSet<(Instant, K)>| keys.first().map(|(at, _)| *at);
         earliest(&self.due).into_iter().chain(earliest(&self.later)).min()
     }
 
-    /// How many keys are due and wait.
+    /// The number of keys that are due and wait.
     #[must_use]
     pub fn depth(&self, now: Instant) -> usize {
         self.due.len() + self.later.iter().take_while(|(at, _)| *at <= now).count()
     }
 
-    /// How long the one that waits longest has been due.
+    /// The time for which the longest waiting key has been due.
     #[must_use]
     pub fn oldest_waiting(&self, now: Instant) -> Option<Duration> {
         self.next_due().filter(|due| *due <= now).map(|due| now.duration_since(due))

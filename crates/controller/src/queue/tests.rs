@@ -1,4 +1,4 @@
-//! What the queue promises, case by case.
+//! The guarantees of the queue, case by case.
 
 use super::{Queue, Tenant};
 use crate::urgency::{Emergency, Urgency};

@@ -23,7 +23,7 @@ async fn a_day_of_ordinary_work_turns_neither() {
     let mut world = World::new("off");
     world.lend(&machine("a", &json!({})));
     world.begin();
-    assert_eq!(world.health.obstacles(), ["the controller has not begun to watch"]);
+    assert_eq!(world.health.obstacles(), ["the controller has not opened its watches"]);
     tokio::time::sleep(Duration::from_secs(5)).await;
     for _ in 0..24 * 60 {
         assert_eq!(world.health.obstacles(), [""; 0]);
@@ -43,7 +43,7 @@ async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
         for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
             world.faults.add(Rule { kind, path: String::new(), trigger: always(), fault: fault.clone() });
         }
-        // Watches that are open stay so until the server ends them, or the door does.
+        // Watches that are open stay so until the server ends them, or the transport does.
         world.wait("the watches to be lost", async || !world.health.obstacles().is_empty()).await;
         for _ in 0..60 {
             assert_eq!(world.health.ailments(), [""; 0], "{fault:?}");
@@ -91,7 +91,7 @@ async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
     assert_eq!(world.health.ailments(), [""; 0]);
     let lines = world.log.lines();
     let failed: Vec<_> =
-        lines.iter().filter(|line| line["fields"]["message"] == "Watch failed, and is tried again").collect();
+        lines.iter().filter(|line| line["fields"]["message"] == "watch failed; retrying").collect();
     let path = "/apis/5spot.finos.org/v1alpha1/scheduledmachines";
     assert!(failed.iter().any(|line| line["fields"]["watch"] == path), "{failed:?}");
     // Ten minutes: after 1, 2, 4, 8, 16 and then every 20 s.
@@ -123,10 +123,10 @@ async fn a_watch_that_hangs_however_often_it_is_opened_turns_health_and_back() {
     assert_eq!(world.health.obstacles(), [""; 0], "it is listed, and its watch is open");
     tokio::time::sleep(Duration::from_mins(5)).await;
     let ailments = world.health.ailments();
-    let hangs = "nothing was heard of the watch of scheduledmachines for 3";
+    let hangs = "the watch of scheduledmachines has shown no activity for 3";
     assert!(ailments.len() == 1 && ailments[0].starts_with(hangs), "{ailments:?}");
     world.faults.clear();
-    // The door gives up the one that is open after three minutes, and a server speaks at least once a minute.
+    // The transport gives up the one that is open after three minutes, and a server speaks at least once a minute.
     tokio::time::sleep(Duration::from_mins(4)).await;
     assert_eq!(world.health.obstacles(), [""; 0]);
     world.end().await;
@@ -158,7 +158,7 @@ async fn a_worker_that_waits_for_ever_turns_health_and_back() {
     assert_eq!(world.health.obstacles(), [""; 0]);
     tokio::time::sleep(Duration::from_mins(2)).await;
     let ailments = world.health.ailments();
-    let stuck = "the reconcile of shop/a has not got on for 1";
+    let stuck = "the reconcile of shop/a has made no progress for 1";
     assert!(ailments.len() == 1 && ailments[0].starts_with(stuck), "{ailments:?}");
     drop(held);
     world.wait("the reconcile to get on", async || world.health.obstacles().is_empty()).await;

@@ -53,7 +53,7 @@ fn every_fixed_message_is_said_at_its_level() {
         ("ERROR", "Reconciliation error — requeuing with exponential back-off"),
         ("ERROR", "Machine creation failed"),
         ("WARN", "Pod eviction blocked by PDB (HTTP 429)"),
-        ("WARN", "event could not be published"),
+        ("WARN", "failed to publish an event"),
         ("INFO", "Phase changed"),
         ("DEBUG", "Decided"),
         ("DEBUG", "API call"),

@@ -5,7 +5,7 @@ use crate::seed::{ADDITIONS, CONSTANT, EMERGENCY_BUCKETS, METRICS, RARE, Row};
 use five_spot_controller::metrics::PENDING;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a page says: for every series its value, as it is written.
+/// The series of a page, each with its value as it is written.
 fn series(page: &str) -> BTreeMap<&str, &str> {
     let samples = page.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let split = |line| str::rsplit_once(line, ' ').unwrap_or_else(|| panic!("{line} is a sample"));

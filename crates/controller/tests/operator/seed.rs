@@ -11,7 +11,7 @@ const fn row(name: &'static str, kind: &'static str, labels: &'static [&'static 
     Row { name, kind, labels }
 }
 
-/// What it documents.
+/// The documented metrics.
 pub const METRICS: [Row; 15] = [
     row("fivespot_reconciliations_total", "counter", &["phase", "result"]),
     row("fivespot_reconciliation_duration_seconds", "histogram", &["phase"]),
@@ -30,7 +30,7 @@ pub const METRICS: [Row; 15] = [
     row("fivespot_rapid_re_reclaims_total", "counter", &["namespace", "name"]),
 ];
 
-/// What we add.
+/// The metrics that 5-Spot adds.
 pub const ADDITIONS: [Row; 9] = [
     row("fivespot_machines_without_node", "gauge", &[]),
     row("fivespot_tz_database_info", "gauge", &["version"]),

@@ -59,7 +59,7 @@ impl Incarnation {
             now,
             "5spot-controller",
         )
-        .with_witness(ledger);
+        .with_observer(ledger);
         let stop = CancellationToken::new();
         // One cluster is looked after as a whole, and has its Nodes in itself.
         let management_nodes =

@@ -1,9 +1,9 @@
-//! What the controller writes, as its own door tells.
+//! What the controller writes, as its own transport tells.
 
 use crate::oracles::told;
 use crate::world::Write;
 use five_spot_apiserver::Clock;
-use five_spot_cluster::{Exchange, Witness};
+use five_spot_cluster::{Exchange, RequestObserver};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Every write of every incarnation.
@@ -30,7 +30,7 @@ impl Ledger {
     }
 }
 
-impl Witness for Ledger {
+impl RequestObserver for Ledger {
     fn answered(&self, exchange: &Exchange) {
         if !exchange.call.writes() {
             return;

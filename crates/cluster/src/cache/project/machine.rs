@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
-/// What is kept of a Machine of ours.
+/// The facts that are kept of a Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MachineFacts {
     pub(crate) api_version: String,
@@ -54,7 +54,7 @@ pub(crate) fn machine(object: &DynamicObject) -> MachineFacts {
     }
 }
 
-/// Whether a condition is true, in either version of the API.
+/// True if a condition is true, in either version of the API.
 fn has_condition(object: &DynamicObject, kind: &str) -> bool {
     let conditions = object.data.pointer("/status/conditions").and_then(|list| list.as_array());
     conditions

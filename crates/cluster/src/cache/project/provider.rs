@@ -8,7 +8,7 @@ use five_spot_core::world::Uid;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
-/// What is kept of a provider's object of ours.
+/// The facts that are kept of an object of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProviderFacts {
     pub(crate) made_for: Option<String>,

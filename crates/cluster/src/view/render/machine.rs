@@ -48,7 +48,7 @@ pub(crate) fn machine(source: &Source<'_>) -> Value {
     })
 }
 
-/// How long Cluster API tries to delete the Node of a deleted Machine. Its default of ten seconds leaves the Node behind
+/// The time for which Cluster API tries to delete the Node of a deleted Machine. Its default of ten seconds leaves the Node behind
 /// if the workload cluster is away for longer; 0 would keep the Machine of a cluster that is gone for ever.
 const NODE_DELETION_TIMEOUT_SECONDS: u32 = 3600;
 

@@ -23,9 +23,9 @@ pub(crate) struct Source<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) uid: &'a Uid,
-    /// What a person wrote, whole.
+    /// The spec as it was written.
     pub(crate) raw: &'a ScheduledMachineSpec,
-    /// What it means.
+    /// The parsed spec.
     pub(crate) spec: &'a ValidSpec,
     /// The version of Cluster API that the management cluster speaks.
     pub(crate) capi_version: CapiVersion,
