@@ -6,9 +6,11 @@ mod bench;
 mod cluster_api;
 mod conformance;
 mod crd;
+mod frozen;
 mod harness;
 mod hostile;
 mod kubernetes;
+mod leaders;
 mod permissions;
 mod sandbox_clients;
 mod scenarios;
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
         scenarios::tests(),
         hostile::tests(),
         startup::tests(),
+        frozen::tests(),
+        leaders::tests(),
         permissions::tests(),
         agent::tests(),
         cluster_api::tests(),

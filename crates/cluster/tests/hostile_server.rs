@@ -179,7 +179,7 @@ async fn a_connection_that_closes_at_any_byte_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_server_that_always_fails_is_asked_a_bounded_number_of_times() {
+async fn requests_to_a_failing_server_are_bounded() {
     let scene = begin(Attack::CloseAfter(0)).await;
     for _ in 0..2_000 {
         assert_eq!(why(&scene.list().await), Some(TransportError::Unreachable));

@@ -32,7 +32,7 @@ async fn an_api_server_that_is_away_is_waited_for(_: Arc<Scene>) -> TestResult {
     let body =
         program.is_not_ready(&[refused, "machines are not synced: ", "namespaces are not synced: "]).await?;
     ensure!(body.contains("onnect"), "it says that nobody answers: {body}");
-    program.said_with("watch failed; retrying", &["scheduledmachines"]).await?;
+    program.said_with("Watch failed, and is tried again", &["scheduledmachines"]).await?;
     program.said_with("Not ready", &[refused]).await?;
     program.stop().await?;
 

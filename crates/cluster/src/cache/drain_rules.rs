@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_and_clusters_are_selected_together_and_one_of_several_is_enough() {
+    fn machine_and_cluster_selectors_have_to_match_together() {
         let only = |machines: Value| {
             rules(&[("a", json!({"drain": {"behavior": "WaitCompleted"}, "machines": machines}))])
                 .drain(&web(), &labels(&[]))

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_view_is_no_change_and_an_older_version_is_none_either() {
+    fn the_same_view_and_older_versions_are_no_change() {
         let store = filled();
         assert!(!store.put(key("one"), "6", "first"));
         assert!(!store.put(key("one"), "5", "an echo from before"));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_to_a_delete_that_its_watch_has_overtaken_brings_nothing_back() {
+    fn a_late_answer_to_a_delete_brings_nothing_back() {
         let store = filled();
         assert!(store.deleted(&key("one"), "8"));
         assert!(!store.put(key("one"), "7", "terminating"));

@@ -80,7 +80,7 @@ impl WatchSource {
 
     fn warn(&self, path: &str, error: &str) {
         if let Some(repeated) = self.warnings.note(&format!("{path}: {error}")) {
-            tracing::warn!(cluster = %self.cluster, watch = path, error, repeated, "watch failed; retrying");
+            tracing::warn!(cluster = %self.cluster, watch = path, error, repeated, "Watch failed, and is tried again");
         }
     }
 }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_event_that_was_lost_is_made_good_for_within_the_hour_and_nothing_is_listed() {
+    async fn a_lost_event_is_recovered_within_an_hour_without_a_list() {
         let world = begin();
         world.after(1).await;
         let before = world.store.select(|_, name| Some(name.clone()));
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn objects_with_impossible_names_and_those_beyond_the_bound_are_ignored() {
+    async fn impossible_names_and_excess_objects_are_ignored() {
         let listed = ["a", "../../secrets/b", "B", "c", "d"].map(|name| Ok(Event::InitApply(named(name))));
         let later = ["e/..", "f", "a"].map(|name| Ok(Event::Apply(named(name))));
         let events = [Ok(Event::Init)].into_iter().chain(listed).chain([Ok(Event::InitDone)]).chain(later);

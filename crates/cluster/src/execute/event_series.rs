@@ -24,7 +24,7 @@ pub async fn count_again(
     let job = Job::new(caches, key, Basis::Cached(observed), decision);
     if let Err(error) = job.count_again(event, times).await {
         let reason = event.reason.as_str();
-        tracing::warn!(error = explain(&error), reason, "failed to publish an event");
+        tracing::warn!(error = explain(&error), reason, "event could not be published");
     }
 }
 

@@ -25,7 +25,7 @@ impl Job<'_> {
             Ok(_) => {}
             // The name is derived from the cause: the same event has been published before.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => tracing::warn!(error = explain(&error), reason, "failed to publish an event"),
+            Err(error) => tracing::warn!(error = explain(&error), reason, "event could not be published"),
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) fn node_fact(
     link: &WorkloadLink,
     object: &ObjectKey,
     memory: &Memory,
-    pods_judged: bool,
+    drain_rules_resolved: bool,
 ) -> NodeFact {
     let Some(machine) = machine else { return NodeFact::NotYet };
     let Some(name) = &machine.node else { return NodeFact::NotYet };
@@ -32,7 +32,7 @@ pub(super) fn node_fact(
     let is_there = |pod: &PodFacts| !memory.left.contains(&pod.id.uid);
     let pods = pods.map(|store| store.select(|_, pod| is_there(pod).then(|| pod_view(pod, link, memory))));
     let view = node_view(name.clone(), version, facts, object);
-    NodeFact::Found(NodeView { pods, pods_judged, ..view })
+    NodeFact::Found(NodeView { pods, drain_rules_resolved, ..view })
 }
 
 fn node_view(name: NodeName, version: String, facts: NodeFacts, object: &ObjectKey) -> NodeView {
@@ -48,7 +48,7 @@ fn node_view(name: NodeName, version: String, facts: NodeFacts, object: &ObjectK
         agent_label: facts.agent_label,
         reclaim: facts.reclaim,
         pods: None,
-        pods_judged: false,
+        drain_rules_resolved: false,
     }
 }
 

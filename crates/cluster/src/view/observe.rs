@@ -24,8 +24,8 @@ pub async fn observe(
 ) -> Result<Option<Box<Observed>>, CallError> {
     let Some(mut observed) = glance(caches, key, failures).await else { return Ok(None) };
     for _ in 0..LOOKUPS {
-        let has_unjudged_pods = observed.world.node.found().is_some_and(NodeView::has_unjudged_pods);
-        if !has_unjudged_pods || !observed.decide(caches.now()).judge_pods {
+        let needs_drain_rules = observed.world.node.found().is_some_and(NodeView::needs_drain_rules);
+        if !needs_drain_rules || !observed.decide(caches.now()).resolve_drain_rules {
             break;
         }
         look_up(caches, key, &observed).await?;

@@ -110,7 +110,7 @@ fn watching() -> (Health, Arc<Mutex<ManagementWatch>>) {
 }
 
 #[test]
-fn a_watch_that_hangs_is_an_ailment_and_one_that_is_away_an_obstacle() {
+fn a_hanging_watch_is_unhealthy_a_closed_one_not_ready() {
     let (health, watch) = watching();
     assert_eq!((health.ailments(), health.obstacles()), (vec![], vec![]));
     watch.lock().unwrap().idle = Some(WATCH_BOUND + SECOND);

@@ -70,7 +70,7 @@ fn only_a_changed_record_is_a_renewal_whatever_its_times_say() {
 }
 
 #[test]
-fn a_deleted_lease_is_left_to_its_holder_until_it_would_have_expired() {
+fn a_deleted_lease_is_not_taken_before_it_would_expire() {
     let mut candidate = candidate();
     candidate.observe(Some(lease("b_2", 15, 0, "7")), at(100));
     candidate.observe(None, at(101));
@@ -122,7 +122,7 @@ fn a_leader_creates_its_lease_again() {
 }
 
 #[test]
-fn a_process_that_was_stopped_for_longer_than_the_lease_steps_down_first() {
+fn a_leader_stopped_longer_than_its_lease_steps_down() {
     let mut leader = leader();
     assert_eq!(step(&mut leader, 1000), Step::Resign(Loss::Expired));
 }

@@ -155,7 +155,7 @@ fn inner_spans_of_ours_add_fields_and_those_of_libraries_do_not() {
 }
 
 #[test]
-fn a_reconcile_is_told_on_every_line_also_when_only_errors_are_written() {
+fn every_line_names_its_reconcile_even_at_level_error() {
     for directives in ["error", "off,five_spot_controller=error", "kube=warn,five_spot_controller=error"] {
         let written = lines(filter(directives), || {
             reconcile(|| {

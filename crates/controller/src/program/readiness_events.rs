@@ -43,7 +43,7 @@ pub(super) async fn report(health: Arc<Health>, client: Client, pod: Option<OwnP
         if let Some(pod) = &pod
             && let Err(error) = announce(&client, pod, &event).await
         {
-            debug!(%error, reason = event.reason, "failed to publish an event");
+            debug!(%error, reason = event.reason, "event could not be published");
         }
     }
 }

@@ -47,8 +47,9 @@ async fn check(client: &Client) -> Result<(), String> {
     match timeout(DEADLINE, client.request_text(request)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(kube::Error::Api(status))) if status.code < 500 => Ok(()),
-        Ok(Err(error)) => Err(format!("it says that it is not ready: {error}")),
-        Err(_) => Err(format!("no answer within {} s", DEADLINE.as_secs())),
+        Ok(Err(kube::Error::Api(status))) => Err(format!("GET /readyz answers HTTP {}", status.code)),
+        Ok(Err(error)) => Err(format!("GET /readyz: {error}")),
+        Err(_) => Err(format!("GET /readyz: no answer within {} s", DEADLINE.as_secs())),
     }
 }
 

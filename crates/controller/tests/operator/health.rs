@@ -91,7 +91,7 @@ async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
     assert_eq!(world.health.ailments(), [""; 0]);
     let lines = world.log.lines();
     let failed: Vec<_> =
-        lines.iter().filter(|line| line["fields"]["message"] == "watch failed; retrying").collect();
+        lines.iter().filter(|line| line["fields"]["message"] == "Watch failed, and is tried again").collect();
     let path = "/apis/5spot.finos.org/v1alpha1/scheduledmachines";
     assert!(failed.iter().any(|line| line["fields"]["watch"] == path), "{failed:?}");
     // Ten minutes: after 1, 2, 4, 8, 16 and then every 20 s.
@@ -114,7 +114,7 @@ async fn a_dead_workload_cluster_turns_neither() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_hangs_however_often_it_is_opened_turns_health_and_back() {
+async fn a_watch_that_keeps_hanging_turns_health_and_back() {
     let mut world = World::new("off");
     world.lend(&machine("a", &json!({})));
     world.faults.add(hanging_watch(always()));
@@ -133,7 +133,7 @@ async fn a_watch_that_hangs_however_often_it_is_opened_turns_health_and_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_hangs_once_is_opened_again_before_anybody_need_restart_us() {
+async fn a_watch_that_hangs_once_is_reopened_in_time() {
     let mut world = World::new("off");
     world.lend(&machine("a", &json!({})));
     world.faults.add(hanging_watch(Trigger::Nth(0)));

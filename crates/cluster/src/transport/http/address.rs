@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_names_is_permitted_and_nothing_else_is_taken_away() {
+    fn an_allowed_network_permits_only_itself() {
         let rules = rules(&["127.0.0.1", "169.254.0.0/16", "fe80::/64"]);
         for (address, permitted) in [
             ("127.0.0.1", true),

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_is_opened_again_and_again_and_tells_nothing_hangs() {
+    async fn a_watch_that_reopens_without_events_counts_as_hanging() {
         let watches = Watches::default();
         for round in 1..=3 {
             let (_events, mut body) = open(&watches);

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_only_not_be_asked_for_is_a_remark_and_what_would_be_forgotten_an_obstacle() {
+    fn a_missing_spec_field_is_a_remark_a_status_field_an_obstacle() {
         let older = compare(&our_schema(), &without("/properties/spec/properties/drain"));
         let Definition::Fits(differences) = &older else { panic!("{older:?}") };
         assert_eq!(differences.missing, ["spec.drain"]);

@@ -1,13 +1,13 @@
-//! The status in sentences, for people. They name no durations and no counts that change by themselves, so that status is
-//! written only when something has changed.
+//! The messages of the status, for people. They contain no durations or counts that change by themselves, so that the status
+//! is written only when something has changed.
 
 use super::super::demand::{Demand, UnwantedBy, WantedBy};
-use super::super::draft::{Draft, Parting, Stage};
+use super::super::draft::{Draft, Stage, TakedownReason};
 use super::super::situation::Situation;
 use crate::world::NodeFact;
 use five_spot_api::Phase;
 
-/// The phase in a sentence.
+/// Returns the description of the phase.
 pub(super) fn message(situation: &Situation<'_>, phase: Phase, cause: Demand, draft: &Draft) -> String {
     if let Some(fault) = &draft.fault {
         return fault.message.clone();
@@ -26,7 +26,7 @@ pub(super) fn message(situation: &Situation<'_>, phase: Phase, cause: Demand, dr
     }
 }
 
-/// Why a machine is wanted or not.
+/// Returns the reason why a machine is wanted or not.
 pub(in crate::lifecycle) const fn demand(demand: Demand) -> &'static str {
     match demand {
         Demand::Wanted(WantedBy::Window) => "the schedule is open",
@@ -51,11 +51,11 @@ fn pending(situation: &Situation<'_>, draft: &Draft) -> String {
         Stage::WaitingForOldMachine => {
             format!("waiting for the objects of the previous Machine {machine} to be deleted")
         }
-        Stage::Resting
+        Stage::Idle
         | Stage::Creating
         | Stage::WaitingToJoinAgain
         | Stage::Running
-        | Stage::Parting(_)
+        | Stage::TakingDown(_)
         | Stage::Removing
         | Stage::Ejecting => format!("creating Machine {machine}"),
     }
@@ -75,16 +75,16 @@ fn active(situation: &Situation<'_>) -> String {
 fn shutting_down(situation: &Situation<'_>, draft: &Draft) -> String {
     let machine = situation.machine_name();
     match draft.stage {
-        Stage::Parting(Parting::SpecChanged) => {
+        Stage::TakingDown(TakedownReason::SpecChanged) => {
             format!("replacing Machine {machine} because the spec changed")
         }
-        Stage::Parting(Parting::PartDeleted) => {
+        Stage::TakingDown(TakedownReason::PartDeleted) => {
             format!("replacing Machine {machine} because its bootstrap or infrastructure object was deleted")
         }
-        Stage::Parting(Parting::ClusterDeleted) => {
+        Stage::TakingDown(TakedownReason::ClusterDeleted) => {
             format!("shutting down Machine {machine} because its Cluster is being deleted")
         }
-        Stage::Resting
+        Stage::Idle
         | Stage::Creating
         | Stage::WaitingForOldMachine
         | Stage::WaitingToJoinAgain

@@ -184,7 +184,7 @@ async fn an_idle_connection_is_closed() {
 }
 
 #[tokio::test]
-async fn over_http1_every_watch_has_a_connection_and_the_others_are_used_again() {
+async fn over_http1_only_watches_need_connections_of_their_own() {
     let server = Server::http1().await;
     let client = client(&server, Pings::default());
     for _ in 0..5 {

@@ -1,53 +1,56 @@
-//! Stretches of days over which nothing can change.
+//! Intervals in which the schedule does not change.
 //!
-//! A search for the next change goes from edge to edge. That ends soon while the week has its ups and
-//! downs, but a `closed` from the year 1 to the year 9999 hides every edge of the week for ever, and two
-//! exceptions may undo each other day by day. So the calendar is cut into eras, at every day on which an
-//! exception begins or ends. Inside an era each week is like the one before, and looking at the hours of
-//! one week tells whether the whole era is open or closed throughout.
+//! A search for the next change goes from boundary to boundary. Normally that ends soon, but a `closed` from the year 1 to the
+//! year 9999 hides every boundary of the week, and two exceptions may cancel each other day by day. Therefore the calendar is
+//! divided into eras, at every day on which an exception begins or ends. Within an era all weeks are identical, and the hours
+//! of one week tell whether the whole era is open or closed.
 //!
-//! The hours are looked at on the local calendar, where the clock never skips or repeats anything. That is
-//! enough: local windows that leave no hole between them leave none in time either, since the last instant
-//! before a local time is never earlier than the first instant at it. It is the other way round that does not hold.
+//! The hours are compared on the local calendar, in which the clock never skips or repeats anything. That is sufficient: local
+//! windows without a gap between them have no gap in time either, because the last instant before a local time is never earlier
+//! than the first instant at it. The reverse does not hold.
 
 use super::clock::{LocalDay, WallClock};
 use super::exception::Layer;
 use super::grammar::HourMask;
-use super::pattern::Stretch;
+use super::pattern::Interval;
 use super::week::WholeHours;
 use five_spot_api::ScheduleState;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
-/// A stretch that is open or closed from its first instant to its last.
+/// An interval that is open or closed from its first instant to its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Quiet {
+pub(super) struct ConstantInterval {
     pub(super) open: bool,
-    pub(super) stretch: Stretch,
+    pub(super) interval: Interval,
 }
 
-/// The quiet stretches, in order.
-pub(super) fn quiet_stretches(week: &[WholeHours; 7], layers: &[Layer], clock: &WallClock) -> Vec<Quiet> {
-    let quiet = |era: Era| {
+/// Returns the constant intervals, in order.
+pub(super) fn constant_intervals(
+    week: &[WholeHours; 7],
+    layers: &[Layer],
+    clock: &WallClock,
+) -> Vec<ConstantInterval> {
+    let constant = |era: Era| {
         let open = era.constant(week, layers)?;
-        Some(Quiet { open, stretch: era.stretch(clock) })
+        Some(ConstantInterval { open, interval: era.interval(clock) })
     };
-    eras(layers).into_iter().filter_map(quiet).collect()
+    eras(layers).into_iter().filter_map(constant).collect()
 }
 
-/// The quiet stretch that an instant is in.
-pub(super) fn quiet_at(quiet: &[Quiet], t: Timestamp) -> Option<Quiet> {
-    let begun = quiet.partition_point(|quiet| quiet.stretch.since <= t);
-    let latest = quiet[..begun].last()?;
-    let endless = latest.stretch.until == Timestamp::MAX;
-    (t < latest.stretch.until || endless).then_some(*latest)
+/// Returns the constant interval that contains an instant.
+pub(super) fn constant_at(constants: &[ConstantInterval], t: Timestamp) -> Option<ConstantInterval> {
+    let begun = constants.partition_point(|constant| constant.interval.since <= t);
+    let latest = constants[..begun].last()?;
+    let endless = latest.interval.until == Timestamp::MAX;
+    (t < latest.interval.until || endless).then_some(*latest)
 }
 
-/// Days in a row on which the same layers apply.
+/// Consecutive days on which the same layers apply.
 struct Era {
-    /// The first day; none in the era before all layers.
+    /// The first day; `None` in the era before all layers.
     first: Option<LocalDay>,
-    /// The first day of the next era; none in the era after all layers.
+    /// The first day of the next era; `None` in the era after all layers.
     end: Option<LocalDay>,
     /// The layers, by their index.
     layers: BTreeSet<usize>,
@@ -78,7 +81,7 @@ fn eras(layers: &[Layer]) -> Vec<Era> {
 }
 
 impl Era {
-    /// Whether it is always open or always closed; `None` if it changes.
+    /// Returns true if the era is always open and false if it is always closed; `None` if it changes.
     fn constant(&self, week: &[WholeHours; 7], layers: &[Layer]) -> Option<bool> {
         let mut days = self.weekdays().map(|weekday| self.hours(week[weekday], layers));
         let open = days.clone().all(|day| day.open == HourMask::ALL);
@@ -86,7 +89,7 @@ impl Era {
         (open || closed).then_some(open)
     }
 
-    /// Every weekday that occurs in it.
+    /// Returns the weekdays that occur in the era.
     fn weekdays(&self) -> impl Iterator<Item = usize> + Clone {
         let (first, count) = match (self.first, self.end) {
             (Some(first), Some(end)) => (first, (end.0 - first.0).min(7)),
@@ -104,10 +107,10 @@ impl Era {
         })
     }
 
-    /// The instants that belong to its days for certain. Where the clock goes back over midnight, those
-    /// in between belong to neither of two eras.
-    fn stretch(&self, clock: &WallClock) -> Stretch {
-        Stretch {
+    /// Returns the instants that certainly belong to the days of the era. Where the clock is set back across midnight, the
+    /// instants in between belong to neither of two eras.
+    fn interval(&self, clock: &WallClock) -> Interval {
+        Interval {
             since: self.first.map_or(Timestamp::MIN, |day| clock.last_before(day.midnight())),
             until: self.end.map_or(Timestamp::MAX, |day| clock.first_at(day.midnight())),
         }
