@@ -51,7 +51,7 @@ async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<Scene>) ->
 
     // One that has never seen another.
     let late = Program::start(bare.directory(), &identity, "late", &[]).await?;
-    late.is_not_ready(&[too_old, "the controller has not begun to watch"]).await?;
+    late.is_not_ready(&[too_old, "the controller has not opened its watches"]).await?;
     ensure!(writes(&bare, &identity)?.is_empty(), "{:?}", writes(&bare, &identity)?);
     late.stop().await?;
 

@@ -91,7 +91,7 @@ impl SandboxEnvironment {
         let clock = self.clock.clone();
         let dial = Arc::new(OneCluster(service.clone()));
         Connection::embedded(service, dial, Arc::new(move || clock.now()), "5spot-controller")
-            .with_witness(Arc::new(self.recorder.clone()))
+            .with_observer(Arc::new(self.recorder.clone()))
     }
 }
 

@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use five_spot_api::condition::ConditionType;
 use five_spot_api::{ScheduledMachineSpec, ScheduledMachineStatus, names};
 use five_spot_apiserver::Clock;
-use five_spot_cluster::{Exchange, Witness};
+use five_spot_cluster::{Exchange, RequestObserver};
 use five_spot_core::ValidSpec;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -111,7 +111,7 @@ impl Recorder {
     }
 }
 
-impl Witness for Recorder {
+impl RequestObserver for Recorder {
     fn answered(&self, exchange: &Exchange) {
         let call = &exchange.call;
         if call.writes() {

@@ -133,7 +133,7 @@ impl Cluster {
         self.landed().into_iter().filter(is_late).collect()
     }
 
-    /// How many Machines were made, and how many DELETEs of Machines were accepted.
+    /// The number of Machines that were made, and of DELETEs of Machines that were accepted.
     pub fn effects(&self) -> (usize, usize) {
         let landed = self.landed();
         let of_machine = |write: &&Landed| write.path.starts_with(MACHINES);

@@ -1,4 +1,4 @@
-//! What the program serves, over real ports.
+//! The servers of the program, over real ports.
 
 use crate::process::{GUARD, line_of, program};
 use crate::served::get;

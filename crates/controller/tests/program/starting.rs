@@ -42,7 +42,7 @@ fn lend(api: &ApiServer) {
 }
 
 #[tokio::test]
-async fn nothing_is_written_where_there_is_no_place_for_it_and_everything_once_there_is() {
+async fn nothing_is_written_before_the_crd_fits() {
     let (api, server) = api_without_ours().await;
     let running = Running::start(&server).await;
     running.answered("/ready", 503, &["is not installed, or serves no version"]).await;
@@ -64,7 +64,7 @@ async fn nothing_is_written_where_there_is_no_place_for_it_and_everything_once_t
 }
 
 #[tokio::test]
-async fn credentials_that_are_not_accepted_yet_leave_no_question_unasked() {
+async fn refused_credentials_are_retried() {
     let (api, _) = api_without_ours().await;
     api.create(DEFINITIONS, &without_status_field("drain"));
     lend(&api);

@@ -63,7 +63,7 @@ impl ControllerRun {
             now,
             "5spot-controller",
         )
-        .with_witness(write_log);
+        .with_observer(write_log);
         let stop = CancellationToken::new();
         // One cluster is looked after as a whole, and has its Nodes in itself.
         let management_nodes =

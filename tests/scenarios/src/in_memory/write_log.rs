@@ -4,7 +4,7 @@ use super::neighbours::HOSTILE_NAMESPACE;
 use crate::environment::Write;
 use crate::oracles::told;
 use five_spot_apiserver::Clock;
-use five_spot_cluster::{Call, Exchange, Witness};
+use five_spot_cluster::{Call, Exchange, RequestObserver};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Every write of every controller run.
@@ -31,7 +31,7 @@ impl WriteLog {
     }
 }
 
-impl Witness for WriteLog {
+impl RequestObserver for WriteLog {
     fn answered(&self, exchange: &Exchange) {
         let call = &exchange.call;
         if !call.writes() || is_of_neighbour(call) {

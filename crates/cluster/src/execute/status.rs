@@ -1,8 +1,9 @@
 //! The status of the `ScheduledMachine`.
 
-use super::Job;
+use crate::execute::job::Job;
 use crate::transport::error::{CallError, or_absent};
 use crate::transport::kinds::our_resource;
+use crate::transport::operation::Verb;
 use five_spot_api::ScheduledMachineStatus;
 use five_spot_api::names::FIELD_MANAGER;
 use five_spot_core::text;
@@ -10,33 +11,36 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
 impl Job<'_> {
-    /// Writes what has changed, and remembers since when that was not possible. What the API server will not take is cut
-    /// down to what has to be remembered.
-    pub(super) async fn record(&self, status: &ScheduledMachineStatus) -> Result<(), CallError> {
+    /// Writes what has changed, and notes since when that has failed. A status that the API server rejects is written
+    /// again without its details.
+    pub(super) async fn write_status(&self, status: &ScheduledMachineStatus) -> Result<(), CallError> {
         let mut written = self.write(status, Some(&self.observed.version)).await;
-        if written.as_ref().is_err_and(CallError::is_too_much) {
-            tracing::warn!("The status was refused, and is written without its details");
+        if written.as_ref().is_err_and(CallError::is_unacceptable) {
+            tracing::warn!("the API server rejected the status; writing it without details");
             written = self.write(&without_details(status), Some(&self.observed.version)).await;
         }
-        // A conflict says nothing: it is decided anew.
+        // After a conflict the decision is made again.
         let failed = written.as_ref().is_err_and(|error| !error.is_stale());
-        let now = self.fleet.connection.now();
-        self.fleet.remember(self.key, |memory| {
+        let now = self.caches.connection.now();
+        self.caches.memories.update(self.key, |memory| {
             memory.unrecorded_since = failed.then(|| memory.unrecorded_since.unwrap_or(now));
         });
         written
     }
 
-    /// The same, whoever else has written the object since it was decided upon: an emergency does not decide anew for
-    /// that.
-    pub(super) async fn record_at_once(&self, status: &ScheduledMachineStatus) -> Result<(), CallError> {
-        match self.record(status).await {
+    /// The same, also if someone else has written the object since: an emergency does not wait for another decision.
+    pub(super) async fn write_status_regardless(
+        &self,
+        status: &ScheduledMachineStatus,
+    ) -> Result<(), CallError> {
+        match self.write_status(status).await {
             Err(error) if error.is_stale() => self.write(status, None).await,
             written => written,
         }
     }
 
-    /// The version that was decided upon goes with it: a status never speaks of a spec that the decision has not seen.
+    /// Writes the difference. The version that was decided on goes with it: a status never describes a spec that the
+    /// decision has not seen.
     async fn write(&self, status: &ScheduledMachineStatus, version: Option<&str>) -> Result<(), CallError> {
         if *status == self.observed.world.status {
             return Ok(());
@@ -45,12 +49,10 @@ impl Job<'_> {
             "metadata": {"uid": self.uid(), "resourceVersion": version},
             "status": difference(&to_json(&self.observed.world.status), &to_json(status)),
         });
-        let api = self.fleet.api(&self.key.namespace, &our_resource());
+        let api = self.caches.api(&self.key.namespace, &our_resource());
         let parameters = PatchParams::apply(FIELD_MANAGER);
         let answered = or_absent(api.patch_status(&self.key.name, &parameters, &Patch::Merge(patch)).await)
-            .map_err(|error| {
-            CallError::new(format!("write the status of ScheduledMachine {}", self.key), error)
-        })?;
+            .map_err(|error| CallError::new(self.on_object(Verb::WriteStatus), error))?;
         self.keep_object(answered.as_ref());
         Ok(())
     }
@@ -59,7 +61,7 @@ impl Job<'_> {
 /// The longest text of a status that was refused, in bytes.
 const SHORT: usize = 128;
 
-/// A status without everything that is only there for people.
+/// A status without the parts that are only there for people.
 fn without_details(status: &ScheduledMachineStatus) -> ScheduledMachineStatus {
     let mut short = status.clone();
     let cut = |text: &mut String| *text = text::bounded(text, SHORT).into_owned();
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_says_what_is_new_and_what_is_gone_and_nothing_else() {
+    fn a_patch_holds_the_changes_and_nothing_else() {
         let before = json!({"phase": "Active", "drain": {"total": 2, "evicted": 1}, "same": [1], "old": 1, "list": [1, 2]});
         let after = json!({"phase": "Inactive", "drain": {"total": 2, "evicted": 2}, "same": [1], "list": [2], "new": {}});
         let patch =

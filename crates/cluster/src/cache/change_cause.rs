@@ -1,10 +1,12 @@
-//! Why an object has to be looked at.
+//! The causes for which an object is reconciled.
 
-/// What has changed.
+/// A change that concerns an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// The object itself.
+pub enum ChangeCause {
+    /// The object itself, apart from its status.
     Object,
+    /// The status of the object alone: as a rule our own write.
+    Status,
     /// Its namespace, which may be paused.
     Namespace,
     /// Its Cluster.
@@ -13,24 +15,24 @@ pub enum Cause {
     Machine,
     /// An object of a provider that belongs to it.
     Provider,
-    /// A Secret that may lead to its node.
+    /// A Secret with the kubeconfig of its cluster.
     Secret,
     /// Its Node.
     Node,
-    /// What the agent on its node reads.
+    /// The ConfigMap of the reclaim agent on its node.
     AgentConfig,
     /// A pod on its node.
     Pod,
-    /// Whether a watch can be relied upon.
+    /// The status of a watch.
     Watch,
 }
 
-impl Cause {
-    /// In the words that `kube` uses in its own spans.
+impl ChangeCause {
+    /// The reason in log lines, in the words that `kube` uses in its own spans.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Object => "object updated",
+            Self::Object | Self::Status => "object updated",
             Self::Namespace => "related object updated: Namespace",
             Self::Cluster => "related object updated: Cluster",
             Self::Machine => "related object updated: Machine",

@@ -1,4 +1,4 @@
-//! Whether what we have applied is still there.
+//! Drift: whether the fields that we have applied are still there.
 //!
 //! The API server records which fields belong to which writer. Whoever changes a field of ours takes it from us, so
 //! the record of our fields stays the same exactly as long as nobody has changed any of them; what a provider writes
@@ -31,7 +31,7 @@ fn our_fields(object: &DynamicObject) -> Option<&Value> {
     object.managed_fields().iter().find(is_ours)?.fields_v1.as_ref().map(|fields| &fields.0)
 }
 
-/// Whether a field of `desired` is neither ours any more nor as we would write it.
+/// True if a field of `desired` is neither ours any more nor as we would write it.
 ///
 /// A field that is ours and has another value was changed on its way in, by defaulting or by a webhook: writing it
 /// again would give the same.
@@ -55,7 +55,7 @@ pub(crate) fn has_drifted(desired: &Value, live: &DynamicObject) -> bool {
     })
 }
 
-/// How much of a field is ours.
+/// The part of a field that is ours.
 #[derive(Clone, Copy)]
 enum Owned<'a> {
     Nothing,

@@ -1,38 +1,41 @@
-//! What one reconcile tells of itself: to the log, to the audit trail and to the metrics.
+//! The report of one reconcile: to the log, to the audit trail and to the metrics.
 
+use crate::attempts::Retry;
 use crate::audit;
 use crate::metrics::{ErrorKind, Metrics, Repeat, Verdict};
 use five_spot_api::Phase;
 use five_spot_api::event::EventReason;
-use five_spot_cluster::{ObjectKey, Observed, Retry, Setback};
+use five_spot_cluster::ObjectKey;
+use five_spot_cluster::execute::{ExecutionError, SkipReason};
+use five_spot_cluster::view::Observed;
 use five_spot_core::action::Action;
 use five_spot_core::{Decision, FaultKind};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// The target of these lines: they are a reconcile's, wherever they are written.
+/// The target of these log lines: the reconcile, wherever they are written.
 const TARGET: &str = "five_spot_controller::reconcile";
 
-/// What is said of every attempt that is made again later.
+/// The message of every attempt that is repeated later.
 const RETRYING: &str = "Reconciliation error — requeuing with exponential back-off";
 
-/// The account of one reconcile.
-pub(crate) struct Account {
+/// The report of one reconcile.
+pub(crate) struct ReconcileReport {
     metrics: Arc<Metrics>,
     key: ObjectKey,
     began: Instant,
     phase: Option<Phase>,
-    /// How it went; nothing if there was nothing to reconcile.
+    /// The result; absent if there was nothing to reconcile.
     verdict: Option<Verdict>,
 }
 
-impl Account {
-    /// A reconcile of this object begins.
+impl ReconcileReport {
+    /// The report of a reconcile that begins now.
     pub(crate) fn open(metrics: Arc<Metrics>, key: ObjectKey) -> Self {
         Self { metrics, key, began: Instant::now(), phase: None, verdict: None }
     }
 
-    /// Something was decided. It may be decided again before anything comes of it.
+    /// Notes a decision. Another one may follow before it is carried out.
     pub(crate) fn decided(&mut self, observed: &Observed, decision: &Decision) {
         self.phase = decision.status.phase;
         self.metrics.evaluated(schedule_errors(observed).is_none());
@@ -46,7 +49,7 @@ impl Account {
         );
     }
 
-    /// What was decided is on record.
+    /// Notes that the events were published and the status was written.
     pub(crate) fn reported(&self, observed: &Observed, decision: &Decision) {
         let (from, to) = (observed.world.status.phase, decision.status.phase);
         if let Some(to) = to
@@ -71,13 +74,20 @@ impl Account {
         self.metrics.reported(&self.key, observed, decision);
     }
 
-    /// All of it was carried out. `retry`: something needs someone, and will be looked at again after that. Without it
-    /// the next reconcile follows at once, and speaks of a fault that is still there.
-    pub(crate) fn settled(&mut self, observed: &Observed, decision: &Decision, retry: Option<Retry>) {
-        if decision.actions.contains(&Action::RemoveFinalizer) {
-            audit::let_go(observed, decision);
+    /// Counts the actions that were skipped.
+    pub(crate) fn skipped(&self, reasons: &[SkipReason]) {
+        for reason in reasons {
+            self.metrics.skipped(*reason);
         }
-        // Failures that are over are still in the decision that proved it.
+    }
+
+    /// Notes that a decision was carried out. `retry` is the wait after a fault. Without it the next reconcile follows at
+    /// once, and reports a fault that is still there.
+    pub(crate) fn completed(&mut self, observed: &Observed, decision: &Decision, retry: Option<Retry>) {
+        if decision.actions.contains(&Action::RemoveFinalizer) {
+            audit::released(observed, decision);
+        }
+        // The decision was made before the failures were over.
         let fault = decision.fault.as_ref().filter(|fault| match fault.kind {
             FaultKind::Refused | FaultKind::Repeated => false,
             FaultKind::InvalidSpec
@@ -99,46 +109,46 @@ impl Account {
             tracing::error!(target: TARGET, error, "Failed to evaluate schedule");
         }
         if let Some(retry) = retry {
-            say_retry(&fault.message, retry);
+            log_retry(&fault.message, retry);
         }
     }
 
-    /// A call failed. `machine_exists`: what was to be made is there already.
-    pub(crate) fn failed(&mut self, setback: &Setback, retry: Retry, machine_exists: bool) {
-        self.verdict = Some(Verdict::Failure(ErrorKind::of_setback(setback)));
-        if setback.error.is_apply() && !machine_exists {
-            tracing::error!(target: TARGET, error = %setback, "Machine creation failed");
+    /// Notes a failed call. `machine_exists` is true if there is a Machine already.
+    pub(crate) fn failed(&mut self, failure: &ExecutionError, retry: Retry, machine_exists: bool) {
+        self.verdict = Some(Verdict::Failure(ErrorKind::of_operation(&failure.error.operation)));
+        if failure.error.is_cluster_api_apply() && !machine_exists {
+            tracing::error!(target: TARGET, error = %failure, "Machine creation failed");
         }
-        say_retry(&setback.to_string(), retry);
-        self.metrics.set_back(&self.key);
+        log_retry(&failure.to_string(), retry);
+        self.metrics.call_failed(&self.key);
     }
 
-    /// What the event of a fault has to say that has been found again; nothing while it is new.
+    /// The event to update for a fault that was found again; `None` while it is new.
     pub(crate) fn repeats(&self, decision: &Decision) -> Option<Repeat> {
         let failed = !matches!(self.verdict, Some(Verdict::Success) | None);
         (failed && decision.status.phase == Some(Phase::Error)).then(|| self.metrics.repeated(&self.key))?
     }
 
-    /// The object is gone.
+    /// Removes the metrics of an object that is gone.
     pub(crate) fn gone(&self) {
         self.metrics.gone(&self.key);
     }
 
-    /// The reconcile has ended, or has broken off.
-    pub(crate) fn close(self, broke_off: bool) {
-        let broken = broke_off.then_some(Verdict::Error(ErrorKind::InternalError));
+    /// Ends the report.
+    pub(crate) fn close(self, panicked: bool) {
+        let broken = panicked.then_some(Verdict::Error(ErrorKind::InternalError));
         if let Some(verdict) = broken.or(self.verdict) {
             self.metrics.reconciled(&self.key, self.phase, verdict, self.began.elapsed());
         }
     }
 }
 
-fn say_retry(error: &str, retry: Retry) {
+fn log_retry(error: &str, retry: Retry) {
     let (retry_count, backoff_secs) = (retry.retry_count, retry.backoff.as_secs());
     tracing::error!(target: TARGET, error, retry_count, backoff_secs, "{RETRYING}");
 }
 
-/// What is wrong with the schedule of a spec.
+/// The errors in the schedule of a spec.
 fn schedule_errors(observed: &Observed) -> Option<String> {
     let errors = &observed.spec.as_ref().err()?.errors;
     let of_schedule: Vec<String> = errors

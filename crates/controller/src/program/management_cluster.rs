@@ -1,18 +1,18 @@
-//! The cluster that the controller works for.
+//! The management cluster, found by the kubeconfig or by the service account of the pod.
 
 use kube::Config;
 use kube::config::{InClusterError, KubeConfigOptions, KubeconfigError};
 use std::io::ErrorKind;
 
-/// There is none, or none that can be used.
+/// There is no cluster, or none that can be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Homeless {
+pub(super) enum NoCluster {
     /// Nothing names a cluster.
     #[error(
         "No cluster to work for: there is no kubeconfig, and this is no pod with a service account. Set KUBECONFIG, or \
          try `5spot sandbox`, which needs no cluster."
     )]
-    Nowhere { kubeconfig: Box<KubeconfigError>, in_cluster: Box<InClusterError> },
+    NotConfigured { kubeconfig: Box<KubeconfigError>, in_cluster: Box<InClusterError> },
     /// A kubeconfig names one, and cannot be used. The pod's own cluster is no substitute: it may be another one.
     #[error(
         "No cluster to work for: the kubeconfig cannot be used. Correct KUBECONFIG, or try `5spot sandbox`, which needs \
@@ -21,19 +21,21 @@ pub(super) enum Homeless {
     Unusable(#[source] Box<KubeconfigError>),
 }
 
-impl Homeless {
-    /// What exactly went wrong.
+impl NoCluster {
+    /// The details of the error.
     pub(super) fn cause(&self) -> String {
         match self {
-            Self::Nowhere { kubeconfig, in_cluster } => format!("{}; {in_cluster}", describe(kubeconfig)),
+            Self::NotConfigured { kubeconfig, in_cluster } => {
+                format!("{}; {in_cluster}", describe(kubeconfig))
+            }
             Self::Unusable(kubeconfig) => describe(kubeconfig),
         }
     }
 }
 
-/// Says what is wrong with a kubeconfig without a word of what is in it: that may be a credential.
+/// Describes an error without any content of the kubeconfig, which may be a credential.
 fn describe(error: &KubeconfigError) -> String {
-    // Its own words show the lines around the mistake.
+    // Its message shows the lines around the mistake.
     if matches!(error, KubeconfigError::Parse(_)) {
         return "failed to parse kubeconfig YAML".to_owned();
     }
@@ -41,14 +43,13 @@ fn describe(error: &KubeconfigError) -> String {
 }
 
 /// Finds the cluster by the kubeconfig or, if there is none, by the service account of the pod.
-pub(super) async fn find() -> Result<Config, Homeless> {
+pub(super) async fn find() -> Result<Config, NoCluster> {
     let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
         Ok(config) => config,
-        Err(error) if is_absent(&error) => Config::incluster().map_err(|in_cluster| Homeless::Nowhere {
-            kubeconfig: Box::new(error),
-            in_cluster: Box::new(in_cluster),
+        Err(error) if is_absent(&error) => Config::incluster().map_err(|in_cluster| {
+            NoCluster::NotConfigured { kubeconfig: Box::new(error), in_cluster: Box::new(in_cluster) }
         })?,
-        Err(error) => return Err(Homeless::Unusable(Box::new(error))),
+        Err(error) => return Err(NoCluster::Unusable(Box::new(error))),
     };
     config.apply_debug_overrides();
     Ok(config)
@@ -61,7 +62,7 @@ fn is_absent(error: &KubeconfigError) -> bool {
         || matches!(error, KubeconfigError::ReadConfig(error, _) if no_file(error))
 }
 
-/// Where the API server is. Whatever else a URL may contain, a password among it, stays out of it.
+/// The address of the API server, without anything else that a URL may contain, such as a password.
 pub(super) fn address(config: &Config) -> String {
     let url = &config.cluster_url;
     let port = url.port_u16().map(|port| format!(":{port}")).unwrap_or_default();

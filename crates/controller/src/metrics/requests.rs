@@ -1,13 +1,13 @@
-//! What the door tells of every request.
+//! The metrics and log lines of requests.
 
 use super::Metrics;
-use five_spot_cluster::{Call, Exchange, Witness};
+use five_spot_cluster::{Call, Exchange, RequestObserver};
 use http::StatusCode;
 
-/// What `code` is when there was no answer.
+/// The `code` of a request without an answer.
 const NO_ANSWER: &str = "none";
 
-impl Witness for Metrics {
+impl RequestObserver for Metrics {
     fn answered(&self, exchange: &Exchange) {
         crate::health::progress();
         say(exchange);
@@ -36,7 +36,7 @@ fn say(exchange: &Exchange) {
     );
 }
 
-/// How an attempt to remove a pod went, if it was one: an eviction, or in an emergency a deletion.
+/// The result of an attempt to remove a pod: an eviction, or in an emergency a deletion. `None` for any other request.
 fn eviction(call: &Call, status: Option<StatusCode>) -> Option<&'static str> {
     let is_core = call.group.is_empty() && call.resource == "pods" && call.name.is_some();
     let evicts = call.verb == "create" && call.subresource.as_deref() == Some("eviction");
