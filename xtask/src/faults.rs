@@ -73,6 +73,8 @@ enum Kind {
     Clocks,
     /// The watch event of a write is delivered before its response, after it, or after the next reconcile: each write.
     Orderings,
+    /// A hostile tenant has a namespace of the same cluster.
+    Neighbours,
 }
 
 /// Where the Nodes are.
