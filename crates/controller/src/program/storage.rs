@@ -6,7 +6,7 @@
 //! the API server's own check is requested, but only when somebody requests `/ready`: an idle controller sends nothing.
 
 use crate::health::{Findings, Health};
-use five_spot_cluster::door::Door;
+use five_spot_cluster::transport::http::Transport;
 use http::Request;
 use kube::Client;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-/// How long nothing may have shown that the storage answers. With [`DEADLINE`] less than a minute.
+/// The time after which the storage is checked if nothing has shown that it answers. With [`DEADLINE`] less than a minute.
 const SILENCE: Duration = Duration::from_secs(40);
 
-/// How long the check may take. The API server gives its etcd two seconds.
+/// The time limit of the check. The API server gives its etcd two seconds.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// How long after a check that failed the next one follows.
+/// The time between a failed check and the next one.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Examines the storage for as long as it is polled.
-pub(super) async fn examine(client: Client, door: Door, health: Arc<Health>) {
+pub(super) async fn examine(client: Client, transport: Transport, health: Arc<Health>) {
     let mut is_failing = false;
     loop {
-        let silence = door.storage_silence();
+        let silence = transport.storage_silence();
         if silence < SILENCE {
             is_failing = false;
             report(&health, None);
@@ -36,7 +36,7 @@ pub(super) async fn examine(client: Client, door: Door, health: Arc<Health>) {
         }
         if !is_failing {
             health.readiness_requested().await;
-            if door.storage_silence() < SILENCE {
+            if transport.storage_silence() < SILENCE {
                 continue;
             }
         }
@@ -45,7 +45,7 @@ pub(super) async fn examine(client: Client, door: Door, health: Arc<Health>) {
         is_failing = problem.is_some();
         let pause = if is_failing { AGAIN } else { SILENCE };
         report(&health, problem);
-        if door.storage_silence() >= SILENCE {
+        if transport.storage_silence() >= SILENCE {
             sleep(pause).await;
         }
     }

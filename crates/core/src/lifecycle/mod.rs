@@ -31,6 +31,7 @@ use crate::world::World;
 use demand::Demand;
 use draft::Draft;
 use five_spot_api::ScheduledMachineStatus;
+use five_spot_api::condition::Reason;
 use jiff::Timestamp;
 use situation::{Situation, Spec};
 
@@ -53,6 +54,13 @@ pub struct Decision {
     pub fault: Option<Fault>,
     /// The evidence that is required before the actions are carried out.
     pub evidence: Evidence,
+    /// True if the object is where it should be: nothing has to be waited for, and no watch event can be missing. It is
+    /// what the condition `Ready` reports.
+    pub settled: bool,
+    /// True if the machine has a Ready Node in its cluster. It is what the condition `MachineReady` reports.
+    pub is_lent: bool,
+    /// Why a machine is wanted or not. It is the reason of the condition `Scheduled`.
+    pub demand: Reason,
 }
 
 /// Decides what should happen to an object with a valid spec.
@@ -89,8 +97,11 @@ fn run(situation: &Situation<'_>) -> Decision {
     let evidence = evidence::needed(&draft);
     Decision {
         events,
-        status,
         evidence,
+        settled: status::is_settled(situation, demand, &draft),
+        is_lent: status::is_lent(situation, &draft),
+        demand: status::demand_reason(situation, demand),
+        status,
         wake_at: draft.wake_at(situation),
         watch_pods: draft.watch_pods,
         resolve_drain_rules: draft.resolve_drain_rules,

@@ -68,6 +68,21 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
     }
 }
 
+/// True if the object is where it should be.
+pub(super) fn is_settled(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> bool {
+    conditions::is_ready(situation, phase(situation, demand, draft), draft)
+}
+
+/// True if the machine has a Ready Node in its cluster.
+pub(super) fn is_lent(situation: &Situation<'_>, draft: &Draft) -> bool {
+    conditions::is_machine_ready(situation, draft)
+}
+
+/// Why a machine is wanted or not.
+pub(super) fn demand_reason(situation: &Situation<'_>, demand: Demand) -> Reason {
+    conditions::demand_reason(situation, demand)
+}
+
 /// Returns true if the caches show for the first time that a Node has outlived its Machine. Its deletion may not have reached
 /// the cache yet.
 pub(super) fn has_left_its_node_behind(situation: &Situation<'_>) -> bool {

@@ -1,6 +1,6 @@
 //! The kinds of faults.
 
-use crate::embedded::Layout;
+use crate::in_memory::Layout;
 use std::fmt;
 use std::str::FromStr;
 

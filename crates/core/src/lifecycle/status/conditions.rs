@@ -113,6 +113,21 @@ fn condition(situation: &Situation<'_>, kind: ConditionType, value: &ConditionVa
     }
 }
 
+/// True if the condition `Ready` is true.
+pub(super) fn is_ready(situation: &Situation<'_>, phase: Phase, draft: &Draft) -> bool {
+    matches!(ready(situation, phase, draft, "").status, Status::True)
+}
+
+/// True if the condition `MachineReady` is true.
+pub(super) fn is_machine_ready(situation: &Situation<'_>, draft: &Draft) -> bool {
+    matches!(machine_ready(situation, draft).status, Status::True)
+}
+
+/// The reason of the condition `Scheduled`.
+pub(super) fn demand_reason(situation: &Situation<'_>, demand: Demand) -> Reason {
+    scheduled(situation, demand).reason
+}
+
 fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) -> ConditionValue {
     if let Some(fault) = &draft.fault {
         return ConditionValue::new(false, fault.kind.reason(), fault.message.clone());
