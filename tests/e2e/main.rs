@@ -8,6 +8,7 @@ mod conformance;
 mod crd;
 mod harness;
 mod kubernetes;
+mod node;
 mod permissions;
 mod sandbox_clients;
 mod scenarios;
@@ -19,8 +20,9 @@ fn main() -> ExitCode {
     if let Some(done) = bench::asked_for() {
         return done;
     }
-    // The scenarios take longest, so that they go first.
+    // The real node takes longest, and the scenarios, so that they go first.
     let tests = [
+        node::tests(),
         scenarios::tests(),
         startup::tests(),
         permissions::tests(),

@@ -19,9 +19,9 @@ use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::world::{Scene, World};
 use tokio::sync::Mutex;
-use world::{Real, View};
 
 pub(crate) use identities::kubeconfig_reader;
+pub(crate) use world::{Real, View};
 
 /// How many others go before those that start a control plane of their own.
 const STARTERS: usize = 32;

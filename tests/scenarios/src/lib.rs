@@ -27,5 +27,5 @@ pub use plays::all;
 pub use scenario::{Ending, Needs, Scenario};
 pub use snapshot::Snapshot;
 pub use steps::Steps;
-pub use subject::Subject;
+pub use subject::{Subject, condition, merge};
 pub use world::{ApiServer, Impairment, Pace, World, Write, WrongServer};
