@@ -1,6 +1,7 @@
 //! Container images made by hand: one layer, a configuration and a manifest in the archive format of `docker save`. No
 //! registry is needed, and nothing but the named files is in them.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -101,7 +102,16 @@ fn parse_ldd(text: &str) -> Vec<String> {
 }
 
 fn hex_digest(bytes: &[u8]) -> String {
-    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(digest(&SHA256, bytes).as_ref())
+}
+
+/// Two hexadecimal digits for each byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

@@ -312,7 +312,7 @@ fn random_machine_id() -> Result<String, NodeError> {
     let mut bytes = [0_u8; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| io_error("make a machine id")(error.into()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(image::hex(&bytes))
 }
 
 /// containerd finds its shim on the search path, and everybody the commands of the system.
