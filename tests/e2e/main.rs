@@ -6,8 +6,11 @@ mod bench;
 mod cluster_api;
 mod conformance;
 mod crd;
+mod frozen;
 mod harness;
+mod hostile;
 mod kubernetes;
+mod leaders;
 mod node;
 mod permissions;
 mod sandbox_clients;
@@ -24,7 +27,10 @@ fn main() -> ExitCode {
     let tests = [
         node::tests(),
         scenarios::tests(),
+        hostile::tests(),
         startup::tests(),
+        frozen::tests(),
+        leaders::tests(),
         permissions::tests(),
         agent::tests(),
         cluster_api::tests(),

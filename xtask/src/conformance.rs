@@ -1,5 +1,5 @@
-//! `cargo xtask conformance`: the conformance suite of the embedded API, asked of a real server. The work is done by an
-//! example of `five-spot-sandbox`; this brings the server.
+//! `cargo xtask conformance`: the conformance suite of the embedded API, asked of a real server. The package
+//! `five-spot-conformance` does the work; this brings the server.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ struct Cases {
 }
 
 impl Mode {
-    /// How the example calls it.
+    /// The arguments of `five-spot-conformance`.
     fn arguments(&self) -> [String; 2] {
         match self {
             Self::Record(cases) => ["record".into(), cases.prefix.clone()],
@@ -76,7 +76,7 @@ fn ask(kubeconfig: &Path, mode: &Mode) -> anyhow::Result<()> {
     let suite = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/conformance");
     let [mode, what] = mode.arguments();
     let status = cargo()
-        .args(["run", "--quiet", "--package", "five-spot-sandbox", "--example", "conformance", "--"])
+        .args(["run", "--quiet", "--package", "five-spot-conformance", "--"])
         .arg(mode)
         .arg(suite)
         .arg(what)
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_command_line_are_the_examples_own() {
+    fn arguments_are_passed_on() {
         let arguments = |line: &str| Line::parse_from(line.split('|')).args.mode.arguments();
         assert_eq!(arguments("xtask|record"), ["record", ""]);
         assert_eq!(arguments("xtask|check|pods: a pod"), ["check", "pods: a pod"]);

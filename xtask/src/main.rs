@@ -1,5 +1,6 @@
 //! The developers' own tool: `cargo xtask <task>`. Each task is a module of its own.
 
+mod bench_leaders;
 mod bench_operator;
 mod cargo;
 mod conformance;
@@ -23,6 +24,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Measure failover, and what a standby costs, on a real API server.
+    BenchLeaders(bench_leaders::Args),
     /// Measure what a fleet at rest costs on a real control plane: requests, latency, memory.
     BenchOperator(bench_operator::Args),
     /// Ask a real server the questions by which the embedded Kubernetes API is kept honest.
@@ -43,6 +46,7 @@ fn main() -> anyhow::Result<()> {
     // The control plane's processes must end with this program: see the guard's own description.
     five_spot_testenv::guard::enter();
     match Args::parse().task {
+        Task::BenchLeaders(args) => bench_leaders::run(&args),
         Task::BenchOperator(args) => bench_operator::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::ControlPlane(args) => control_plane::run(&args),

@@ -17,9 +17,6 @@ const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// The longest delay. The owner of the machine is waiting.
 const MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// The longest reason; the controller reads no more.
-const MAX_REASON_BYTES: usize = 256;
-
 /// The Node to annotate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnNode {
@@ -29,12 +26,10 @@ pub struct OwnNode {
     pub machine_id: Option<String>,
 }
 
-/// The annotations for a process that matched `pattern` at `time`.
+/// Returns the request for a process that matched `pattern` at `time`, with its time in milliseconds.
 pub fn request_for(pattern: &str, time: Timestamp) -> ReclaimRequest {
-    let mut reason = format!("process-match: {pattern}");
-    reason.truncate(reason.floor_char_boundary(MAX_REASON_BYTES));
     let milliseconds = TimestampRound::new().smallest(Unit::Millisecond).mode(jiff::RoundMode::Trunc);
-    ReclaimRequest { reason, requested_at: Some(time.round(milliseconds).unwrap_or(time)) }
+    ReclaimRequest::process_match(pattern, time.round(milliseconds).unwrap_or(time))
 }
 
 /// The patch that sets the annotations of `request`.

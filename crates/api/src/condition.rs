@@ -1,26 +1,26 @@
-//! Condition types and their reasons.
+//! The types and reasons of conditions.
 
 /// The type of a condition in `status.conditions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// The object is where it should be, in the sense of kstatus.
+    /// The object has reached the state that it should be in, in the sense of kstatus.
     Ready,
     /// A node is in the cluster and Ready.
     MachineReady,
-    /// A machine is wanted now.
+    /// A machine is wanted at this time.
     Scheduled,
-    /// Everything that the spec refers to is there and allowed.
+    /// All objects that the spec refers to exist and may be used.
     ReferencesValid,
     /// The Node carries the taints of `nodeTaints`.
     NodeTainted,
-    /// The node has been emptied for the shutdown in progress, or the last one.
+    /// The node was drained in the current or the last shutdown.
     Drained,
-    /// Something holds back every write but status.
+    /// A pause holds back all changes except to the status.
     Paused,
 }
 
 impl ConditionType {
-    /// Every type, in the order of `status.conditions`.
+    /// All types, in the order of `status.conditions`.
     pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::MachineReady,
@@ -31,7 +31,7 @@ impl ConditionType {
         Self::Paused,
     ];
 
-    /// The word in status.
+    /// The name in `status.conditions`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
@@ -47,15 +47,15 @@ impl ConditionType {
 
 macro_rules! reasons {
     ($($(#[$doc:meta])+ $name:ident),+ $(,)?) => {
-        /// Why a condition has its value. One list for all types: several share a reason.
+        /// The reason of a condition. All condition types share one list, because several use the same reason.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason { $($(#[$doc])+ $name),+ }
 
         impl Reason {
-            /// Every reason there is.
+            /// All reasons.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// The word in status.
+            /// The name in `status.conditions`.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name)),+ }
             }
@@ -64,53 +64,53 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The node is Ready, and wanted.
+    /// The machine is wanted and its node is Ready.
     NodeReady,
-    /// Outside the schedule, and gone.
+    /// The schedule is closed and no machine is lent.
     Inactive,
-    /// `enabled: false`, and gone.
+    /// `enabled` is false and no machine is lent.
     Disabled,
-    /// `killSwitch`, and gone.
+    /// `killSwitch` is true and no machine is lent.
     Terminated,
-    /// The Machine is being made or its node has not joined yet.
+    /// The Machine is being created, or its node has not joined yet.
     Provisioning,
     /// The Machine has a node that is not Ready.
     NodeNotReady,
     /// There is no Node yet.
     NoNodeYet,
-    /// The Node had joined and is gone while its Machine lives.
+    /// The Node had joined and disappeared while its Machine still exists.
     NodeLost,
-    /// The Node is still there although its Machine is gone.
+    /// The Node still exists although its Machine is gone.
     NodeLeftBehind,
-    /// There is no Machine.
+    /// No Machine exists.
     NoMachine,
     /// The Machine is being replaced because the spec changed.
     Replacing,
-    /// Objects of the last window are still terminating.
+    /// The objects of the previous Machine are still being deleted.
     WaitingForOldMachine,
     /// The machine is being drained or deleted.
     ShuttingDown,
-    /// A reclaim is being carried out.
+    /// An emergency reclaim is in progress.
     EmergencyRemove,
     /// The last reconciles failed.
     ReconcileFailed,
-    /// The spec cannot be understood.
+    /// The spec is invalid.
     InvalidSpec,
-    /// Pods still held the node at the drain deadline.
+    /// Pods still blocked the drain at its deadline.
     DrainTimedOut,
-    /// No Ready node within `joinTimeout`.
+    /// The node did not become Ready within `joinTimeout`.
     JoinFailed,
-    /// An object of ours has a name that belongs to someone else.
+    /// An object that 5-Spot did not create has the name of one that it has to create.
     NameTaken,
-    /// The workload cluster's kubeconfig cannot be used as it is.
+    /// The kubeconfig of the workload cluster is unusable.
     KubeconfigInvalid,
     /// The workload cluster does not answer.
     Unreachable,
-    /// The kubeconfig leads to another cluster than the one that the Node was last seen in.
+    /// The kubeconfig refers to a different cluster than the one in which the Node was last seen.
     WrongCluster,
-    /// The cleanup of the deleted object took longer than its bound.
+    /// The cleanup of the deleted object exceeded its time limit.
     FinalizerCleanupTimedOut,
-    /// Something is held back by a pause.
+    /// A pause holds back changes.
     Paused,
     /// A machine is wanted: the schedule is open.
     InWindow,
@@ -122,35 +122,35 @@ reasons! {
     OutsideWindow,
     /// No machine is wanted: `override.state` is `down`.
     OverrideDown,
-    /// No machine is wanted: `killSwitch`.
+    /// No machine is wanted: `killSwitch` is true.
     KillSwitch,
-    /// No machine is wanted: a reclaim switched the schedule off.
+    /// No machine is wanted: an emergency reclaim disabled the schedule.
     EmergencyReclaimDisabledSchedule,
     /// No machine is wanted: the object is being deleted.
     Deleted,
-    /// It cannot be said whether a machine is wanted: the schedule is not valid.
+    /// The schedule is invalid, so whether a machine is wanted is unknown.
     InvalidSchedule,
-    /// Everything that the spec refers to is in order.
+    /// All objects that the spec refers to exist and may be used.
     Resolved,
-    /// Something that the spec refers to does not exist.
+    /// An object that the spec refers to does not exist.
     NotFound,
-    /// The API server refuses the controller what the spec asks for.
+    /// The controller lacks a permission that the spec requires.
     Forbidden,
-    /// The spec asks for what is not allowed.
+    /// The spec asks for something that is not allowed.
     NotAllowed,
     /// The Node carries the taints.
     Applied,
     /// The taints could not be written.
     PatchFailed,
-    /// Someone else's taint has the same key and effect.
+    /// A taint that 5-Spot did not set has the same key and effect.
     TaintOwnershipConflict,
-    /// Pods are leaving the node.
+    /// The node is being drained.
     Draining,
-    /// Pods that may not be disrupted hold the node.
+    /// Pods block the drain.
     Blocked,
-    /// The node is empty.
+    /// The drain is complete.
     Drained,
-    /// CAPI's Cluster is paused.
+    /// The Cluster API Cluster is paused.
     ClusterPaused,
     /// The annotation `cluster.x-k8s.io/paused` is set.
     CapiAnnotation,
@@ -158,7 +158,7 @@ reasons! {
     ObjectAnnotation,
     /// The annotation `5spot.finos.org/paused` is set on the namespace.
     NamespaceAnnotation,
-    /// Nothing holds the object back.
+    /// The object is not paused.
     NotPaused,
 }
 

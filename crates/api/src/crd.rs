@@ -1,4 +1,4 @@
-//! The custom resource definition, as it is installed.
+//! The custom resource definition.
 
 use crate::ScheduledMachine;
 use crate::rules;
@@ -9,12 +9,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 use std::collections::BTreeMap;
 
-/// The definition of `ScheduledMachine`: what the types say, and the bound on the object's name, which is
-/// part of no type of ours. This one is installed, not the one of [`kube::CustomResourceExt`].
+/// Returns the definition of `ScheduledMachine`. It adds the rule for the name of the object, which no Rust type contains,
+/// to the schema of the types. Install this definition, not the one of [`kube::CustomResourceExt`].
 ///
 /// # Panics
 ///
-/// Never: the schema is there, and its rules are plain data.
+/// Never: a derived definition has a schema, and the rules are constant.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = ScheduledMachine::crd();
     for version in &mut crd.spec.versions {
@@ -23,16 +23,16 @@ pub fn crd() -> CustomResourceDefinition {
             .as_mut()
             .and_then(|schema| schema.open_api_v3_schema.as_mut())
             .expect("a derived definition has a schema");
-        bound_the_name(root);
-        // A status that is `null` would be a third kind of nothing, see `schema::without_null`.
+        add_name_rule(root);
+        // See `schema::without_null`.
         root.properties.iter_mut().flatten().for_each(|(_, part)| part.nullable = None);
         unwrap_descriptions(root);
     }
     crd
 }
 
-/// A rule at the root may blame `metadata.name` only if the schema mentions it.
-fn bound_the_name(root: &mut JSONSchemaProps) {
+/// Adds the rule for the name. A rule at the root may refer to `metadata.name` only if the schema contains it.
+fn add_name_rule(root: &mut JSONSchemaProps) {
     let name = JSONSchemaProps { type_: Some("string".into()), ..JSONSchemaProps::default() };
     let metadata = JSONSchemaProps {
         type_: Some("object".into()),
@@ -44,7 +44,7 @@ fn bound_the_name(root: &mut JSONSchemaProps) {
         Some(serde_json::from_value(validations(&[rules::NAME])).expect("rules are validation rules"));
 }
 
-/// Descriptions come from comments that are broken into lines. `kubectl explain` breaks lines by itself.
+/// Joins the lines of descriptions, which come from wrapped comments. `kubectl explain` wraps lines itself.
 fn unwrap_descriptions(schema: &mut JSONSchemaProps) {
     if let Some(description) = &mut schema.description {
         let paragraphs: Vec<String> =

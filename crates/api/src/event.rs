@@ -1,16 +1,16 @@
-//! Reasons of the events that the controller publishes.
+//! The types and reasons of the events that the controller publishes.
 
-/// How loud an event is.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventType {
-    /// Something that was meant to happen.
+    /// An expected change.
     Normal,
-    /// Something that a person should look at.
+    /// A problem that a person should look at.
     Warning,
 }
 
 impl EventType {
-    /// The word in the event.
+    /// The name in the event.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -21,20 +21,20 @@ impl EventType {
 
 macro_rules! event_reasons {
     ($($(#[$doc:meta])+ $name:ident: $kind:ident),+ $(,)?) => {
-        /// Why an event was published. The reason fixes its type.
+        /// The reason of an event. It determines the type of the event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum EventReason { $($(#[$doc])+ $name),+ }
 
         impl EventReason {
-            /// Every reason there is.
+            /// All reasons.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// The word in the event.
+            /// The name in the event.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name)),+ }
             }
 
-            /// How loud events with this reason are.
+            /// The type of events with this reason.
             pub const fn event_type(self) -> EventType {
                 match self { $(Self::$name => EventType::$kind),+ }
             }
@@ -43,39 +43,39 @@ macro_rules! event_reasons {
 }
 
 event_reasons! {
-    /// The CAPI objects have been made.
+    /// The Machine was created.
     MachineCreated: Normal,
-    /// A machine is wanted from now on.
+    /// A machine has become wanted.
     ScheduleActive: Normal,
-    /// No machine is wanted any more.
+    /// The machine is no longer wanted.
     ScheduleInactive: Normal,
-    /// The graceful shutdown has begun.
+    /// The graceful shutdown has started.
     GracePeriodActive: Normal,
-    /// The node is being emptied.
+    /// The node is being drained.
     NodeDraining: Normal,
-    /// The node is empty.
+    /// The drain is complete.
     NodeDrained: Normal,
-    /// The CAPI objects are gone.
+    /// The Machine is gone.
     MachineDeleted: Normal,
     /// `enabled: false` took effect.
     ScheduleDisabled: Normal,
-    /// An error is over.
+    /// The last error no longer occurs.
     Recovered: Normal,
-    /// The object is in phase `Error`.
+    /// The object has entered phase `Error`.
     ReconcileFailed: Warning,
     /// `killSwitch` took effect.
     KillSwitchActivated: Warning,
-    /// A node's owner wants it back; the emergency removal has begun.
+    /// The owner of a machine needs it back, and the emergency reclaim has started.
     EmergencyReclaim: Warning,
-    /// The emergency removal switched the schedule off.
+    /// The emergency reclaim disabled the schedule.
     EmergencyReclaimDisabledSchedule: Warning,
-    /// Three reclaims or more within ten minutes.
+    /// At least three reclaims happened within ten minutes.
     RapidReReclaim: Warning,
-    /// The cleanup of a deleted object took longer than its bound.
+    /// The cleanup of a deleted object exceeded its time limit.
     FinalizerCleanupTimedOut: Warning,
-    /// The Node had joined and is gone while its Machine lives.
+    /// The Node had joined and disappeared while its Machine still exists.
     NodeLost: Warning,
-    /// The Node is still there although its Machine is gone.
+    /// The Node still exists although its Machine is gone.
     NodeLeftBehind: Warning,
     /// The drain deadline passed, and `onTimeout: Force` deleted the Machine with pods on its node.
     DrainForced: Warning,

@@ -1,7 +1,7 @@
-//! The wire types of 5-Spot: what a person writes, what the controller reports, and what the two
-//! programs of 5-Spot say to each other. Every name, label, annotation and reason stands here, once.
+//! The API types of 5-Spot: the `ScheduledMachine` resource, its CRD, and the contract between the controller and the
+//! reclaim agent. Every name, label, annotation and reason is defined here, once.
 //!
-//! This crate decides nothing. What a spec means is the business of `five-spot-core`.
+//! This crate contains no logic of the lifecycle; that is in `five-spot-core`.
 
 pub mod condition;
 mod crd;

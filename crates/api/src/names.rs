@@ -1,5 +1,4 @@
-//! What things are called: the API group, labels, annotations, the finalizer, and the names of the
-//! objects that belong to a `ScheduledMachine`.
+//! Names: the API group, labels, annotations, the finalizer, and the objects that belong to a `ScheduledMachine`.
 
 /// The API group of 5-Spot.
 pub const GROUP: &str = "5spot.finos.org";
@@ -7,95 +6,96 @@ pub const GROUP: &str = "5spot.finos.org";
 /// The served version of [`GROUP`].
 pub const VERSION: &str = "v1alpha1";
 
-/// The kind that a person writes.
+/// The kind of the resource.
 pub const KIND: &str = "ScheduledMachine";
 
-/// The longest name of a `ScheduledMachine`: `<name>-bootstrap` must still fit 63 characters.
+/// The maximum length of the name of a `ScheduledMachine`: `<name>-bootstrap` must fit into 63 characters.
 pub const MAX_NAME_LENGTH: usize = 53;
 
-/// Keeps a deleted `ScheduledMachine` until its machine has been given back.
+/// The finalizer that keeps a deleted `ScheduledMachine` until its machine has been removed from the cluster.
 pub const FINALIZER: &str = "5spot.finos.org/scheduledmachine";
 
-/// The field manager of everything that the controller applies.
+/// The field manager of the objects that the controller applies.
 pub const FIELD_MANAGER: &str = "5spot-controller";
 
-/// The namespace of 5-Spot's own objects, in the management and in every workload cluster.
+/// The namespace of 5-Spot in the management cluster and in every workload cluster.
 pub const SYSTEM_NAMESPACE: &str = "5spot-system";
 
-/// API groups that `bootstrapSpec` and `infrastructureSpec` may use.
+/// The API groups that `bootstrapSpec` and `infrastructureSpec` may use.
 pub const PROVIDER_GROUPS: [&str; 3] =
     ["bootstrap.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "k0smotron.io"];
 
-/// Prefixes of labels, annotations and taints that a spec may not set: they belong to 5-Spot itself,
-/// to Cluster API, or to Kubernetes. A prefix covers its subdomains too.
+/// The domains of labels, annotations and taints that a spec may not set, because they belong to 5-Spot, Cluster API or
+/// Kubernetes. Subdomains are included.
 pub const RESERVED_DOMAINS: [&str; 4] = ["5spot.finos.org", "cluster.x-k8s.io", "kubernetes.io", "k8s.io"];
 
 /// Labels that the controller sets.
 pub mod label {
-    /// On every object made for a `ScheduledMachine`; its value is the name of that object.
+    /// On every object that is created for a `ScheduledMachine`; the value is the name of the `ScheduledMachine`.
     pub const SCHEDULED_MACHINE: &str = "5spot.finos.org/scheduled-machine";
-    /// Cluster API's own: the cluster that an object belongs to.
+    /// A label of Cluster API: the cluster that an object belongs to.
     pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
-    /// On a Node: `enabled` brings the reclaim agent there.
+    /// On a Node: the value `enabled` schedules the reclaim agent there.
     pub const RECLAIM_AGENT: &str = "5spot.finos.org/reclaim-agent";
-    /// The one value of [`RECLAIM_AGENT`].
+    /// The only value of [`RECLAIM_AGENT`].
     pub const RECLAIM_AGENT_ENABLED: &str = "enabled";
-    /// Cluster API's own, on Pods: how a drain treats them.
+    /// A label of Cluster API on Pods: the way in which a drain treats them.
     pub const DRAIN: &str = "cluster.x-k8s.io/drain";
 }
 
 /// Annotations that the controller reads or sets.
 pub mod annotation {
-    /// Any new value makes the controller reconcile at once, whatever the back-off.
+    /// On a `ScheduledMachine`: any new value makes the controller reconcile at once, regardless of the backoff.
     pub const FORCE_RECONCILE: &str = "5spot.finos.org/force-reconcile";
-    /// On a `ScheduledMachine` or its namespace: stop every write but status. The value `all` also
-    /// holds back the kill switch and reclaims.
+    /// On a `ScheduledMachine` or its namespace: holds back all changes except to the status. The value `all` also holds
+    /// back the kill switch and emergency reclaims.
     pub const PAUSED: &str = "5spot.finos.org/paused";
     /// The value of [`PAUSED`] that holds everything back.
     pub const PAUSED_ALL: &str = "all";
-    /// Cluster API's own pause.
+    /// The pause annotation of Cluster API.
     pub const CAPI_PAUSED: &str = "cluster.x-k8s.io/paused";
-    /// On a Machine: CAPI deletes it without draining its node.
+    /// On a Machine: Cluster API deletes it without draining its node.
     pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
-    /// On a Machine: CAPI deletes it without waiting for volumes.
+    /// On a Machine: Cluster API deletes it without waiting for volumes to be detached.
     pub const EXCLUDE_WAIT_FOR_VOLUME_DETACH: &str =
         "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
-    /// On a Machine: what of the spec it was made from. Another value means replacement.
+    /// On a Machine: the fingerprint of the part of the spec that it was created from. If it differs, the Machine is
+    /// replaced.
     pub const MACHINE_HASH: &str = "5spot.finos.org/machine-hash";
-    /// On a Machine: what was last applied to it. Another value means applying it again.
+    /// On a Machine: the fingerprint of what was last applied. If it differs, the Machine is applied again.
     pub const APPLIED_HASH: &str = "5spot.finos.org/applied-hash";
-    /// On a Node: the taints that belong to 5-Spot, a compact JSON list of `{"effect","key"}`, sorted.
+    /// On a Node: the taints that 5-Spot has set, as a compact, sorted JSON list of `{"effect","key"}`.
     pub const APPLIED_TAINTS: &str = "5spot.finos.org/applied-taints";
-    /// On a Node: it was 5-Spot that cordoned it, and 5-Spot may uncordon it. The value is the `ScheduledMachine`, as
-    /// `namespace/name`: one that comes back from a backup with another UID is the same.
+    /// On a Node: 5-Spot cordoned it and may uncordon it. The value is the `ScheduledMachine`, as `namespace/name`, so that
+    /// it is still valid after a restore from a backup, which changes UIDs.
     pub const CORDONED_BY: &str = "5spot.finos.org/cordoned-by";
-    /// On an agent's ConfigMap: the `ScheduledMachine` that it was made for, as `namespace/name`.
+    /// On the ConfigMap of an agent: the `ScheduledMachine` that it was created for, as `namespace/name`.
     pub const MADE_FOR: &str = "5spot.finos.org/made-for";
-    /// On an agent's ConfigMap: what it was rendered from. Another value means rendering it again.
+    /// On the ConfigMap of an agent: the fingerprint of what it was rendered from. If it differs, it is rendered again.
     pub const AGENT_HASH: &str = "5spot.finos.org/agent-hash";
 }
 
-/// The name of the bootstrap object of the named `ScheduledMachine`.
+/// Returns the name of the bootstrap object of a `ScheduledMachine`.
 pub fn bootstrap(scheduled_machine: &str) -> String {
     format!("{scheduled_machine}-bootstrap")
 }
 
-/// The name of the infrastructure object of the named `ScheduledMachine`.
+/// Returns the name of the infrastructure object of a `ScheduledMachine`.
 pub fn infrastructure(scheduled_machine: &str) -> String {
     format!("{scheduled_machine}-infra")
 }
 
-/// The name of the CAPI Machine of the named `ScheduledMachine`.
+/// Returns the name of the Cluster API Machine of a `ScheduledMachine`.
 pub fn machine(scheduled_machine: &str) -> String {
     format!("{scheduled_machine}-machine")
 }
 
-/// The Secret in which Cluster API keeps the kubeconfig of a workload cluster.
+/// Returns the name of the Secret in which Cluster API stores the kubeconfig of a workload cluster.
 pub fn kubeconfig_secret(cluster: &str) -> String {
     format!("{cluster}-kubeconfig")
 }
 
-/// Whether a label, annotation or taint key lies in a domain that is not the user's to set.
+/// Returns true if the key of a label, annotation or taint is in a domain that a spec may not use.
 pub fn is_reserved_key(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else {
         return false;

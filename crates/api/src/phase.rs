@@ -1,32 +1,32 @@
-//! The phases of a `ScheduledMachine`, each defined by what is true while it is shown.
+//! The phases of a `ScheduledMachine`. Each is defined by what is true while it is shown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where a `ScheduledMachine` stands. Computed from what is observed, never a program counter.
+/// The phase of a `ScheduledMachine`. It is computed from what is observed and never from the previous phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     /// A machine is wanted and does not exist yet.
     Pending,
-    /// The Machine exists and is wanted; `MachineReady` tells whether its node is there.
+    /// The Machine exists and is wanted. The condition `MachineReady` tells whether its node is Ready.
     Active,
-    /// It exists, is not wanted, and is being drained or deleted.
+    /// The Machine exists, is not wanted, and is being drained or deleted.
     ShuttingDown,
-    /// Not wanted by the schedule, and gone.
+    /// The schedule is closed and no machine is lent.
     Inactive,
-    /// Not wanted because of `enabled: false`, and gone.
+    /// `enabled` is false and no machine is lent.
     Disabled,
-    /// Not wanted because of `killSwitch`, and gone.
+    /// `killSwitch` is true and no machine is lent.
     Terminated,
-    /// A reclaim is being carried out.
+    /// An emergency reclaim is in progress.
     EmergencyRemove,
-    /// A fault of this object that needs someone.
+    /// The object has an error that needs attention.
     Error,
 }
 
 impl Phase {
-    /// Every phase, in the order in which people read them.
+    /// All phases, in the order in which they are listed for people.
     pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Active,
@@ -38,7 +38,7 @@ impl Phase {
         Self::Error,
     ];
 
-    /// The word in status, metrics and logs.
+    /// The name in status, metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",

@@ -1,5 +1,6 @@
-//! The contract between the controller and the reclaim agent: how an agent asks for its node to be
-//! given back, and how the controller tells an agent what to look for.
+//! The contract between the controller and the reclaim agent: the annotations by which an agent requests that its node is
+//! returned to its owner, and the ConfigMap by which the controller configures the agent. Both programs write and parse
+//! them with the code in this module.
 
 mod config;
 
@@ -11,40 +12,50 @@ pub use config::{
 use crate::names::SYSTEM_NAMESPACE;
 use std::collections::BTreeMap;
 
-/// On a Node, exactly `"true"`: its owner wants it back.
+/// The annotation that requests a reclaim of its Node, if the value is exactly `"true"`.
 pub const REQUESTED: &str = "5spot.finos.org/reclaim-requested";
-/// The one value of [`REQUESTED`] that counts.
+/// The only value of [`REQUESTED`] that has an effect.
 pub const REQUESTED_TRUE: &str = "true";
-/// On a Node: why, for instance `process-match: java`.
+/// The annotation with the reason of the request, such as `process-match: java`.
 pub const REASON: &str = "5spot.finos.org/reclaim-reason";
-/// On a Node: since when, RFC 3339.
+/// The annotation with the time of the request, in RFC 3339.
 pub const REQUESTED_AT: &str = "5spot.finos.org/reclaim-requested-at";
 
-/// Where an agent finds its configuration: this namespace of the cluster that its node is in.
+/// The maximum length of a reason, in bytes. Agents write no more, and the controller reads no more.
+pub const MAX_REASON_BYTES: usize = 256;
+
+/// The namespace of the agent's ConfigMap, in the cluster of its node.
 pub const CONFIG_NAMESPACE: &str = SYSTEM_NAMESPACE;
-/// The key of the agent's ConfigMap.
+/// The key of the configuration in the agent's ConfigMap.
 pub const CONFIG_KEY: &str = "reclaim.toml";
 
-/// What the name of an agent's ConfigMap begins with; the name of its node follows.
+/// The prefix of the name of an agent's ConfigMap. The name of its node follows.
 pub const CONFIG_NAME_PREFIX: &str = "reclaim-agent-";
 
-/// The name of the ConfigMap of the agent on the named node.
+/// Returns the name of the ConfigMap of the agent on a node.
 pub fn config_map(node: &str) -> String {
     format!("{CONFIG_NAME_PREFIX}{node}")
 }
 
-/// A request to give a node back, as an agent writes it and the controller reads it.
+/// A request to return a node to its owner, as an agent writes it and the controller reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReclaimRequest {
-    /// Why, in one line.
+    /// The reason, in one line.
     pub reason: String,
-    /// When the agent saw it; absent if the annotation is missing or not a time.
+    /// The time of the request; absent if the annotation is missing or not a time.
     pub requested_at: Option<jiff::Timestamp>,
 }
 
 impl ReclaimRequest {
-    /// Reads the annotations of a Node. Anything but exactly `"true"` is no request; a request whose
-    /// reason or time is missing is still a request, because an owner is waiting.
+    /// Returns the request for a process that matched `pattern` at `time`.
+    pub fn process_match(pattern: &str, time: jiff::Timestamp) -> Self {
+        let mut reason = format!("process-match: {pattern}");
+        reason.truncate(reason.floor_char_boundary(MAX_REASON_BYTES));
+        Self { reason, requested_at: Some(time) }
+    }
+
+    /// Reads the annotations of a Node. Any value other than exactly `"true"` is not a request. A request without a reason
+    /// or a valid time still counts, because an owner is waiting.
     pub fn from_annotations(annotations: &BTreeMap<String, String>) -> Option<Self> {
         if annotations.get(REQUESTED).map(String::as_str) != Some(REQUESTED_TRUE) {
             return None;
@@ -55,7 +66,7 @@ impl ReclaimRequest {
         })
     }
 
-    /// The annotations that say this request.
+    /// Returns the annotations of this request.
     pub fn to_annotations(&self) -> BTreeMap<String, String> {
         let mut annotations = BTreeMap::from([
             (REQUESTED.to_owned(), REQUESTED_TRUE.to_owned()),
@@ -73,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_reads_back_as_it_was_written() {
+    fn a_request_survives_a_round_trip() {
         let request = ReclaimRequest {
             reason: "process-match: java".into(),
             requested_at: Some("2026-11-15T12:00:00Z".parse().unwrap()),
@@ -82,7 +93,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_exact_word_is_a_request() {
+    fn a_long_pattern_is_cut_at_a_character_boundary() {
+        let time = "2026-11-15T12:00:00Z".parse().unwrap();
+        assert_eq!(ReclaimRequest::process_match("java", time).reason, "process-match: java");
+        let long = ReclaimRequest::process_match(&"\u{1f600}".repeat(100), time);
+        assert_eq!(long.reason.len(), 255, "15 bytes, and 60 characters of 4 bytes");
+        assert_eq!(ReclaimRequest::from_annotations(&long.to_annotations()), Some(long));
+    }
+
+    #[test]
+    fn only_exactly_true_is_a_request() {
         for value in ["True", "1", "yes", "", "true "] {
             let annotations = BTreeMap::from([(REQUESTED.to_owned(), value.to_owned())]);
             assert_eq!(ReclaimRequest::from_annotations(&annotations), None, "{value:?}");
@@ -90,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_reason_or_with_a_broken_time_still_counts() {
+    fn a_request_without_reason_or_valid_time_counts() {
         let annotations = BTreeMap::from([
             (REQUESTED.to_owned(), "true".to_owned()),
             (REQUESTED_AT.to_owned(), "yesterday".to_owned()),

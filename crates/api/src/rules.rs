@@ -1,23 +1,22 @@
-//! What the API server checks beyond types and bounds, as CEL expressions, each with the sentence that a
-//! person reads when it fails. The sentences say what is allowed; the API server puts the path of the
-//! field in front.
+//! The validation rules of the CRD beyond types and bounds: CEL expressions, each with a message that says what is allowed.
+//! The API server puts the path of the field in front of the message.
 //!
-//! An expression sees the value of its field as `self`. Patterns avoid backslashes, so that they read the
-//! same in Rust, in CEL and in YAML. A conversion that can fail stands behind a pattern that guards it,
-//! so that a rule says no instead of breaking. The one exception is [`TIMEZONE`]: only asking for
-//! the zone tells whether it exists. The API server forgives a value that was there before a rule said no to
-//! it, but not one on which a rule breaks; hence that rule does the forgiving itself, with the help of `oldSelf`.
+//! An expression refers to the value of its field as `self`. Patterns avoid backslashes, so that they are the same in Rust,
+//! CEL and YAML. A conversion that can fail comes after a pattern that guards it, so that the rule returns false instead of
+//! an evaluation error. The exception is [`TIMEZONE`], because only a conversion can tell whether a zone exists. The API
+//! server accepts an unchanged value that violates a rule (ratcheting), but not one for which the rule fails to evaluate;
+//! therefore that rule compares the value with `oldSelf` itself.
 
-/// A CEL expression that a value must fulfil, and what is said when it does not.
+/// A CEL expression that a value must satisfy, and the message if it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The CEL expression; true for allowed values.
+    /// The CEL expression, which is true for allowed values.
     pub expression: &'static str,
-    /// What is allowed, in one sentence without a capital letter and a full stop.
+    /// A description of the allowed values, without an initial capital and a full stop.
     pub message: &'static str,
-    /// The field that the API server blames, relative to the value: `.to`. Empty: the value itself.
+    /// The path of the field that the API server reports, relative to the value, such as `.to`; empty for the value itself.
     pub field_path: &'static str,
-    /// Whether the expression also asks for the value before the change, as the optional `oldSelf`.
+    /// True if the expression also uses the previous value, as the optional `oldSelf`.
     pub optional_old_self: bool,
 }
 
@@ -47,7 +46,7 @@ macro_rules! hour {
     };
 }
 
-/// A calendar date: the right number of days for each month, and the 29th of February in leap years.
+/// A calendar date with the correct number of days for each month and year.
 macro_rules! date {
     () => {
         concat!(
@@ -59,7 +58,7 @@ macro_rules! date {
     };
 }
 
-/// A DNS label, as Kubernetes names most things.
+/// A DNS label.
 macro_rules! dns_label {
     () => {
         "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -95,7 +94,7 @@ macro_rules! reserved_key {
 /// The name of the object.
 pub const NAME: Rule = Rule::new(
     "size(self.metadata.name) <= 53",
-    "must be at most 53 characters, so that the names of the objects made from it fit 63",
+    "must be at most 53 characters, so that the names derived from it fit into 63",
 )
 .at(".metadata.name");
 
@@ -111,13 +110,13 @@ pub const DURATION_OR_ZERO: Rule = Rule::new(
     "must be 0s, or a whole number of seconds, minutes or hours up to 24h, such as 90s, 5m or 2h",
 );
 
-/// `reclaim.podGracePeriod`: an emergency is over within a minute.
+/// `reclaim.podGracePeriod`, which must be well below the time limit of an emergency reclaim.
 pub const POD_GRACE_PERIOD: Rule = Rule::new(
     "self.matches('^([0-9]|[1-3][0-9]|4[0-5])s$')",
     "must be a whole number of seconds from 0s to 45s, such as 10s",
 );
 
-/// At least one of the fields that open a schedule.
+/// At least one of the fields that open a schedule is present.
 pub const SCHEDULE_PRESENT: Rule = Rule::new(
     "has(self.daysOfWeek) || has(self.hoursOfDay) || (has(self.windows) && size(self.windows) > 0)",
     "must have at least one of daysOfWeek, hoursOfDay and windows",
@@ -137,13 +136,13 @@ pub const HOURS_OF_DAY: Rule = Rule::new(
      or several of these joined by commas without spaces",
 );
 
-/// A time zone. One that was accepted before is accepted for ever: an API server that comes with another
-/// time-zone database must not block every change of the object, its finalizer included.
+/// A time zone. An unchanged value is always accepted: an API server with another time-zone database must not block every
+/// change of the object, including the removal of its finalizer.
 pub const TIMEZONE: Rule = Rule::new(
     "(oldSelf.hasValue() && oldSelf.value() == self) \
      || (self.matches('^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local' \
      && timestamp('2000-01-01T00:00:00Z').getHours(self) >= 0)",
-    "must be the name of a time zone in the IANA database, exactly as it is written there, \
+    "must be the name of an IANA time zone, spelled exactly as in the IANA database, \
      such as Europe/Berlin or UTC; an offset such as +02:00 is not a time zone",
 )
 .with_optional_old_self();
@@ -154,9 +153,9 @@ pub const MINUTE_OF_WEEK: Rule = Rule::new(
     "must be a weekday (mon, tue, wed, thu, fri, sat, sun) and a time from 00:00 to 23:59, such as fri 21:30",
 );
 
-/// A window has a length.
+/// A window is not empty.
 pub const WINDOW_NOT_EMPTY: Rule =
-    Rule::new("self.from != self.to", "must not be the same as from: such a window would be empty").at(".to");
+    Rule::new("self.from != self.to", "must not be equal to from: the window would be empty").at(".to");
 
 /// A day of an exception.
 pub const DATE: Rule = Rule::new(
@@ -164,16 +163,16 @@ pub const DATE: Rule = Rule::new(
     "must be a date that exists in the calendar, as year-month-day, such as 2026-12-24",
 );
 
-/// How an exception says its days.
+/// The days of an exception are given in one of two ways.
 pub const EXCEPTION_DAYS: Rule = Rule::new(
     "has(self.date) ? !has(self.from) && !has(self.to) : has(self.from) && has(self.to)",
     "must have either date, or both from and to",
 );
 
-/// The order of a range of days.
+/// A range of days is in order.
 pub const EXCEPTION_ORDER: Rule = Rule::new(
     "!has(self.from) || !has(self.to) || self.from <= self.to",
-    "must not be before from: a range of days includes both of its ends",
+    "must not be earlier than from; a range of days includes both its first and its last day",
 )
 .at(".to");
 
@@ -184,15 +183,15 @@ pub const CLUSTER_NAME: Rule = Rule::new(
      with a letter or digit at both ends",
 );
 
-/// The `apiVersion` of a provider's object. The groups are [`crate::names::PROVIDER_GROUPS`].
+/// The `apiVersion` of a provider object. The groups are [`crate::names::PROVIDER_GROUPS`].
 pub const PROVIDER_API_VERSION: Rule = Rule::new(
     "self.matches('^(bootstrap[.]cluster[.]x-k8s[.]io|infrastructure[.]cluster[.]x-k8s[.]io|k0smotron[.]io)\
      /v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$')",
-    "must be a version of one of the groups bootstrap.cluster.x-k8s.io, infrastructure.cluster.x-k8s.io \
-     and k0smotron.io, such as bootstrap.cluster.x-k8s.io/v1beta2",
+    "must be a group and version whose group is bootstrap.cluster.x-k8s.io, infrastructure.cluster.x-k8s.io \
+     or k0smotron.io, such as bootstrap.cluster.x-k8s.io/v1beta2",
 );
 
-/// The `kind` of a provider's object.
+/// The `kind` of a provider object.
 pub const PROVIDER_KIND: Rule = Rule::new(
     "self.matches('^[A-Z][A-Za-z0-9]*$')",
     "must be a kind: letters and digits, beginning with an upper-case letter, such as K0sWorkerConfig",
@@ -205,7 +204,7 @@ pub const KEYS: Rule = Rule::new(
      optionally with a DNS domain and '/' in front, such as rack or example.org/rack",
 );
 
-/// The keys of labels and annotations lie in no domain of 5-Spot, Cluster API or Kubernetes.
+/// The keys of labels and annotations are not in a domain of 5-Spot, Cluster API or Kubernetes.
 pub const KEYS_NOT_RESERVED: Rule = Rule::new(
     concat!("self.all(key, !key.matches('", reserved_key!(), "'))"),
     "no key may be in the domains 5spot.finos.org, cluster.x-k8s.io, kubernetes.io and k8s.io \
@@ -225,14 +224,14 @@ pub const TAINT_KEY: Rule = Rule::new(
      optionally with a DNS domain and '/' in front, such as dedicated or example.org/dedicated",
 );
 
-/// The key of a taint lies in no domain of 5-Spot, Cluster API or Kubernetes.
+/// The key of a taint is not in a domain of 5-Spot, Cluster API or Kubernetes.
 pub const TAINT_KEY_NOT_RESERVED: Rule = Rule::new(
     concat!("!self.matches('", reserved_key!(), "')"),
     "must not be in the domains 5spot.finos.org, cluster.x-k8s.io, kubernetes.io and k8s.io \
      or in their subdomains",
 );
 
-/// Taints have an identity.
+/// No two taints have the same key and effect.
 pub const TAINTS_UNIQUE: Rule = Rule::new(
     "self.all(taint, self.exists_one(other, other.key == taint.key && other.effect == taint.effect))",
     "must not have two taints with the same key and effect",
@@ -256,7 +255,7 @@ pub const SECRET_KEY: Rule = Rule::new(
     "must be a key of a Secret: letters, digits, '-', '_' and '.', such as value",
 );
 
-/// `override.until`. The last day of the year 9999 is beyond what programs can reckon with in every offset.
+/// `override.until`. With some offsets, a time on the last day of the year 9999 is out of range.
 pub const UNTIL: Rule = Rule::new(
     concat!(
         "self.matches('^",
@@ -264,7 +263,7 @@ pub const UNTIL: Rule = Rule::new(
         "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$') \
          && self < '9999-12-30'"
     ),
-    "must be a time in RFC 3339 with its offset, such as 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00",
+    "must be an RFC 3339 time with an offset, such as 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00",
 );
 
 #[cfg(test)]

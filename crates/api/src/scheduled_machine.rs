@@ -1,4 +1,4 @@
-//! The object that a person writes.
+//! The `ScheduledMachine` resource.
 
 use crate::rules;
 use crate::schema::{validations, without_null};
@@ -10,7 +10,7 @@ use crate::status::ScheduledMachineStatus;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-/// Which machine is lent, to which cluster, when, and how it is given back.
+/// The machine to lend, the cluster that it joins, the schedule, and the way in which it is returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "5spot.finos.org",
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
     namespaced,
     status = "ScheduledMachineStatus",
     derive = "PartialEq",
-    doc = "A physical machine, lent to a Cluster API cluster by the clock.",
+    doc = "A physical machine that is lent to a Cluster API cluster on a schedule.",
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#,
     printcolumn = r#"{"name": "In Schedule", "type": "boolean", "jsonPath": ".status.inSchedule"}"#,
     printcolumn = r#"{"name": "Machine", "type": "string", "jsonPath": ".status.machineRef.name"}"#,
@@ -31,53 +31,53 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name": "Cluster", "type": "string", "jsonPath": ".spec.clusterName", "priority": 1}"#,
     printcolumn = r#"{"name": "Timezone", "type": "string", "jsonPath": ".spec.schedule.timezone", "priority": 1}"#,
     printcolumn = r#"{"name": "Enabled", "type": "boolean", "jsonPath": ".spec.schedule.enabled", "priority": 1}"#,
-    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason", "description": "Why the condition Ready has its value.", "priority": 1}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason", "description": "The reason of the condition Ready.", "priority": 1}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = without_null)]
 pub struct ScheduledMachineSpec {
-    /// When the machine should belong to its cluster.
+    /// The times at which the machine belongs to its cluster.
     pub schedule: ScheduleSpec,
-    /// The name of the Cluster API cluster that the machine joins. The Cluster is in the same namespace.
+    /// The name of the Cluster API Cluster that the machine joins, in the same namespace.
     #[schemars(schema_with = "crate::schema::cluster_name")]
     pub cluster_name: String,
-    /// The bootstrap object that is made for the Machine.
+    /// The bootstrap object to create for the Machine.
     pub bootstrap_spec: ProviderObject,
-    /// The infrastructure object that is made for the Machine.
+    /// The infrastructure object to create for the Machine.
     pub infrastructure_spec: ProviderObject,
-    /// What goes onto the Cluster API Machine besides its references.
+    /// Labels, annotations and other fields of the Cluster API Machine.
     #[serde(default)]
     pub machine_template: MachineTemplate,
-    /// Which machine goes first when transitions are limited or the queue is long: 0 last, 100 first.
-    #[serde(default = "middle_priority")]
+    /// The order in which machines are served when there is a backlog: 100 is served first, 0 last.
+    #[serde(default = "default_priority")]
     #[schemars(range(min = 0, max = 100))]
     pub priority: i32,
-    /// How long the whole graceful shutdown may take, up to the deletion of the Machine, drain included.
+    /// The time limit for the whole graceful shutdown, from its start to the deletion of the Machine. It includes the drain.
     #[serde(default = "five_minutes")]
     #[schemars(schema_with = "crate::schema::duration")]
     pub graceful_shutdown_timeout: String,
-    /// How long draining the node may take. Also passed on to Cluster API.
+    /// The time limit for draining the node. It is also passed on to Cluster API.
     #[serde(default = "five_minutes")]
     #[schemars(schema_with = "crate::schema::duration")]
     pub node_drain_timeout: String,
-    /// How the node is emptied.
+    /// Settings of the node drain.
     #[serde(default)]
     pub drain: DrainSpec,
-    /// Remove the machine now, without draining it. The phase is `Terminated` until this is false again.
+    /// Removes the machine immediately, without draining its node. The phase stays `Terminated` until this is false again.
     #[serde(default)]
     pub kill_switch: bool,
-    /// How an emergency reclaim treats pods.
+    /// Settings of the emergency reclaim.
     #[serde(default)]
     pub reclaim: ReclaimSpec,
-    /// Names of processes whose start on the node means that its owner needs it back. If there are any,
-    /// the reclaim agent is installed on the node.
+    /// Process names. When one of these processes starts on the node, the owner of the machine needs it back, and an
+    /// emergency reclaim begins. If the list is not empty, the reclaim agent runs on the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::commands")]
     pub kill_if_commands: Vec<String>,
-    /// Taints that the controller puts on the Node once it is Ready, and keeps there. No two have the same
-    /// key and effect.
+    /// Taints that the controller sets on the Node when it is Ready, and keeps there. No two may have the same key and
+    /// effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
@@ -89,20 +89,21 @@ pub struct ScheduledMachineSpec {
         )
     )]
     pub node_taints: Vec<NodeTaint>,
-    /// The Secret with the kubeconfig of the workload cluster that the Node is in, in the same namespace.
-    /// Absent: the Secret `<clusterName>-kubeconfig` if there is one, else the Node is in this cluster.
+    /// The Secret with the kubeconfig of the workload cluster that the Node joins, in the same namespace. The default is
+    /// the Secret `<clusterName>-kubeconfig`, which Cluster API creates. Without a Secret no machine is created, unless
+    /// the controller runs with `--management-nodes-namespace` for this namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig_secret_ref: Option<KubeconfigSecretRef>,
-    /// How long a Machine may take until its node is Ready. After that it is deleted and made again.
+    /// The time limit for the node of a new Machine to become Ready. After that the Machine is deleted, and another one is created.
     #[serde(default = "twenty_minutes")]
     #[schemars(schema_with = "crate::schema::duration")]
     pub join_timeout: String,
-    /// Wins over the schedule until it expires.
+    /// A temporary override of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#override: Option<OverrideSpec>,
 }
 
-const fn middle_priority() -> i32 {
+const fn default_priority() -> i32 {
     50
 }
 

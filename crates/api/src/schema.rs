@@ -1,17 +1,17 @@
-//! Schemas of fields that their Rust types cannot say: bounds, and the [`Rule`]s of the values.
+//! The parts of the schema that Rust types cannot express: bounds, and the [`Rule`]s of the values.
 //!
-//! Every string and every list has an upper bound. The API server reckons the worst case of a rule from
-//! these bounds and refuses a CRD whose rules could cost too much.
+//! Every string and every list has an upper bound. The API server estimates the worst-case cost of a rule from these bounds
+//! and rejects a CRD whose rules could cost too much.
 
 use crate::rules::{self, Rule};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-/// A sentence of a person: why something is as it is.
+/// The maximum length of a reason that a person writes.
 const MAX_REASON_LENGTH: u32 = 256;
-/// All 24 hours, or all 7 days with ranges, joined by commas.
+/// The maximum length of an entry of days or hours: all 24 hours, separated by commas, fit.
 const MAX_COMBINATION_LENGTH: u32 = 64;
-/// A DNS domain, a slash and a name.
+/// The maximum length of a key: a DNS domain, a slash and a name.
 const MAX_KEY_LENGTH: u32 = 253 + 1 + 63;
 
 fn rule(rule: Rule) -> Value {
@@ -26,7 +26,7 @@ fn rule(rule: Rule) -> Value {
     validation
 }
 
-/// The value of `x-kubernetes-validations`.
+/// Returns the value of `x-kubernetes-validations`.
 pub(crate) fn validations(rules: &[Rule]) -> Value {
     rules.iter().copied().map(rule).collect()
 }
@@ -161,39 +161,39 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
         "items": {
-            "description": "Something that is true, false or not known of the object.",
+            "description": "An aspect of the state of the object.",
             "type": "object",
             "required": ["type", "status", "reason", "message", "lastTransitionTime"],
             "properties": {
                 "type": {
-                    "description": "What the condition speaks of, such as `Ready`.",
+                    "description": "The type of the condition, such as `Ready`.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 316,
                 },
                 "status": {
-                    "description": "Whether it is so.",
+                    "description": "The status of the condition: `True`, `False` or `Unknown`.",
                     "type": "string",
                     "enum": ["True", "False", "Unknown"],
                 },
                 "reason": {
-                    "description": "Why it is so, in one word for programs.",
+                    "description": "The reason of the status, in one word for programs.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1024,
                 },
                 "message": {
-                    "description": "Why it is so, in a sentence for people.",
+                    "description": "The reason of the status, in a sentence for people.",
                     "type": "string",
                     "maxLength": 32768,
                 },
                 "lastTransitionTime": {
-                    "description": "Since when `status` has its value.",
+                    "description": "The last time at which `status` changed.",
                     "type": "string",
                     "format": "date-time",
                 },
                 "observedGeneration": {
-                    "description": "The generation of the spec that the condition speaks of.",
+                    "description": "The generation of the spec that the condition is based on.",
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
@@ -203,8 +203,8 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Takes `null` out of everything that is optional. A field is then absent or has a value, and the API
-/// server drops a `null` that a person writes, instead of storing a third kind of nothing.
+/// Removes `null` from all optional fields. A field then is absent or has a value, and the API server drops a `null` that a
+/// person writes instead of storing it.
 pub(crate) fn without_null(schema: &mut Schema) {
     if let Some(object) = schema.as_object_mut() {
         absent_instead_of_null(object);

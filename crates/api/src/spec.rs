@@ -1,4 +1,4 @@
-//! The parts of a `ScheduledMachine`'s spec.
+//! The types that make up the spec of a `ScheduledMachine`.
 
 use crate::rules;
 use crate::schema::validations;
@@ -7,47 +7,46 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// When a machine should belong to its cluster. At least one of `daysOfWeek`, `hoursOfDay` and `windows` is needed.
+/// The times at which a machine belongs to its cluster. At least one of `daysOfWeek`, `hoursOfDay` and `windows` is required.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = validations(&[rules::SCHEDULE_PRESENT])))]
 pub struct ScheduleSpec {
-    /// The weekdays on which the machine is lent, in local time: `mon`, `mon-fri`, `fri-mon` (over the
-    /// end of the week), or several joined by commas. Absent, while `hoursOfDay` is present: every day.
+    /// The weekdays on which the machine is lent, in local time: `mon`, `mon-fri`, `fri-mon` (across the weekend), or
+    /// several of these separated by commas. If only `hoursOfDay` is set, every day counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::days_of_week")]
     pub days_of_week: Option<Vec<String>>,
-    /// The hours in which the machine is lent, in local time: `9`, `9-17` (from 09:00 up to 17:59:59),
-    /// `22-6` (over midnight; it belongs to the day on which it starts), or several joined by commas.
-    /// Absent, while `daysOfWeek` is present: all 24 hours.
+    /// The hours in which the machine is lent, in local time: `9`, `9-17` (from 09:00 to 17:59:59), `22-6` (across
+    /// midnight; it belongs to the day on which it starts), or several of these separated by commas. If only `daysOfWeek`
+    /// is set, all 24 hours count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::hours_of_day")]
     pub hours_of_day: Option<Vec<String>>,
-    /// The time zone of every local time in the schedule: a name from the IANA database, such as
-    /// `Europe/Berlin`.
+    /// The time zone of all local times in the schedule: an IANA name, such as `Europe/Berlin`.
     #[serde(default = "utc")]
     #[schemars(schema_with = "crate::schema::timezone")]
     pub timezone: String,
-    /// Whether the schedule is followed. If false there is no machine: one that exists is drained and
-    /// removed, and the phase becomes `Disabled`.
+    /// Turns the schedule on or off. If false, a machine that is lent is drained and removed, and the phase becomes
+    /// `Disabled`.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Weekly windows to the minute. The machine is lent in them as well as in the days and hours.
+    /// Weekly windows with minute precision. The machine is lent in these windows in addition to the days and hours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub windows: Vec<WeeklyWindow>,
-    /// Holidays, half days and other days on which the week does not go as usual, in order: a later one
-    /// wins over an earlier.
+    /// Holidays, half days and other deviations from the weekly schedule. They are applied in order: a later entry takes
+    /// precedence over an earlier one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 400))]
     pub exceptions: Vec<ScheduleException>,
-    /// How long before a window opens the machine is already provisioned, so that its node is ready in time.
+    /// The time before a window opens at which provisioning starts, so that the node is ready when the window opens.
     #[serde(default = "no_time")]
     #[schemars(schema_with = "crate::schema::duration_or_zero")]
     pub lead_time: String,
 }
 
-/// A weekly window of local time, half open. It may cross midnight and the end of the week.
+/// A weekly window in local time. It may cross midnight and the end of the week.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[schemars(extend("x-kubernetes-validations" = validations(&[rules::WINDOW_NOT_EMPTY])))]
 pub struct WeeklyWindow {
@@ -59,11 +58,11 @@ pub struct WeeklyWindow {
     pub to: String,
 }
 
-/// Days on which the weekly pattern does not hold. Either `date`, or `from` and `to`.
+/// Days that deviate from the weekly schedule: either `date`, or both `from` and `to`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[schemars(extend("x-kubernetes-validations" = validations(&[rules::EXCEPTION_DAYS, rules::EXCEPTION_ORDER])))]
 pub struct ScheduleException {
-    /// One local day, such as `2026-12-24`.
+    /// A single local day, such as `2026-12-24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::date")]
     pub date: Option<String>,
@@ -71,37 +70,37 @@ pub struct ScheduleException {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::date")]
     pub from: Option<String>,
-    /// The last local day of a range, such as `2027-01-02`; it belongs to the range.
+    /// The last local day of a range, such as `2027-01-02`. It is part of the range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::date")]
     pub to: Option<String>,
-    /// Whether these days are added to the schedule (`open`) or taken out of it (`closed`).
+    /// `open` adds these days to the schedule, `closed` removes them from it.
     pub state: ScheduleState,
-    /// The hours of the day that are meant, written as in `hoursOfDay`. Absent: the whole day.
+    /// The hours to which the exception applies, in the format of `hoursOfDay`. The default is the whole day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::exception_hours")]
     pub hours: Option<Vec<String>>,
-    /// Why, for people.
+    /// A reason for people to read. It has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::reason")]
     pub reason: Option<String>,
 }
 
-/// What an exception makes of its days.
+/// The effect of an exception on its days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleState {
-    /// Added to the schedule.
+    /// The days are added to the schedule.
     Open,
-    /// Taken out of the schedule.
+    /// The days are removed from the schedule.
     Closed,
 }
 
-/// A provider's object, written inline. It is made in the object's own namespace.
+/// A provider object, written inline. It is created in the namespace of the `ScheduledMachine`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderObject {
-    /// Group and version of the object, such as `bootstrap.cluster.x-k8s.io/v1beta2`. The group is one of
+    /// The API group and version of the object, such as `bootstrap.cluster.x-k8s.io/v1beta2`. Allowed groups are
     /// `bootstrap.cluster.x-k8s.io`, `infrastructure.cluster.x-k8s.io` and `k0smotron.io`.
     #[schemars(schema_with = "crate::schema::provider_api_version")]
     pub api_version: String,
@@ -113,37 +112,37 @@ pub struct ProviderObject {
     pub spec: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What goes onto the CAPI Machine besides the references.
+/// Labels, annotations and other fields of the Cluster API Machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineTemplate {
-    /// Labels of the Machine. Keys in the domains of 5-Spot, Cluster API and Kubernetes are refused.
+    /// Labels of the Machine. Keys in the domains of 5-Spot, Cluster API and Kubernetes are not allowed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "crate::schema::labels")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations of the Machine. Keys in the domains of 5-Spot, Cluster API and Kubernetes are refused.
+    /// Annotations of the Machine. Keys in the domains of 5-Spot, Cluster API and Kubernetes are not allowed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "crate::schema::annotations")]
     pub annotations: BTreeMap<String, String>,
-    /// The Kubernetes version of the Machine, such as `v1.36.4`. Passed on to Cluster API.
+    /// The Kubernetes version of the Machine, such as `v1.36.4`. It is passed on to Cluster API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::kubernetes_version")]
     pub version: Option<String>,
-    /// The failure domain of the Machine. Passed on to Cluster API.
+    /// The failure domain of the Machine. It is passed on to Cluster API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::failure_domain")]
     pub failure_domain: Option<String>,
 }
 
-/// How the node is emptied.
+/// Settings of the node drain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainSpec {
-    /// What happens when pods still hold the node at the deadline: `Error` keeps Machine and cordon and
-    /// goes on trying, `Force` deletes the Machine without draining any further.
+    /// The action to take when pods still block the drain at the deadline: `Error` keeps the Machine and the cordon and
+    /// keeps retrying, `Force` deletes the Machine without waiting for the pods.
     #[serde(default)]
     pub on_timeout: OnTimeout,
-    /// How long before the window closes the node is cordoned, so that jobs run out by themselves.
+    /// The time before the window closes at which the node is cordoned, so that running jobs can finish.
     #[serde(default = "no_time")]
     #[schemars(schema_with = "crate::schema::duration_or_zero")]
     pub cordon_before: String,
@@ -155,21 +154,21 @@ impl Default for DrainSpec {
     }
 }
 
-/// What happens at the drain deadline.
+/// The action to take at the drain deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OnTimeout {
-    /// Keep Machine and cordon, go to phase `Error`, keep trying.
+    /// Keep the Machine and the cordon, enter phase `Error` and keep retrying.
     #[default]
     Error,
-    /// Delete the Machine without draining any further.
+    /// Delete the Machine without waiting for the pods.
     Force,
 }
 
-/// How an emergency reclaim treats pods.
+/// Settings of the emergency reclaim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReclaimSpec {
-    /// The time that pods get to end in an emergency, at most `45s`.
+    /// The grace period of pods in an emergency reclaim, at most `45s`.
     #[serde(default = "no_time")]
     #[schemars(schema_with = "crate::schema::pod_grace_period")]
     pub pod_grace_period: String,
@@ -181,37 +180,37 @@ impl Default for ReclaimSpec {
     }
 }
 
-/// A taint that the controller owns on the Node.
+/// A taint that the controller sets on the Node and keeps there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, KubeSchema)]
 pub struct NodeTaint {
-    /// The key of the taint; together with the effect it identifies the taint. Keys in the domains of
-    /// 5-Spot, Cluster API and Kubernetes are refused.
+    /// The key of the taint. Key and effect together identify it. Keys in the domains of 5-Spot, Cluster API and
+    /// Kubernetes are not allowed.
     #[schemars(schema_with = "crate::schema::taint_key")]
     pub key: String,
-    /// The value of the taint; it may change while the taint stays the same taint.
+    /// The value of the taint. A changed value is updated in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::label_value")]
     pub value: Option<String>,
-    /// What the taint does to pods that do not tolerate it.
+    /// The effect of the taint on pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 
-/// What a taint does to pods that do not tolerate it.
+/// The effect of a taint on pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TaintEffect {
-    /// They are not scheduled here.
+    /// They are not scheduled on the node.
     NoSchedule,
-    /// They are not scheduled here if it can be helped.
+    /// The scheduler avoids the node if it can.
     PreferNoSchedule,
-    /// They are evicted.
+    /// They are evicted from the node.
     NoExecute,
 }
 
 impl TaintEffect {
-    /// Every effect there is.
+    /// All effects.
     pub const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
 
-    /// The word on the Node.
+    /// The name of the effect in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -221,39 +220,39 @@ impl TaintEffect {
     }
 }
 
-/// The Secret that holds the kubeconfig of the workload cluster, in the object's own namespace.
+/// The Secret with the kubeconfig of the workload cluster, in the namespace of the `ScheduledMachine`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 pub struct KubeconfigSecretRef {
     /// The name of the Secret.
     #[schemars(schema_with = "crate::schema::secret_name")]
     pub name: String,
-    /// The key in the Secret under which the kubeconfig is kept.
+    /// The key of the Secret that holds the kubeconfig.
     #[serde(default = "value_key")]
     #[schemars(schema_with = "crate::schema::secret_key")]
     pub key: String,
 }
 
-/// Wins over the schedule until it expires.
+/// A temporary override of the schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 pub struct OverrideSpec {
-    /// Whether a machine is wanted meanwhile (`up`) or not (`down`).
+    /// `up` lends the machine whatever the schedule says, `down` removes it.
     pub state: OverrideState,
-    /// Until when the override holds: a time in RFC 3339 with its offset, such as `2026-12-24T18:00:00Z`.
+    /// The end of the override: an RFC 3339 time with an offset, such as `2026-12-24T18:00:00Z`.
     #[schemars(schema_with = "crate::schema::until")]
     pub until: String,
-    /// Why, for people.
+    /// A reason for people to read. It has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::reason")]
     pub reason: Option<String>,
 }
 
-/// What an override wants.
+/// The effect of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OverrideState {
-    /// A machine, whatever the schedule says.
+    /// The machine is lent whatever the schedule says.
     Up,
-    /// No machine, whatever the schedule says.
+    /// The machine is removed whatever the schedule says.
     Down,
 }
 

@@ -1,4 +1,4 @@
-//! What the controller reports.
+//! The status of a `ScheduledMachine`.
 
 use crate::phase::Phase;
 use crate::spec::NodeTaint;
@@ -6,36 +6,36 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the controller last saw and decided. Written only when something changed.
+/// The state that the controller last observed and decided on. It is written only when something changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = crate::schema::without_null)]
 pub struct ScheduledMachineStatus {
-    /// Where the object stands.
+    /// The current phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// The phase in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status is based on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Days, hours, windows and exceptions alone say that it is open now.
+    /// True if the schedule is open now. Only days, hours, windows and exceptions count here, not `enabled`, `override`, `leadTime` or `killSwitch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_schedule: Option<bool>,
-    /// When a machine becomes wanted next.
+    /// The next time at which a machine becomes wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_activation: Option<Time>,
-    /// When a machine becomes unwanted next.
+    /// The next time at which the machine is no longer wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cleanup: Option<Time>,
     /// The earlier of `nextActivation` and `nextCleanup`, as text for the printer column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_change: Option<String>,
-    /// The start of the latest wanted period.
+    /// The start of the latest period in which a machine was wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_scheduled_time: Option<Time>,
-    /// The CAPI Machine.
+    /// The Cluster API Machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_ref: Option<ObjectRef>,
     /// The bootstrap object.
@@ -47,30 +47,30 @@ pub struct ScheduledMachineStatus {
     /// The Node, in the workload cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<ObjectRef>,
-    /// How the provider knows the machine.
+    /// The provider ID of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "providerID")]
     pub provider_id: Option<String>,
-    /// Which kubeconfig the living Machine's Node is reached with.
+    /// The workload cluster of the Machine's Node. It does not change while the Machine exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_cluster: Option<WorkloadCluster>,
-    /// The taints on the Node that belong to 5-Spot.
+    /// The taints on the Node that 5-Spot has set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub applied_node_taints: Vec<NodeTaint>,
-    /// When the graceful shutdown in progress began.
+    /// The time at which the current shutdown started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shutdown_started_at: Option<Time>,
-    /// The drain in progress, or the last one, kept until the next activation.
+    /// The current drain, or the last one. It is kept until the next activation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainStatus>,
-    /// Emergency reclaims, newest first.
+    /// The latest emergency reclaims, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub reclaims: Vec<ReclaimRecord>,
-    /// How long joining took.
+    /// The time that nodes took to join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinStatus>,
-    /// What is true, with reasons.
+    /// The conditions of the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -80,67 +80,67 @@ pub struct ScheduledMachineStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
-    /// Group and version of the object.
+    /// The API group and version of the object.
     pub api_version: String,
     /// The kind of the object.
     pub kind: String,
-    /// The namespace of the object; absent for a Node.
+    /// The namespace of the object. It is absent for a Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The name of the object.
     pub name: String,
-    /// The UID of the object, once it has been seen.
+    /// The UID of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }
 
-/// How the Node's cluster is reached. Fixed while the Machine lives.
+/// The workload cluster of a Node. It does not change while the Machine exists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadCluster {
-    /// The Secret with the kubeconfig; absent: the Node is in the management cluster.
+    /// The Secret with the kubeconfig. It is absent if the Node is in the management cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_name: Option<String>,
-    /// The key in the Secret.
+    /// The key of the Secret that holds the kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key: Option<String>,
-    /// The UID of the `kube-system` namespace of the cluster that the Node was last seen in.
+    /// The UID of the `kube-system` namespace of the cluster in which the Node was last seen.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "clusterUID")]
     pub cluster_uid: Option<String>,
 }
 
 impl WorkloadCluster {
-    /// The management cluster itself.
+    /// The management cluster.
     pub const MANAGEMENT: Self = Self { secret_name: None, secret_key: None, cluster_uid: None };
 
-    /// The cluster that the kubeconfig under a key of a Secret leads to.
+    /// Returns the cluster that the kubeconfig under a key of a Secret refers to.
     pub fn of_secret(name: impl Into<String>, key: impl Into<String>) -> Self {
         Self { secret_name: Some(name.into()), secret_key: Some(key.into()), cluster_uid: None }
     }
 }
 
-/// How far a drain has come.
+/// The progress of a drain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainStatus {
-    /// When the first eviction was due.
+    /// The time at which the drain started.
     pub started_at: Time,
-    /// Pods that had to leave.
+    /// The number of pods that the drain has to remove.
     pub total: i32,
-    /// Pods that have left.
+    /// The number of pods that have left the node.
     pub evicted: i32,
-    /// Pods that may not leave yet, at most 20, sorted.
+    /// The pods that block the drain, sorted, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub blocked: Vec<BlockedPod>,
 }
 
-/// A pod that holds the node, and why.
+/// A pod that blocks a drain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
 pub struct BlockedPod {
     /// The pod, as `namespace/name`.
     pub pod: String,
-    /// Why it has not left.
+    /// The reason why the pod has not left.
     pub reason: String,
 }
 
@@ -148,39 +148,39 @@ pub struct BlockedPod {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReclaimRecord {
-    /// When the agent asked.
+    /// The time at which the reclaim was requested.
     pub requested_at: Time,
-    /// Why it asked.
+    /// The reason of the request.
     pub reason: String,
     /// The name of the node.
     pub node: String,
-    /// The UID of the Node object: another life of the same name is another node.
+    /// The UID of the Node. A Node that was deleted and has joined again under the same name has another UID.
     #[serde(rename = "nodeUID")]
     pub node_uid: String,
-    /// When the reclaim was complete; absent while it is carried out.
+    /// The time at which the reclaim was complete. It is absent while the reclaim is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
 }
 
-/// How long it took from making the Machine to a Ready node.
+/// The times from the creation of a Machine to its Ready node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinStatus {
-    /// The latest; absent until a node has joined.
+    /// The time of the latest join, in seconds. It is absent until a node has joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seconds: Option<i64>,
-    /// The latest ten, newest first.
+    /// The times of the latest ten joins, in seconds, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub recent_seconds: Vec<i64>,
-    /// The Machine that `lastSeconds` speaks of. While it lives, its node has joined.
+    /// The UID of the Machine that `lastSeconds` belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "machineUID")]
     pub machine_uid: Option<String>,
-    /// Since when the node of the Machine in `machineRef` has been waited for, by the controller's clock. The Machine's own
-    /// age is told by another clock, and the two may differ.
+    /// The time at which the controller started to wait for the node of the Machine in `machineRef`, by the clock of the
+    /// controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Time>,
-    /// When the last Machine was given up because its node did not join within `joinTimeout`.
+    /// The time at which the last Machine was given up because its node did not join within `joinTimeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_at: Option<Time>,
 }

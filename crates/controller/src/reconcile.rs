@@ -153,8 +153,8 @@ async fn observe(fleet: &Fleet, key: &ObjectKey) -> Result<Option<Box<Observed>>
     let Some(mut observed) = known(fleet, key).await else { return Ok(None) };
     // The rules of a drain come first, and may ask for more.
     for _ in 0..LOOKUPS {
-        let has_unjudged_pods = observed.world.node.found().is_some_and(NodeView::has_unjudged_pods);
-        if !has_unjudged_pods || !decision_about(fleet, &observed).judge_pods {
+        let needs_drain_rules = observed.world.node.found().is_some_and(NodeView::needs_drain_rules);
+        if !needs_drain_rules || !decision_about(fleet, &observed).resolve_drain_rules {
             break;
         }
         fleet.look_up(key, &observed).await?;

@@ -1,5 +1,6 @@
 //! The audit log of an API server as typed records: who asked what of it, and what it answered.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ pub struct AuditRecord {
     pub verb: String,
     /// The user, such as `system:serviceaccount:5spot-system:5spot-controller`.
     pub user: String,
+    /// The pod that the user's token is bound to; empty if to none.
+    pub pod: String,
     /// The user agent.
     pub user_agent: String,
     /// The path and query.
@@ -220,7 +223,12 @@ struct Event {
 struct User {
     #[serde(default)]
     username: String,
+    #[serde(default)]
+    extra: BTreeMap<String, Vec<String>>,
 }
+
+/// The key under which the API server says which pod a token is bound to.
+const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 
 #[derive(Deserialize)]
 struct ResponseStatus {
@@ -235,6 +243,7 @@ fn parse(side: Side, line: &[u8]) -> Option<AuditRecord> {
         answered: event.stage_timestamp,
         stage: event.stage,
         verb: event.verb,
+        pod: event.user.extra.get(POD_NAME).and_then(|names| names.first()).cloned().unwrap_or_default(),
         user: event.user.username,
         user_agent: event.user_agent,
         uri: event.uri,

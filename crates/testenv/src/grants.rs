@@ -161,6 +161,7 @@ mod tests {
             stage: "ResponseComplete".into(),
             verb: verb.into(),
             user: String::new(),
+            pod: String::new(),
             user_agent: String::new(),
             uri: String::new(),
             object: AuditObject {

@@ -71,6 +71,28 @@ impl ServiceAccountIdentity {
         Ok(Self { token, ..self.clone() })
     }
 
+    /// The same account with the token of a pod of this name in the account's namespace, as a kubelet would mount it.
+    /// The pod is made if there is none; nobody runs it.
+    pub async fn bound_to_pod(&self, pod: &str) -> Result<Self, IdentityError> {
+        let admin = self.cluster.admin();
+        let object = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod},
+            "spec": {
+                "serviceAccountName": self.name, "automountServiceAccountToken": false,
+                "terminationGracePeriodSeconds": 0, "containers": [{"name": "controller", "image": "none"}],
+            },
+        });
+        let applied = Applier::new(admin.clone()).apply(&object, &self.namespace).await?;
+        let reference = BoundObjectReference {
+            api_version: Some("v1".into()),
+            kind: Some("Pod".into()),
+            name: Some(pod.into()),
+            uid: applied.metadata.uid,
+        };
+        let token = request_token(&admin, &self.namespace, &self.name, Some(reference)).await?;
+        Ok(Self { token, ..self.clone() })
+    }
+
     /// Its token.
     pub fn token(&self) -> &str {
         &self.token

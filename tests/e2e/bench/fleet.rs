@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use five_spot_api::ScheduledMachine;
+use five_spot_api::{Phase, ScheduledMachine, names};
 use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::cluster::{CONTROLLER_AGENT, HARNESS_AGENT};
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::manifests::Applier;
+use five_spot_testenv::wait;
 use five_spot_testenv::world::Scene;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Api;
@@ -34,22 +36,24 @@ const ATTEMPTS: u32 = 10;
 const SILENCE: Duration = Duration::from_secs(10);
 /// After how long connections that nobody uses any more are closed, and a bit.
 const CONNECTIONS_CLOSED: Duration = Duration::from_secs(100);
+/// The pause between two looks at an audit log. The times in it are the API server's own, whenever they are read.
+const LOG_READ_EVERY: Duration = Duration::from_millis(5);
 /// For a machine that has much else to do.
 const PATIENCE: Duration = Duration::from_mins(40);
 
 /// The objects, and who looks after them.
-pub(super) struct Fleet {
+pub(crate) struct Fleet {
     scene: Arc<Scene>,
     identity: ServiceAccountIdentity,
     controller: PathBuf,
     program: Option<Program>,
     made: usize,
     /// How often all were changed, so that every change is one.
-    rounds: i64,
+    rounds: AtomicI64,
 }
 
 impl Fleet {
-    pub(super) async fn prepare(scene: Arc<Scene>, controller: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn prepare(scene: Arc<Scene>, controller: &Path) -> anyhow::Result<Self> {
         let identity = controller_identity(&scene).await?;
         let nodes = node_identity(&scene, "bench").await?;
         let secret = json!({
@@ -59,10 +63,10 @@ impl Fleet {
         Applier::new(scene.management().admin()).apply(&secret, scene.namespace()).await?;
         scene.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
         let controller = controller.to_path_buf();
-        Ok(Self { scene, identity, controller, program: None, made: 0, rounds: 0 })
+        Ok(Self { scene, identity, controller, program: None, made: 0, rounds: AtomicI64::new(0) })
     }
 
-    pub(super) async fn start(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn start(&mut self) -> anyhow::Result<()> {
         let directory = self.scene.directory();
         let program = Program::start_file(&self.controller, directory, &self.identity, "bench", &[]).await?;
         program.is_ready().await?;
@@ -77,7 +81,7 @@ impl Fleet {
         }
     }
 
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.program
             .as_ref()
             .map(Program::log)
@@ -89,7 +93,7 @@ impl Fleet {
             .join("\n")
     }
 
-    fn running(&self) -> anyhow::Result<&Program> {
+    pub(crate) fn program(&self) -> anyhow::Result<&Program> {
         self.program.as_ref().context("no controller runs")
     }
 
@@ -102,7 +106,7 @@ impl Fleet {
     }
 
     /// Makes objects until there are this many, some at a time, and waits until each has a Ready node.
-    pub(super) async fn grow_to(&mut self, count: usize) -> anyhow::Result<()> {
+    pub(crate) async fn grow_to(&mut self, count: usize) -> anyhow::Result<()> {
         while self.made < count {
             let next = count.min(self.made + STEP);
             let objects = self.objects();
@@ -161,11 +165,11 @@ impl Fleet {
 
     /// What the controller has asked so far.
     pub(super) async fn usage(&self) -> anyhow::Result<Usage> {
-        Ok(Usage::read(&self.logs(), &self.running()?.metrics().await?)?)
+        Ok(Usage::read(&self.logs(), &self.program()?.metrics().await?)?)
     }
 
     /// Waits until the controller has asked nothing for a while.
-    pub(super) async fn until_silent(&self) -> anyhow::Result<()> {
+    pub(crate) async fn until_silent(&self) -> anyhow::Result<()> {
         let silent = async {
             let mut before = self.usage().await?.total();
             loop {
@@ -184,7 +188,7 @@ impl Fleet {
     pub(super) async fn settled_memory(&self) -> anyhow::Result<Memory> {
         self.until_silent().await?;
         tokio::time::sleep(CONNECTIONS_CLOSED).await;
-        Ok(Memory::of(self.running()?.pid())?)
+        Ok(Memory::of(self.program()?.pid())?)
     }
 
     /// Memory at rest of a controller that has just been started.
@@ -197,15 +201,15 @@ impl Fleet {
 
     /// Changes objects one after another. For each, how long it took from the arrival of the change at the API server to
     /// that of the controller's first write because of it.
-    pub(super) async fn changes(&mut self, count: usize) -> anyhow::Result<Vec<Duration>> {
+    pub(crate) async fn changes(&self, count: usize) -> anyhow::Result<Vec<Duration>> {
         let log = self.scene.management().audit_log();
         let objects = self.objects();
         let mut times = Vec::new();
-        self.rounds += 1;
+        let round = self.rounds.fetch_add(1, Ordering::SeqCst) + 1;
         for number in 0..count.min(self.made) {
             let name = name(number * self.made / count.min(self.made));
             let place = log.end()?;
-            let patch = Patch::Merge(json!({"spec": {"priority": self.rounds}}));
+            let patch = Patch::Merge(json!({"spec": {"priority": round}}));
             objects.patch(&name, &PatchParams::default(), &patch).await?;
             let (change, write) =
                 answered(&log, place, &name).await.with_context(|| format!("the change of {name}"))?;
@@ -214,6 +218,76 @@ impl Fleet {
         }
         ensure!(!times.is_empty(), "there is nothing to change");
         Ok(times)
+    }
+
+    /// The names of the Nodes of all objects.
+    pub(crate) async fn nodes(&self) -> anyhow::Result<Vec<String>> {
+        let objects = self.objects().list(&ListParams::default()).await?;
+        let node = |object: ScheduledMachine| object.status?.node_ref.map(|node| node.name);
+        Ok(objects.items.into_iter().filter_map(node).collect())
+    }
+
+    /// Sets the kill switch of objects, one after the other, and resets it when the Machine is gone. For each, how long it
+    /// took from the arrival of the change at the API server to that of the Machine's DELETE.
+    pub(crate) async fn kill_switches(&self, count: usize) -> anyhow::Result<Vec<Duration>> {
+        let mut times = Vec::new();
+        for number in 0..count {
+            let name = name(number);
+            let place = self.scene.management().audit_log().end()?;
+            self.set_kill_switch(&name, true).await?;
+            times.push(self.deleted_after(place, &name).await?);
+            self.until_phase(&name, Phase::Terminated).await?;
+            self.set_kill_switch(&name, false).await?;
+        }
+        tokio::time::timeout(PATIENCE, self.until_ready(self.made)).await??;
+        Ok(times)
+    }
+
+    async fn set_kill_switch(&self, name: &str, is_on: bool) -> anyhow::Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"killSwitch": is_on}}));
+        self.objects().patch(name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    async fn deleted_after(&self, place: u64, name: &str) -> anyhow::Result<Duration> {
+        let log = self.scene.management().audit_log();
+        let (machine, query) = (names::machine(name), AuditQuery::all().writes());
+        let found = async {
+            loop {
+                let (records, _) = log.read_from(place, &query)?;
+                let change = records.iter().find(|record| {
+                    record.object.name == name && record.user_agent.starts_with(HARNESS_AGENT)
+                });
+                let delete = records.iter().find(|record| {
+                    record.object.name == machine && record.verb == "delete" && record.code == Some(200)
+                });
+                if let (Some(change), Some(delete)) = (change, delete) {
+                    return anyhow::Ok(delete.received.duration_since(change.received));
+                }
+                tokio::time::sleep(LOG_READ_EVERY).await;
+            }
+        };
+        let took =
+            tokio::time::timeout(Duration::from_mins(1), found).await.context("no Machine was deleted")??;
+        Ok(Duration::try_from(took).unwrap_or_default())
+    }
+
+    async fn until_phase(&self, name: &str, phase: Phase) -> anyhow::Result<()> {
+        let is_there = |object: &ScheduledMachine| {
+            object.status.as_ref().is_some_and(|status| status.phase == Some(phase))
+        };
+        wait::until_present(&self.objects(), name, "its phase", PATIENCE, is_there).await?;
+        Ok(())
+    }
+
+    /// Every object is lent, and none was ever reclaimed.
+    pub(crate) async fn is_never_reclaimed(&self) -> anyhow::Result<()> {
+        for object in self.objects().list(&ListParams::default()).await? {
+            let status = object.status.unwrap_or_default();
+            ensure!(status.reclaims.is_empty(), "reclaimed: {:?}", status.reclaims);
+            ensure!(status.phase == Some(Phase::Active), "{:?} is {:?}", object.metadata.name, status.phase);
+        }
+        Ok(())
     }
 }
 
@@ -248,8 +322,7 @@ async fn answered(log: &AuditLog, place: u64, name: &str) -> anyhow::Result<(Aud
             if let (Some(change), Some(write)) = (change, write) {
                 return anyhow::Ok((change.clone(), write.clone()));
             }
-            // A log has no bell. The times are the API server's own, whenever they are read.
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(LOG_READ_EVERY).await;
         }
     };
     tokio::time::timeout(Duration::from_mins(1), found).await.context("nothing was written")?

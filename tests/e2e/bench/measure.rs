@@ -57,15 +57,15 @@ fn own_count(metrics: &str) -> u64 {
 
 /// How much memory a process holds, as the kernel counts it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// All of it, the pages of the program itself included, which come as they are needed.
-    pub(super) resident: u64,
+    pub(crate) resident: u64,
     /// What it has asked for: heap and stacks.
-    pub(super) anonymous: u64,
+    pub(crate) anonymous: u64,
 }
 
 impl Memory {
-    pub(super) fn of(pid: u32) -> io::Result<Self> {
+    pub(crate) fn of(pid: u32) -> io::Result<Self> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
         let bytes = |name: &str| {
             let kilobytes: Option<u64> = status

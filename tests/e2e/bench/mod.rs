@@ -2,6 +2,7 @@
 //! takes, on the real control plane and with the controller as it is shipped.
 
 mod fleet;
+mod leaders;
 mod measure;
 mod report;
 
@@ -14,9 +15,12 @@ use anyhow::Context as _;
 use five_spot_testenv::guard;
 use five_spot_testenv::harness::PARENT_VARIABLE;
 use five_spot_testenv::world::World;
-use fleet::Fleet;
 use measure::Usage;
-use report::{Latency, Report};
+use report::Report;
+
+pub(crate) use fleet::Fleet;
+pub(crate) use measure::Memory;
+pub(crate) use report::Latency;
 
 /// The word by which this program is asked for it in place of tests.
 const WORD: &str = "bench-operator";
@@ -35,7 +39,7 @@ struct Wanted {
 pub(crate) fn asked_for() -> Option<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (word, rest) = arguments.split_first()?;
-    if word != WORD {
+    if word != WORD && word != leaders::WORD {
         return None;
     }
     guard::enter();
@@ -44,10 +48,7 @@ pub(crate) fn asked_for() -> Option<ExitCode> {
         eprintln!("{error}");
         return Some(ExitCode::FAILURE);
     }
-    let done = parse(rest).and_then(|wanted| {
-        let runtime = tokio::runtime::Runtime::new()?;
-        runtime.block_on(run(&wanted))
-    });
+    let done = perform(word, rest);
     Some(match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -55,6 +56,15 @@ pub(crate) fn asked_for() -> Option<ExitCode> {
             ExitCode::FAILURE
         }
     })
+}
+
+fn perform(word: &str, arguments: &[String]) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    if word == leaders::WORD {
+        return runtime.block_on(leaders::run(arguments));
+    }
+    let wanted = parse(arguments)?;
+    runtime.block_on(run(&wanted))
 }
 
 /// `cargo xtask bench-operator` has checked them: controller, objects, first, quiet seconds, changes, json.

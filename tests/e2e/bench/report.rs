@@ -6,16 +6,16 @@ use std::time::Duration;
 /// How long something took, in milliseconds.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Latency {
-    pub(super) count: usize,
-    pub(super) p50: f64,
-    pub(super) p99: f64,
-    pub(super) max: f64,
-    pub(super) first: f64,
+pub(crate) struct Latency {
+    pub(crate) count: usize,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
+    pub(crate) first: f64,
 }
 
 impl Latency {
-    pub(super) fn of(times: Vec<Duration>) -> Self {
+    pub(crate) fn of(times: Vec<Duration>) -> Self {
         let first = times.first().copied().unwrap_or_default();
         let mut sorted = times;
         sorted.sort();
@@ -25,6 +25,12 @@ impl Latency {
             milliseconds(sorted.get(place).copied().unwrap_or_default())
         };
         Self { count: sorted.len(), p50: at(50), p99: at(99), max: at(100), first: milliseconds(first) }
+    }
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p50 {} ms, p99 {} ms, {} times", self.p50, self.p99, self.count)
     }
 }
 

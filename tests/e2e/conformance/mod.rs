@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use five_spot_sandbox::conformance::{Case, Differences, Recording, Runner, Suite, compare, walk};
-use five_spot_sandbox::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_conformance::{Case, Differences, Recording, Runner, Suite, compare, walk};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::tests;
 use five_spot_testenv::world::Scene;

@@ -40,6 +40,8 @@ pub(crate) fn grants_are_used_and_enough(world: &World, whole: bool) -> BoxFutur
 async fn compare(world: &World, whole: bool) -> TestResult {
     let nodes = granted(&manifests::read(&deploy("rbac/nodes.yaml"))?);
     let mut management = granted(&manifests::read(&deploy("rbac"))?);
+    // Replicas that elect a leader have one Role more.
+    management.extend(granted(&manifests::read(&deploy("ha/rbac.yaml"))?));
     let everything = records(world)?;
     let by_tests = granted_by_tests(world, &management).await?;
 
@@ -57,7 +59,10 @@ async fn compare(world: &World, whole: bool) -> TestResult {
     let own = granted(&manifests::read(&deploy("rbac-namespaced"))?);
 
     let tables = [
-        ("management cluster, deploy/rbac", Comparison::of(&management, &in_management)),
+        (
+            "management cluster, deploy/rbac and deploy/ha/rbac.yaml",
+            Comparison::of(&management, &in_management),
+        ),
         ("workload cluster, deploy/rbac/nodes.yaml", Comparison::of(&nodes, &in_workload)),
         ("management cluster, deploy/rbac-namespaced", Comparison::of(&own, &roles_only)),
     ];

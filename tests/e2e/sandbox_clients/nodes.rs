@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use five_spot_sandbox::Clock;
-use five_spot_sandbox::actors::{Scenario, Timing, Troupe};
+use five_spot_apiserver::Clock;
+use five_spot_standins::{Scenario, Timing, Troupe};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::tests;
 use five_spot_testenv::world::Scene;

@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use five_spot_sandbox::{Api, ApiConfig, Clock, HttpServer, serve};
+use five_spot_apiserver::{Api, ApiConfig, Clock, HttpServer, serve};
 use five_spot_testenv::world::Scene;
 use five_spot_testenv::{manifests, probe};
 use serde_json::{Value, json};

@@ -8,6 +8,7 @@ mod journal;
 mod matrix;
 mod not_an_api;
 mod old_cluster_api;
+mod outage;
 mod world;
 
 use std::sync::Arc;
@@ -86,7 +87,8 @@ pub(crate) fn tests() -> Vec<Test> {
         });
     let old = format!("{}::world_of_its_own::old_cluster_api", module_path!());
     let old = Test::new(&old, |_| play_on_old_cluster_api()).within(LONG);
-    let mut tests: Vec<Test> = together.chain(roles_only).chain(matrix::tests()).collect();
+    let mut tests: Vec<Test> =
+        together.chain(roles_only).chain(matrix::tests()).chain(outage::tests()).collect();
     // Those with a control plane of their own take longest, but when everybody starts the others need the processors.
     let rest = tests.split_off(tests.len().min(STARTERS));
     tests.into_iter().chain(alone).chain([old]).chain(rest).collect()
@@ -130,7 +132,7 @@ async fn play_on_old_cluster_api() -> TestResult {
     played.into_iter().collect()
 }
 
-async fn another_world(name: &str) -> anyhow::Result<Arc<World>> {
+pub(crate) async fn another_world(name: &str) -> anyhow::Result<Arc<World>> {
     let _turn = START.lock().await;
     Ok(World::start_another(name).await?)
 }

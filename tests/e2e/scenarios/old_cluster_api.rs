@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use five_spot_sandbox::{BoxError, HttpServer, ResponseBody, serve};
+use five_spot_apiserver::{BoxError, HttpServer, ResponseBody, serve};
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;

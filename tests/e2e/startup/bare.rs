@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use five_spot_api::names::SYSTEM_NAMESPACE;
-use five_spot_sandbox::actors::{Contract, cluster_api_crds};
+use five_spot_standins::{Contract, cluster_api_crds};
 use five_spot_testenv::audit::{AuditQuery, AuditRecord};
 use five_spot_testenv::binaries::Binaries;
 use five_spot_testenv::control_plane::ControlPlane;
@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 const SERVED_WITHIN: Duration = Duration::from_mins(1);
 
 /// The API server.
-pub(super) struct Bare {
+pub(crate) struct Bare {
     control_plane: ControlPlane,
 }
 
 impl Bare {
-    pub(super) async fn start(name: &str) -> anyhow::Result<Self> {
+    pub(crate) async fn start(name: &str) -> anyhow::Result<Self> {
         let name = format!("test-{}-{name}", std::process::id());
         let binaries = Binaries::from_process()?;
         let control_plane = ControlPlane::start_bare(&binaries, &run_directory::base(), &name).await?;
@@ -37,39 +37,39 @@ impl Bare {
         Ok(bare)
     }
 
-    pub(super) fn control_plane(&self) -> &ControlPlane {
+    pub(crate) fn control_plane(&self) -> &ControlPlane {
         &self.control_plane
     }
 
-    pub(super) fn admin(&self) -> Client {
+    pub(crate) fn admin(&self) -> Client {
         self.control_plane.management().admin()
     }
 
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         self.control_plane.directory()
     }
 
-    pub(super) async fn stop(&self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(&self) -> anyhow::Result<()> {
         Ok(self.control_plane.stop().await?)
     }
 
-    pub(super) async fn apply(&self, document: &Value) -> anyhow::Result<()> {
+    pub(crate) async fn apply(&self, document: &Value) -> anyhow::Result<()> {
         Applier::new(self.admin()).apply(document, "default").await?;
         Ok(())
     }
 
     /// The definitions of Machines, Clusters and drain rules, with nobody behind them.
-    pub(super) async fn install_cluster_api(&self) -> anyhow::Result<()> {
+    pub(crate) async fn install_cluster_api(&self) -> anyhow::Result<()> {
         Ok(manifests::apply_crds(&self.admin(), &cluster_api_crds(Contract::V1Beta2), SERVED_WITHIN).await?)
     }
 
     /// A definition of `ScheduledMachine`, in place of the one that there is.
-    pub(super) async fn define(&self, definition: &Value) -> anyhow::Result<()> {
+    pub(crate) async fn define(&self, definition: &Value) -> anyhow::Result<()> {
         Ok(manifests::apply_crds(&self.admin(), std::slice::from_ref(definition), SERVED_WITHIN).await?)
     }
 
     /// Takes the definition of `ScheduledMachine` away, and with it every object.
-    pub(super) async fn undefine(&self) -> anyhow::Result<()> {
+    pub(crate) async fn undefine(&self) -> anyhow::Result<()> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.admin());
         let name = shipped_definition()["metadata"]["name"].as_str().context("a name")?.to_owned();
         crds.delete(&name, &DeleteParams::default()).await?;
@@ -77,7 +77,7 @@ impl Bare {
     }
 
     /// An account that has these rules everywhere.
-    pub(super) async fn account(&self, name: &str, rules: &Value) -> anyhow::Result<ServiceAccountIdentity> {
+    pub(crate) async fn account(&self, name: &str, rules: &Value) -> anyhow::Result<ServiceAccountIdentity> {
         let group = "rbac.authorization.k8s.io";
         let documents = [
             json!({
@@ -96,7 +96,7 @@ impl Bare {
     }
 
     /// What an identity has asked so far.
-    pub(super) fn asked(&self, by: &ServiceAccountIdentity) -> anyhow::Result<Vec<AuditRecord>> {
+    pub(crate) fn asked(&self, by: &ServiceAccountIdentity) -> anyhow::Result<Vec<AuditRecord>> {
         let records =
             self.control_plane.management().audit_log().read(&AuditQuery::all().user(&by.user()))?;
         Ok(records.into_iter().filter(|record| record.stage == "ResponseComplete").collect())
@@ -104,7 +104,7 @@ impl Bare {
 }
 
 /// A role that grants rules everywhere.
-pub(super) fn role(name: &str, rules: &Value) -> Value {
+pub(crate) fn role(name: &str, rules: &Value) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": rules,
@@ -112,7 +112,7 @@ pub(super) fn role(name: &str, rules: &Value) -> Value {
 }
 
 /// The rules of the controller's role, as shipped.
-pub(super) fn shipped_rules() -> anyhow::Result<Vec<Value>> {
+pub(crate) fn shipped_rules() -> anyhow::Result<Vec<Value>> {
     let documents = manifests::read(&crate::permissions::deploy("rbac/controller.yaml"))?;
     let is_it =
         |role: &&Value| role["kind"] == "ClusterRole" && role["metadata"]["name"] == "5spot-controller";
@@ -121,7 +121,7 @@ pub(super) fn shipped_rules() -> anyhow::Result<Vec<Value>> {
 }
 
 /// The definition that belongs to this version.
-pub(super) fn shipped_definition() -> Value {
+pub(crate) fn shipped_definition() -> Value {
     serde_json::to_value(five_spot_api::crd()).unwrap_or_default()
 }
 

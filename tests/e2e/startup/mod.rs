@@ -12,7 +12,7 @@ mod program;
 
 use five_spot_testenv::harness::Test;
 
-pub(crate) use bare::machine;
+pub(crate) use bare::{Bare, machine, shipped_definition, shipped_rules};
 pub(crate) use program::{Program, controller_program};
 
 pub(crate) fn tests() -> Vec<Test> {

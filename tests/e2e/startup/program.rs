@@ -66,6 +66,16 @@ impl Program {
         Self::start_as(&program, directory, &identity.kubeconfig_by_file(token), name, flags).await
     }
 
+    /// Starts the program with a kubeconfig.
+    pub(crate) async fn start_with(
+        directory: &Path,
+        kubeconfig: &str,
+        name: &str,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
+        Self::start_as(&controller_program()?, directory, kubeconfig, name, flags).await
+    }
+
     async fn start_as(
         program: &Path,
         directory: &Path,
@@ -135,6 +145,16 @@ impl Program {
         }
     }
 
+    /// Its name, which is that of its pod.
+    pub(crate) fn name(&self) -> &str {
+        self.spec.name.strip_prefix("5spot-controller-").unwrap_or(&self.spec.name)
+    }
+
+    /// The status and the body of `/ready` at this moment.
+    pub(crate) async fn ready(&self) -> io::Result<(u16, String)> {
+        get(self.health, "/ready").await
+    }
+
     /// Waits until a path is answered with a status and a body with all of this in it. Returns the body.
     pub(crate) async fn answers(&self, path: &str, status: u16, parts: &[&str]) -> anyhow::Result<String> {
         let mut last = String::new();
@@ -190,6 +210,21 @@ impl Program {
             self.lines()?.iter().map(|line| line["fields"]["message"].clone()).collect();
         ensure!(messages.contains(&"Stopped".into()), "it was cut off; the log:\n{}", self.log());
         Ok(())
+    }
+
+    /// SIGSTOP; returns when it stands still.
+    pub(crate) async fn freeze(&self) {
+        self.process.freeze().await;
+    }
+
+    /// SIGCONT.
+    pub(crate) fn thaw(&self) {
+        self.process.thaw();
+    }
+
+    /// SIGKILL.
+    pub(crate) async fn kill(mut self) {
+        self.process.kill().await;
     }
 
     /// Its number.

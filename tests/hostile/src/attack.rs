@@ -24,6 +24,8 @@ pub enum Attack {
     WrongTypes(String),
     /// A list of objects with these names, then a watch that says nothing.
     Names(Vec<String>),
+    /// A list of Nodes of other tenants, whose owners want them back, then a watch that reports each of them again and again.
+    ForeignNodes(Vec<String>),
     /// A redirect to this place.
     Redirect(String),
     /// The connection is closed after this many bytes of a valid answer.
@@ -108,6 +110,12 @@ impl Attack {
                 wire.whole(200, "", &list_of(names)).await?;
                 Ok(true)
             }
+            Self::ForeignNodes(names) if watches => report_without_end(names, wire).await,
+            Self::ForeignNodes(names) => {
+                let nodes: Vec<String> = names.iter().map(|name| reclaimed_node(name, 1)).collect();
+                wire.whole(200, "", &list("NodeList", &nodes)).await?;
+                Ok(true)
+            }
             Self::EndlessLine => {
                 wire.whole(200, "", EMPTY_LIST).await?;
                 Ok(true)
@@ -150,5 +158,43 @@ fn list_of(names: &[String]) -> String {
         )
     };
     let items: Vec<String> = names.iter().map(object).collect();
-    format!(r#"{{"kind":"List","metadata":{{"resourceVersion":"1"}},"items":[{}]}}"#, items.join(","))
+    list("List", &items)
+}
+
+fn list(kind: &str, items: &[String]) -> String {
+    format!(r#"{{"kind":"{kind}","metadata":{{"resourceVersion":"1"}},"items":[{}]}}"#, items.join(","))
+}
+
+/// A watch that reports the Nodes of other tenants, one after the other.
+async fn report_without_end(names: &[String], wire: &mut Wire<'_>) -> std::io::Result<bool> {
+    wire.chunked_head().await?;
+    let versions = 2_u64..;
+    for (name, version) in names.iter().cycle().zip(versions) {
+        let event = format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", reclaimed_node(name, version));
+        wire.chunk(event.as_bytes()).await?;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(false)
+}
+
+/// A Node whose owner wants it back, with the annotations of the reclaim agent.
+fn reclaimed_node(name: &str, version: u64) -> String {
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {
+            "name": name, "uid": format!("foreign-{name}"), "resourceVersion": version.to_string(),
+            "labels": {"example.org/version": version.to_string()},
+            "annotations": {
+                "5spot.finos.org/reclaim-requested": "true",
+                "5spot.finos.org/reclaim-reason": "process-match: java",
+                "5spot.finos.org/reclaim-requested-at": "2026-01-01T00:00:00Z",
+            },
+        },
+        "spec": {},
+        // News by turns, so that no cache takes an event for an old one.
+        "status": {"conditions": [{
+            "type": "Ready", "status": if version.is_multiple_of(2) { "True" } else { "False" },
+        }]},
+    })
+    .to_string()
 }

@@ -3,7 +3,7 @@
 use crate::kinds::{BUDGET, DEPLOYMENT, POD};
 use crate::subject::{condition, merge};
 use crate::world::World;
-use five_spot_sandbox::actors::STOPS_AFTER_ANNOTATION;
+use five_spot_standins::STOPS_AFTER_ANNOTATION;
 use futures::{TryStreamExt as _, stream};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -2,7 +2,7 @@
 
 use crate::kinds::Side;
 use crate::steps::Steps;
-use five_spot_sandbox::actors::Behaviour;
+use five_spot_standins::Behaviour;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;

@@ -9,7 +9,7 @@ const fn size(kind: Kind) -> usize {
     match kind {
         Kind::Crashes | Kind::Watches => 4,
         Kind::Storms => 2,
-        Kind::Pairs | Kind::Stale | Kind::Clocks | Kind::Orderings => 1,
+        Kind::Pairs | Kind::Stale | Kind::Clocks | Kind::Orderings | Kind::Neighbours => 1,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the long run has found, each once more and by itself.
 
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use five_spot_scenarios::Write;
 use five_spot_scenarios::embedded::{
     Disturbance, EventOrder, Layout, Reordered, Reordering, Run, Storm, play,

@@ -1,6 +1,6 @@
 //! What is known first at the start is left to chance: a Machine may be known before the object that it was made for.
 
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 use five_spot_scenarios::all;
 use five_spot_scenarios::embedded::{Disturbance, Layout, play};
 use std::time::Duration;

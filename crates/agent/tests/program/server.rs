@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use five_spot_agent::annotate::OwnNode;
 use five_spot_api::reclaim::{CONFIG_KEY, config_map};
-use five_spot_sandbox::{Api, ApiConfig, BoxError, Clock, ResponseBody};
+use five_spot_apiserver::{Api, ApiConfig, BoxError, Clock, ResponseBody};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;

@@ -1,4 +1,4 @@
-//! The configuration of a reclaim agent: the value of the key `reclaim.toml` of its ConfigMap. The controller writes it
+//! The configuration of a reclaim agent: the value of the key `reclaim.toml` in its ConfigMap. The controller writes it
 //! and the agent reads it with the code in this module.
 
 use std::fmt::Write as _;
@@ -10,15 +10,15 @@ const MATCH_ARGV_SUBSTRINGS: &str = "match_argv_substrings";
 const MATCH_UIDS: &str = "match_uids";
 const POLL_INTERVAL_MS: &str = "poll_interval_ms";
 
-/// The interval of an agent whose configuration does not set one.
+/// The poll interval of an agent whose configuration does not set one.
 pub const DEFAULT_POLL_INTERVAL_MS: u32 = 250;
-/// The shortest interval: below it the agent would cost more CPU than it saves time.
+/// The minimum poll interval. A shorter one would use CPU time without a benefit.
 pub const MIN_POLL_INTERVAL_MS: u32 = 50;
-/// The longest interval: an owner waits up to this long.
+/// The maximum poll interval. An owner waits up to this long.
 pub const MAX_POLL_INTERVAL_MS: u32 = 60_000;
-/// The most entries that one list may have.
+/// The maximum number of entries in a list.
 pub const MAX_LIST_ENTRIES: usize = 1000;
-/// The longest pattern, in bytes.
+/// The maximum length of a pattern, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 4096;
 
 /// The processes that a reclaim agent looks for.
@@ -26,11 +26,11 @@ pub const MAX_PATTERN_BYTES: usize = 4096;
 pub struct AgentConfig {
     /// Exact process names.
     pub match_commands: Vec<String>,
-    /// Substrings of the command line, in which one space stands between arguments.
+    /// Substrings of the command line, with one space between its arguments.
     pub match_argv_substrings: Vec<String>,
-    /// User ids whose processes may match; empty for every user.
+    /// The ids of the users whose processes may match; empty for all users.
     pub match_uids: Vec<u32>,
-    /// The time between two looks at the process list, where the agent polls.
+    /// The time between two scans of the process list, if the agent polls.
     pub poll_interval_ms: u32,
 }
 
@@ -45,21 +45,21 @@ impl Default for AgentConfig {
     }
 }
 
-/// A configuration and the keys in it that this version does not know.
+/// A configuration, and the keys in its text that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedConfig {
     /// The configuration without the unknown keys.
     pub config: AgentConfig,
-    /// Keys that have no effect: misspelled, or of a later version.
+    /// The keys that have no effect: misspelled ones, and those of a later version.
     pub unknown_keys: Vec<String>,
 }
 
-/// A configuration that an agent must not use.
+/// An error in the text of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The line in which the fault is, from 1 on; absent if it concerns the whole text.
+    /// The number of the line with the error, starting at 1; absent if the error concerns the whole text.
     pub line: Option<usize>,
-    /// The fault, in one line.
+    /// The description, in one line.
     pub message: String,
 }
 
@@ -75,13 +75,13 @@ impl std::fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl AgentConfig {
-    /// True if no process can match: the agent is armed but inert.
+    /// Returns true if no process can match: the agent is armed but inert.
     pub fn is_inert(&self) -> bool {
         self.match_commands.is_empty() && self.match_argv_substrings.is_empty()
     }
 
-    /// Writes the configuration as [`AgentConfig::parse`] reads it. Every Rust string can be written: control characters
-    /// are escaped.
+    /// Returns the configuration as TOML, in the form that [`AgentConfig::parse`] reads. Characters that a TOML string
+    /// cannot hold, such as U+007F, are escaped, so every Rust string can be written.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         let commands = strings(&self.match_commands);
@@ -99,8 +99,8 @@ impl AgentConfig {
         text
     }
 
-    /// Reads a configuration. Absent keys have their defaults; a value of the wrong type or out of bounds is an error,
-    /// because an agent that guesses could take a machine away from its workload for nothing.
+    /// Parses a configuration. Absent keys have their defaults. A value of the wrong type or out of bounds is an error,
+    /// because an agent that guesses could reclaim a machine for no reason.
     pub fn parse(text: &str) -> Result<ParsedConfig, ConfigError> {
         let table = DeTable::parse(text).map_err(|error| {
             // The message of the parser may have several lines.
@@ -165,27 +165,30 @@ fn list<T>(
         return Err(format!("expected a list, found {}", value.get_ref().type_str()));
     };
     if array.len() > MAX_LIST_ENTRIES {
-        return Err(format!("{} entries, at most {MAX_LIST_ENTRIES} are allowed", array.len()));
+        return Err(format!("found {} entries, at most {MAX_LIST_ENTRIES} are allowed", array.len()));
     }
     array.iter().map(|value| entry(value.get_ref())).collect()
 }
 
 fn pattern(value: &DeValue<'_>) -> Result<String, String> {
     let DeValue::String(text) = value else {
-        return Err(format!("expected a list of strings, found {} in it", value.type_str()));
+        return Err(format!("expected a list of strings, found an entry of type {}", value.type_str()));
     };
     if text.is_empty() {
         return Err("an empty pattern would match every process".to_owned());
     }
     if text.len() > MAX_PATTERN_BYTES {
-        return Err(format!("a pattern of {} bytes, at most {MAX_PATTERN_BYTES} are allowed", text.len()));
+        return Err(format!(
+            "found a pattern of {} bytes, at most {MAX_PATTERN_BYTES} are allowed",
+            text.len()
+        ));
     }
     Ok(text.to_string())
 }
 
 fn integer(value: &DeValue<'_>) -> Result<u32, String> {
     let DeValue::Integer(integer) = value else {
-        return Err(format!("expected whole numbers, found {}", value.type_str()));
+        return Err(format!("expected a whole number, found {}", value.type_str()));
     };
     u32::from_str_radix(integer.as_str(), integer.radix())
         .map_err(|_| format!("'{}' is not a whole number from 0 to {}", integer.as_str(), u32::MAX))
@@ -195,7 +198,7 @@ fn poll_interval(value: &DeValue<'_>) -> Result<u32, String> {
     let milliseconds = integer(value)?;
     if !(MIN_POLL_INTERVAL_MS..=MAX_POLL_INTERVAL_MS).contains(&milliseconds) {
         return Err(format!(
-            "{milliseconds} is out of range, {MIN_POLL_INTERVAL_MS} to {MAX_POLL_INTERVAL_MS} are allowed"
+            "{milliseconds} is out of range; it must be from {MIN_POLL_INTERVAL_MS} to {MAX_POLL_INTERVAL_MS}"
         ));
     }
     Ok(milliseconds)

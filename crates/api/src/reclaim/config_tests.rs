@@ -49,7 +49,7 @@ fn absent_keys_have_their_defaults() {
 }
 
 #[test]
-fn numbers_are_read_in_every_notation() {
+fn numbers_are_parsed_in_every_notation() {
     let config = parse("match_uids = [1000, 0x3e9, 1_002]\npoll_interval_ms = 60_000");
     assert_eq!((config.match_uids, config.poll_interval_ms), (vec![1000, 1001, 1002], 60_000));
     assert_eq!(
@@ -59,27 +59,30 @@ fn numbers_are_read_in_every_notation() {
 }
 
 #[test]
-fn faults_are_named_with_their_line_and_key() {
+fn errors_name_the_line_and_the_key() {
     for (text, expected) in [
         ("\nmatch_commands = 'java'", "line 2: match_commands: expected a list, found string"),
         (
             "match_commands = ['a', 1]",
-            "line 1: match_commands: expected a list of strings, found integer in it",
+            "line 1: match_commands: expected a list of strings, found an entry of type integer",
         ),
         (
             "match_argv_substrings = ['']",
             "line 1: match_argv_substrings: an empty pattern would match every process",
         ),
-        ("poll_interval_ms = 49", "line 1: poll_interval_ms: 49 is out of range, 50 to 60000 are allowed"),
+        (
+            "poll_interval_ms = 49",
+            "line 1: poll_interval_ms: 49 is out of range; it must be from 50 to 60000",
+        ),
         (
             "poll_interval_ms = 60001",
-            "line 1: poll_interval_ms: 60001 is out of range, 50 to 60000 are allowed",
+            "line 1: poll_interval_ms: 60001 is out of range; it must be from 50 to 60000",
         ),
         (
             "poll_interval_ms = -1",
             "line 1: poll_interval_ms: '-1' is not a whole number from 0 to 4294967295",
         ),
-        ("poll_interval_ms = 2.5", "line 1: poll_interval_ms: expected whole numbers, found float"),
+        ("poll_interval_ms = 2.5", "line 1: poll_interval_ms: expected a whole number, found float"),
         (
             "match_uids = [4294967296]",
             "line 1: match_uids: '4294967296' is not a whole number from 0 to 4294967295",
@@ -103,6 +106,17 @@ fn lists_and_patterns_have_bounds() {
 }
 
 #[test]
+fn the_longest_list_of_commands_that_the_crd_allows_fits() {
+    // In bytes a character of four is the longest, and a control character is when it is escaped.
+    for character in ["\u{1f600}", "\u{7f}", "\u{0}", "\"", "\\"] {
+        let config = commands(&[character.repeat(256).as_str(); 100]);
+        let text = config.to_toml();
+        assert!(text.len() < 1 << 20, "a ConfigMap holds 1 MiB, not {} bytes", text.len());
+        assert_eq!(parse(&text), config);
+    }
+}
+
+#[test]
 fn unknown_keys_are_reported_and_have_no_effect() {
     let parsed = AgentConfig::parse("match_command = ['java']\n[later]\nx = 1").expect("valid");
     assert_eq!(parsed.config, AgentConfig::default());
@@ -110,14 +124,14 @@ fn unknown_keys_are_reported_and_have_no_effect() {
 }
 
 #[test]
-fn deep_nesting_is_an_error_and_no_overflow() {
+fn deep_nesting_is_an_error_and_not_an_overflow() {
     let text = format!("match_commands = {}", "[".repeat(500_000));
     AgentConfig::parse(&text).expect_err("not closed");
 }
 
 proptest! {
     #[test]
-    fn every_string_reads_back_as_it_was_written(
+    fn every_string_survives_a_round_trip(
         match_commands in prop::collection::vec(any::<String>().prop_filter("not empty", |s| !s.is_empty()), 0..8),
         match_argv_substrings in prop::collection::vec(".{1,64}", 0..8),
         match_uids in prop::collection::vec(any::<u32>(), 0..4),

@@ -6,7 +6,7 @@ use crate::range::Range;
 use crate::validity::Checked;
 use crate::wording;
 use five_spot_api::ScheduleSpec;
-use five_spot_core::schedule::{Cause, Causes, Period, Plan, Schedule, Span, Standing};
+use five_spot_core::schedule::{Cause, Causes, Period, Plan, PlanState, Schedule, Span};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
@@ -113,15 +113,15 @@ fn pieces(plan: &Plan, start: Timestamp, end: Timestamp) -> Vec<Piece> {
     while at < end {
         let until = plan.next_boundary(at).map_or(end, |boundary| boundary.min(end));
         match plan.at(at) {
-            Standing::OverrideUp => pieces.add(at, until, Cause::Override.into()),
-            Standing::LeadTime => pieces.add(at, until, Cause::LeadTime.into()),
-            Standing::InWindow => {
+            PlanState::OverrideUp => pieces.add(at, until, Cause::Override.into()),
+            PlanState::LeadTime => pieces.add(at, until, Cause::LeadTime.into()),
+            PlanState::InWindow => {
                 for Span { start, end, causes } in plan.schedule().spans(at, until) {
                     pieces.add(start, end, causes);
                 }
             }
             // Not inside of a wanted period.
-            Standing::OverrideDown | Standing::Disabled | Standing::OutsideWindow => {}
+            PlanState::OverrideDown | PlanState::Disabled | PlanState::OutsideWindow => {}
         }
         at = until;
     }

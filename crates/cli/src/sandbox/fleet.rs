@@ -11,7 +11,7 @@ use crate::manifest::Place;
 use crate::sandbox::recorder::{Recorder, resource, scheduled_machines};
 use crate::sandbox::trace::{Fact, Key};
 use anyhow::Context as _;
-use five_spot_sandbox::Clock;
+use five_spot_apiserver::Clock;
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::core::TypeMeta;

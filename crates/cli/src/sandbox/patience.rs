@@ -3,7 +3,7 @@
 //! reader would give it up. What is changed is told as ever.
 
 use bytes::Bytes;
-use five_spot_sandbox::{Api, ApiService, BoxError, ResponseBody};
+use five_spot_apiserver::{Api, ApiService, BoxError, ResponseBody};
 use futures::future::BoxFuture;
 use futures::stream;
 use http::{Request, Response, Uri};
@@ -104,7 +104,7 @@ fn api_version(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use five_spot_sandbox::{ApiConfig, Clock};
+    use five_spot_apiserver::{ApiConfig, Clock};
     use futures::StreamExt as _;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::Client;

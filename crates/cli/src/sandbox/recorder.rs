@@ -4,9 +4,9 @@ use crate::sandbox::trace::{Entry, Event, Fact, Key, Presence, Snapshot, Trace, 
 use anyhow::Context as _;
 use five_spot_api::condition::ConditionType;
 use five_spot_api::{ScheduledMachineSpec, ScheduledMachineStatus, names};
+use five_spot_apiserver::Clock;
 use five_spot_cluster::{Exchange, Witness};
 use five_spot_core::ValidSpec;
-use five_spot_sandbox::Clock;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};

@@ -2,7 +2,7 @@
 
 use crate::sandbox::args::Serving;
 use anyhow::Context as _;
-use five_spot_sandbox::{Api, HttpServer, serve};
+use five_spot_apiserver::{Api, HttpServer, serve};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 

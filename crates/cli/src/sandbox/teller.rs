@@ -8,7 +8,7 @@ use crate::sandbox::serving::Open;
 use crate::sandbox::stage::Stage;
 use crate::sandbox::trace::{Trace, Transitions};
 use anyhow::Context as _;
-use five_spot_sandbox::clock::pace;
+use five_spot_apiserver::clock::pace;
 use std::io::{self, Write as _};
 use std::time::Duration;
 use terminal_size::{Height, Width, terminal_size_of};

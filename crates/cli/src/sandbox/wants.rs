@@ -3,7 +3,7 @@
 
 use crate::sandbox::trace::{Key, Snapshot, Trace};
 use five_spot_api::{OnTimeout, Phase};
-use five_spot_core::schedule::Standing;
+use five_spot_core::schedule::PlanState;
 use jiff::{SignedDuration, Timestamp};
 
 /// What is wanted.
@@ -80,11 +80,11 @@ fn of_snapshot(snapshot: &Snapshot, from: Timestamp, to: Timestamp, stretches: &
     while at < to {
         let until = spec.plan().next_boundary(at).map_or(to, |boundary| boundary.min(to));
         let want = match spec.plan().at(at) {
-            Standing::InWindow | Standing::LeadTime | Standing::OverrideUp => {
+            PlanState::InWindow | PlanState::LeadTime | PlanState::OverrideUp => {
                 Want::Machine { join_timeout: spec.join_timeout }
             }
-            Standing::Disabled => gracefully(Some(Phase::Disabled)),
-            Standing::OverrideDown | Standing::OutsideWindow => gracefully(Some(Phase::Inactive)),
+            PlanState::Disabled => gracefully(Some(Phase::Disabled)),
+            PlanState::OverrideDown | PlanState::OutsideWindow => gracefully(Some(Phase::Inactive)),
         };
         add(stretches, Stretch { from: at, to: until, want });
         at = until;

@@ -6,9 +6,10 @@ mod known_fields;
 use five_spot_api::{ScheduleSpec, ScheduledMachineSpec};
 use five_spot_core::schedule::Schedule;
 use five_spot_core::{FieldError, ValidSpec};
-use five_spot_sandbox::schema::{Cause, CauseReason, Validator};
+use five_spot_schema::{Cause, CauseReason, Validator};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
+use std::sync::LazyLock;
 
 /// A valid `ScheduledMachine`.
 #[derive(Debug)]
@@ -27,6 +28,12 @@ const NOWHERE: &str = "<nil>";
 
 /// Where an object lives that does not say.
 const DEFAULT_NAMESPACE: &str = "default";
+
+/// The rules of the `ScheduledMachine` of this build.
+static SCHEDULED_MACHINE: LazyLock<Validator> = LazyLock::new(|| {
+    Validator::for_crd(&five_spot_api::crd(), five_spot_api::names::VERSION)
+        .expect("the definition of this build is well formed")
+});
 
 impl Checked {
     /// Checks everything, and says everything that is wrong.
@@ -63,7 +70,7 @@ impl Faults {
 
     /// What `kubectl apply` would answer.
     fn api_server(&mut self, object: &mut Value) {
-        let validator = Validator::scheduled_machine();
+        let validator = &*SCHEDULED_MACHINE;
         for field in validator.unknown_fields(object) {
             let message = known_fields::beside(&field);
             self.add(field, message);

@@ -1,9 +1,10 @@
 //! The ConfigMap of a node's reclaim agent.
 
 use super::Job;
-use crate::error::{CallError, or_absent};
-use crate::key::ObjectKey;
-use crate::{project, render};
+use crate::cache::project;
+use crate::transport::error::{CallError, or_absent};
+use crate::transport::key::ObjectKey;
+use crate::view::render;
 use five_spot_api::names::FIELD_MANAGER;
 use five_spot_api::reclaim::{CONFIG_NAMESPACE, config_map};
 use five_spot_core::world::NodeName;

@@ -1,8 +1,8 @@
 //! Our finalizer, beside those of others.
 
 use super::Job;
-use crate::error::{CallError, or_absent};
-use crate::kinds::our_resource;
+use crate::transport::error::{CallError, or_absent};
+use crate::transport::kinds::our_resource;
 use five_spot_api::names::{FIELD_MANAGER, FINALIZER};
 use kube::ResourceExt;
 use kube::api::{GetParams, Patch, PatchParams};

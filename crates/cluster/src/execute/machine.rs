@@ -1,11 +1,11 @@
 //! The Machine and its bootstrap and infrastructure objects.
 
 use super::Job;
-use crate::drift::Digest;
-use crate::error::{CallError, or_absent};
-use crate::key::ObjectKey;
-use crate::kinds::capi_resource;
-use crate::render::{self, CapiVersion};
+use crate::cache::drift::Digest;
+use crate::transport::error::{CallError, or_absent};
+use crate::transport::key::ObjectKey;
+use crate::transport::kinds::capi_resource;
+use crate::view::render::{self, CapiVersion};
 use five_spot_api::names::{self, FIELD_MANAGER, annotation};
 use five_spot_core::ProviderKind;
 use five_spot_core::world::{ProviderView, Slot, Uid};

@@ -4,6 +4,7 @@
 //! do harm. The answers go onto the shelves, so that the next decision never looks at a state before our own write.
 
 mod agent;
+pub(crate) mod announce;
 mod finalizer;
 mod machine;
 mod node;
@@ -14,11 +15,11 @@ mod refusal;
 mod report;
 mod series;
 
-use crate::error::CallError;
-use crate::fleet::{Fleet, Inner};
-use crate::key::ObjectKey;
-use crate::observe::Observed;
-use crate::refresh::Original;
+use crate::cache::fleet::{Fleet, Inner};
+use crate::transport::error::CallError;
+use crate::transport::key::ObjectKey;
+use crate::view::observe::Observed;
+use crate::view::refresh::Original;
 use five_spot_core::action::{Action, Event};
 use five_spot_core::{Decision, Evidence};
 use futures::future::BoxFuture;

@@ -1,9 +1,9 @@
 //! The Node, in its own cluster.
 
 use super::Job;
-use crate::error::{CallError, or_absent};
-use crate::observe::node_key;
-use crate::project;
+use crate::cache::project;
+use crate::transport::error::{CallError, or_absent};
+use crate::view::observe::node_key;
 use five_spot_api::names::{FIELD_MANAGER, annotation, label};
 use five_spot_api::{NodeTaint, TaintEffect, reclaim};
 use five_spot_core::action::NodeRef;

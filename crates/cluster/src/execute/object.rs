@@ -1,8 +1,8 @@
 //! The `ScheduledMachine` itself.
 
 use super::Job;
-use crate::error::{CallError, or_absent};
-use crate::kinds::our_resource;
+use crate::transport::error::{CallError, or_absent};
+use crate::transport::kinds::our_resource;
 use five_spot_api::names::FIELD_MANAGER;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};

@@ -2,9 +2,9 @@
 
 use super::Job;
 use super::refusal::Refusal;
-use crate::error::{CallError, is_absent, or_absent};
-use crate::key::ObjectKey;
-use crate::project;
+use crate::cache::project;
+use crate::transport::error::{CallError, is_absent, or_absent};
+use crate::transport::key::ObjectKey;
 use five_spot_core::world::{EvictionAttempt, NodeName, PodId};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
@@ -89,7 +89,7 @@ impl Job<'_> {
         }
     }
 
-    fn node(&self) -> Option<(&NodeName, &crate::workload::Link)> {
+    fn node(&self) -> Option<(&NodeName, &crate::cache::workload::Link)> {
         Some((&self.observed.world.node.found()?.name, self.observed.link.as_deref()?))
     }
 

@@ -1,7 +1,7 @@
 //! Events on the `ScheduledMachine`.
 
 use super::Job;
-use crate::error::explain;
+use crate::transport::error::explain;
 use five_spot_api::names;
 use five_spot_core::Fingerprint;
 use five_spot_core::action::Event;

@@ -1,8 +1,8 @@
 //! The status of the `ScheduledMachine`.
 
 use super::Job;
-use crate::error::{CallError, or_absent};
-use crate::kinds::our_resource;
+use crate::transport::error::{CallError, or_absent};
+use crate::transport::kinds::our_resource;
 use five_spot_api::ScheduledMachineStatus;
 use five_spot_api::names::FIELD_MANAGER;
 use five_spot_core::text;

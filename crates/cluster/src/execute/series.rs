@@ -1,10 +1,10 @@
 //! What happens again and again is one event that counts.
 
 use super::Job;
-use crate::error::{explain, is_absent};
-use crate::fleet::Fleet;
-use crate::key::ObjectKey;
-use crate::observe::Observed;
+use crate::cache::fleet::Fleet;
+use crate::transport::error::{explain, is_absent};
+use crate::transport::key::ObjectKey;
+use crate::view::observe::Observed;
 use five_spot_core::action::Event;
 use k8s_openapi::api::events::v1::Event as KubeEvent;
 use kube::Api;

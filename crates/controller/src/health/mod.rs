@@ -13,11 +13,13 @@ mod work;
 
 pub(crate) use work::{Working, progress};
 
+use five_spot_cluster::door::Protocol;
 use five_spot_cluster::{Fleet, ManagementWatch};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use work::Work;
 
@@ -37,12 +39,17 @@ const WORK_BOUND: Duration = Duration::from_mins(2);
 /// then speaks within a minute, if only to say that nothing has happened.
 const WATCH_BOUND: Duration = Duration::from_mins(5);
 
+/// What `/ready` says where no ping can tell that a server is frozen.
+const OVER_HTTP1: &str = "the API server offers no HTTP/2: if it stops answering, its watches notice only when they \
+    have been silent for 3 minutes";
+
 type Watches = Arc<dyn Fn() -> Vec<ManagementWatch> + Send + Sync>;
 
 /// What is known of how the controller is.
 #[derive(Default)]
 pub struct Health {
     inner: Mutex<Inner>,
+    readiness_request: Notify,
 }
 
 #[derive(Default)]
@@ -52,6 +59,7 @@ struct Inner {
     working: BTreeMap<u64, Work>,
     next_id: u64,
     watches: Option<Watches>,
+    protocol: Option<Arc<dyn Fn() -> Option<Protocol> + Send + Sync>>,
     findings: BTreeMap<&'static str, Findings>,
 }
 
@@ -94,6 +102,16 @@ impl Health {
         ailments
     }
 
+    /// Somebody requests `/ready`.
+    pub(crate) fn note_readiness_request(&self) {
+        self.readiness_request.notify_one();
+    }
+
+    /// Waits until `/ready` is requested, or returns at once if it was since the last call.
+    pub(crate) async fn readiness_requested(&self) {
+        self.readiness_request.notified().await;
+    }
+
     /// Why the controller is not ready; nothing if it is.
     #[must_use]
     pub fn obstacles(&self) -> Vec<String> {
@@ -123,7 +141,15 @@ impl Health {
     /// What is worth knowing and hinders nobody.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        self.lock().findings.values().flat_map(|findings| findings.remarks.clone()).collect()
+        let (mut remarks, protocol) = {
+            let inner = self.lock();
+            let remarks = inner.findings.values().flat_map(|findings| findings.remarks.clone());
+            (remarks.collect::<Vec<_>>(), inner.protocol.clone())
+        };
+        if protocol.and_then(|protocol| protocol()) == Some(Protocol::Http1) {
+            remarks.push(OVER_HTTP1.to_owned());
+        }
+        remarks
     }
 
     /// What has been found about something replaces what was found about it before. True if that is another finding.
@@ -141,8 +167,10 @@ impl Health {
 
     /// These watches are the ones to look at.
     pub(crate) fn attach(&self, fleet: &Fleet) {
-        let fleet = fleet.clone();
-        self.lock().watches = Some(Arc::new(move || fleet.management_watches()));
+        let (watched, reached) = (fleet.clone(), fleet.clone());
+        let mut inner = self.lock();
+        inner.watches = Some(Arc::new(move || watched.management_watches()));
+        inner.protocol = Some(Arc::new(move || reached.management_protocol()));
     }
 
     /// The loop has turned.
@@ -163,7 +191,7 @@ impl Health {
     /// The controller has ended: nothing of it is looked at any more.
     pub(crate) fn detach(&self) {
         let mut inner = self.lock();
-        (inner.turned, inner.watches) = (None, None);
+        (inner.turned, inner.watches, inner.protocol) = (None, None, None);
     }
 
     fn end(&self, id: u64) {

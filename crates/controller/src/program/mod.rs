@@ -6,6 +6,7 @@ mod herald;
 mod home;
 mod permissions;
 mod refuse;
+mod storage;
 mod supervise;
 
 use crate::args::{Args, Configuration, Surroundings, explain};
@@ -117,7 +118,8 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     };
     tokio::spawn(herald::proclaim(settings.health.clone(), client.clone(), herald::own_pod()));
     let namespaces = settings.namespaces.clone();
-    workers.spawn(permissions::examine(client, namespaces, settings.health.clone(), refused));
+    workers.spawn(permissions::examine(client.clone(), namespaces, settings.health.clone(), refused));
+    workers.spawn(storage::examine(client.clone(), connection.door().clone(), settings.health.clone()));
     let working = workers.spawn(definition::run_while_it_fits(connection, settings, stop.clone()));
     supervise::supervise(working, stop, signals).await
 }

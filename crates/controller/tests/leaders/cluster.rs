@@ -2,8 +2,8 @@
 
 use crate::link::{Landed, Server};
 use crate::replica::Replica;
-use five_spot_sandbox::actors::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
-use five_spot_sandbox::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_standins::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
 use http::Request;
 use jiff::Timestamp;
 use serde_json::{Value, json};

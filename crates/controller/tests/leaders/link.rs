@@ -1,7 +1,7 @@
 //! The connection between one replica and the API server: it can fail, hang, and refuse as the admission policy does.
 
 use bytes::Bytes;
-use five_spot_sandbox::{Api, ApiService, BoxError, Clock, ResponseBody};
+use five_spot_apiserver::{Api, ApiService, BoxError, Clock, ResponseBody};
 use futures::future::BoxFuture;
 use futures::stream;
 use http::{Method, Request, Response, StatusCode};

@@ -2,7 +2,7 @@
 
 use crate::play::machine;
 use crate::world::World;
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::json;

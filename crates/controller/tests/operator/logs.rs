@@ -2,7 +2,7 @@
 
 use crate::play::{machine, record};
 use crate::world::World;
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! A fleet, and everything that can happen to it.
 
 use crate::world::{CANARY, Page, START, World};
-use five_spot_sandbox::actors::node_name;
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_standins::node_name;
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::path::Path;

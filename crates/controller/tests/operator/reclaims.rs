@@ -2,7 +2,7 @@
 
 use crate::play::{is_lent, machine, node, reclaim};
 use crate::world::World;
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::json;

@@ -1,14 +1,14 @@
 //! The controller on an embedded API, with everything that it tells.
 
+use five_spot_apiserver::faults::{FaultPlan, FaultyService};
+use five_spot_apiserver::{Api, ApiConfig, Clock};
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::health::Health;
 use five_spot_controller::logging::{Filter, Format, subscriber};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::{RunError, Settings, run};
 use five_spot_core::world::Policy;
-use five_spot_sandbox::actors::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
-use five_spot_sandbox::faults::{FaultPlan, FaultyService};
-use five_spot_sandbox::{Api, ApiConfig, Clock};
+use five_spot_standins::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
 use futures::future::BoxFuture;
 use http::Request;
 use jiff::{SignedDuration, Timestamp};

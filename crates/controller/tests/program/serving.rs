@@ -3,8 +3,8 @@
 use crate::process::{GUARD, line_of, program};
 use crate::served::get;
 use crate::stopping::kubeconfig;
-use five_spot_sandbox::actors::{Contract, cluster_api_crds, provider_crds};
-use five_spot_sandbox::{Api, ApiConfig, Clock, HttpServer, serve};
+use five_spot_apiserver::{Api, ApiConfig, Clock, HttpServer, serve};
+use five_spot_standins::{Contract, cluster_api_crds, provider_crds};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;

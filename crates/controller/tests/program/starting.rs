@@ -3,8 +3,8 @@
 
 use crate::serving::{Running, api_without_ours};
 use five_spot_api::ScheduledMachine;
-use five_spot_sandbox::faults::{Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger};
-use five_spot_sandbox::{Api as Embedded, Clock, serve};
+use five_spot_apiserver::faults::{Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger};
+use five_spot_apiserver::{Api as Embedded, Clock, serve};
 use http::StatusCode;
 use jiff::Timestamp;
 use kube::Api;

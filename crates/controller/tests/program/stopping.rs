@@ -1,7 +1,7 @@
 //! From the start to the end: without a cluster, with a broken kubeconfig, and on a signal.
 
 use crate::process::{GUARD, Said, line_of, program, run};
-use five_spot_sandbox::{Api, ApiConfig, Clock, serve};
+use five_spot_apiserver::{Api, ApiConfig, Clock, serve};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::path::{Path, PathBuf};

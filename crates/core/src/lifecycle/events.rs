@@ -1,20 +1,21 @@
-//! What to announce: the difference between the status that was and the status that will be.
+//! The events of a decision, derived from the difference between the previous and the new status.
 
 use super::demand::{Demand, UnwantedBy};
 use super::draft::Draft;
 use super::fault::FaultKind;
 use super::reclaim;
 use super::situation::{Situation, instant};
-use super::status::was_wanted;
+use super::status::{was_wanted, words};
 use crate::action::{Event, EventCause};
+use crate::text;
 use crate::world::Uid;
 use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::event::EventReason;
 use five_spot_api::{Phase, ScheduledMachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The announcements of a decision, in the order in which things happen. A paused object makes none; what
-/// it had to say is said when the pause is over.
+/// Returns the events of a decision, in the order in which things happen. While an object is paused it has none; they follow
+/// when the pause is over.
 pub(super) fn announce(
     situation: &Situation<'_>,
     demand: Demand,
@@ -46,7 +47,7 @@ pub(super) fn announce(
     events
 }
 
-/// From what to what.
+/// The transition from the previous status to the new one.
 struct Change<'a> {
     situation: &'a Situation<'a>,
     demand: Demand,
@@ -76,9 +77,9 @@ impl Change<'_> {
         was && self.draft.held_back.is_empty()
     }
 
-    /// What made the machine wanted or unwanted: an edit of the spec, or else the boundary that has been
-    /// crossed. Both are the same when a decision is made again after a crash.
-    fn turning_point(&self, boundary: Option<jiff::Timestamp>) -> EventCause {
+    /// Returns the cause of a change of demand: an edit of the spec, or else the boundary that was crossed. Both are the same
+    /// when the decision is repeated after a crash.
+    fn demand_cause(&self, boundary: Option<jiff::Timestamp>) -> EventCause {
         let generation = self.situation.world.object.generation;
         match self.prior().observed_generation {
             Some(observed) if observed != generation => EventCause::Generation(generation),
@@ -86,12 +87,21 @@ impl Change<'_> {
         }
     }
 
+    fn machine_name(&self) -> String {
+        self.situation.machine_name()
+    }
+
+    /// The name of the Machine's node, which the event is about.
+    fn node_name(&self) -> &str {
+        self.status.node_ref.as_ref().map_or("", |node| node.name.as_str())
+    }
+
     fn removal_cause(&self) -> EventCause {
         if let Some(deletion) = self.situation.world.object.deletion {
             return EventCause::Instant(deletion.since);
         }
         let closed = self.prior().next_cleanup.as_ref().map(instant);
-        self.turning_point(closed.filter(|time| *time <= self.situation.now))
+        self.demand_cause(closed.filter(|time| *time <= self.situation.now))
     }
 
     fn shutdown_cause(&self) -> EventCause {
@@ -108,22 +118,25 @@ impl Change<'_> {
             && !self.situation.prior_reason_is(ConditionType::Scheduled, Reason::KillSwitch);
         let cause = EventCause::Generation(self.situation.world.object.generation);
         begins.then(|| {
-            Self::event(EventReason::KillSwitchActivated, "Kill switch on: removed without draining", cause)
+            let note =
+                format!("spec.killSwitch is true: removing Machine {} without draining", self.machine_name());
+            Self::event(EventReason::KillSwitchActivated, note, cause)
         })
     }
 
     fn schedule_inactive(&self) -> Option<Event> {
         let by_clock =
             matches!(self.demand, Demand::Unwanted(UnwantedBy::OutsideWindow | UnwantedBy::OverrideDown));
-        let turned = was_wanted(self.situation) || (self.pause_is_over() && self.situation.anything_left());
-        (by_clock && turned).then(|| {
-            Self::event(EventReason::ScheduleInactive, "No machine is wanted any more", self.removal_cause())
+        let changed = was_wanted(self.situation) || (self.pause_is_over() && self.situation.anything_left());
+        (by_clock && changed).then(|| {
+            let note = format!("The machine is no longer wanted: {}", words::demand(self.demand));
+            Self::event(EventReason::ScheduleInactive, note, self.removal_cause())
         })
     }
 
     fn recovered(&self) -> Option<Event> {
         let left_error = self.was() == Some(Phase::Error) && self.is() != Some(Phase::Error);
-        // That another machine is tried says nothing yet; that its node has joined does.
+        // Another attempt is not a recovery yet; a node that has joined is.
         let tried_again = self.status.join.as_ref().is_some_and(|join| join.failed_at.is_some());
         let joined_again = !tried_again
             && self.was() != Some(Phase::Error)
@@ -135,14 +148,15 @@ impl Change<'_> {
             .prior_condition(ConditionType::Ready)
             .map(|ready| instant(&ready.last_transition_time));
         let cause = EventCause::Instant(since.unwrap_or(self.situation.second));
-        over.then(|| Self::event(EventReason::Recovered, "The error is over", cause))
+        over.then(|| Self::event(EventReason::Recovered, "Recovered from the last error", cause))
     }
 
     fn schedule_active(&self) -> Option<Event> {
         let from_error = self.was() == Some(Phase::Error);
         let failed_at = self.status.join.as_ref().and_then(|join| join.failed_at.as_ref());
         if let Some(failed_at) = failed_at.filter(|_| from_error && self.enters(Phase::Pending)) {
-            let note = "Another Machine is made, because the node of the last one did not join";
+            let note =
+                "Creating another Machine because the node of the last one did not join within joinTimeout";
             return Some(Self::event(
                 EventReason::ScheduleActive,
                 note,
@@ -153,11 +167,8 @@ impl Change<'_> {
         let resumes = self.enters(Phase::Active) && self.was() == Some(Phase::ShuttingDown);
         let boundary = self.status.last_scheduled_time.as_ref().map(instant);
         (begins || resumes).then(|| {
-            Self::event(
-                EventReason::ScheduleActive,
-                "A machine is wanted from now on",
-                self.turning_point(boundary),
-            )
+            let note = format!("A machine is wanted: {}", words::demand(self.demand));
+            Self::event(EventReason::ScheduleActive, note, self.demand_cause(boundary))
         })
     }
 
@@ -166,12 +177,8 @@ impl Change<'_> {
         let known = self.prior().machine_ref.as_ref().and_then(|reference| reference.uid.as_deref());
         let is_new = self.demand.wanted() && known != Some(machine.uid.as_str());
         is_new.then(|| {
-            let name = five_spot_api::names::machine(&self.situation.world.object.name);
-            Self::event(
-                EventReason::MachineCreated,
-                format!("Machine {name} has been made"),
-                EventCause::Object(machine.uid.clone()),
-            )
+            let note = format!("Created Machine {}", self.machine_name());
+            Self::event(EventReason::MachineCreated, note, EventCause::Object(machine.uid.clone()))
         })
     }
 
@@ -179,11 +186,8 @@ impl Change<'_> {
         let graceful = self.is() != Some(Phase::EmergencyRemove);
         let begins = self.prior().shutdown_started_at.is_none() && self.status.shutdown_started_at.is_some();
         (graceful && begins).then(|| {
-            Self::event(
-                EventReason::GracePeriodActive,
-                "The graceful shutdown has begun",
-                self.removal_cause(),
-            )
+            let note = format!("Started the graceful shutdown of Machine {}", self.machine_name());
+            Self::event(EventReason::GracePeriodActive, note, self.removal_cause())
         })
     }
 
@@ -194,12 +198,10 @@ impl Change<'_> {
 
     fn node_draining(&self) -> Option<Event> {
         let pods = self.status.drain.as_ref().map_or(0, |drain| drain.total);
+        let pods = text::counted(usize::try_from(pods).unwrap_or_default(), "pod");
         self.drain_begins().then(|| {
-            Self::event(
-                EventReason::NodeDraining,
-                format!("{pods} pods have to leave the node"),
-                self.shutdown_cause(),
-            )
+            let note = format!("Draining node {}: {pods} to remove", self.node_name());
+            Self::event(EventReason::NodeDraining, note, self.shutdown_cause())
         })
     }
 
@@ -208,7 +210,10 @@ impl Change<'_> {
             status.drain.as_ref().is_some_and(|drain| drain.evicted >= drain.total)
         };
         let just_now = complete(self.status) && (self.drain_begins() || !complete(self.prior()));
-        just_now.then(|| Self::event(EventReason::NodeDrained, "The node is empty", self.shutdown_cause()))
+        just_now.then(|| {
+            let note = format!("Drained node {}", self.node_name());
+            Self::event(EventReason::NodeDrained, note, self.shutdown_cause())
+        })
     }
 
     fn is_new(&self, reason: Reason) -> Option<String> {
@@ -237,14 +242,18 @@ impl Change<'_> {
         let was = self.prior().machine_ref.as_ref()?;
         let gone = !self.demand.wanted() && self.situation.world.machine.ours().is_none();
         let cause = EventCause::Object(Uid::from(was.uid.clone().unwrap_or_default()));
-        gone.then(|| Self::event(EventReason::MachineDeleted, format!("Machine {} is gone", was.name), cause))
+        gone.then(|| Self::event(EventReason::MachineDeleted, format!("Deleted Machine {}", was.name), cause))
     }
 
     fn schedule_disabled(&self) -> Option<Event> {
         let by_hand = self.demand == Demand::Unwanted(UnwantedBy::Disabled);
         let cause = EventCause::Generation(self.situation.world.object.generation);
         (by_hand && self.enters(Phase::Disabled)).then(|| {
-            Self::event(EventReason::ScheduleDisabled, "The schedule is disabled, no machine", cause)
+            Self::event(
+                EventReason::ScheduleDisabled,
+                "The schedule is disabled and no machine is lent",
+                cause,
+            )
         })
     }
 

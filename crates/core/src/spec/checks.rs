@@ -1,5 +1,5 @@
-//! What is allowed in each field, beyond its type: the rules of the CRD once more, with their sentences,
-//! because the CRD in a cluster may be older than the program.
+//! Checks of the fields beyond their types: the rules of the CRD with the same messages, because the CRD in a cluster may be
+//! older than the program.
 
 mod syntax;
 
@@ -14,13 +14,13 @@ use five_spot_api::{
 use jiff::SignedDuration;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The default of both shutdown timeouts, for a spec whose own cannot be read.
+/// The default of both shutdown timeouts, for a spec in which they cannot be read.
 pub(super) const DEFAULT_SHUTDOWN: SignedDuration = SignedDuration::from_mins(5);
 
-/// The longest reason that a person may give for an override or an exception.
+/// The maximum length of the reason of an override or an exception.
 const MAX_REASON: usize = 256;
 
-/// Collects what is wrong, so that a person sees all of it at once.
+/// A collector of errors, so that a person sees all of them at once.
 #[derive(Default)]
 pub(super) struct Checks {
     errors: Vec<FieldError>,
@@ -49,14 +49,15 @@ impl Checks {
     fn length(&mut self, text: &str, shortest: usize, longest: usize, field: &str) {
         let length = text.chars().count();
         if !(shortest..=longest).contains(&length) {
-            let message = format!("{length} characters; must have {shortest} to {longest}");
+            let message = format!("found {length} characters; must have {shortest} to {longest}");
             self.errors.push(FieldError::new(field, message));
         }
     }
 
     fn count(&mut self, count: usize, most: usize, field: &str) {
         if count > most {
-            self.errors.push(FieldError::new(field, format!("{count} entries; must have at most {most}")));
+            self.errors
+                .push(FieldError::new(field, format!("found {count} entries; must have at most {most}")));
         }
     }
 
@@ -102,7 +103,8 @@ impl Checks {
     pub(super) fn priority(&mut self, priority: i32) -> u8 {
         let valid = u8::try_from(priority).ok().filter(|priority| *priority <= 100);
         if valid.is_none() {
-            self.errors.push(FieldError::new("spec.priority", format!("found {priority}; must be 0 to 100")));
+            self.errors
+                .push(FieldError::new("spec.priority", format!("found {priority}; must be from 0 to 100")));
         }
         valid.unwrap_or_default()
     }

@@ -211,7 +211,7 @@ impl ControlPlane {
             port: ports.cluster_api_webhook,
             authority: &credentials.authority.certificate,
         };
-        let stand_ins = crate::provider::crds()?;
+        let stand_ins = five_spot_standins::provider_crds();
         let (crds, token) = tokio::join!(
             cluster_api::install_crds(&client, assets, &stand_ins, &webhooks),
             cluster_api::install_identity(&client, assets),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use five_spot_sandbox::actors::Behaviour;
+use five_spot_standins::Behaviour;
 use tokio::sync::broadcast;
 
 /// The behaviour of every namespace, and the news of its changes.

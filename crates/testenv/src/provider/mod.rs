@@ -6,37 +6,7 @@ mod actor;
 mod conduct;
 mod steps;
 
-use serde_json::Value;
-
 pub use actor::Provider;
-/// The stand-in of the sandbox behaves in the same ways.
-pub use five_spot_sandbox::actors::{Behaviour, Conduct};
+/// The stand-in for tests on the in-memory API behaves in the same ways.
+pub use five_spot_standins::{Behaviour, Conduct};
 pub use steps::{EXTERNALLY_MANAGED_ANNOTATION, MACHINE_FINALIZER, NODE_NAMESPACE_LABEL, node_name};
-
-use crate::manifests::{self, ManifestError};
-
-/// The CRDs of the stand-ins.
-pub(crate) fn crds() -> Result<Vec<Value>, ManifestError> {
-    let mut crds =
-        manifests::parse(include_str!("../../manifests/providers/k0smotron.yaml"), "k0smotron.yaml")?;
-    let stub = include_str!("../../manifests/providers/stub-control-plane.yaml");
-    crds.extend(manifests::parse(stub, "stub-control-plane.yaml")?);
-    crds.extend(manifests::parse(include_str!("../../manifests/providers/lab.yaml"), "lab.yaml")?);
-    Ok(crds)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_stand_in_carries_the_contract_label() {
-        let crds = crds().expect("readable");
-        assert_eq!(crds.len(), 6);
-        for crd in crds {
-            let labels = crd["metadata"]["labels"].as_object().expect("labels");
-            let contract = labels.keys().find_map(|label| label.strip_prefix("cluster.x-k8s.io/"));
-            assert!(matches!(contract, Some("v1beta1" | "v1beta2")), "{}", crd["metadata"]);
-        }
-    }
-}

@@ -2,10 +2,11 @@
 
 use super::impairments::Impairments;
 use super::line::{Gate, Line, broken, page_not_found, refusal};
+use super::neighbours;
 use crate::kinds::Side;
 use crate::world::{ApiServer, WrongServer};
+use five_spot_apiserver::{Api, BoxError, ResponseBody};
 use five_spot_cluster::{Dial, DialError, Raw, Route};
-use five_spot_sandbox::{BoxError, ResponseBody};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
@@ -111,6 +112,7 @@ impl Keys {
 pub(super) struct Dialer {
     pub(super) workload: Line,
     pub(super) other_cluster: Line,
+    pub(super) nodes: Api,
     pub(super) keys: Arc<Keys>,
 }
 
@@ -132,6 +134,8 @@ impl Dial for Dialer {
             Ok(Route::Embedded(Raw::new(self.other_cluster.clone())))
         } else if server == NO_API {
             Ok(Route::Embedded(Raw::new(Line { gate: Arc::new(NoApi), ..self.other_cluster.clone() })))
+        } else if let Some(hostile) = neighbours::server(&server, &self.nodes) {
+            Ok(Route::Embedded(hostile))
         } else {
             Err(DialError::Unknown(server))
         };

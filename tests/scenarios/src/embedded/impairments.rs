@@ -3,7 +3,7 @@
 use super::line::refusal;
 use crate::kinds::{MACHINE, SCHEDULED_MACHINE};
 use crate::world::Impairment;
-use five_spot_sandbox::ResponseBody;
+use five_spot_apiserver::ResponseBody;
 use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use std::collections::BTreeSet;

@@ -5,9 +5,10 @@ use super::dial::{Dialer, Keys};
 use super::event_order::HeldEvents;
 use super::ledger::Ledger;
 use super::line::{Life, Line};
+use five_spot_apiserver::Api;
+use five_spot_apiserver::faults::FaultyService;
 use five_spot_cluster::{Connection, Now, Raw};
 use five_spot_controller::{RunError, Settings, run};
-use five_spot_sandbox::faults::FaultyService;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ pub(super) struct Servers {
     pub(super) workload: FaultyService,
     /// That of a cluster that has nothing to do with it.
     pub(super) other_cluster: FaultyService,
+    /// The cluster of the Nodes, for malicious servers that claim to have them.
+    pub(super) nodes: Api,
 }
 
 /// A controller that runs. It dies when it is dropped.
@@ -51,6 +54,7 @@ impl Incarnation {
         let dialer = Dialer {
             workload: line_to(servers.workload),
             other_cluster: Line { gate: Keys::open(), ..line_to(servers.other_cluster) },
+            nodes: servers.nodes,
             keys: keys.clone(),
         };
         let connection = Connection::embedded(

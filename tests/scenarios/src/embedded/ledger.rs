@@ -1,9 +1,10 @@
-//! What the controller writes, as its own door tells.
+//! What the controller writes for the scenario, as its own door tells.
 
+use super::neighbours::HOSTILE_NAMESPACE;
 use crate::oracles::told;
 use crate::world::Write;
+use five_spot_apiserver::Clock;
 use five_spot_cluster::{Exchange, Witness};
-use five_spot_sandbox::Clock;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Every write of every incarnation.
@@ -32,10 +33,10 @@ impl Ledger {
 
 impl Witness for Ledger {
     fn answered(&self, exchange: &Exchange) {
-        if !exchange.call.writes() {
+        let call = &exchange.call;
+        if !call.writes() || call.namespace.as_deref() == Some(HOSTILE_NAMESPACE) {
             return;
         }
-        let call = &exchange.call;
         let part = call.subresource.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
         self.lock().push(Write {
             time: self.clock.now(),

@@ -3,8 +3,8 @@
 use super::blow::{Blow, Fate, Planned};
 use super::event_order::{EventOrder, HeldEvents, SETTLES_WITHIN, collection};
 use bytes::Bytes;
-use five_spot_sandbox::faults::FaultyService;
-use five_spot_sandbox::{BoxError, ResponseBody};
+use five_spot_apiserver::faults::FaultyService;
+use five_spot_apiserver::{BoxError, ResponseBody};
 use futures::future::BoxFuture;
 use futures::stream;
 use http::{Method, Request, Response, StatusCode, header};
@@ -182,7 +182,7 @@ pub(super) fn page_not_found() -> Response<ResponseBody> {
     answer(StatusCode::NOT_FOUND, "text/plain", "404 page not found\n".to_owned())
 }
 
-fn answer(code: StatusCode, content_type: &str, text: String) -> Response<ResponseBody> {
+pub(super) fn answer(code: StatusCode, content_type: &str, text: String) -> Response<ResponseBody> {
     let body = Full::new(Bytes::from(text)).map_err(|never: Infallible| match never {});
     Response::builder()
         .status(code)

@@ -11,6 +11,7 @@ mod impairments;
 mod incarnation;
 mod ledger;
 mod line;
+mod neighbours;
 mod run;
 mod weather;
 
@@ -26,18 +27,19 @@ use crate::steps::Steps;
 use crate::world::{ApiServer, Impairment, Pace, World, Write, WrongServer};
 use blow::Fate;
 use dial::Keys;
+use five_spot_apiserver::faults::{FaultPlan, FaultyService, Rule};
+use five_spot_apiserver::{Api, Clock};
 use five_spot_cluster::Now;
 use five_spot_controller::Settings;
 use five_spot_controller::metrics::Metrics;
-use five_spot_sandbox::actors::Behaviour;
-use five_spot_sandbox::faults::{FaultPlan, FaultyService, Rule};
-use five_spot_sandbox::{Api, Clock};
+use five_spot_standins::Behaviour;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use incarnation::{Incarnation, Servers};
 use jiff::Timestamp;
 use kube::Client;
 use ledger::Ledger;
+use neighbours::HOSTILE_NAMESPACE;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,7 +66,7 @@ pub struct Embedded {
     workload: Api,
     /// A cluster that has nothing to do with the scenario.
     other_cluster: Api,
-    actors: five_spot_sandbox::actors::Scenario,
+    actors: five_spot_standins::Scenario,
     keys: Arc<Keys>,
     fate: Arc<Fate>,
     plan: FaultPlan,
@@ -88,6 +90,9 @@ impl Embedded {
     fn new(layout: Layout, disturbance: &Disturbance) -> Self {
         let furnished = furnish::furnish(layout);
         let clock = furnished.clock.clone();
+        if disturbance.neighbours {
+            neighbours::move_in(&furnished.management);
+        }
         let world = Self {
             layout,
             clock: clock.clone(),
@@ -156,13 +161,16 @@ impl Embedded {
             management: faulty(&self.management),
             workload: faulty(&self.workload),
             other_cluster: faulty(&self.other_cluster),
+            nodes: self.workload.clone(),
         };
         let (keys, fate, ledger) = (self.keys.clone(), self.fate.clone(), self.ledger.clone());
         let (now, layout, metrics) = (self.now.clone(), self.layout, self.metrics.clone());
         move || {
             let watched = match layout {
                 Layout::OneCluster => Vec::new(),
-                Layout::TwoClusters | Layout::OldClusterApi => vec![NAMESPACE.to_owned()],
+                Layout::TwoClusters | Layout::OldClusterApi => {
+                    vec![NAMESPACE.to_owned(), HOSTILE_NAMESPACE.to_owned()]
+                }
             };
             let settings = Settings { namespaces: watched, metrics: metrics.clone(), ..Settings::default() };
             Incarnation::start(servers.clone(), &keys, &fate, ledger.clone(), now.clone(), settings)

@@ -7,7 +7,7 @@ use crate::perform::{Performance, in_order, perform_play, perform_with};
 use crate::scenario::Scenario;
 use crate::world::{World, Write};
 use anyhow::{Context as _, anyhow, ensure};
-use five_spot_sandbox::faults::{Outcome, RequestKind, Seen};
+use five_spot_apiserver::faults::{Outcome, RequestKind, Seen};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 

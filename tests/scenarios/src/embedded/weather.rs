@@ -1,9 +1,9 @@
 //! What a scenario has to go through besides itself.
 
 use super::{BlowAt, Reordering};
+use five_spot_apiserver::Clock;
+use five_spot_apiserver::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
 use five_spot_cluster::Now;
-use five_spot_sandbox::Clock;
-use five_spot_sandbox::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub struct Disturbance {
     pub storm: Option<Storm>,
     /// The controller's clock is wrong for a time.
     pub jump: Option<Jump>,
+    /// A hostile tenant has a namespace of the same cluster.
+    pub neighbours: bool,
     /// What is left to chance.
     pub seed: u64,
     /// How long a scenario waits for something; nothing is as long as always.

@@ -9,6 +9,7 @@ mod clocks;
 mod crashes;
 mod fair;
 mod kind;
+mod neighbours;
 mod orderings;
 mod sample;
 mod stale;
@@ -74,6 +75,7 @@ pub fn cases(kind: Kind, fair: &Fair, sample: Sample) -> anyhow::Result<Vec<Case
         Kind::Watches => watches::cases(fair),
         Kind::Storms => storms::cases(fair, sample.seed),
         Kind::Clocks => clocks::cases(fair),
+        Kind::Neighbours => neighbours::cases(),
         Kind::Orderings => return Ok(orderings::cases(fair, sample)),
     };
     Ok(sample.of(all))

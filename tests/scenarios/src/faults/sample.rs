@@ -1,6 +1,6 @@
 //! Some of many, the same at every run.
 
-use five_spot_sandbox::ids::Ids;
+use five_spot_apiserver::ids::Ids;
 
 /// How many cases, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

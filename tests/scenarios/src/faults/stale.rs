@@ -2,7 +2,7 @@
 
 use super::{Case, Fair, Judge};
 use crate::embedded::Disturbance;
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 
 /// Somebody else has just made an object under a name of ours, a rule for the drain, or a `DaemonSet`: that it is there can
 /// only be known from a read that is true, which is what a real server promises for one that names no version. Reads from

@@ -4,7 +4,7 @@ use super::{Case, Fair, Judge, moments};
 use crate::embedded::{Disturbance, Run, Storm};
 use crate::world::Write;
 use anyhow::{Context as _, ensure};
-use five_spot_sandbox::faults::Fault;
+use five_spot_apiserver::faults::Fault;
 use http::StatusCode;
 use jiff::SignedDuration;
 use std::time::Duration;

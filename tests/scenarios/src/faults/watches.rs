@@ -3,7 +3,7 @@
 use super::{Case, Fair, Judge};
 use crate::embedded::{Disturbance, Run};
 use anyhow::ensure;
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -12,9 +12,9 @@ use five_spot_api::names::annotation::{
     APPLIED_TAINTS, CAPI_PAUSED, CORDONED_BY, FORCE_RECONCILE, MACHINE_HASH, PAUSED,
 };
 use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
-use five_spot_sandbox::actors::{Behaviour, Conduct};
-use five_spot_sandbox::faults::{Fault, RequestKind, Rule, Trigger};
-use five_spot_sandbox::ids::Ids;
+use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::ids::Ids;
+use five_spot_standins::{Behaviour, Conduct};
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Text that nobody would write who means well.
 
-use five_spot_sandbox::ids::Ids;
+use five_spot_apiserver::ids::Ids;
 
 /// As much as an annotation can hold.
 const HUGE: usize = 250 * 1024;

@@ -8,7 +8,7 @@ use crate::subject::{CLUSTER_NAME, Subject};
 use crate::surroundings::EXIT_DELAY_ANNOTATION;
 use crate::world::World;
 use anyhow::{Context as _, bail, ensure};
-use five_spot_sandbox::actors::STOPS_AFTER_ANNOTATION;
+use five_spot_standins::STOPS_AFTER_ANNOTATION;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};

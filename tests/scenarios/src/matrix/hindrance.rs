@@ -7,7 +7,7 @@ use crate::surroundings::EXIT_DELAY_ANNOTATION;
 use crate::world::{ApiServer, Impairment, World, WrongServer};
 use anyhow::Context as _;
 use five_spot_api::names::annotation::CAPI_PAUSED;
-use five_spot_sandbox::actors::{Behaviour, Conduct, STOPS_AFTER_ANNOTATION};
+use five_spot_standins::{Behaviour, Conduct, STOPS_AFTER_ANNOTATION};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use std::fmt;

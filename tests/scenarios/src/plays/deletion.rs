@@ -9,7 +9,7 @@ use crate::subject::Subject;
 use crate::world::World;
 use anyhow::ensure;
 use five_spot_api::names::{self, FINALIZER};
-use five_spot_sandbox::actors::{Behaviour, Conduct};
+use five_spot_standins::{Behaviour, Conduct};
 use kube::api::PropagationPolicy;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::subject::Subject;
 use crate::world::World;
 use anyhow::{Context as _, ensure};
 use five_spot_api::names::annotation::FORCE_RECONCILE;
-use five_spot_sandbox::actors::{Behaviour, Conduct};
+use five_spot_standins::{Behaviour, Conduct};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

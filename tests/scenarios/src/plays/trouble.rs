@@ -6,7 +6,7 @@ use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{CLUSTER_NAME, Subject, condition};
 use crate::world::World;
 use anyhow::ensure;
-use five_spot_sandbox::actors::{Behaviour, Conduct};
+use five_spot_standins::{Behaviour, Conduct};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::time::Duration;

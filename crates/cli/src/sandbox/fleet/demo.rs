@@ -5,7 +5,7 @@
 
 use crate::sandbox::fleet::{Change, Deed, Fleet, Furniture};
 use crate::sandbox::trace::Key;
-use five_spot_sandbox::actors::node_name;
+use five_spot_standins::node_name;
 use jiff::civil::{Date, Time, Weekday, time};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, ToSpan as _};

@@ -1,100 +1,109 @@
-//! The same in sentences, for people. They name no durations and no counts that change by themselves:
-//! status is written only when something has changed.
+//! The messages of the status, for people. They contain no durations or counts that change by themselves, so that the status
+//! is written only when something has changed.
 
 use super::super::demand::{Demand, UnwantedBy, WantedBy};
-use super::super::draft::{Draft, Parting, Stage};
+use super::super::draft::{Draft, Stage, TakedownReason};
 use super::super::situation::Situation;
 use crate::world::NodeFact;
 use five_spot_api::Phase;
 
-/// The phase in a sentence.
+/// Returns the description of the phase.
 pub(super) fn message(situation: &Situation<'_>, phase: Phase, cause: Demand, draft: &Draft) -> String {
     if let Some(fault) = &draft.fault {
         return fault.message.clone();
     }
-    let what = match phase {
-        Phase::Pending => pending(draft),
-        Phase::Active => active(situation),
-        Phase::ShuttingDown => shutting_down(situation, draft),
-        Phase::Inactive => "no machine".to_owned(),
-        Phase::Disabled => "the schedule is disabled, no machine".to_owned(),
-        Phase::Terminated => "terminated by the kill switch, no machine".to_owned(),
-        Phase::EmergencyRemove => "the machine is given back to its owner at once".to_owned(),
-        Phase::Error => "something needs attention".to_owned(),
-    };
     let paused = if draft.held_back.is_empty() { "" } else { "paused: " };
+    let cause = demand(cause);
     match phase {
-        Phase::Pending | Phase::Active | Phase::ShuttingDown | Phase::Inactive => {
-            format!("{paused}{what}; {}", demand(cause))
+        Phase::Pending => format!("{paused}{}; {cause}", pending(situation, draft)),
+        Phase::Active => format!("{paused}{}; {cause}", active(situation)),
+        Phase::ShuttingDown => format!("{paused}{}; {cause}", shutting_down(situation, draft)),
+        Phase::Inactive | Phase::Disabled | Phase::Terminated => {
+            format!("{paused}no machine is lent; {cause}")
         }
-        Phase::Disabled | Phase::Terminated | Phase::EmergencyRemove | Phase::Error => {
-            format!("{paused}{what}")
-        }
+        Phase::EmergencyRemove => format!("{paused}{}", emergency(situation, draft)),
+        Phase::Error => format!("{paused}reconciliation failed; see the condition Ready"),
     }
 }
 
-/// Why a machine is wanted or not.
-pub(super) const fn demand(demand: Demand) -> &'static str {
+/// Returns the reason why a machine is wanted or not.
+pub(in crate::lifecycle) const fn demand(demand: Demand) -> &'static str {
     match demand {
-        Demand::Wanted(WantedBy::Window) => "wanted by the schedule",
-        Demand::Wanted(WantedBy::LeadTime) => "wanted ahead of the window by leadTime",
-        Demand::Wanted(WantedBy::Override) => "wanted by the override",
-        Demand::Unwanted(UnwantedBy::Deletion) => "the object is being deleted",
-        Demand::Unwanted(UnwantedBy::KillSwitch) => "the kill switch is on",
-        Demand::Unwanted(UnwantedBy::Reclaim) => "the owner wants the machine back",
-        Demand::Unwanted(UnwantedBy::OverrideDown) => "the override wants no machine",
-        Demand::Unwanted(UnwantedBy::Disabled) => "the schedule is disabled",
-        Demand::Unwanted(UnwantedBy::DisabledByReclaim) => "the schedule was disabled by a reclaim",
-        Demand::Unwanted(UnwantedBy::OutsideWindow) => "outside the schedule",
-        Demand::Unclear => "the spec is not valid",
+        Demand::Wanted(WantedBy::Window) => "the schedule is open",
+        Demand::Wanted(WantedBy::LeadTime) => "the schedule opens within leadTime",
+        Demand::Wanted(WantedBy::Override) => "spec.override.state is up",
+        Demand::Unwanted(UnwantedBy::Deletion) => "the ScheduledMachine is being deleted",
+        Demand::Unwanted(UnwantedBy::KillSwitch) => "spec.killSwitch is true",
+        Demand::Unwanted(UnwantedBy::Reclaim) => "the owner has reclaimed the machine",
+        Demand::Unwanted(UnwantedBy::OverrideDown) => "spec.override.state is down",
+        Demand::Unwanted(UnwantedBy::Disabled) => "spec.schedule.enabled is false",
+        Demand::Unwanted(UnwantedBy::DisabledByReclaim) => {
+            "an emergency reclaim disabled the schedule; set spec.schedule.enabled to true to lend the machine again"
+        }
+        Demand::Unwanted(UnwantedBy::OutsideWindow) => "the schedule is closed",
+        Demand::Unclear => "the spec is invalid",
     }
 }
 
-fn pending(draft: &Draft) -> String {
+fn pending(situation: &Situation<'_>, draft: &Draft) -> String {
+    let machine = situation.machine_name();
     match draft.stage {
-        Stage::WaitingForOldMachine => "waiting until the last machine is gone",
-        Stage::Resting
+        Stage::WaitingForOldMachine => {
+            format!("waiting for the objects of the previous Machine {machine} to be deleted")
+        }
+        Stage::Idle
         | Stage::Creating
         | Stage::WaitingToJoinAgain
         | Stage::Running
-        | Stage::Parting(_)
+        | Stage::TakingDown(_)
         | Stage::Removing
-        | Stage::Ejecting => "the machine is being made",
+        | Stage::Ejecting => format!("creating Machine {machine}"),
     }
-    .to_owned()
 }
 
 fn active(situation: &Situation<'_>) -> String {
+    let machine = situation.machine_name();
     match &situation.world.node {
-        NodeFact::Found(node) => format!("the machine is lent as node {}", node.name),
-        NodeFact::NotYet | NodeFact::Gone | NodeFact::Unknown | NodeFact::Mismatch { .. } => {
-            "the machine is there, its node is not".to_owned()
+        NodeFact::Found(node) => format!("Machine {machine} is lent as node {}", node.name),
+        NodeFact::Unknown => format!("Machine {machine} exists, but the state of its node is unknown"),
+        NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => {
+            format!("Machine {machine} exists, but its node is not in the cluster")
         }
     }
 }
 
 fn shutting_down(situation: &Situation<'_>, draft: &Draft) -> String {
+    let machine = situation.machine_name();
     match draft.stage {
-        Stage::Parting(Parting::SpecChanged) => "the machine is being replaced because the spec changed",
-        Stage::Parting(Parting::PartDeleted) => {
-            "the machine is being replaced because a part of it was deleted"
+        Stage::TakingDown(TakedownReason::SpecChanged) => {
+            format!("replacing Machine {machine} because the spec changed")
         }
-        Stage::Parting(Parting::ClusterDeleted) => {
-            "the machine is being drained because its Cluster is being deleted"
+        Stage::TakingDown(TakedownReason::PartDeleted) => {
+            format!("replacing Machine {machine} because its bootstrap or infrastructure object was deleted")
         }
-        Stage::Resting
+        Stage::TakingDown(TakedownReason::ClusterDeleted) => {
+            format!("shutting down Machine {machine} because its Cluster is being deleted")
+        }
+        Stage::Idle
         | Stage::Creating
         | Stage::WaitingForOldMachine
         | Stage::WaitingToJoinAgain
         | Stage::Running
         | Stage::Removing => {
             if situation.living_machine().is_some() {
-                "the machine is being drained"
+                format!("draining the node of Machine {machine}")
             } else {
-                "the machine is being deleted"
+                format!("deleting Machine {machine}")
             }
         }
-        Stage::Ejecting => "the machine is being deleted without a drain",
+        Stage::Ejecting => format!("deleting Machine {machine} without draining its node"),
     }
-    .to_owned()
+}
+
+fn emergency(situation: &Situation<'_>, draft: &Draft) -> String {
+    let machine = situation.machine_name();
+    match draft.facts.reclaims.first() {
+        Some(record) => format!("emergency reclaim of node {}: removing Machine {machine}", record.node),
+        None => format!("emergency reclaim: removing Machine {machine}"),
+    }
 }

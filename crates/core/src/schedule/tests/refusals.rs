@@ -1,4 +1,4 @@
-//! What is refused, at which field, and in which words.
+//! Invalid schedules, with the field and the message of each error.
 
 use super::written::{Written, exception, in_zone};
 use five_spot_api::{ScheduleException, ScheduleState};
@@ -71,7 +71,7 @@ fn lists_have_bounds() {
 }
 
 #[test]
-fn a_list_that_is_there_is_not_empty() {
+fn a_list_that_is_present_must_not_be_empty() {
     let mut written = office();
     written.0.days_of_week = Some(Vec::new());
     written.0.hours_of_day = Some(Vec::new());
@@ -128,7 +128,7 @@ fn zones() {
     ] {
         check(
             &in_zone(zone).days("mon"),
-            &[("spec.schedule.timezone", "must be the name of a time zone in the IANA database")],
+            &[("spec.schedule.timezone", "must be the name of an IANA time zone")],
         );
     }
     for zone in [
@@ -156,7 +156,10 @@ fn windows() {
     );
     check(
         &office().window("mon 09:00", "mon 09:00"),
-        &[("spec.schedule.windows[0].to", r#"found "mon 09:00" in both; must not be the same as from"#)],
+        &[(
+            "spec.schedule.windows[0].to",
+            r#"found "mon 09:00" for both from and to; must not be equal to from"#,
+        )],
     );
 }
 
@@ -189,7 +192,7 @@ fn exceptions() {
     with(None, day, day).schedule();
     check(
         &with(None, day, Some("2026-12-23")),
-        &[("spec.schedule.exceptions[0].to", "must not be before from")],
+        &[("spec.schedule.exceptions[0].to", "must not be earlier than from")],
     );
     check(
         &with(Some("2026-02-30"), None, None),
@@ -224,7 +227,7 @@ fn every_bad_field_is_reported_at_once() {
 }
 
 #[test]
-fn a_long_value_is_cut_and_a_strange_one_escaped() {
+fn long_values_are_cut_and_control_characters_escaped() {
     let problems = in_zone("UTC").days(&"ü".repeat(1_000)).days("a\nb\u{202e}").parse().unwrap_err();
     let shown = format!("found \"{}\"...; must be", "ü".repeat(64));
     assert!(problems[0].message.starts_with(&shown), "{}", problems[0]);

@@ -1,4 +1,4 @@
-//! A machine goes back to its owner whatever else is broken.
+//! Emergencies while other components are broken.
 
 use super::{at_work, unusable};
 use crate::simulation::{Simulation, time};
@@ -18,18 +18,18 @@ fn lose_workload(simulation: &mut Simulation) {
 }
 
 #[test]
-fn a_kill_switch_needs_nothing_of_the_workload_cluster() {
+fn a_kill_switch_does_not_need_the_workload_cluster() {
     let mut simulation = at_work();
     lose_workload(&mut simulation);
     simulation.edit(|spec| spec.kill_switch = true);
     let decision = simulation.decide();
     assert_eq!(decision.evidence, Evidence::BestEffort);
     assert!(!decision.relies_on_record(&simulation.world));
-    assert_eq!(names(&decision.actions), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(names(&decision.actions), ["tell Cluster API to skip its drain", "delete the Machine"]);
     assert_eq!(decision.status.phase, Some(Phase::ShuttingDown), "the workload cluster is no fault of this");
     assert_eq!(
         decision.status.message.as_deref(),
-        Some("the machine is being deleted without a drain; the kill switch is on")
+        Some("deleting Machine desk-machine without draining its node; spec.killSwitch is true")
     );
     assert!(decision.status.node_ref.is_some(), "where its node was stays on record");
     simulation.settle();
@@ -37,7 +37,7 @@ fn a_kill_switch_needs_nothing_of_the_workload_cluster() {
 }
 
 #[test]
-fn a_kill_switch_does_not_wait_for_a_cluster_that_has_not_answered_yet() {
+fn a_kill_switch_does_not_wait_for_the_workload_cluster() {
     let mut simulation = at_work();
     let cluster = simulation.world.workload.cluster().clone();
     simulation.world.workload = Workload::Pending(cluster);
@@ -46,12 +46,12 @@ fn a_kill_switch_does_not_wait_for_a_cluster_that_has_not_answered_yet() {
     simulation.edit(|spec| spec.kill_switch = true);
     let decision = simulation.decide();
     assert_eq!(decision.evidence, Evidence::BestEffort);
-    assert_eq!(names(&decision.actions), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(names(&decision.actions), ["tell Cluster API to skip its drain", "delete the Machine"]);
     assert!(decision.status.infrastructure_ref.is_some(), "what cannot be seen stays on record");
 }
 
 #[test]
-fn what_cannot_be_asked_about_is_not_gone() {
+fn unknown_objects_do_not_count_as_gone() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_switch = true);
     simulation.provider_works = false;
@@ -67,7 +67,7 @@ fn what_cannot_be_asked_about_is_not_gone() {
 }
 
 #[test]
-fn a_deleted_object_waits_for_what_cannot_be_asked_about_until_its_bound() {
+fn a_deleted_object_waits_for_unknown_objects_until_timeout() {
     let mut simulation = at_work();
     simulation.provider_works = false;
     simulation.delete_object();
@@ -81,7 +81,7 @@ fn a_deleted_object_waits_for_what_cannot_be_asked_about_until_its_bound() {
 }
 
 #[test]
-fn a_reclaim_that_cannot_be_recorded_runs_out_of_time_all_the_same() {
+fn a_reclaim_that_cannot_be_recorded_still_times_out() {
     let mut simulation = at_work();
     simulation.start_pods(&["stubborn"]);
     simulation.ask_for_reclaim();
@@ -93,19 +93,19 @@ fn a_reclaim_that_cannot_be_recorded_runs_out_of_time_all_the_same() {
     simulation.world.unrecorded_since = Some(time("2026-11-16T09:59:00Z"));
     let decision = simulation.decide();
     let expected = [
-        "tell CAPI not to drain",
+        "tell Cluster API to skip its drain",
         "disable the schedule",
         "delete the Machine",
         "publish EmergencyReclaimDisabledSchedule",
-        "clear the reclaim request of node desk-1",
+        "clear the reclaim request on node desk-1",
     ];
     assert_eq!(names(&decision.actions_without_record()), expected);
-    let recorded = ["tell CAPI not to drain", "delete the Machine", "disable the schedule"];
+    let recorded = ["tell Cluster API to skip its drain", "delete the Machine", "disable the schedule"];
     assert_eq!(names(&decision.actions)[..3], recorded);
 }
 
 #[test]
-fn a_reclaim_whose_cluster_has_not_answered_yet_waits_for_it_up_to_its_bound() {
+fn a_reclaim_waits_for_the_workload_cluster_until_timeout() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.ask_for_reclaim();
@@ -119,7 +119,7 @@ fn a_reclaim_whose_cluster_has_not_answered_yet_waits_for_it_up_to_its_bound() {
     assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
     simulation.now = time("2026-11-16T10:00:01Z");
     simulation.world.workload =
-        unusable(cluster, WorkloadProblem::Unreachable, "nobody answers, and nobody will");
+        unusable(cluster, WorkloadProblem::Unreachable, "the cluster does not respond");
     assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
     simulation.world.workload = at_work().world.workload;
     simulation.world.node = seen;
@@ -128,18 +128,21 @@ fn a_reclaim_whose_cluster_has_not_answered_yet_waits_for_it_up_to_its_bound() {
 }
 
 #[test]
-fn at_its_bound_a_reclaim_asks_nothing_of_the_workload_cluster() {
+fn a_timed_out_reclaim_skips_the_workload_cluster() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.ask_for_reclaim();
     simulation.world.status = simulation.decide().status;
     simulation.node().unschedulable = false;
     simulation.now = time("2026-11-16T10:01:00Z");
-    assert_eq!(names(&simulation.decide().actions)[..2], ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(
+        names(&simulation.decide().actions)[..2],
+        ["tell Cluster API to skip its drain", "delete the Machine"]
+    );
 }
 
 #[test]
-fn a_reason_of_any_length_and_a_time_to_come_are_cut_down() {
+fn a_long_reason_and_a_future_time_are_bounded() {
     let mut simulation = at_work();
     simulation.ask_for_reclaim();
     let request = simulation.node().reclaim.as_mut().unwrap();
@@ -154,7 +157,7 @@ fn a_reason_of_any_length_and_a_time_to_come_are_cut_down() {
 }
 
 #[test]
-fn a_paused_cluster_api_that_holds_up_a_removal_is_named() {
+fn a_cluster_api_pause_that_blocks_a_removal_is_reported() {
     let mut simulation = at_work();
     simulation.machine().capi_paused = true;
     simulation.provider_works = false;
@@ -163,13 +166,13 @@ fn a_paused_cluster_api_that_holds_up_a_removal_is_named() {
     let message = &simulation.world.status.conditions.iter().find(|c| c.type_ == "Paused").unwrap().message;
     assert_eq!(
         message,
-        "Machine desk-machine is being deleted, but Cluster API does nothing about it because of annotation \
-         cluster.x-k8s.io/paused on Machine team/desk-machine; remove that to let it go"
+        "Machine desk-machine is being deleted, but Cluster API ignores the deletion because of annotation \
+         cluster.x-k8s.io/paused on Machine team/desk-machine; remove the pause to let it continue"
     );
 }
 
 #[test]
-fn the_finalizer_bound_acts_under_every_pause_but_all() {
+fn only_pause_all_stops_the_finalizer_timeout() {
     for (pause, is_held) in
         [(None, false), (Some(PauseLevel::Ordinary), false), (Some(PauseLevel::All), true)]
     {
@@ -198,6 +201,9 @@ fn a_forced_drain_names_the_pods_that_are_lost() {
     simulation.advance_to("2026-11-16T18:05:00Z");
     let notes = simulation.take_notes();
     let forced = notes.iter().find(|note| note.starts_with("DrainForced: ")).expect("an event");
-    assert!(forced.contains("2 pods are lost: shop/web-0, shop/web-1"), "{forced}");
+    assert!(
+        forced.contains("deleting Machine desk-machine with 2 pods on its node: shop/web-0, shop/web-1"),
+        "{forced}"
+    );
     assert!(forced.contains("disruption budget"), "{forced}");
 }

@@ -15,7 +15,7 @@ fn a_node_of_another_machine_is_never_touched() {
 }
 
 #[test]
-fn taints_are_applied_once_the_node_is_ready_changed_and_taken_off() {
+fn taints_are_applied_updated_and_removed() {
     let mut spec = office_hours();
     spec.node_taints = with_taints(&[("a", "1")]);
     let mut simulation = Simulation::new(spec);
@@ -37,11 +37,11 @@ fn taints_are_applied_once_the_node_is_ready_changed_and_taken_off() {
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "2"), ("b", "1")]));
     simulation.take_log();
     simulation.settle();
-    assert_eq!(simulation.take_log(), ["write the taints of node desk-1"]);
+    assert_eq!(simulation.take_log(), ["update the taints of node desk-1"]);
     assert_eq!(simulation.world.status.applied_node_taints, with_taints(&[("a", "2"), ("b", "1")]));
     simulation.edit(|spec| spec.node_taints.clear());
     simulation.settle();
-    assert_eq!(simulation.take_log(), ["write the taints of node desk-1"]);
+    assert_eq!(simulation.take_log(), ["update the taints of node desk-1"]);
     assert_eq!(simulation.condition("NodeTainted"), ("", ""));
     let left: Vec<String> = simulation.node().taints.iter().map(|taint| taint.key.clone()).collect();
     assert_eq!(left, ["theirs"]);
@@ -70,15 +70,15 @@ fn taints_that_could_not_be_written_are_reported() {
 }
 
 #[test]
-fn the_agent_comes_with_kill_if_commands_stays_over_night_and_goes_when_cleared() {
+fn the_agent_follows_kill_if_commands_and_not_windows() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_if_commands = vec!["java".to_owned()]);
     simulation.settle();
-    let placed = ["configure the reclaim agent of node desk-1", "bring the reclaim agent to node desk-1"];
+    let placed = ["configure the reclaim agent on node desk-1", "label node desk-1 for the reclaim agent"];
     assert_eq!(simulation.take_log(), placed);
     simulation.edit(|spec| spec.kill_if_commands.push("steam".to_owned()));
     simulation.settle();
-    assert_eq!(simulation.take_log(), ["configure the reclaim agent of node desk-1"]);
+    assert_eq!(simulation.take_log(), ["configure the reclaim agent on node desk-1"]);
     simulation.advance_to("2026-11-16T20:00:00Z");
     assert_eq!(simulation.world.agent_configs.len(), 1, "a closing window takes nothing away");
     simulation.advance_to("2026-11-17T10:00:00Z");
@@ -86,14 +86,14 @@ fn the_agent_comes_with_kill_if_commands_stays_over_night_and_goes_when_cleared(
     simulation.edit(|spec| spec.kill_if_commands.clear());
     simulation.settle();
     let removed = [
-        "delete the configuration of the reclaim agent of node desk-1",
-        "take the reclaim agent off node desk-1",
+        "delete the configuration of the reclaim agent on node desk-1",
+        "remove the reclaim agent label from node desk-1",
     ];
     assert_eq!(simulation.take_log(), removed);
 }
 
 #[test]
-fn the_agents_configuration_follows_the_node_and_goes_with_the_object() {
+fn the_agent_config_follows_the_node_and_the_object() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_if_commands = vec!["java".to_owned()]);
     simulation.settle();
@@ -109,7 +109,7 @@ fn the_agents_configuration_follows_the_node_and_goes_with_the_object() {
 }
 
 #[test]
-fn taints_whose_record_was_taken_off_the_node_are_still_ours() {
+fn taints_stay_owned_when_their_annotation_is_removed() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
     simulation.settle();

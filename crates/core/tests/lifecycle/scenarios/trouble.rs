@@ -1,4 +1,4 @@
-//! What goes wrong, what is held back, and how it ends.
+//! Errors and pauses, and the recovery from them.
 
 use super::{at_work, failed, unusable};
 use crate::simulation::{Simulation, office_hours, time};
@@ -16,7 +16,9 @@ fn a_name_that_is_taken_is_an_error_and_never_touched() {
     assert_eq!(simulation.condition("Ready"), ("False", "NameTaken"));
     assert_eq!(
         simulation.world.status.message.as_deref(),
-        Some("desk-machine exists and belongs to MachineSet workers")
+        Some(
+            "Machine team/desk-machine already exists and belongs to MachineSet workers; rename the ScheduledMachine, or delete that object if nobody needs it"
+        )
     );
     assert_eq!(simulation.take_log(), ["add the finalizer"]);
     simulation.world.machine = Slot::Absent;
@@ -26,7 +28,7 @@ fn a_name_that_is_taken_is_an_error_and_never_touched() {
 }
 
 #[test]
-fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
+fn a_missing_cluster_or_provider_kind_is_reported() {
     let mut simulation = Simulation::new(office_hours());
     simulation.world.cluster = None;
     simulation.advance_to("2026-11-16T10:00:00Z");
@@ -34,7 +36,7 @@ fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
     assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotFound"));
     assert_eq!(
         simulation.world.status.message.as_deref(),
-        Some("spec.clusterName: there is no Cluster prod in namespace team")
+        Some("spec.clusterName: Cluster team/prod does not exist")
     );
     simulation.world.cluster = at_work().world.cluster;
     simulation.world.references = vec![ReferenceProblem {
@@ -53,7 +55,7 @@ fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
 }
 
 #[test]
-fn a_machine_is_not_given_up_for_one_that_cannot_be_made() {
+fn a_machine_stays_while_its_successor_cannot_be_created() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.cluster_name = "typo".to_owned());
     simulation.world.cluster = None;
@@ -69,17 +71,17 @@ fn a_machine_is_not_given_up_for_one_that_cannot_be_made() {
     going.settle();
     assert_eq!(
         going.take_log()[..2],
-        ["cordon node desk-1", "tell CAPI not to drain"],
+        ["cordon node desk-1", "tell Cluster API to skip its drain"],
         "but if it cannot stay"
     );
     simulation.world.cluster = at_work().world.cluster;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
-    assert_eq!(simulation.take_log()[..2], ["cordon node desk-1", "tell CAPI not to drain"]);
+    assert_eq!(simulation.take_log()[..2], ["cordon node desk-1", "tell Cluster API to skip its drain"]);
 }
 
 #[test]
-fn a_cluster_that_is_being_deleted_gets_its_machine_taken_away_gracefully_and_no_other() {
+fn a_cluster_under_deletion_loses_its_machine_gracefully() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.world.cluster.as_mut().unwrap().terminating = true;
@@ -89,16 +91,16 @@ fn a_cluster_that_is_being_deleted_gets_its_machine_taken_away_gracefully_and_no
     assert_eq!(simulation.condition("ReferencesValid"), ("False", "NotFound"));
     assert_eq!(
         simulation.world.status.message.as_deref(),
-        Some("the machine is being drained because its Cluster is being deleted; wanted by the schedule")
+        Some("shutting down Machine desk-machine because its Cluster is being deleted; the schedule is open")
     );
     assert_eq!(simulation.take_log(), ["cordon node desk-1", "evict pod shop/web"]);
     simulation.advance_to("2026-11-16T10:01:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(
         simulation.world.status.message.as_deref(),
-        Some("spec.clusterName: the Cluster prod in namespace team is being deleted")
+        Some("spec.clusterName: Cluster team/prod is being deleted")
     );
-    assert_eq!(simulation.take_log(), ["tell CAPI not to drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
     simulation.world.cluster = None;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Error);
@@ -108,7 +110,7 @@ fn a_cluster_that_is_being_deleted_gets_its_machine_taken_away_gracefully_and_no
 }
 
 #[test]
-fn an_invalid_spec_keeps_the_machine_as_it_is_and_can_still_be_deleted() {
+fn an_invalid_spec_keeps_the_machine_and_can_be_deleted() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.schedule.timezone = "Mars/Base".to_owned());
     simulation.settle();
@@ -166,7 +168,7 @@ fn a_broken_kubeconfig_fails_closed_and_recovers() {
 }
 
 #[test]
-fn a_machine_whose_node_cannot_be_asked_for_is_not_given_up_and_its_cluster_is_not_guessed() {
+fn an_unreachable_cluster_does_not_fail_the_join() {
     // As after a restore: the Machine is there, and status knows nothing of it.
     let mut simulation = at_work();
     simulation.world.status = ScheduledMachineStatus::default();
@@ -191,7 +193,7 @@ fn a_machine_whose_node_cannot_be_asked_for_is_not_given_up_and_its_cluster_is_n
 }
 
 #[test]
-fn passing_trouble_keeps_the_phase_until_five_failures_in_a_row() {
+fn transient_failures_keep_the_phase_until_the_fifth() {
     let mut simulation = at_work();
     simulation.world.failures = failed(4, false, false);
     let decision = simulation.decide();
@@ -212,7 +214,7 @@ fn passing_trouble_keeps_the_phase_until_five_failures_in_a_row() {
 }
 
 #[test]
-fn a_pause_holds_everything_back_and_shows_what_it_holds() {
+fn a_pause_holds_actions_back_and_lists_them() {
     let mut simulation = at_work();
     simulation.world.cluster.as_mut().unwrap().paused = true;
     simulation.advance_to("2026-11-16T18:01:00Z");
@@ -236,7 +238,7 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
 }
 
 #[test]
-fn every_kind_of_pause_holds_and_only_all_holds_the_kill_switch() {
+fn only_pause_all_holds_back_the_kill_switch() {
     type Pause = fn(&mut Simulation);
     let pauses: [(Pause, &str, bool); 6] = [
         (|s| s.world.cluster.as_mut().unwrap().paused = true, "ClusterPaused", false),

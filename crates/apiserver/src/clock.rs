@@ -1,0 +1,105 @@
+//! The one source of time: what `now` means in this process.
+//!
+//! A clock is real, or it follows `tokio`'s clock from a chosen start. With `tokio`'s clock paused the second kind is
+//! virtual time: it jumps to the next timer whenever nothing else can run. [`Clock::pace`] slows virtual time down to
+//! a multiple of real time.
+
+use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The time source of an API server, a stand-in or a controller.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    Tokio { start: Timestamp, origin: Instant },
+}
+
+impl Clock {
+    /// The wall clock.
+    pub fn system() -> Self {
+        Self { source: Source::System }
+    }
+
+    /// Starts at `start` and moves with `tokio`'s clock, paused or not.
+    ///
+    /// Under a paused clock this is virtual time: the same run shows the same times.
+    pub fn starting_at(start: Timestamp) -> Self {
+        Self { source: Source::Tokio { start, origin: Instant::now() } }
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Timestamp {
+        match &self.source {
+            Source::System => Timestamp::now(),
+            Source::Tokio { start, origin } => {
+                let elapsed = SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
+                start.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+            }
+        }
+    }
+
+    /// The present instant as `metadata.creationTimestamp` writes it: whole seconds.
+    pub fn stamp(&self) -> String {
+        whole_seconds(self.now())
+    }
+}
+
+/// An instant in the form of `metav1.Time`.
+pub fn whole_seconds(instant: Timestamp) -> String {
+    Timestamp::from_second(instant.as_second()).unwrap_or(instant).to_string()
+}
+
+/// Lets virtual time pass `speed` times as fast as real time, for as long as the future is polled.
+///
+/// Needs a paused `tokio` clock. Each step first sleeps in virtual time, which lets every timer in it fire, and then
+/// waits in a blocking task, which keeps the paused clock from running ahead meanwhile.
+pub async fn pace(speed: f64) {
+    // Short enough that a person sees no steps, long enough that waking up costs nothing.
+    const QUANTUM: Duration = Duration::from_millis(20);
+    let mut deadline = std::time::Instant::now();
+    loop {
+        tokio::time::sleep(QUANTUM.mul_f64(speed)).await;
+        deadline += QUANTUM;
+        let wait = deadline.saturating_duration_since(std::time::Instant::now());
+        if tokio::task::spawn_blocking(move || std::thread::sleep(wait)).await.is_err() {
+            // The runtime is shutting down.
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn virtual_time_jumps_over_a_sleep() {
+        let start: Timestamp = "2026-03-01T08:00:00Z".parse().expect("a timestamp");
+        let clock = Clock::starting_at(start);
+        tokio::time::sleep(Duration::from_hours(24)).await;
+        assert_eq!(clock.stamp(), "2026-03-02T08:00:00Z");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn paced_time_is_a_multiple_of_real_time() {
+        let real = std::time::Instant::now();
+        let origin = Instant::now();
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(Duration::from_mins(10)) => {}
+            () = pace(6_000.0) => {}
+        }
+        assert_eq!(origin.elapsed(), Duration::from_mins(10));
+        assert!(
+            real.elapsed() >= Duration::from_millis(60),
+            "600 s at 6,000 a second take 100 ms: {:?}",
+            real.elapsed()
+        );
+    }
+}

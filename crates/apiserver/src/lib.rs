@@ -1,0 +1,81 @@
+//! A Kubernetes API server in memory, for tests and demos of clients and controllers.
+//!
+//! [`Api`] is the handle. [`Api::client`] returns a `kube::Client` that needs no network; [`Api::service`] is the same
+//! as a `tower` service; [`serve`] puts it on a loopback port for `kubectl`. The server has no clock and no randomness
+//! of its own ([`Clock`], a seed), keeps nothing on disk, and answers as a kube-apiserver v1.36 does: a conformance
+//! suite of recorded answers checks that. What it does not support it refuses with 501 and a message.
+//!
+//! ```
+//! use five_spot_apiserver::{Api, ApiConfig, Clock};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::api::PostParams;
+//! use std::time::Duration;
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // With tokio's clock paused, time jumps to the next timer whenever nothing else can run.
+//! let clock = Clock::starting_at("2026-03-02T08:00:00Z".parse()?);
+//! let server = Api::new(ApiConfig::new(clock.clone()));
+//!
+//! let config_maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(server.client("default"));
+//! tokio::time::sleep(Duration::from_hours(24)).await;
+//! let config_map = serde_json::from_value(serde_json::json!({"metadata": {"name": "colours"}}))?;
+//! let created = config_maps.create(&PostParams::default(), &config_map).await?;
+//!
+//! let created_at = created.metadata.creation_timestamp.expect("set by the server").0;
+//! assert_eq!(created_at, "2026-03-03T08:00:00Z".parse()?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Faults are injected by a service in front of the server, see [`faults`].
+//!
+//! # Supported
+//!
+//! - Kinds: `Namespace`, `Node`, `Pod`, `ConfigMap`, `Secret`, `ServiceAccount`, `Event` in both groups, `Lease`,
+//!   `PodDisruptionBudget`, `Deployment`, `DaemonSet` and `ReplicaSet` (stored; no controllers act on them),
+//!   `CustomResourceDefinition`, and every kind that a CRD defines, with several versions if conversion is `None`.
+//! - Reading: get, list (label and field selectors, limit and continue, exact and minimal resource versions), watch
+//!   (resource versions, initial events, bookmarks, selectors, 410), tables, metadata only.
+//! - Writing: create, update, merge, JSON and strategic merge patch, server-side apply with `managedFields` and
+//!   conflicts, delete with preconditions, propagation policy and grace period, delete-collection, dry run, field
+//!   validation, and the subresources `status`, `binding`, `eviction` and `finalize`. Bodies in JSON, YAML, and, for the
+//!   kinds that typed Go clients send so, protobuf.
+//! - Side effects of writes: garbage collection by owner references (foreground, background, orphan), deletion of
+//!   namespaces and CRDs, the status of disruption budgets, the `default` account and `kube-root-ca.crt` of a new namespace.
+//! - CRDs: defaults, pruning, structural schemas and CEL rules (`five-spot-schema`), printer columns, selectable fields.
+//! - Discovery, plain and aggregated; OpenAPI v3 as far as `kubectl explain`, `apply` and `diff` need it, and as much of
+//!   v2 as makes `kubectl` leave validation to the server.
+//!
+//! # Not supported
+//!
+//! Users and permissions, admission webhooks and policies, conversion webhooks, `scale`, `log`, `exec` and the other
+//! subresources of Pods, and the limit of ten update managers in `managedFields`.
+
+mod api;
+mod apply;
+mod bells;
+pub mod clock;
+mod discovery;
+mod door;
+mod error;
+pub mod faults;
+pub mod ids;
+mod kinds;
+mod object;
+mod patch;
+mod select;
+mod service_state;
+mod settle;
+mod state;
+mod store;
+mod strategy;
+mod tables;
+mod types;
+mod verbs;
+
+pub use api::{Api, ApiConfig};
+pub use clock::Clock;
+pub use door::{ApiService, BoxError, HttpServer, ResponseBody, serve};
+pub use error::ApiError;
+pub use select::LabelSelector;

@@ -1,0 +1,276 @@
+//! How clusters are reached: the management cluster by what the program was started with, a workload cluster by a
+//! kubeconfig.
+
+use crate::transport::http::{AddressRules, Cidr, ConnectRules, Door, Fence, Witness};
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use jiff::Timestamp;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tower::util::BoxCloneSyncService;
+
+/// Tells the time.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A service that answers requests, whatever stands behind it.
+pub type Raw = BoxCloneSyncService<
+    Request<Body>,
+    Response<UnsyncBoxBody<bytes::Bytes, tower::BoxError>>,
+    tower::BoxError,
+>;
+
+/// Where a kubeconfig leads.
+pub enum Route {
+    /// To a server on the network.
+    Network(Box<Config>),
+    /// To a service in this process.
+    Embedded(Raw),
+}
+
+/// Why a kubeconfig leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// It cannot be understood. What is wrong with it is not repeated: kube shows the lines around the mistake, and a
+    /// credential may be in them.
+    #[error("the kubeconfig names a context, cluster, user or certificate that is missing or cannot be read")]
+    Kubeconfig(#[source] kube::config::KubeconfigError),
+    /// A client cannot be made of it.
+    #[error("failed to make a client: {0}")]
+    Client(#[from] kube::Error),
+    /// It asks for something that is not permitted.
+    #[error("{0}")]
+    Refused(&'static str),
+    /// There is nobody at that address.
+    #[error("no cluster answers at {0}")]
+    Unknown(String),
+}
+
+/// Where the kubeconfig of a workload cluster may lead. A tenant writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadRules {
+    /// Networks that are permitted although workload clusters are not in them as a rule, such as loopback.
+    pub allowed: Vec<Cidr>,
+    /// Whether a kubeconfig may switch off the verification of the server's certificate.
+    pub allow_insecure: bool,
+    /// The most connections to all workload clusters together. Each is a file descriptor.
+    pub connections: usize,
+}
+
+impl Default for WorkloadRules {
+    /// What fits into the 1,024 descriptors that most systems give a process, with some to spare.
+    fn default() -> Self {
+        Self { allowed: Vec::new(), allow_insecure: false, connections: 768 }
+    }
+}
+
+/// Finds the way that a kubeconfig describes.
+pub trait Dial: Send + Sync + 'static {
+    /// The way to the cluster.
+    fn dial(&self, kubeconfig: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>>;
+
+    /// Where a server on the network may be, and how many connections there may be.
+    fn reach(&self) -> ConnectRules {
+        let connections = Arc::new(Semaphore::new(WorkloadRules::default().connections));
+        ConnectRules::workload(AddressRules::Workload { allowed: Arc::default() }, connections)
+    }
+}
+
+/// Every cluster is on the network.
+struct Network {
+    rules: WorkloadRules,
+    connections: Arc<Semaphore>,
+}
+
+impl Dial for Network {
+    fn dial(&self, kubeconfig: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>> {
+        Box::pin(async {
+            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                .await
+                .map_err(DialError::Kubeconfig)?;
+            self.check(&config)?;
+            Ok(Route::Network(Box::new(config)))
+        })
+    }
+
+    fn reach(&self) -> ConnectRules {
+        ConnectRules::workload(self.addresses(), self.connections.clone())
+    }
+}
+
+impl Network {
+    fn new(rules: WorkloadRules) -> Self {
+        Self { connections: Arc::new(Semaphore::new(rules.connections)), rules }
+    }
+
+    fn addresses(&self) -> AddressRules {
+        AddressRules::Workload { allowed: self.rules.allowed.as_slice().into() }
+    }
+
+    /// What the network adds to the checks of a kubeconfig: nobody on the way may read the credentials or answer in the
+    /// cluster's place.
+    fn check(&self, config: &Config) -> Result<(), DialError> {
+        let host = config.cluster_url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let address: Option<IpAddr> = host.parse().ok();
+        if address.is_some_and(|address| !self.addresses().permits(address)) {
+            return Err(DialError::Refused(
+                "its server is at an address where no workload cluster may be: start the controller with \
+                 --workload-cidr if one is",
+            ));
+        }
+        // What the operator has named on this machine is a sandbox: nothing of it leaves the machine.
+        let is_here = address.is_some_and(|address| address.to_canonical().is_loopback());
+        if config.cluster_url.scheme_str() != Some("https") && !is_here {
+            return Err(DialError::Refused(
+                "its server is not https, which is refused: the credentials would be sent in clear",
+            ));
+        }
+        if config.accept_invalid_certs && !self.rules.allow_insecure {
+            return Err(DialError::Refused(
+                "it uses insecure-skip-tls-verify, which is refused: give certificate-authority-data, or start the \
+                 controller with --allow-insecure-workloads",
+            ));
+        }
+        Ok(())
+    }
+}
+
+type MakeClient = Arc<dyn Fn(&Door) -> Result<Client, kube::Error> + Send + Sync>;
+
+/// The management cluster, the way to the others, the time, and the door that every request goes through.
+#[derive(Clone)]
+pub struct Connection {
+    management: MakeClient,
+    dial: Arc<dyn Dial>,
+    now: Now,
+    door: Door,
+}
+
+impl Connection {
+    /// Clusters on the network and the wall clock.
+    pub fn network(config: Config, program: &str) -> Self {
+        Self {
+            management: Arc::new(move |door| door.client_for(&config, ConnectRules::management())),
+            dial: Arc::new(Network::new(WorkloadRules::default())),
+            now: Arc::new(Timestamp::now),
+            door: Door::new(program),
+        }
+    }
+
+    /// A management cluster in this process, with a clock of its own.
+    pub fn embedded(management: Raw, dial: Arc<dyn Dial>, now: Now, program: &str) -> Self {
+        Self {
+            management: Arc::new(move |door| Ok(door.client_over(management.clone()))),
+            dial,
+            now,
+            door: Door::new(program),
+        }
+    }
+
+    /// The same with other rules for the kubeconfigs of workload clusters on the network.
+    #[must_use]
+    pub fn with_workload_rules(self, rules: WorkloadRules) -> Self {
+        Self { dial: Arc::new(Network::new(rules)), ..self }
+    }
+
+    /// The same with someone who is told of every request.
+    #[must_use]
+    pub fn with_witness(self, witness: Arc<dyn Witness>) -> Self {
+        Self { door: self.door.with_witness(witness), ..self }
+    }
+
+    /// The same with one more fence before every write.
+    #[must_use]
+    pub fn with_fence(self, fence: Arc<dyn Fence>) -> Self {
+        Self { door: self.door.with_fence(fence), ..self }
+    }
+
+    /// A client of the management cluster.
+    pub fn management(&self) -> Result<Client, kube::Error> {
+        (self.management)(&self.door)
+    }
+
+    /// A client of the cluster that a kubeconfig leads to. `cluster` names it in log lines.
+    pub async fn workload(&self, kubeconfig: Kubeconfig, cluster: &str) -> Result<Client, DialError> {
+        let door = self.door.workload(cluster);
+        Ok(match self.dial.dial(kubeconfig).await? {
+            Route::Network(config) => door.client_for(&config, self.dial.reach())?,
+            Route::Embedded(service) => door.client_over(service),
+        })
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        (self.now)()
+    }
+
+    /// The door, for what it knows of its watches.
+    pub const fn door(&self) -> &Door {
+        &self.door
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("door", &self.door).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn dial(server: &str, more: &str, rules: WorkloadRules) -> Result<(), String> {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\nclusters: [{{name: a, cluster: {{server: '{server}'{more}}}}}]\n\
+             users: [{{name: a, user: {{token: s3cret}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
+             current-context: a\n"
+        );
+        let kubeconfig = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
+        let network = Network::new(rules);
+        network.dial(kubeconfig).await.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    async fn check(server: &str, more: &str, word: &str) {
+        let error = dial(server, more, WorkloadRules::default()).await.expect_err("it is refused");
+        assert!(error.contains(word), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_token_is_never_sent_in_clear() {
+        check("http://10.0.0.1:6443", "", "not https").await;
+        check("http://cluster.example.com", "", "not https").await;
+    }
+
+    #[tokio::test]
+    async fn addresses_where_no_cluster_is_are_refused_at_once() {
+        for server in ["https://127.0.0.1", "https://[fe80::1]:443", "https://[::ffff:169.254.169.254]"] {
+            check(server, "", "--workload-cidr").await;
+        }
+        let rules =
+            WorkloadRules { allowed: vec!["127.0.0.0/8".parse().unwrap()], ..WorkloadRules::default() };
+        dial("https://127.0.0.1:6443", "", rules.clone()).await.expect("the operator has named it");
+        dial("http://127.0.0.1:6443", "", rules.clone()).await.expect("a sandbox on this machine");
+        dial("http://10.0.0.1:6443", "", rules).await.expect_err("that is another machine");
+        dial("https://10.0.0.1:6443", "", WorkloadRules::default()).await.expect("a private network");
+    }
+
+    #[tokio::test]
+    async fn another_server_name_does_not_hide_the_address() {
+        check("https://127.0.0.1", ", tls-server-name: cluster.example.com", "--workload-cidr").await;
+    }
+
+    #[tokio::test]
+    async fn certificates_are_verified_unless_the_operator_says_otherwise() {
+        let insecure = ", insecure-skip-tls-verify: true";
+        check("https://10.0.0.1", insecure, "--allow-insecure-workloads").await;
+        let rules = WorkloadRules { allow_insecure: true, ..WorkloadRules::default() };
+        dial("https://10.0.0.1", insecure, rules).await.expect("the operator has said so");
+    }
+}

@@ -1,0 +1,339 @@
+//! Watches: when each may start again, and when each was last heard of.
+
+use super::answer::{Line, next_frame};
+use super::{Door, DoorError};
+use bytes::Bytes;
+use futures::stream;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tower::BoxError;
+
+/// At most one start a second of the same watch. The watcher of `kube` backs off after an error, but a watch that the
+/// server ends at once, in good order, it starts again at once: 19,000 times a second were seen.
+const BETWEEN_STARTS: Duration = Duration::from_secs(1);
+
+/// How long a watch may take to be opened again before it counts as disconnected: the server ends every watch after a
+/// few minutes, in good order.
+const REOPENING: Duration = Duration::from_secs(10);
+
+/// The same for a watch that has failed. Pings need up to 40 s to tell that a server is frozen, and 45 s after it froze
+/// nobody may take the watch for connected.
+const REOPENING_AFTER_FAILURE: Duration = Duration::from_secs(3);
+
+/// How long a watch is remembered that has ended.
+const REMEMBERED: Duration = Duration::from_mins(15);
+
+/// How a watch stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchState {
+    /// It is open, or was until a moment ago.
+    pub connected: bool,
+    /// How long it has hung: it is open, or was opened again and again, and nothing comes. That a server is away, or
+    /// refuses, is heard at once and is no hanging. Absent if the watch was never tried.
+    pub idle: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watches {
+    seen: Arc<Mutex<BTreeMap<String, Seen>>>,
+}
+
+/// What is known of one watch.
+#[derive(Debug, Default)]
+struct Seen {
+    next_start: Option<Instant>,
+    /// Present while it is open.
+    last_byte: Option<Instant>,
+    /// Until when it counts as connected although it has ended.
+    connected_until: Option<Instant>,
+    /// When anything was last heard that shows that it does not hang: an event, its end, a refusal, or that it begins
+    /// anew with a list. That it was opened shows nothing: what stands between us and the server may open it and keep
+    /// its events.
+    heard: Option<Instant>,
+    /// Pages of its list that have been asked for.
+    pages: u32,
+}
+
+impl Seen {
+    fn state(&self) -> WatchState {
+        WatchState {
+            connected: self.last_byte.is_some()
+                || self.connected_until.is_some_and(|time| Instant::now() < time),
+            idle: self.heard.map(|time| time.elapsed()),
+        }
+    }
+
+    fn is_worth_remembering(&self, now: Instant) -> bool {
+        let recent = self.heard.is_some_and(|time| now.duration_since(time) < REMEMBERED);
+        self.last_byte.is_some() || self.next_start > Some(now) || recent
+    }
+}
+
+impl Watches {
+    /// Waits until this watch may start.
+    pub(super) async fn turn(&self, uri: &str) {
+        let start = {
+            let mut seen = self.seen();
+            // What has ended long ago may start at any time, and need not be remembered.
+            let now = Instant::now();
+            seen.retain(|_, watch| watch.is_worth_remembering(now));
+            let watch = seen.entry(name(uri)).or_default();
+            watch.heard.get_or_insert(now);
+            let start = watch.next_start.map_or(now, |next| next.max(now));
+            watch.next_start = Some(start + BETWEEN_STARTS);
+            start
+        };
+        sleep_until(start).await;
+    }
+
+    /// A watch begins anew, with a list. That is bounded by its own deadline.
+    pub(super) fn begins_anew(&self, uri: &str) {
+        self.heard(name(uri));
+    }
+
+    /// A watch was refused, or nobody was there.
+    pub(super) fn failed_to_start(&self, uri: &str) {
+        self.heard(name(uri));
+    }
+
+    fn heard(&self, name: String) {
+        self.seen().entry(name).or_default().heard = Some(Instant::now());
+    }
+
+    /// How the watches of a path stand, whatever they select: the one that stands worst.
+    pub(super) fn state(&self, path: &str) -> WatchState {
+        let seen = self.seen();
+        let of_path = |name: &&String| name.split('?').next() == Some(path);
+        let mut states = seen.keys().filter(of_path).map(|name| seen[name].state()).peekable();
+        if states.peek().is_none() {
+            return WatchState::default();
+        }
+        states.fold(WatchState { connected: true, idle: None }, |worst, state| WatchState {
+            connected: worst.connected && state.connected,
+            idle: worst.idle.max(state.idle),
+        })
+    }
+
+    /// Notes that a page of a list is asked for. Returns which page it is, counted from one.
+    pub(super) fn next_page(&self, uri: &str) -> u32 {
+        let continues = uri.split(['?', '&']).any(|pair| pair.starts_with("continue="));
+        let mut seen = self.seen();
+        let watch = seen.entry(name(uri)).or_default();
+        watch.pages = if continues { watch.pages.saturating_add(1) } else { 1 };
+        watch.pages
+    }
+
+    /// Passes a watch's events on, notes when they come, and ends it if they stop coming or break a limit. Events that
+    /// come faster than the limits of the door permit are read more slowly.
+    pub(super) fn follow<B>(
+        &self,
+        door: &Door,
+        uri: &str,
+        body: B,
+        silence: Duration,
+    ) -> UnsyncBoxBody<Bytes, BoxError>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let open = Open::new(self.clone(), name(uri));
+        let line = Line::new(door.limits, &door.budget);
+        let frames =
+            stream::unfold(Some((Box::pin(body), open, line, door.clone())), move |state| async move {
+                let (mut body, mut open, mut line, door) = state?;
+                let next =
+                    async { next_frame(&mut body.as_mut()).await.map(|frame| frame.map_err(Into::into)) };
+                match timeout(silence, next).await {
+                    Ok(Some(Ok(frame))) => {
+                        open.heard();
+                        let data = frame.data_ref().cloned().unwrap_or_default();
+                        door.storage.received(&data);
+                        if let Err(broken) = line.read(&data) {
+                            return Some((Err(door.watch_failed(&open.name, broken.into())), None));
+                        }
+                        let pause = door.watch_rate.take(data.len());
+                        if !pause.is_zero() {
+                            sleep(pause).await;
+                        }
+                        Some((Ok(frame), Some((body, open, line, door))))
+                    }
+                    Ok(Some(Err(error))) => {
+                        open.end = End::Failed;
+                        Some((Err(door.watch_failed(&open.name, error)), None))
+                    }
+                    Ok(None) => None,
+                    Err(_) => {
+                        open.end = End::FellSilent;
+                        let error = DoorError::Deadline(silence).into();
+                        Some((Err(door.watch_failed(&open.name, error)), None))
+                    }
+                }
+            });
+        StreamBody::new(frames).boxed_unsync()
+    }
+
+    pub(super) fn ages(&self) -> Vec<(String, Duration)> {
+        let age = |(name, watch): (&String, &Seen)| Some((name.clone(), watch.last_byte?.elapsed()));
+        self.seen().iter().filter_map(age).collect()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+        // Every change of the map is one assignment: a panic cannot leave it half done.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A watch that is open for as long as this lives.
+struct Open {
+    watches: Watches,
+    name: String,
+    end: End,
+}
+
+/// The reason why a watch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The server or the caller has ended it.
+    Ordinary,
+    /// Its connection was lost.
+    Failed,
+    /// Nothing came: that is no sign of life.
+    FellSilent,
+}
+
+impl Open {
+    fn new(watches: Watches, name: String) -> Self {
+        let now = Instant::now();
+        let mut seen = watches.seen();
+        let watch = seen.entry(name.clone()).or_default();
+        watch.last_byte = Some(now);
+        watch.heard.get_or_insert(now);
+        drop(seen);
+        Self { watches, name, end: End::Ordinary }
+    }
+
+    fn heard(&self) {
+        let now = Some(Instant::now());
+        let mut seen = self.watches.seen();
+        let watch = seen.entry(self.name.clone()).or_default();
+        (watch.last_byte, watch.heard) = (now, now);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watches.seen().get_mut(&self.name) {
+            let now = Instant::now();
+            let reopening = match self.end {
+                End::Ordinary | End::FellSilent => REOPENING,
+                End::Failed => REOPENING_AFTER_FAILURE,
+            };
+            (watch.last_byte, watch.connected_until) = (None, Some(now + reopening));
+            if self.end != End::FellSilent {
+                watch.heard = Some(now);
+            }
+        }
+    }
+}
+
+/// What makes a watch this one: where it looks and what it selects, not where it has got to.
+fn name(uri: &str) -> String {
+    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let selects = |pair: &&str| pair.starts_with("fieldSelector=") || pair.starts_with("labelSelector=");
+    let selectors: Vec<&str> = query.split('&').filter(selects).collect();
+    if selectors.is_empty() { path.to_owned() } else { format!("{path}?{}", selectors.join("&")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body::Frame;
+    use tokio::time::advance;
+
+    const PATH: &str = "/api/v1/nodes";
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A watch whose events come from the other end.
+    fn open(
+        watches: &Watches,
+    ) -> (tokio::sync::mpsc::UnboundedSender<Bytes>, UnsyncBoxBody<Bytes, BoxError>) {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let events = stream::unfold(receiver, |mut receiver| async move {
+            let bytes = receiver.recv().await?;
+            Some((Ok::<_, BoxError>(Frame::data(bytes)), receiver))
+        });
+        let uri = format!("{PATH}?watch=true&resourceVersion=7");
+        let body = StreamBody::new(events);
+        (sender, watches.follow(&Door::new("test"), &uri, body, Duration::from_mins(3)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_nobody_reads_shows_how_long() {
+        let watches = Watches::default();
+        assert_eq!(watches.state(PATH), WatchState::default());
+        let (events, mut body) = open(&watches);
+        events.send(Bytes::from("{}")).unwrap();
+        assert!(body.frame().await.is_some());
+        // Nobody reads on: the bound on its silence is measured by whoever reads.
+        advance(Duration::from_mins(10)).await;
+        let stuck = WatchState { connected: true, idle: Some(Duration::from_mins(10)) };
+        assert_eq!(watches.state(PATH), stuck);
+        events.send(Bytes::from("{}")).unwrap();
+        assert!(body.frame().await.is_some());
+        assert_eq!(watches.state(PATH), WatchState { connected: true, idle: Some(Duration::ZERO) });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_opened_again_and_again_and_tells_nothing_hangs() {
+        let watches = Watches::default();
+        for round in 1..=3 {
+            let (_events, mut body) = open(&watches);
+            assert!(body.frame().await.is_some_and(|frame| frame.is_err()), "it falls silent");
+            drop(body);
+            let silent = Duration::from_mins(3) * round;
+            assert_eq!(watches.state(PATH), WatchState { connected: true, idle: Some(silent) });
+        }
+        watches.failed_to_start(PATH);
+        assert_eq!(watches.state(PATH).idle, Some(Duration::ZERO), "a server that is away does not hang");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_has_ended_is_connected_for_a_moment_longer() {
+        let watches = Watches::default();
+        let (_events, body) = open(&watches);
+        drop(body);
+        advance(REOPENING.saturating_sub(SECOND)).await;
+        assert!(watches.state(PATH).connected, "the server ends watches in good order all the time");
+        advance(SECOND).await;
+        assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(REOPENING) });
+        watches.begins_anew(PATH);
+        assert_eq!(watches.state(PATH).idle, Some(Duration::ZERO), "it is tried again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_whose_connection_was_lost_is_disconnected_soon() {
+        let watches = Watches::default();
+        let broken = stream::iter([Err::<Frame<Bytes>, BoxError>("broken pipe".into())]);
+        let body = StreamBody::new(broken);
+        let mut body = watches.follow(&Door::new("test"), PATH, body, Duration::from_mins(3));
+        assert!(body.frame().await.is_some_and(|frame| frame.is_err()));
+        drop(body);
+        assert!(watches.state(PATH).connected, "it is opened again after a second");
+        advance(REOPENING_AFTER_FAILURE).await;
+        assert!(!watches.state(PATH).connected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_several_watches_of_a_path_the_worst_counts() {
+        let watches = Watches::default();
+        let (_events, _body) = open(&watches);
+        assert!(watches.state(PATH).connected);
+        advance(SECOND).await;
+        watches.begins_anew(&format!("{PATH}?labelSelector=a"));
+        assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(SECOND) });
+    }
+}

@@ -1,0 +1,191 @@
+//! The Lease that a leader is elected with: read, written and watched by its name.
+
+use crate::transport::error::{explain, is_absent};
+use crate::transport::http::DoorError;
+use five_spot_core::text;
+use futures::{Stream, StreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt};
+
+/// The longest holder identity that is kept: anybody who may write the Lease can write anything into it.
+const MAX_HOLDER: usize = 256;
+
+/// What a Lease says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// Who holds it; empty if nobody does.
+    pub holder: String,
+    /// For how many seconds it is held after it was renewed. Absent or 0 if the Lease does not say.
+    pub duration_seconds: u32,
+    /// When the holder acquired it, by the holder's clock.
+    pub acquired: Option<Timestamp>,
+    /// When the holder renewed it last, by the holder's clock.
+    pub renewed: Option<Timestamp>,
+    /// How often it has changed hands.
+    pub transitions: u32,
+}
+
+/// A Lease as the API server has stored it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredLease {
+    /// What it says.
+    pub record: LeaseRecord,
+    /// Its resource version, with which a write proves that nobody has written since.
+    pub version: String,
+}
+
+/// What the watch of a Lease reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchedLease {
+    /// The Lease is there, and this is what it says.
+    Present(StoredLease),
+    /// There is no such Lease.
+    Absent,
+    /// The watch failed. It goes on when it is polled again.
+    Failed(String),
+}
+
+/// Why a Lease was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Somebody else has written it, created it or deleted it first.
+    #[error("somebody else has changed the Lease")]
+    Conflict,
+    /// This instance may not, or the namespace does not exist.
+    #[error("the API server refuses it: {0}")]
+    Refused(String),
+    /// A guard of this instance does not permit writes at this moment.
+    #[error("this instance may not write: {0}")]
+    Guarded(String),
+    /// There was no answer, or none that can be used.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The Lease of one name.
+#[derive(Clone, Debug)]
+pub struct LeaseApi {
+    api: Api<Lease>,
+    namespace: String,
+    name: String,
+}
+
+impl LeaseApi {
+    /// The Lease of this name, by a client whose writes need not hold it.
+    pub fn new(client: Client, namespace: &str, name: &str) -> Self {
+        Self {
+            api: Api::namespaced(client, namespace),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Reads the Lease. Nothing if there is none.
+    pub async fn read(&self) -> Result<Option<StoredLease>, LeaseError> {
+        match self.api.get(&self.name).await {
+            Ok(lease) => Ok(Some(stored(&lease))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(classified(&error)),
+        }
+    }
+
+    /// Writes the Lease, if it is still at `version`; creates it if there was none. Labels and annotations that others
+    /// have put on it are lost, as with client-go.
+    pub async fn write(
+        &self,
+        record: &LeaseRecord,
+        version: Option<&str>,
+    ) -> Result<StoredLease, LeaseError> {
+        let time = |time: Option<Timestamp>| time.map(MicroTime);
+        let lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                namespace: Some(self.namespace.clone()),
+                resource_version: version.map(str::to_owned),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(record.holder.clone()),
+                lease_duration_seconds: i32::try_from(record.duration_seconds).ok(),
+                acquire_time: time(record.acquired),
+                renew_time: time(record.renewed),
+                lease_transitions: i32::try_from(record.transitions).ok(),
+                ..LeaseSpec::default()
+            }),
+        };
+        let parameters = PostParams::default();
+        let answer = match version {
+            Some(_) => self.api.replace(&self.name, &parameters, &lease).await,
+            None => self.api.create(&parameters, &lease).await,
+        };
+        match answer {
+            Ok(lease) => Ok(stored(&lease)),
+            // A Lease that was deleted cannot be replaced; its namespace may be gone as well, which a create shows.
+            Err(error) if version.is_some() && is_absent(&error) => Err(LeaseError::Conflict),
+            Err(error) => Err(classified(&error)),
+        }
+    }
+
+    /// Watches the Lease for as long as it is polled.
+    pub fn watch(&self) -> impl Stream<Item = WatchedLease> + Send + use<> {
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let events = watcher::watcher(self.api.clone(), config);
+        // A list without the Lease has no event but its end.
+        let seen = events.scan(false, |is_listed, event| {
+            let report = match event {
+                Ok(Event::Init) => {
+                    *is_listed = false;
+                    None
+                }
+                Ok(Event::InitApply(lease)) => {
+                    *is_listed = true;
+                    Some(WatchedLease::Present(stored(&lease)))
+                }
+                Ok(Event::InitDone) => (!*is_listed).then_some(WatchedLease::Absent),
+                Ok(Event::Apply(lease)) => Some(WatchedLease::Present(stored(&lease))),
+                Ok(Event::Delete(_)) => Some(WatchedLease::Absent),
+                Err(error) => Some(WatchedLease::Failed(
+                    text::bounded(&error.to_string(), text::MAX_MESSAGE).into_owned(),
+                )),
+            };
+            futures::future::ready(Some(stream::iter(report)))
+        });
+        seen.flatten()
+    }
+}
+
+fn stored(lease: &Lease) -> StoredLease {
+    let spec = lease.spec.clone().unwrap_or_default();
+    let number = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
+    let holder = spec.holder_identity.unwrap_or_default();
+    StoredLease {
+        record: LeaseRecord {
+            holder: text::bounded(&holder, MAX_HOLDER).into_owned(),
+            duration_seconds: number(spec.lease_duration_seconds),
+            acquired: spec.acquire_time.map(|time| time.0),
+            renewed: spec.renew_time.map(|time| time.0),
+            transitions: number(spec.lease_transitions),
+        },
+        version: lease.resource_version().unwrap_or_default(),
+    }
+}
+
+fn classified(error: &kube::Error) -> LeaseError {
+    if let kube::Error::Api(status) = error {
+        return match status.code {
+            409 => LeaseError::Conflict,
+            401 | 403 | 404 | 422 => LeaseError::Refused(explain(error)),
+            _ => LeaseError::Failed(explain(error)),
+        };
+    }
+    if let kube::Error::Service(source) = error
+        && let Some(DoorError::Fenced(why)) = source.downcast_ref()
+    {
+        return LeaseError::Guarded((*why).to_owned());
+    }
+    LeaseError::Failed(explain(error))
+}

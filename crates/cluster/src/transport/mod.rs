@@ -1,0 +1,11 @@
+//! The way to every cluster: clients, the layer that each request passes, errors, discovery and the Lease.
+
+pub(crate) mod connection;
+pub(crate) mod error;
+pub mod http;
+pub(crate) mod key;
+pub(crate) mod kinds;
+pub(crate) mod kubeconfig;
+pub(crate) mod lease;
+pub(crate) mod repeat;
+pub(crate) mod valid_name;

@@ -1,0 +1,222 @@
+//! What a Machine's status says, in both versions.
+
+use super::conditions::{Condition, merged};
+use super::departure::Departure;
+use super::growth;
+use super::shape::Contract;
+use super::{Facts, condition_status};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+/// How far a deletion is, and what people are to read about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leaving {
+    pub(super) departure: Departure,
+    pub(super) message: String,
+}
+
+/// The status, as a merge patch that changes nothing if it says so already.
+pub(super) fn status(facts: &Facts, contract: Contract, leaving: Option<&Leaving>, now: Timestamp) -> Value {
+    let machine = &facts.machine;
+    let has_data = !machine.data["spec"]["bootstrap"]["dataSecretName"].is_null();
+    let is_provisioned = !machine.data["spec"]["providerID"].is_null();
+    let mut status = contract.readiness(has_data, is_provisioned);
+    status["phase"] = phase(facts, has_data, is_provisioned).into();
+    if let Some(node) = facts.node.as_ref() {
+        status["nodeRef"] = contract.node_reference(node);
+        status["nodeInfo"] = node.data["status"]["nodeInfo"].clone();
+    }
+    if let Some(addresses) = facts.infrastructure.as_ref().map(|object| &object.data["status"]["addresses"]) {
+        status["addresses"] = addresses.clone();
+    }
+    if let Some(leaving) = leaving {
+        status["deletion"] = deletion(&machine.data["status"]["deletion"], leaving, now);
+    }
+    let told = match contract {
+        Contract::V1Beta1 => old_conditions(facts, has_data, is_provisioned, leaving),
+        Contract::V1Beta2 => new_conditions(facts, has_data, is_provisioned, leaving),
+    };
+    status["conditions"] = merged(&machine.data["status"]["conditions"], &told, now);
+    status
+}
+
+/// The status of a Machine that is left alone.
+pub(super) fn paused(facts: &Facts, contract: Contract, now: Timestamp) -> Option<Value> {
+    match contract {
+        Contract::V1Beta1 => None,
+        Contract::V1Beta2 => {
+            let told = [Condition::new("Paused", "True", "Paused")];
+            Some(json!({"conditions": merged(&facts.machine.data["status"]["conditions"], &told, now)}))
+        }
+    }
+}
+
+fn phase(facts: &Facts, has_data: bool, is_provisioned: bool) -> &'static str {
+    if facts.machine.metadata.deletion_timestamp.is_some() {
+        "Deleting"
+    } else if is_provisioned && facts.node.is_some() {
+        "Running"
+    } else if is_provisioned {
+        "Provisioned"
+    } else if has_data {
+        "Provisioning"
+    } else {
+        "Pending"
+    }
+}
+
+/// When draining and each wait began.
+fn deletion(existing: &Value, leaving: &Leaving, now: Timestamp) -> Value {
+    let mut deletion = if existing.is_object() { existing.clone() } else { json!({}) };
+    let field = match leaving.departure {
+        Departure::Drain => "nodeDrainStartTime",
+        Departure::VolumeDetach => "waitForNodeVolumeDetachStartTime",
+        Departure::PreDrainHook => "waitForPreDrainHookStartTime",
+        Departure::PreTerminateHook => "waitForPreTerminateHookStartTime",
+        Departure::Infrastructure | Departure::Bootstrap | Departure::Node | Departure::Finalizer => {
+            return deletion;
+        }
+    };
+    if deletion[field].is_null() {
+        deletion[field] = five_spot_apiserver::clock::whole_seconds(now).into();
+    }
+    deletion
+}
+
+fn new_conditions(
+    facts: &Facts,
+    has_data: bool,
+    is_provisioned: bool,
+    leaving: Option<&Leaving>,
+) -> Vec<Condition> {
+    let mut told = vec![
+        part("BootstrapConfigReady", facts.bootstrap.as_deref(), has_data),
+        part("InfrastructureReady", facts.infrastructure.as_deref(), is_provisioned),
+        Condition::new("Paused", "False", "NotPaused"),
+        Condition::new("Updating", "False", "NotUpdating"),
+        match leaving {
+            Some(leaving) => {
+                Condition::new("Deleting", "True", leaving.departure.reason()).saying(&leaving.message)
+            }
+            None => Condition::new("Deleting", "False", "NotDeleting"),
+        },
+    ];
+    told.extend(node_conditions(facts));
+    let failing = told
+        .iter()
+        .find(|one| one.status != "True" && !matches!(one.kind, "Paused" | "Updating" | "Deleting"));
+    let (ready, available) = match (leaving, failing) {
+        (Some(leaving), _) => {
+            let message = format!("* Deleting: {}", leaving.message);
+            (Condition::new("Ready", "False", "NotReady").saying(message), "False")
+        }
+        (None, Some(one)) => {
+            let message = format!("* {}: {}", one.kind, one.message);
+            (Condition::new("Ready", "False", "NotReady").saying(message), "False")
+        }
+        (None, None) => (Condition::new("Ready", "True", "Ready"), "True"),
+    };
+    let reason = if available == "True" { "Available" } else { "NotReady" };
+    told.push(ready);
+    told.push(Condition::new("Available", available, reason));
+    told
+}
+
+/// What the `Ready` condition of a part says, in the words of the Machine.
+fn part(kind: &'static str, part: Option<&DynamicObject>, is_ready: bool) -> Condition {
+    let Some(part) = part else {
+        let (status, reason) = if is_ready { ("False", "Deleted") } else { ("False", "DoesNotExist") };
+        return Condition::new(kind, status, reason);
+    };
+    let mut conditions = part.data["status"]["conditions"].as_array().into_iter().flatten();
+    let own = conditions.find(|one| one["type"] == "Ready" && one["status"] == "False");
+    let text = |field: &str| own.and_then(|one| one[field].as_str()).unwrap_or_default().to_owned();
+    if own.is_some() {
+        Condition::new(kind, "False", text("reason")).saying(text("message"))
+    } else if is_ready {
+        Condition::new(kind, "True", "Ready")
+    } else {
+        Condition::new(kind, "False", "NotReady").saying(format!("{} is not ready", part.name_any()))
+    }
+}
+
+fn node_conditions(facts: &Facts) -> [Condition; 2] {
+    let known = !facts.machine.data["status"]["nodeRef"].is_null();
+    let Some(node) = &facts.node else {
+        let reason = if known { "NodeDeleted" } else { "NodeInspectionFailed" };
+        let status = if known { "False" } else { "Unknown" };
+        let waiting = "Waiting for a Node with matching ProviderID to exist";
+        return ["NodeReady", "NodeHealthy"].map(|kind| Condition::new(kind, status, reason).saying(waiting));
+    };
+    match condition_status(node, "Ready") {
+        "True" => [
+            Condition::new("NodeReady", "True", "NodeReady"),
+            Condition::new("NodeHealthy", "True", "NodeHealthy"),
+        ],
+        "False" => [
+            Condition::new("NodeReady", "False", "NodeNotReady"),
+            Condition::new("NodeHealthy", "False", "NodeNotHealthy")
+                .saying("* Node.Ready: the kubelet is not ready"),
+        ],
+        _ => [
+            Condition::new("NodeReady", "Unknown", "NodeReadyUnknown"),
+            Condition::new("NodeHealthy", "Unknown", "NodeHealthUnknown")
+                .saying("* Node.Ready: Condition not yet reported"),
+        ],
+    }
+}
+
+fn old_conditions(
+    facts: &Facts,
+    has_data: bool,
+    is_provisioned: bool,
+    leaving: Option<&Leaving>,
+) -> Vec<Condition> {
+    let of_part = |kind: &'static str, object: Option<&DynamicObject>, is_ready: bool, waiting: &str| {
+        let found = part(kind, object, is_ready);
+        if found.reason == "NotReady" { Condition { reason: waiting.to_owned(), ..found } } else { found }
+    };
+    let bootstrap = of_part("BootstrapReady", facts.bootstrap.as_deref(), has_data, "WaitingForDataSecret");
+    let infrastructure = of_part(
+        "InfrastructureReady",
+        facts.infrastructure.as_deref(),
+        is_provisioned,
+        "WaitingForInfrastructure",
+    );
+    let [_, healthy] = node_conditions(facts);
+    let is_ready =
+        leaving.is_none() && [&bootstrap, &infrastructure, &healthy].iter().all(|one| one.status == "True");
+    let ready = match (is_ready, leaving) {
+        (true, _) => Condition::new("Ready", "True", ""),
+        (false, Some(leaving)) => Condition::new("Ready", "False", "Deleting").saying(&leaving.message),
+        (false, None) => Condition::new("Ready", "False", "NotReady"),
+    };
+    let mut told = vec![bootstrap, infrastructure, healthy, ready];
+    match leaving.map(|leaving| (leaving.departure, &leaving.message)) {
+        Some((Departure::PreDrainHook, _)) => {
+            told.push(Condition::new("PreDrainDeleteHookSucceeded", "False", "WaitingExternalHook"));
+        }
+        Some((Departure::Drain, message)) => {
+            told.push(Condition::new("DrainingSucceeded", "False", "Draining").saying(message));
+        }
+        Some((Departure::VolumeDetach, _)) => {
+            told.push(Condition::new("VolumeDetachSucceeded", "False", "WaitingForVolumeDetach"));
+        }
+        Some((Departure::PreTerminateHook, _)) => {
+            told.push(Condition::new("PreTerminateDeleteHookSucceeded", "False", "WaitingExternalHook"));
+        }
+        Some((
+            Departure::Infrastructure | Departure::Bootstrap | Departure::Node | Departure::Finalizer,
+            _,
+        ))
+        | None => {}
+    }
+    told
+}
+
+/// Whether the status has something to say: a Machine that was not taken on has none.
+pub(super) fn is_taken_on(facts: &Facts) -> bool {
+    facts.machine.finalizers().iter().any(|one| one == growth::FINALIZER)
+}

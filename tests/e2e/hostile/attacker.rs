@@ -1,0 +1,147 @@
+//! A tenant that has the rights of one namespace, and uses all of them against the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use five_spot_hostile::{Attack, HostileServer};
+use five_spot_testenv::world::Scene;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+/// Objects that each name a Secret of their own that does not exist.
+const WITHOUT_SECRET: usize = 150;
+/// Large Secrets, each named by an object.
+const LARGE_SECRETS: usize = 20;
+/// The size of a large Secret, near what etcd takes.
+const LARGE: usize = 900 << 10;
+/// Objects that are created at the same time.
+const AT_A_TIME: usize = 8;
+/// The pause between two changes of a Secret that objects name.
+const SECRET_CHANGES_EVERY: Duration = Duration::from_millis(100);
+
+/// The attack. It ends when this is dropped.
+pub(super) struct Attacker {
+    servers: Vec<(Attack, HostileServer)>,
+    changes: JoinHandle<()>,
+}
+
+impl Attacker {
+    /// Does everything that a tenant can do, with servers that claim to have these Nodes of somebody else.
+    pub(super) async fn start(scene: &Arc<Scene>, foreign_nodes: Vec<String>) -> anyhow::Result<Self> {
+        let tenant = Tenant { scene: Arc::clone(scene) };
+        let attacks = [
+            Attack::EndlessBody,
+            Attack::EndlessLine,
+            Attack::EndlessPages,
+            Attack::TinyObjects,
+            Attack::TinyParts,
+            Attack::SlowHead,
+            Attack::SlowBody,
+            Attack::WrongTypes("\u{1b}[31m\nkube-system".to_owned()),
+            Attack::Names(vec!["../../../namespaces/kube-system/pods".to_owned(), "a/b".to_owned()]),
+            Attack::Redirect("http://169.254.169.254/latest/meta-data".to_owned()),
+            Attack::CloseAfter(40),
+            Attack::Refuse(500, "x".repeat(900 << 10)),
+            Attack::ForeignNodes(foreign_nodes),
+        ];
+        let mut servers = Vec::new();
+        for (number, attack) in attacks.into_iter().enumerate() {
+            let server = HostileServer::start_tls(attack.clone()).await?;
+            let name = format!("hostile-{number}");
+            tenant.create_secret(server.secret(&name)).await?;
+            tenant.lend(name.clone(), name).await?;
+            servers.push((attack, server));
+        }
+        for number in 0..LARGE_SECRETS {
+            let name = format!("large-{number}");
+            let junk = STANDARD.encode(vec![b'x'; LARGE]);
+            let secret = json!({"metadata": {"name": name}, "data": {"junk": junk, "value": "eA=="}});
+            tenant.create_secret(secret).await?;
+            tenant.lend(name.clone(), name).await?;
+        }
+        stream::iter(0..WITHOUT_SECRET)
+            .map(|number| tenant.lend(format!("missing-{number}"), format!("missing-{number}")))
+            .buffer_unordered(AT_A_TIME)
+            .try_collect::<()>()
+            .await?;
+        let changes = tokio::spawn(change_without_end(tenant.secrets()));
+        Ok(Self { servers, changes })
+    }
+
+    /// The attacks whose servers the controller has never connected to.
+    pub(super) fn never_reached(&self) -> Vec<&Attack> {
+        self.servers
+            .iter()
+            .filter(|(_, server)| server.connections() == 0)
+            .map(|(attack, _)| attack)
+            .collect()
+    }
+
+    /// Every request that reached a hostile server, by its first line.
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.servers.iter().flat_map(|(_, server)| server.requests()).collect()
+    }
+}
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        self.changes.abort();
+    }
+}
+
+/// The objects of the hostile namespace.
+struct Tenant {
+    scene: Arc<Scene>,
+}
+
+impl Tenant {
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.scene.management().admin(), self.scene.namespace())
+    }
+
+    async fn create_secret(&self, secret: Value) -> anyhow::Result<()> {
+        self.secrets().create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
+        Ok(())
+    }
+
+    async fn lend(&self, name: String, secret: String) -> anyhow::Result<()> {
+        let resource = kube::api::ApiResource::erase::<five_spot_api::ScheduledMachine>(&());
+        let objects: Api<DynamicObject> =
+            Api::namespaced_with(self.scene.management().admin(), self.scene.namespace(), &resource);
+        let object = json!({
+            "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine", "metadata": {"name": name},
+            "spec": {
+                "schedule": {"daysOfWeek": ["mon-sun"]},
+                "priority": 100,
+                "clusterName": "edge",
+                "kubeconfigSecretRef": {"name": secret, "key": "value"},
+                "bootstrapSpec": {
+                    "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig", "spec": {},
+                },
+                "infrastructureSpec": {
+                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine",
+                    "spec": {"address": "192.0.2.1", "port": 22},
+                },
+            },
+        });
+        objects.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        Ok(())
+    }
+}
+
+/// Changes Secrets that objects name, one after the other.
+async fn change_without_end(secrets: Api<Secret>) {
+    for round in 0_u64.. {
+        let name = format!("large-{}", round % LARGE_SECRETS as u64);
+        let patch = json!({"metadata": {"annotations": {"example.org/round": round.to_string()}}});
+        // A server that is busy with the attack may refuse a change; the next one comes anyway.
+        let _ = secrets.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        tokio::time::sleep(SECRET_CHANGES_EVERY).await;
+    }
+}

@@ -1,0 +1,154 @@
+//! One controller for two tenants, one of which is hostile: the other must not notice.
+
+mod attacker;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use five_spot_testenv::audit::{AuditQuery, AuditRecord};
+use five_spot_testenv::cluster::{CONTROLLER_AGENT, Cluster};
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::world::{Scene, World};
+use jiff::Timestamp;
+
+use crate::bench::{Fleet, Latency, Memory};
+use crate::scenarios::{another_world, controller_identity};
+use crate::startup::controller_program;
+use attacker::Attacker;
+
+/// Machines of the victim.
+const MACHINES: usize = 4;
+/// Changes of each of the victim's objects that are measured before and during the attack.
+const CHANGES: usize = 10;
+/// The promise of the kill switch.
+const KILL_SWITCH_WITHIN: Duration = Duration::from_secs(5);
+/// The attack may slow the victim down by a factor of two; the machine of a test, on which the attackers run as well, by more.
+const SLOWER: f64 = 8.0;
+/// Milliseconds below which a latency says more about the machine than about the controller.
+const UNMEASURABLE: f64 = 500.0;
+/// The controller itself, and the budget of each cluster that can fill one: five of the hostile servers send without end.
+const MEMORY: u64 = 400 << 20;
+/// Open files: far below the usual limit of 1,024.
+const DESCRIPTORS: usize = 300;
+/// A few lines for each hostile object.
+const LOG: usize = 4 << 20;
+/// The time during which news of foreign Nodes must wake nobody.
+const QUIET: Duration = Duration::from_secs(8);
+/// Starting a control plane and lending machines takes most of it.
+const LONG: Duration = Duration::from_mins(8);
+
+pub(crate) fn tests() -> Vec<Test> {
+    let name = concat!(module_path!(), "::world_of_its_own::a_hostile_tenant_does_not_hurt_its_neighbour");
+    vec![Test::new(name, |_| a_hostile_tenant_does_not_hurt_its_neighbour()).within(LONG)]
+}
+
+async fn a_hostile_tenant_does_not_hurt_its_neighbour() -> TestResult {
+    let world = another_world("hostile-tenant").await?;
+    let result = beside_each_other(&world).await;
+    world.stop().await?;
+    result
+}
+
+async fn beside_each_other(world: &Arc<World>) -> TestResult {
+    let scene = Arc::new(world.scene("victim").await?);
+    let mut victim = Fleet::prepare(Arc::clone(&scene), &controller_program()?).await?;
+    victim.start().await?;
+    let result = attack(world, &scene, &mut victim).await;
+    let log = victim.log();
+    result.with_context(|| format!("the controller's log:\n{log}"))
+}
+
+async fn attack(world: &Arc<World>, scene: &Scene, victim: &mut Fleet) -> TestResult {
+    victim.grow_to(MACHINES).await?;
+    victim.until_silent().await?;
+    let nodes = victim.nodes().await?;
+    ensure!(nodes.len() == MACHINES, "every machine has a Node: {nodes:?}");
+    let changes_before = Latency::of(changes(victim).await?);
+    let kill_switches_before = victim.kill_switches(MACHINES).await?;
+
+    let hostile = Arc::new(world.scene("attacker").await?);
+    controller_identity(&hostile).await?;
+    let (began, places) = (Timestamp::now(), [end(scene.management())?, end(scene.workload())?]);
+    let attacker = Attacker::start(&hostile, nodes).await?;
+    let (times, ailments) = victim.program()?.ailments_during(changes(victim)).await;
+    let changes_during = Latency::of(times?);
+    let kill_switches_during = victim.kill_switches(MACHINES).await?;
+    let reconciles = reconciles_of(victim, scene.namespace())?;
+    tokio::time::sleep(QUIET).await;
+    let woken = reconciles_of(victim, scene.namespace())? - reconciles;
+
+    let (pid, log) = (victim.program()?.pid(), victim.program()?.log().len());
+    let memory = Memory::of(pid)?.resident;
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"))?.count();
+    eprintln!(
+        "change to write: {changes_before} before, {changes_during} during the attack; kill switch to DELETE: {kill_switches_before:?} \
+         before, {kill_switches_during:?} during; {} MB, {descriptors} descriptors, {} kB of log, {woken} reconciles of the \
+         victim in {QUIET:?}; the attack took {:?}",
+        memory >> 20,
+        log >> 10,
+        Timestamp::now().duration_since(began),
+    );
+    ensure!(ailments.is_empty(), "/health failed: {ailments:?}");
+    ensure!(attacker.never_reached().is_empty(), "never reached: {:?}", attacker.never_reached());
+    let limit = (changes_before.p50 * SLOWER).max(UNMEASURABLE);
+    ensure!(
+        changes_during.p50 <= limit,
+        "a change took {} ms, and {limit} ms is too long",
+        changes_during.p50
+    );
+    for took in kill_switches_during {
+        ensure!(took <= KILL_SWITCH_WITHIN, "a kill switch took {took:?}");
+    }
+    ensure!(memory < MEMORY, "{memory} bytes of memory");
+    ensure!(descriptors < DESCRIPTORS, "{descriptors} open files");
+    ensure!(log < LOG, "{log} bytes of log");
+    ensure!(woken == 0, "the victim's objects were reconciled {woken} times for foreign Nodes");
+    let strays: Vec<String> = attacker.requests().into_iter().filter(|line| line.contains("..")).collect();
+    ensure!(strays.is_empty(), "names of the attacker's entered URLs: {strays:?}");
+    victim.is_never_reclaimed().await?;
+    let tenants = [scene.namespace(), hostile.namespace()];
+    let in_management = writes_since(scene.management(), places[0])?;
+    ensure_only(&in_management, |write| tenants.contains(&write.object.namespace.as_str()))?;
+    // Nodes of the victim are called like its namespace.
+    let in_workload = writes_since(scene.workload(), places[1])?;
+    ensure_only(&in_workload, |write| write.object.name.contains(scene.namespace()))
+}
+
+async fn changes(victim: &Fleet) -> anyhow::Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    for _ in 0..CHANGES {
+        times.extend(victim.changes(MACHINES).await?);
+    }
+    Ok(times)
+}
+
+fn end(cluster: &Cluster) -> anyhow::Result<u64> {
+    Ok(cluster.audit_log().end()?)
+}
+
+/// The controller's writes after a place of an audit log.
+fn writes_since(cluster: &Cluster, place: u64) -> anyhow::Result<Vec<AuditRecord>> {
+    let query = AuditQuery::all().user_agent(CONTROLLER_AGENT).writes();
+    Ok(cluster.audit_log().read_from(place, &query)?.0)
+}
+
+fn ensure_only(writes: &[AuditRecord], is_allowed: impl Fn(&AuditRecord) -> bool) -> TestResult {
+    let describe = |write: &AuditRecord| {
+        let object = &write.object;
+        format!("{} {} {}/{}", write.verb, object.resource, object.namespace, object.name)
+    };
+    let others: BTreeSet<String> = writes.iter().filter(|write| !is_allowed(write)).map(describe).collect();
+    ensure!(others.is_empty(), "writes to things of others: {others:?}");
+    Ok(())
+}
+
+/// Reconciles of a namespace's objects so far.
+fn reconciles_of(victim: &Fleet, namespace: &str) -> anyhow::Result<usize> {
+    let lines = victim.program()?.lines()?;
+    let is_one = |fields: &serde_json::Value| {
+        fields["message"] == "Starting reconciliation" && fields["namespace"] == namespace
+    };
+    Ok(lines.iter().filter(|line| is_one(&line["fields"])).count())
+}

@@ -1,0 +1,96 @@
+//! A Lease that is forbidden, edited, deleted or used by others: each is reported, and nothing is doubled.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::manifests;
+use five_spot_testenv::tests;
+use five_spot_testenv::world::Scene;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::{LEASE, is_leader};
+use crate::permissions::deploy;
+use crate::startup::{Bare, Program, machine, shipped_definition, shipped_rules};
+
+pub(crate) fn tests() -> Vec<Test> {
+    tests![a_lease_that_is_forbidden_or_written_by_others_is_reported]
+}
+
+/// A short Lease, so that the test is.
+const FLAGS: [&str; 3] =
+    ["--enable-leader-election", "--lease-duration-secs=6", "--lease-renew-deadline-secs=4"];
+
+async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<Scene>) -> TestResult {
+    let bare = Bare::start("lease").await?;
+    let identity = bare.account("5spot-controller", &Value::Array(shipped_rules()?)).await?;
+    bare.define(&shipped_definition()).await?;
+    bare.install_cluster_api().await?;
+    bare.apply(&machine("desk")).await?;
+
+    // Nothing is permitted: it is ready, says what is missing, and works on nothing.
+    let one = Program::start(bare.directory(), &identity, "one", &FLAGS).await?;
+    one.said_with("The Lease could not be", &["5spot-system/5spot-leader", "forbidden"]).await?;
+    one.answers("/ready", 200, &["remark: the Lease 5spot-system/5spot-leader could not be"]).await?;
+    ensure!(!is_leader(&one).await?, "nobody leads without a Lease");
+    let writes = written(&bare, &identity)?;
+    ensure!(writes.is_empty(), "a standby has written {writes:?}");
+    manifests::Applier::new(bare.admin())
+        .apply_all(&manifests::read(&deploy("ha/rbac.yaml"))?, SYSTEM_NAMESPACE)
+        .await?;
+    one.said("Became the leader").await?;
+    one.answers("/ready", 200, &["ok\n"]).await?;
+
+    // Another deployment with the same Lease waits.
+    let other = Program::start(bare.directory(), &identity, "other", &FLAGS).await?;
+    other.said_with("Standing by", &["one_"]).await?;
+    ensure!(!is_leader(&other).await?, "there is one leader");
+
+    // A program of another kind takes it: its holder has no random part, and it has no duration.
+    let leases: Api<Lease> = Api::namespaced(bare.admin(), SYSTEM_NAMESPACE);
+    let taken = json!({"spec": {"holderIdentity": "some-operator", "leaseDurationSeconds": null}});
+    leases.patch(LEASE, &PatchParams::default(), &Patch::Merge(taken)).await?;
+    one.said_with("Lost the Lease: it names another holder", &["some-operator"]).await?;
+    for program in [&one, &other] {
+        program
+            .said_with("The holder of the Lease has no random part", &["some-operator", "--lease-name"])
+            .await?;
+        program.said_with("The Lease has no usable duration", &["some-operator"]).await?;
+    }
+    ensure!(!is_leader(&one).await? && !is_leader(&other).await?, "somebody else holds it");
+
+    // Garbage that the API server accepts, and then no Lease at all.
+    let garbage = json!({"spec": {
+        "holderIdentity": "\u{1F980}_".repeat(200), "leaseDurationSeconds": 1, "leaseTransitions": 2_000_000_000,
+        "acquireTime": null, "renewTime": "1970-01-01T00:00:00.000000Z",
+    }});
+    leases.patch(LEASE, &PatchParams::default(), &Patch::Merge(garbage)).await?;
+    leases.delete(LEASE, &DeleteParams::default()).await?;
+    one.said("Somebody has deleted the Lease").await?;
+    let mut leading = 0;
+    while leading == 0 {
+        let both = [is_leader(&one).await?, is_leader(&other).await?];
+        leading = both.iter().filter(|leads| **leads).count();
+        ensure!(leading < 2, "both lead");
+    }
+    one.stop().await?;
+    other.stop().await?;
+    bare.stop().await
+}
+
+/// What was written to objects of ours and to Machines.
+fn written(
+    bare: &Bare,
+    by: &five_spot_testenv::identity::ServiceAccountIdentity,
+) -> anyhow::Result<Vec<String>> {
+    let records = bare.asked(by)?;
+    let is_write = |record: &&five_spot_testenv::audit::AuditRecord| {
+        matches!(record.object.resource.as_str(), "scheduledmachines" | "machines")
+            && !matches!(record.verb.as_str(), "get" | "list" | "watch")
+    };
+    Ok(records.iter().filter(is_write).map(ToString::to_string).collect())
+}

@@ -1,0 +1,28 @@
+//! Several controllers with one Lease, as processes with the tokens of pods, on a real control plane: killed, stopped, cut
+//! off and asked to end, while machines are lent. What they wrote is read from the audit log, by pod.
+
+mod bad_lease;
+mod late;
+mod oracle;
+mod replicas;
+mod restart;
+mod takeover;
+
+use anyhow::Context as _;
+use five_spot_testenv::harness::Test;
+
+use crate::startup::Program;
+
+pub(crate) fn tests() -> Vec<Test> {
+    [takeover::tests(), restart::tests(), bad_lease::tests()].into_iter().flatten().collect()
+}
+
+/// The name of the Lease in the shipped manifests.
+const LEASE: &str = "5spot-leader";
+
+/// Whether a replica says that it leads.
+async fn is_leader(program: &Program) -> anyhow::Result<bool> {
+    let metrics = program.metrics().await?;
+    let value = metrics.lines().find_map(|line| line.strip_prefix("fivespot_is_leader "));
+    Ok(value.context("fivespot_is_leader is always exported")?.trim() == "1")
+}

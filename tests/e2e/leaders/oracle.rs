@@ -1,0 +1,86 @@
+//! The audit log, by pod.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use five_spot_testenv::audit::{AuditQuery, AuditRecord};
+use five_spot_testenv::cluster::CONTROLLER_AGENT;
+use five_spot_testenv::world::Scene;
+
+use super::LEASE;
+
+/// What the replicas have written since the scene began, oldest first.
+pub(super) struct Writes {
+    renewals: Vec<AuditRecord>,
+    others: Vec<AuditRecord>,
+}
+
+impl Writes {
+    pub(super) fn read(scene: &Scene) -> anyhow::Result<Self> {
+        let query = AuditQuery::all().user_agent(CONTROLLER_AGENT).writes().since(scene.begun());
+        let mut records = scene.management().audit_log().read(&query)?;
+        records.retain(|record| {
+            let is_accepted = record.code.is_some_and(|code| code < 300);
+            record.stage == "ResponseComplete" && is_accepted && !record.pod.is_empty()
+        });
+        records.sort_by_key(|record| record.answered);
+        let is_renewal =
+            |record: &AuditRecord| record.object.resource == "leases" && record.object.name == LEASE;
+        let (renewals, others): (Vec<_>, Vec<_>) = records.into_iter().partition(is_renewal);
+        // Reviews of the own permissions are asked by POST, and events say what was done before.
+        let is_change = |record: &AuditRecord| {
+            !matches!(record.object.resource.as_str(), "selfsubjectaccessreviews" | "events")
+        };
+        Ok(Self { renewals, others: others.into_iter().filter(is_change).collect() })
+    }
+
+    /// Every write was made by the pod that had written the Lease last.
+    pub(super) fn never_overlap(&self) -> anyhow::Result<()> {
+        for write in &self.others {
+            let holder = self.renewals.iter().rev().find(|renewal| renewal.answered <= write.received);
+            let holder = holder.map_or("nobody", |renewal| renewal.pod.as_str());
+            ensure!(
+                holder == write.pod,
+                "{write} at {} by {}, while {holder} held the Lease\n{self}",
+                write.received,
+                write.pod
+            );
+        }
+        Ok(())
+    }
+
+    /// Every Machine was made once, and there is one for each object.
+    pub(super) fn made_one_machine_each(&self, objects: &[String]) -> anyhow::Result<()> {
+        let mut made: BTreeMap<&str, usize> = BTreeMap::new();
+        for write in &self.others {
+            if write.object.resource == "machines" && write.code == Some(201) {
+                *made.entry(&write.object.name).or_default() += 1;
+            }
+        }
+        let expected: Vec<String> = objects.iter().map(|object| format!("{object}-machine")).collect();
+        for machine in &expected {
+            ensure!(made.get(machine.as_str()) == Some(&1), "{machine}: {made:?}");
+        }
+        ensure!(made.len() == expected.len(), "{made:?}");
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Writes {
+    /// The terms of the leaders, with what each has written.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut all: Vec<&AuditRecord> = self.renewals.iter().chain(&self.others).collect();
+        all.sort_by_key(|record| record.answered);
+        for term in all.chunk_by(|one, other| one.pod == other.pod) {
+            let (first, last) = (&term[0], &term[term.len() - 1]);
+            let renewals = term.iter().filter(|record| record.object.name == LEASE).count();
+            let writes = term.len() - renewals;
+            writeln!(
+                f,
+                "{} from {} to {}: {renewals} writes of the Lease, {writes} others",
+                first.pod, first.received, last.answered
+            )?;
+        }
+        Ok(())
+    }
+}
