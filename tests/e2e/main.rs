@@ -11,6 +11,7 @@ mod harness;
 mod hostile;
 mod kubernetes;
 mod leaders;
+mod node;
 mod permissions;
 mod sandbox_clients;
 mod scenarios;
@@ -22,8 +23,9 @@ fn main() -> ExitCode {
     if let Some(done) = bench::asked_for() {
         return done;
     }
-    // The scenarios take longest, so that they go first.
+    // The real node takes longest, and the scenarios, so that they go first.
     let tests = [
+        node::tests(),
         scenarios::tests(),
         hostile::tests(),
         startup::tests(),

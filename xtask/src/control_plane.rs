@@ -10,7 +10,7 @@ use five_spot_testenv::binaries::{self, Binaries};
 use five_spot_testenv::build::{self, BuildReport};
 use five_spot_testenv::cache::{Cache, CacheEnvironment};
 use five_spot_testenv::control_plane::{self, ControlPlaneRecord, Report};
-use five_spot_testenv::{guard, run_directory};
+use five_spot_testenv::{guard, node, run_directory};
 
 use crate::output::Output;
 
@@ -81,6 +81,22 @@ pub(crate) fn build() -> anyhow::Result<BuildReport> {
     let envtest = binaries::envtest_directory();
     build::build(&cache, envtest.as_deref(), |line| eprintln!("{line}"))
         .context("failed to build the control plane")
+}
+
+/// Builds what is missing of a real node, unless this machine cannot run one or is not asked to. The tests that need it
+/// say why they fail.
+pub(crate) fn build_node() -> anyhow::Result<usize> {
+    if node::is_left_out() {
+        return Ok(0);
+    }
+    if let Err(error) = node::check() {
+        eprintln!("{error}");
+        return Ok(0);
+    }
+    let cache = Cache::locate(&CacheEnvironment::from_process())?;
+    let report =
+        build::build_node(&cache, |line| eprintln!("{line}")).context("failed to build the real node")?;
+    Ok(report.built.len())
 }
 
 fn print_build() -> anyhow::Result<()> {

@@ -23,8 +23,10 @@ pub(crate) const CONTROLLER_PROGRAM: &str = "5spot-controller";
 /// The package of the reclaim agent, which the suite finds beside itself too.
 const AGENT: &str = "five-spot-agent";
 
-/// Tools that the suite does not build itself: it tests the official Python client.
-const TOOLS: [Tool; 2] = [
+/// Tools that the suite does not build itself: it tests the official Python client, and `ip` sets up the network of the real
+/// node.
+const TOOLS: [Tool; 3] = [
+    Tool { check: &["ip", "-V"], package: "iproute2" },
     Tool { check: &["python3", "--version"], package: "python3" },
     Tool { check: &["python3", "-c", "import venv, ensurepip"], package: "python3-venv" },
 ];
@@ -53,7 +55,7 @@ struct Report {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let begun = Instant::now();
     install_missing(&TOOLS)?;
-    let built = control_plane::build()?.built.len();
+    let built = control_plane::build()?.built.len() + control_plane::build_node()?;
     let built_in = begun.elapsed();
     let suite = build_suite()?;
     let report_file = std::env::temp_dir().join(format!("5spot-e2e-{}.json", std::process::id()));
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .status()
         .context("failed to start the end-to-end tests")?;
     let report = read_report(&report_file);
-    println!("control plane: {built} things built in {:.0} s", built_in.as_secs_f64());
+    println!("control plane and node: {built} things built in {:.0} s", built_in.as_secs_f64());
     if let Some(report) = report {
         print_report(&report)?;
     }

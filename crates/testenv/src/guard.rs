@@ -163,13 +163,11 @@ impl Drop for Janitor {
 fn clean_up_after_parent(directory: &Path) -> i32 {
     // The end of input is the event; what the parent wrote, if anything, does not matter.
     let _ = io::stdin().read_to_end(&mut Vec::new());
-    for process in run_directory::recorded_processes(directory) {
-        process.kill_and_wait();
-    }
-    match run_directory::remove(directory) {
+    let removed = run_directory::remove_recorded(directory);
+    match removed.and_then(|()| run_directory::remove(directory)) {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("failed to remove {}: {error}", directory.display());
+            eprintln!("failed to clean up {}: {error}", directory.display());
             1
         }
     }

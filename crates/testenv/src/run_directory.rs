@@ -1,5 +1,5 @@
-//! The directory of one running control plane: certificates, logs, data, and the record of its processes. It exists
-//! exactly as long as the control plane does.
+//! The directory of one running control plane: certificates, logs, data, and the record of what it has made outside of the
+//! directory (processes, cgroups, network interfaces). It exists exactly as long as the control plane does.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -7,8 +7,11 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::guard::ProcessIdentity;
+use crate::{cgroup, link};
 
 const PROCESSES: &str = "processes";
+const CGROUPS: &str = "cgroups";
+const LINKS: &str = "links";
 const LOCK: &str = "alive.lock";
 
 /// A run directory that this process owns. The lock tells everyone else that it is alive.
@@ -67,7 +70,9 @@ impl RunDirectory {
             return Err(RunDirectoryError::Taken { name: name.into(), path });
         }
         clean_up(&path).map_err(io_error)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(path.join(PROCESSES)).map_err(io_error)?;
+        for records in [PROCESSES, CGROUPS, LINKS] {
+            DirBuilder::new().recursive(true).mode(0o700).create(path.join(records)).map_err(io_error)?;
+        }
         let lock = File::create(path.join(LOCK)).map_err(io_error)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, _lock: lock }),
@@ -106,6 +111,34 @@ pub fn record_process(directory: &Path, component: &str, process: ProcessIdentit
     fs::write(directory.join(PROCESSES).join(component), serde_json::to_vec(&process)?)
 }
 
+/// Records the directories of a cgroup before it is made, so that it goes with the run directory.
+pub fn record_cgroup(directory: &Path, name: &str, directories: &[PathBuf]) -> io::Result<()> {
+    fs::write(directory.join(CGROUPS).join(name), serde_json::to_vec(directories)?)
+}
+
+/// Records a network interface before it is made, so that it goes with the run directory.
+pub fn record_link(directory: &Path, name: &str) -> io::Result<()> {
+    fs::write(directory.join(LINKS).join(name), "")
+}
+
+/// Ends and removes everything that is recorded: processes, then cgroups with all that runs in them, then interfaces.
+pub fn remove_recorded(directory: &Path) -> io::Result<()> {
+    for process in recorded_processes(directory) {
+        process.kill_and_wait();
+    }
+    for record in entries(&directory.join(CGROUPS)) {
+        cgroup::remove(&serde_json::from_slice::<Vec<PathBuf>>(&fs::read(&record)?).unwrap_or_default())?;
+    }
+    for record in entries(&directory.join(LINKS)) {
+        link::delete(&record.file_name().unwrap_or_default().to_string_lossy())?;
+    }
+    Ok(())
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
 /// Every process recorded in a run directory.
 pub fn recorded_processes(directory: &Path) -> Vec<ProcessIdentity> {
     recorded(directory).into_iter().map(|(_, process)| process).collect()
@@ -113,14 +146,11 @@ pub fn recorded_processes(directory: &Path) -> Vec<ProcessIdentity> {
 
 /// Every process recorded in a run directory, with the component's name, sorted by it.
 pub fn recorded(directory: &Path) -> Vec<(String, ProcessIdentity)> {
-    let Ok(entries) = fs::read_dir(directory.join(PROCESSES)) else {
-        return Vec::new();
-    };
-    let mut processes: Vec<_> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let process = serde_json::from_slice(&fs::read(entry.path()).ok()?).ok()?;
-            Some((entry.file_name().into_string().ok()?, process))
+    let mut processes: Vec<_> = entries(&directory.join(PROCESSES))
+        .into_iter()
+        .filter_map(|record| {
+            let process = serde_json::from_slice(&fs::read(&record).ok()?).ok()?;
+            Some((record.file_name()?.to_str()?.to_owned(), process))
         })
         .collect();
     processes.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -148,9 +178,7 @@ fn lock_base(base: &Path) -> io::Result<File> {
 }
 
 fn clean_up(directory: &Path) -> io::Result<()> {
-    for process in recorded_processes(directory) {
-        process.kill_and_wait();
-    }
+    remove_recorded(directory)?;
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),

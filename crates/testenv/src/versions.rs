@@ -1,7 +1,7 @@
 //! The versions of everything that is not ours, in one place. The cache is keyed by them, so changing one rebuilds
 //! that component and nothing else.
 
-/// Kubernetes: API server, controller-manager, scheduler and kubectl.
+/// Kubernetes: API server, controller-manager, scheduler, kubelet and kubectl.
 pub const KUBERNETES: &str = "v1.36.4";
 /// The version of Kubernetes' staging modules (`k8s.io/api` and its like) that belongs to [`KUBERNETES`].
 pub const KUBERNETES_STAGING: &str = "v0.36.4";
@@ -9,6 +9,8 @@ pub const KUBERNETES_STAGING: &str = "v0.36.4";
 pub const ETCD: &str = "v3.6.14";
 /// kwok, which plays the kubelets of the workload cluster.
 pub const KWOK: &str = "v0.8.0";
+/// containerd, the container runtime of real nodes.
+pub const CONTAINERD: &str = "v2.4.2";
 /// Cluster API's core provider.
 pub const CLUSTER_API: &str = "v1.14.0";
 

@@ -23,7 +23,7 @@ pub(super) const MACHINE_ID: &str = "0123456789abcdef0123456789abcdef";
 const TOKEN_SECONDS: i64 = 600;
 
 /// Applies the shipped manifests of the agent but its DaemonSet, for which these clusters have no image.
-pub(super) async fn install(cluster: &Cluster) -> anyhow::Result<()> {
+pub(crate) async fn install(cluster: &Cluster) -> anyhow::Result<()> {
     let folder = deploy("node-agent");
     let mut applier = Applier::new(cluster.admin());
     for file in ["namespace.yaml", "rbac.yaml", "policy.yaml"] {

@@ -17,7 +17,7 @@ pub(super) fn nodes(scene: &Scene) -> Api<Node> {
 }
 
 /// Makes the Node of a scene and waits until the node controller has taken away the taint of a new Node.
-pub(super) async fn ready_node(scene: &Scene) -> anyhow::Result<Node> {
+pub(crate) async fn ready_node(scene: &Scene) -> anyhow::Result<Node> {
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {

@@ -39,7 +39,7 @@ const NOT_READY_LABEL: &str = "node-not-ready.stage.kwok.x-k8s.io";
 
 /// The view of the management cluster that the controller gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum View {
+pub(crate) enum View {
     /// Everything.
     Whole,
     /// Of Cluster API only what was there before v1beta2.
@@ -49,7 +49,7 @@ pub(super) enum View {
 }
 
 /// A scene with a controller.
-pub(super) struct RealControlPlane {
+pub(crate) struct RealControlPlane {
     scene: Arc<Scene>,
     controller: Controller,
     journal: Journal,
@@ -66,7 +66,7 @@ pub(super) struct RealControlPlane {
 
 impl RealControlPlane {
     /// Sets up the environment and starts the controller.
-    pub(super) async fn start(scene: Arc<Scene>, view: View) -> anyhow::Result<Self> {
+    pub(crate) async fn start(scene: Arc<Scene>, view: View) -> anyhow::Result<Self> {
         let identity = match view {
             View::Whole | View::OldClusterApi => identities::management(&scene).await?,
             View::RolesOnly => crate::permissions::roles_only(&scene).await?,
@@ -97,7 +97,7 @@ impl RealControlPlane {
     }
 
     /// The log and the writes of the controller.
-    pub(super) fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let writes = self.journal.writes().unwrap_or_default();
         let writes: Vec<String> = writes.iter().map(|write| format!("  {write}")).collect();
         format!(

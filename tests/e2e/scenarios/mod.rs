@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use environment::{RealControlPlane, View};
 use five_spot_scenarios::{Needs, Scenario, run_scenario};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::world::{Scene, World};
 use tokio::sync::Mutex;
 
+pub(crate) use environment::{RealControlPlane, View};
 pub(crate) use identities::kubeconfig_reader;
 
 /// The number of tests that start before those with a control plane of their own.

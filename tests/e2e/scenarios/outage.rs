@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use five_spot_scenarios::kinds::{MACHINE, NODE, Side};
-use five_spot_scenarios::{Environment, ServerState, Subject};
+use five_spot_scenarios::{Environment, ServerState, Subject, condition};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::world::Scene;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ async fn kill_switch_during_an_outage(real: &RealControlPlane, scene: &Scene) ->
     let (object, left) = (subject.get().await?, env.get(MACHINE, &machine).await?);
     scene.note(format!("at the end of the outage: {}\n{}", object["status"], left["status"]["conditions"]));
     ensure!(!left.is_null(), "the Machine went without its Node");
-    ensure!(object["status"]["phase"] == "ShuttingDown", "{object}");
+    ensure!(condition(&object, "Ready")["status"] == "False", "{object}");
     real.set_api_server(Side::Workload, ServerState::Up).await?;
     subject.until_phase("Terminated").await?;
     env.until_gone(NODE, &node).await?;

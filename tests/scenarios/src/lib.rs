@@ -30,4 +30,4 @@ pub use scenario::{Ending, Needs, Scenario};
 pub use size::Size;
 pub use snapshot::Snapshot;
 pub use steps::Steps;
-pub use subject::Subject;
+pub use subject::{Subject, condition, merge};

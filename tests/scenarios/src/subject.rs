@@ -156,7 +156,7 @@ pub(crate) fn is_ready(object: &Value) -> bool {
 }
 
 /// A condition of an object; null if there is none.
-pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     conditions.find(|one| one["type"] == kind).unwrap_or(&Value::Null)
 }
@@ -181,7 +181,7 @@ fn ordinary(env: &dyn Environment) -> Value {
 }
 
 /// A merge patch as RFC 7386 has it.
-pub(crate) fn merge(target: &mut Value, patch: Value) {
+pub fn merge(target: &mut Value, patch: Value) {
     let Value::Object(fields) = patch else {
         *target = patch;
         return;

@@ -50,8 +50,10 @@ impl ProcRoot {
             .map_err(|source| ProcfsError::Open { path: path.to_owned(), source: source.into() })?;
         let own_pid = read_link(directory.as_fd(), "self").and_then(|link| link.parse().ok());
         let namespace = read_link(directory.as_fd(), "self/ns/cgroup");
+        let mut cgroup = [0; 4096];
+        let length = read_file(directory.as_fd(), "self/cgroup", &mut cgroup).unwrap_or_default();
         Ok(Self {
-            view: cgroup_view(namespace.as_deref()),
+            view: cgroup_view(namespace.as_deref(), &cgroup[..length]),
             is_own_namespace: own_pid == Some(std::process::id()),
             directory,
         })

@@ -41,10 +41,15 @@ pub fn last_pid(loadavg: &[u8]) -> Option<u32> {
     std::str::from_utf8(loadavg).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
 }
 
-/// Tells the cgroup namespace from the link `/proc/self/ns/cgroup`; without one there are no cgroup namespaces.
-pub fn cgroup_view(namespace: Option<&str>) -> CgroupView {
+/// Tells the cgroup namespace from the link `/proc/self/ns/cgroup`, without which there are no cgroup namespaces, and from
+/// `/proc/self/cgroup`. A namespace is the container's own if the agent is at its root in every hierarchy; else it is that
+/// of a node which is a container itself, and shows pods below `kubepods` as the host's does.
+pub fn cgroup_view(namespace: Option<&str>, own_cgroup: &[u8]) -> CgroupView {
+    let is_at_root = |line: &[u8]| line.splitn(3, |byte| *byte == b':').nth(2) == Some(b"/");
+    let mut lines = own_cgroup.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     match namespace {
         None | Some(HOST_CGROUP_NAMESPACE) => CgroupView::Host,
-        Some(_) => CgroupView::Container,
+        Some(_) if lines.all(is_at_root) => CgroupView::Container,
+        Some(_) => CgroupView::Host,
     }
 }

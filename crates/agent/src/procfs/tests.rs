@@ -235,9 +235,11 @@ fn files_of_proc_are_parsed() {
     assert_eq!(uid(b"Name:\tx\n"), None);
     assert_eq!(last_pid(b"0.00 0.01 0.05 1/234 56789\n"), Some(56789));
     assert_eq!(last_pid(b"0.00"), None);
-    assert_eq!(cgroup_view(Some("cgroup:[4026531835]")), CgroupView::Host);
-    assert_eq!(cgroup_view(Some("cgroup:[4026532817]")), CgroupView::Container);
-    assert_eq!(cgroup_view(None), CgroupView::Host);
+    let (root, below) = (b"4:memory:/\n0::/\n", b"4:memory:/kubepods/burstable/pod1/2\n0::/\n");
+    assert_eq!(cgroup_view(Some("cgroup:[4026531835]"), root), CgroupView::Host);
+    assert_eq!(cgroup_view(Some("cgroup:[4026532817]"), root), CgroupView::Container);
+    assert_eq!(cgroup_view(Some("cgroup:[4026532817]"), below), CgroupView::Host, "a node in a container");
+    assert_eq!(cgroup_view(None, root), CgroupView::Host);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Makes every binary of the control plane, once: what is in the cache is not built again, what an interrupted build
 //! left is.
 
+mod debian;
 mod go;
+mod node;
 mod recipe;
 
 use std::fs;
@@ -9,7 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use debian::PackageError;
+pub(crate) use debian::place as debian_package;
 pub use go::GoError;
+pub use node::{NodeBuildReport, build_node};
 
 use crate::binaries::{Binaries, ENVTEST_PROGRAMS};
 use crate::cache::{self, Cache, CacheError};
@@ -25,6 +30,17 @@ pub enum BuildError {
     /// The tool chain failed or is not there.
     #[error(transparent)]
     Go(#[from] GoError),
+    /// A package of the distribution could not be had.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// The pause program could not be compiled.
+    #[error("failed to compile {path} ({what}): a C compiler (`cc`) and the static C library are needed")]
+    Pause {
+        /// Its source.
+        path: PathBuf,
+        /// What went wrong.
+        what: String,
+    },
     /// A module does not contain what the recipe takes from it: its version changed and the recipe did not.
     #[error("failed to copy {path} of {component}: {source}; does the recipe still fit its version?")]
     Asset {
@@ -63,20 +79,13 @@ pub fn build(
     mut say: impl FnMut(&str),
 ) -> Result<BuildReport, BuildError> {
     let binaries = Binaries::at(cache, envtest);
-    if missing(cache, envtest).is_empty() {
+    if missing(cache, envtest, &RECIPES).is_empty() {
         return Ok(BuildReport { binaries, built: Vec::new() });
     }
     let _lock = cache.lock(|| say("waiting for another build into the same cache to finish"))?;
     // Asked again: the build that was waited for may have made everything.
-    let todo = missing(cache, envtest);
-    let mut builder = Builder {
-        cache,
-        go: None,
-        start: Instant::now(),
-        prepared: Vec::new(),
-        built: Vec::new(),
-        say: &mut say,
-    };
+    let todo = missing(cache, envtest, &RECIPES);
+    let mut builder = Builder::new(cache, &mut say);
     for (recipe, item) in todo {
         builder.make(&recipe, item)?;
     }
@@ -99,15 +108,15 @@ impl Item {
     }
 }
 
-fn missing(cache: &Cache, envtest: Option<&Path>) -> Vec<(Recipe, Item)> {
+fn missing(cache: &Cache, envtest: Option<&Path>, recipes: &[Recipe]) -> Vec<(Recipe, Item)> {
     let mut missing = Vec::new();
-    for recipe in RECIPES {
+    for recipe in recipes {
         let programs = recipe.programs.iter().copied().map(Item::Program);
         for item in programs.chain(recipe.assets.iter().copied().map(Item::Asset)) {
             let provided = ENVTEST_PROGRAMS.contains(&item.name())
                 && envtest.is_some_and(|directory| directory.join(item.name()).is_file());
-            if !provided && !cache::is_complete(&place(cache, &recipe, item)) {
-                missing.push((recipe, item));
+            if !provided && !cache::is_complete(&place(cache, recipe, item)) {
+                missing.push((*recipe, item));
             }
         }
     }
@@ -128,7 +137,11 @@ struct Builder<'a> {
     say: &'a mut dyn FnMut(&str),
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(cache: &'a Cache, say: &'a mut dyn FnMut(&str)) -> Self {
+        Self { cache, go: None, start: Instant::now(), prepared: Vec::new(), built: Vec::new(), say }
+    }
+
     fn make(&mut self, recipe: &Recipe, item: Item) -> Result<(), BuildError> {
         let begun = Instant::now();
         let place = place(self.cache, recipe, item);
@@ -259,7 +272,7 @@ mod tests {
 
     /// Puts everything into the cache, so that a test can take one thing away.
     fn fill(cache: &Cache) {
-        for (recipe, item) in missing(cache, None) {
+        for (recipe, item) in missing(cache, None, &RECIPES) {
             let place = place(cache, &recipe, item);
             cache::create_dir_all(place.parent().expect("a parent")).expect("create");
             match item {
@@ -273,7 +286,7 @@ mod tests {
     #[test]
     fn an_empty_cache_lacks_everything() {
         let dir = tempfile::tempdir().expect("a directory");
-        let all = names(&missing(&cache_in(dir.path()), None));
+        let all = names(&missing(&cache_in(dir.path()), None, &RECIPES));
         for name in
             ["kube-apiserver", "kubectl", "etcd", "kwok", "stages", "cluster-api", "crds", "kubeadm-crds"]
         {
@@ -297,7 +310,7 @@ mod tests {
         fill(&cache);
         let kwok = place(&cache, &RECIPES[2], Item::Program(RECIPES[2].programs[0]));
         fs::write(&kwok, "pro").expect("truncate");
-        assert_eq!(names(&missing(&cache, None)), ["kwok"]);
+        assert_eq!(names(&missing(&cache, None, &RECIPES)), ["kwok"]);
     }
 
     #[test]
@@ -305,7 +318,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let envtest = tempfile::tempdir().expect("a directory");
         fs::write(envtest.path().join("etcd"), "program").expect("write");
-        let left = names(&missing(&cache_in(dir.path()), Some(envtest.path())));
+        let left = names(&missing(&cache_in(dir.path()), Some(envtest.path()), &RECIPES));
         assert!(!left.contains(&"etcd"), "{left:?}");
         assert!(left.contains(&"kube-apiserver"), "what it lacks is built: {left:?}");
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::versions::{CLUSTER_API, ETCD, GO, KUBERNETES, KUBERNETES_STAGING, KWOK};
+use crate::versions::{CLUSTER_API, CONTAINERD, ETCD, GO, KUBERNETES, KUBERNETES_STAGING, KWOK};
 
 /// One Go module, and what we take out of it.
 #[derive(Debug, Clone, Copy)]
@@ -49,16 +49,49 @@ pub(crate) struct Asset {
     pub(crate) files: &'static [&'static str],
 }
 
+/// The module that all programs of Kubernetes are built from, and none of them.
+const KUBERNETES_RECIPE: Recipe = Recipe {
+    component: "kubernetes",
+    version: KUBERNETES,
+    modules: &["k8s.io/kubernetes"],
+    replaces: &[Replace { prefix: "k8s.io/", modules: STAGING_MODULES, version: KUBERNETES_STAGING }],
+    tags: "selinux,notest",
+    // Without them the server calls itself v0.0.0-master, and Cluster API refuses to work with it.
+    version_packages: &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
+    programs: &[],
+    assets: &[],
+};
+
+/// The Go programs of a real node. Only tests that need one build them.
+pub(crate) const NODE_RECIPES: [Recipe; 2] = [
+    Recipe {
+        programs: &[Program { name: "kubelet", package: "k8s.io/kubernetes/cmd/kubelet" }],
+        assets: &[Asset { directory: "pause-source", files: &["build/pause/linux/pause.c"] }],
+        ..KUBERNETES_RECIPE
+    },
+    Recipe {
+        component: "containerd",
+        version: CONTAINERD,
+        modules: &["github.com/containerd/containerd/v2"],
+        replaces: &[],
+        // Snapshotters that need C libraries or kernels that nobody tests on.
+        tags: "no_btrfs,no_devmapper,no_zfs,no_aufs",
+        version_packages: &[],
+        programs: &[
+            Program { name: "containerd", package: "github.com/containerd/containerd/v2/cmd/containerd" },
+            Program {
+                name: "containerd-shim-runc-v2",
+                package: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+            },
+            Program { name: "ctr", package: "github.com/containerd/containerd/v2/cmd/ctr" },
+        ],
+        assets: &[],
+    },
+];
+
 /// In the order in which they are built: the slowest first, so that a machine that cannot build says so early.
 pub(crate) const RECIPES: [Recipe; 4] = [
     Recipe {
-        component: "kubernetes",
-        version: KUBERNETES,
-        modules: &["k8s.io/kubernetes"],
-        replaces: &[Replace { prefix: "k8s.io/", modules: STAGING_MODULES, version: KUBERNETES_STAGING }],
-        tags: "selinux,notest",
-        // Without them the server calls itself v0.0.0-master, and Cluster API refuses to work with it.
-        version_packages: &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
         programs: &[
             Program { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
             Program {
@@ -68,7 +101,7 @@ pub(crate) const RECIPES: [Recipe; 4] = [
             Program { name: "kube-scheduler", package: "k8s.io/kubernetes/cmd/kube-scheduler" },
             Program { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
         ],
-        assets: &[],
+        ..KUBERNETES_RECIPE
     },
     Recipe {
         component: "etcd",

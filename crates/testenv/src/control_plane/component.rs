@@ -233,6 +233,10 @@ fn api_server(side: Side, files: &Files, ports: &Ports) -> Flags {
         .path("client-ca-file", &files.pki("ca.crt"))
         .path("tls-cert-file", &files.pki("server.crt"))
         .path("tls-private-key-file", &files.pki("server.key"))
+        // For logs and commands in the pods of a real node.
+        .path("kubelet-client-certificate", &files.pki("kubelet-client.crt"))
+        .path("kubelet-client-key", &files.pki("kubelet-client.key"))
+        .set("kubelet-preferred-address-types", "InternalIP")
         .set("service-account-issuer", "https://kubernetes.default.svc")
         .path("service-account-key-file", &files.pki("service-accounts.pub"))
         .path("service-account-signing-key-file", &files.pki("service-accounts.key"))

@@ -79,6 +79,7 @@ pub struct ControlPlane {
     files: Files,
     kubectl: PathBuf,
     started_in: Duration,
+    authority: Authority,
     // Dropped last, and in this order: the janitor makes sure that all is gone, then the lock is released.
     janitor: Mutex<Option<Janitor>>,
     _directory: RunDirectory,
@@ -154,7 +155,8 @@ impl ControlPlane {
         let files = Files { directory: directory.path().to_path_buf() };
         let ports = Ports::find()
             .map_err(|source| ControlPlaneError::Io { action: "find free ports".into(), source })?;
-        let credentials = prepare(&files, binaries, &ports)?;
+        let authority = Authority::new()?;
+        let credentials = prepare(&files, &authority, binaries, &ports)?;
         let connect = |side| {
             let authority = credentials.authority.certificate.clone();
             Cluster::connect(
@@ -172,6 +174,7 @@ impl ControlPlane {
             files: files.clone(),
             kubectl: files.bin().join("kubectl"),
             started_in: Duration::ZERO,
+            authority,
             janitor: Mutex::new(Some(janitor)),
             _directory: directory,
         };
@@ -236,6 +239,11 @@ impl ControlPlane {
             Side::Management => &self.management,
             Side::Workload => &self.workload,
         }
+    }
+
+    /// The authority of both clusters, for certificates of further components.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
     }
 
     /// The run directory.
@@ -374,13 +382,18 @@ struct ClusterCredentials {
 /// Writes everything that the components read: certificates, kubeconfigs, audit policy, kwok's stages.
 fn prepare(
     files: &Files,
+    authority: &Authority,
     binaries: &Binaries,
     ports: &Ports,
 ) -> Result<ClusterCredentials, ControlPlaneError> {
-    let authority = Authority::new()?;
     let identity = authority.identity();
     let admin = authority.client("5spot-testenv-admin", &["system:masters"])?;
     write_identity(files, "ca", &identity)?;
+    write_identity(
+        files,
+        "kubelet-client",
+        &authority.client("kube-apiserver-kubelet-client", &["system:masters"])?,
+    )?;
     let names =
         ["localhost", "127.0.0.1", "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
     write_identity(files, "server", &authority.server("kube-apiserver", &names)?)?;

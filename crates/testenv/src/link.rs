@@ -1,0 +1,49 @@
+//! Network interfaces that the harness makes itself, by the `ip` command.
+
+use std::io;
+use std::process::Command;
+
+/// Makes a bridge with an address (`198.19.0.1/24`) and switches it on.
+pub fn create_bridge(name: &str, address: &str) -> io::Result<()> {
+    ip(&["link", "add", "name", name, "type", "bridge"])?;
+    ip(&["address", "add", address, "dev", name])?;
+    ip(&["link", "set", "dev", name, "up"])
+}
+
+/// Deletes an interface. One that does not exist is fine.
+pub fn delete(name: &str) -> io::Result<()> {
+    if !exists(name) {
+        return Ok(());
+    }
+    match ip(&["link", "delete", "dev", name]) {
+        // Somebody else may have deleted it in between.
+        Err(_) if !exists(name) => Ok(()),
+        deleted => deleted,
+    }
+}
+
+/// Whether there is an interface of this name.
+pub fn exists(name: &str) -> bool {
+    std::path::Path::new("/sys/class/net").join(name).exists()
+}
+
+fn ip(arguments: &[&str]) -> io::Result<()> {
+    let output = Command::new("ip").args(arguments).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("ip {}: {}", arguments.join(" "), text.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_does_not_exist_needs_no_deletion() {
+        assert!(exists("lo"));
+        assert!(!exists("no-such-link"));
+        delete("no-such-link").expect("nothing to do");
+    }
+}

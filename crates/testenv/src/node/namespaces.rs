@@ -1,0 +1,115 @@
+//! The namespaces and the cgroup that kubelet, containerd and all containers of a node live in.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::NodeError;
+use crate::process::{Process, ProcessSpec, log_tail};
+use crate::{cgroup, run_directory};
+
+/// Puts itself into each cgroup whose `cgroup.procs` is named before `--`, and becomes the command that follows.
+const JOIN_CGROUPS: &str = r#"while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift; exec "$@""#;
+/// Mounting takes milliseconds.
+const PREPARED_WITHIN: Duration = Duration::from_secs(30);
+/// A mount namespace announces nothing; the script makes a file when it is done.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// What a failure shows of the log.
+const LOG_LINES: usize = 20;
+
+/// Namespaces that exist as long as this.
+#[derive(Debug)]
+pub(super) struct Namespaces {
+    holder: Process,
+    cgroup: Vec<PathBuf>,
+    path: OsString,
+    run_directory: PathBuf,
+}
+
+impl Namespaces {
+    /// Makes the cgroup, the namespaces and everything that is mounted in them. `node` is the directory for its files,
+    /// `path` the search path of everything that is started in here.
+    pub(super) async fn create(run_directory: &Path, node: &Path, path: OsString) -> Result<Self, NodeError> {
+        let io_error = |action: &'static str| move |source| NodeError::Io { action: action.into(), source };
+        let name = format!("5spot-node-{}", std::process::id());
+        let cgroup = cgroup::directories(&name).map_err(io_error("find the cgroup hierarchies"))?;
+        run_directory::record_cgroup(run_directory, &name, &cgroup).map_err(io_error("record the cgroup"))?;
+        cgroup::create(&cgroup).map_err(io_error("make the node's cgroup"))?;
+        let script = node.join("namespace.sh");
+        std::fs::write(&script, include_str!("namespace.sh")).map_err(io_error("write the mount script"))?;
+        let mut command: Vec<OsString> =
+            ["unshare", "--mount", "--uts", "--ipc", "--cgroup", "--propagation", "private", "sh"]
+                .map(OsString::from)
+                .into();
+        command.extend([script.into(), node.into()]);
+        for hierarchy in cgroup::hierarchies().map_err(io_error("find the cgroup hierarchies"))? {
+            if let Some(selector) = hierarchy.selector {
+                command.extend([hierarchy.mount_point.into(), selector.into()]);
+            }
+        }
+        let spec = spec("node-namespaces", &cgroup, command, &path, run_directory);
+        let holder = Process::start(&spec).map_err(io_error("start the namespaces"))?;
+        let namespaces = Self { holder, cgroup, path, run_directory: run_directory.into() };
+        namespaces.until_prepared(&node.join("prepared")).await?;
+        Ok(namespaces)
+    }
+
+    /// How to start a program in the namespaces.
+    pub(super) fn spec(&self, name: &str, program: &Path, arguments: Vec<OsString>) -> ProcessSpec {
+        let mut command: Vec<OsString> = ["nsenter", "--target"].map(OsString::from).into_iter().collect();
+        command.push(self.holder.identity().pid.to_string().into());
+        command.extend(["--mount", "--uts", "--ipc", "--cgroup", "--"].map(OsString::from));
+        command.push(program.into());
+        command.extend(arguments);
+        spec(name, &self.cgroup, command, &self.path, &self.run_directory)
+    }
+
+    /// Ends everything in the cgroup and removes it.
+    pub(super) async fn remove(mut self) -> io::Result<()> {
+        let directories = std::mem::take(&mut self.cgroup);
+        let removed = tokio::task::spawn_blocking(move || cgroup::remove(&directories)).await;
+        self.holder.kill().await;
+        removed.map_err(io::Error::other)?
+    }
+
+    async fn until_prepared(&self, mark: &Path) -> Result<(), NodeError> {
+        let failed = |what: &str| NodeError::Component {
+            component: "the node's namespaces",
+            what: what.into(),
+            log: log_tail(&self.run_directory, "node-namespaces", LOG_LINES).join("\n"),
+        };
+        let prepared = async {
+            while !mark.exists() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let mut exit = self.holder.exit_signal();
+        tokio::select! {
+            () = prepared => Ok(()),
+            _ = exit.wait_for(Option::is_some) => Err(failed("could not be prepared")),
+            () = tokio::time::sleep(PREPARED_WITHIN) => Err(failed("were not prepared in time")),
+        }
+    }
+}
+
+/// A command in the cgroup. Each step is an `exec`, so that the process that is watched and killed is the program itself.
+fn spec(
+    name: &str,
+    cgroup: &[PathBuf],
+    command: Vec<OsString>,
+    path: &OsString,
+    run_directory: &Path,
+) -> ProcessSpec {
+    let mut arguments: Vec<OsString> = ["-c", JOIN_CGROUPS, "sh"].map(OsString::from).into();
+    arguments.extend(cgroup.iter().map(|directory| directory.join("cgroup.procs").into()));
+    arguments.push("--".into());
+    arguments.extend(command);
+    ProcessSpec {
+        name: name.into(),
+        program: "sh".into(),
+        arguments,
+        environment: vec![("PATH", path.clone())],
+        directory: run_directory.to_path_buf(),
+    }
+}

@@ -1,0 +1,103 @@
+//! The one real node of this program, used by one test at a time.
+
+use anyhow::Context as _;
+use five_spot_testenv::node::{HostNode, Image, NodeBinaries};
+use five_spot_testenv::world::Scene;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+
+/// The image of the agent as the shipped DaemonSet names it.
+const AGENT_IMAGE: &str = "5spot-reclaim-agent:latest";
+/// The image of the pods of tenants: a shell, and a program called `java`.
+const TENANT_IMAGE: &str = "localhost/5spot/tenant:1";
+
+/// Started by the first test that needs it; it ends with the control plane.
+static NODE: Mutex<Option<HostNode>> = Mutex::const_new(None);
+
+/// A machine that is lent, and nobody else's while this lives.
+pub(super) struct Desk<'a> {
+    node: MutexGuard<'static, Option<HostNode>>,
+    scene: &'a Scene,
+    /// The name of its Node.
+    pub(super) name: String,
+}
+
+impl<'a> Desk<'a> {
+    /// Waits until the machine is free. It is started if it does not run, and has not joined the cluster yet.
+    pub(super) async fn take(scene: &'a Scene) -> anyhow::Result<Self> {
+        let mut node = NODE.lock().await;
+        if node.is_none() {
+            *node = Some(start(scene).await?);
+        }
+        Ok(Self { node, scene, name: scene.cluster_scoped("desk") })
+    }
+
+    /// Joins the cluster under its name, as the machine of this provider id, and waits until it is Ready.
+    pub(super) async fn join(&self, provider_id: &str) -> anyhow::Result<Node> {
+        let node = self.node()?;
+        let joined = node.join(self.scene.world().control_plane(), &self.name, provider_id).await?;
+        self.scene.note(format!("the kubelet of {} is Ready", self.name));
+        Ok(joined)
+    }
+
+    /// Switches the kubelet off.
+    pub(super) async fn leave(&self) -> anyhow::Result<()> {
+        self.node()?.leave().await;
+        Ok(())
+    }
+
+    /// The machine id of the node.
+    pub(super) fn machine_id(&self) -> anyhow::Result<&str> {
+        Ok(self.node()?.machine_id())
+    }
+
+    /// The last lines of the logs of kubelet and containerd, for a test that fails.
+    pub(super) fn logs(&self) -> String {
+        self.node.as_ref().map(HostNode::logs).unwrap_or_default()
+    }
+
+    /// Makes a pod of a tenant on the node that runs this command.
+    pub(super) async fn tenant(&self, name: &str, command: &[&str]) -> anyhow::Result<()> {
+        let pods: Api<Pod> = Api::namespaced(self.scene.workload().admin(), self.scene.namespace());
+        let pod = json!({
+            "metadata": {"name": name},
+            "spec": {
+                "nodeName": self.name,
+                "automountServiceAccountToken": false,
+                "containers": [{
+                    "name": "tenant", "image": TENANT_IMAGE, "imagePullPolicy": "Never", "command": command,
+                }],
+            },
+        });
+        pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+        Ok(())
+    }
+
+    /// Writes a seccomp profile where the kubelet looks for those of pods, and returns its name there.
+    pub(super) fn seccomp_profile(&self, name: &str, profile: &Value) -> anyhow::Result<String> {
+        let folder = self.node()?.kubelet_directory().join("seccomp");
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join(name), profile.to_string())?;
+        Ok(name.to_owned())
+    }
+
+    fn node(&self) -> anyhow::Result<&HostNode> {
+        self.node.as_ref().context("the node was not started")
+    }
+}
+
+async fn start(scene: &Scene) -> anyhow::Result<HostNode> {
+    let binaries = NodeBinaries::from_process()?;
+    let busybox = binaries.busybox.clone();
+    let node = HostNode::start(scene.world().control_plane(), binaries).await?;
+    let agent = std::env::current_exe()?.with_file_name("5spot-reclaim-agent");
+    let image = Image::new(AGENT_IMAGE, &["/bin/5spot-reclaim-agent"]);
+    node.import(image.program("bin/5spot-reclaim-agent", &agent)?).await?;
+    // The owner's program is a copy of the same file, so that only the place where it runs differs.
+    let tenant = Image::new(TENANT_IMAGE, &["/bin/sh"]).program("bin/busybox", &busybox)?;
+    node.import(tenant.link("bin/sh", "busybox").program("bin/java", "/bin/sleep".as_ref())?).await?;
+    Ok(node)
+}

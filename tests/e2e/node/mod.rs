@@ -1,0 +1,19 @@
+//! The reclaim agent on a real node: the shipped DaemonSet's own pod under a real kubelet, events of the real kernel, real
+//! programs, and everything between them and a schedule that is switched off.
+
+mod agent_pod;
+mod desk;
+mod diagnoses;
+mod owner;
+mod reclaim;
+
+use five_spot_testenv::harness::Test;
+use five_spot_testenv::node;
+
+pub(crate) fn tests() -> Vec<Test> {
+    if node::is_left_out() {
+        eprintln!("{} is set: the tests that need a real node are left out", node::WITHOUT_NODE_VARIABLE);
+        return Vec::new();
+    }
+    [reclaim::tests(), diagnoses::tests()].into_iter().flatten().collect()
+}

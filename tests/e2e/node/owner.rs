@@ -1,0 +1,72 @@
+//! Programs that the owner of the machine starts.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use five_spot_testenv::guard::ProcessIdentity;
+use five_spot_testenv::run_directory;
+use five_spot_testenv::world::Scene;
+
+/// A program of the owner, outside of every pod. It ends with this.
+pub(super) struct OwnersProgram {
+    child: Child,
+}
+
+impl OwnersProgram {
+    /// Starts a copy of `sleep` under this name.
+    pub(super) fn start(scene: &Scene, name: &str) -> anyhow::Result<Self> {
+        Self::start_as(scene, name, name)
+    }
+
+    /// Starts a copy of `sleep` under this name that says of itself that it is another.
+    pub(super) fn start_as(scene: &Scene, name: &str, first_argument: &str) -> anyhow::Result<Self> {
+        let program = copy_of_sleep(scene, name)?;
+        let child = Command::new(program)
+            .arg0(first_argument)
+            .arg("3600")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()?;
+        // So that it goes with the control plane, should this program be killed.
+        if let Some(process) = ProcessIdentity::of(child.id()) {
+            run_directory::record_process(scene.directory(), &format!("owners-{name}"), process)?;
+        }
+        scene.note(format!("the owner has started {name}, process {}", child.id()));
+        Ok(Self { child })
+    }
+}
+
+impl Drop for OwnersProgram {
+    fn drop(&mut self) {
+        // Whoever ended it already has done the work.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The kernel names a process after its file.
+fn copy_of_sleep(scene: &Scene, name: &str) -> std::io::Result<PathBuf> {
+    let folder = scene.directory().join(scene.namespace());
+    std::fs::create_dir_all(&folder)?;
+    let program = folder.join(name);
+    if !program.exists() {
+        // By another program: a file that this one still holds open for writing on another thread could not be run.
+        let status = Command::new("cp").arg("/bin/sleep").arg(&program).status()?;
+        if !status.success() {
+            return Err(std::io::Error::other(format!("cp ended with {status}")));
+        }
+    }
+    Ok(program)
+}
+
+/// The processes of this name on this machine, with their cgroups.
+pub(super) fn processes_called(name: &str) -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name)
+    })
+    .map(|pid| (pid, std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default()))
+    .collect()
+}
