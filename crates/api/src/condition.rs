@@ -126,6 +126,8 @@ reasons! {
     KillSwitch,
     /// No machine is wanted: an emergency reclaim disabled the schedule.
     EmergencyReclaimDisabledSchedule,
+    /// No machine is wanted: a reclaim has finished, and no person has allowed the machine to be lent again yet.
+    AwaitingResume,
     /// No machine is wanted: the object is being deleted.
     Deleted,
     /// The schedule is invalid, so whether a machine is wanted is unknown.

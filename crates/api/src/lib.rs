@@ -20,7 +20,8 @@ pub use phase::Phase;
 pub use scheduled_machine::{ScheduledMachine, ScheduledMachineSpec};
 pub use spec::{
     DrainSpec, KubeconfigSecretRef, MachineTemplate, NodeTaint, OnTimeout, OverrideSpec, OverrideState,
-    ProviderObject, ReclaimSpec, ScheduleException, ScheduleSpec, ScheduleState, TaintEffect, WeeklyWindow,
+    ProviderObject, ReclaimResume, ReclaimSpec, ScheduleException, ScheduleSpec, ScheduleState, TaintEffect,
+    WeeklyWindow,
 };
 pub use status::{
     BlockedPod, DrainStatus, JoinStatus, ObjectRef, ReclaimRecord, ScheduledMachineStatus, WorkloadCluster,

@@ -52,6 +52,9 @@ pub mod annotation {
     pub const PAUSED: &str = "5spot.finos.org/paused";
     /// The value of [`PAUSED`] that holds everything back.
     pub const PAUSED_ALL: &str = "all";
+    /// On a `ScheduledMachine` with `reclaim.resume: OnAnnotation`: the time at which a person allowed the machine to be lent
+    /// again after a reclaim.
+    pub const RESUME: &str = "5spot.finos.org/resume";
     /// The pause annotation of Cluster API.
     pub const CAPI_PAUSED: &str = "cluster.x-k8s.io/paused";
     /// On a Machine: Cluster API deletes it without draining its node.

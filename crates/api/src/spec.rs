@@ -164,6 +164,17 @@ pub enum OnTimeout {
     Force,
 }
 
+/// The condition under which a machine is lent again after an emergency reclaim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ReclaimResume {
+    /// `schedule.enabled` is true again.
+    #[default]
+    OnEnable,
+    /// The annotation `5spot.finos.org/resume` of the object holds an RFC 3339 time between the newest reclaim and now,
+    /// whatever the value of `schedule.enabled` was in the meantime.
+    OnAnnotation,
+}
+
 /// Settings of the emergency reclaim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -172,11 +183,15 @@ pub struct ReclaimSpec {
     #[serde(default = "no_time")]
     #[schemars(schema_with = "crate::schema::pod_grace_period")]
     pub pod_grace_period: String,
+    /// The condition under which the machine is lent again after a reclaim. `OnAnnotation` is for clusters with GitOps
+    /// tools, which revert `schedule.enabled: false` within minutes.
+    #[serde(default)]
+    pub resume: ReclaimResume,
 }
 
 impl Default for ReclaimSpec {
     fn default() -> Self {
-        Self { pod_grace_period: no_time() }
+        Self { pod_grace_period: no_time(), resume: ReclaimResume::default() }
     }
 }
 

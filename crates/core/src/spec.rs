@@ -7,7 +7,7 @@ use crate::fingerprint::Fingerprint;
 use crate::schedule::{Override, Plan, Schedule};
 use checks::Checks;
 use five_spot_api::{
-    KubeconfigSecretRef, MachineTemplate, NodeTaint, OnTimeout, OverrideState, ProviderObject,
+    KubeconfigSecretRef, MachineTemplate, NodeTaint, OnTimeout, OverrideState, ProviderObject, ReclaimResume,
     ScheduledMachineSpec,
 };
 use jiff::SignedDuration;
@@ -66,6 +66,8 @@ pub struct RemovalSettings {
     pub on_timeout: OnTimeout,
     /// The grace period of pods in an emergency reclaim.
     pub pod_grace_period: SignedDuration,
+    /// The condition under which the machine is lent again after a reclaim.
+    pub resume: ReclaimResume,
 }
 
 /// An invalid spec, and the part of it that could be read.
@@ -150,6 +152,7 @@ impl InvalidSpec {
             node_drain_timeout: checks::DEFAULT_SHUTDOWN,
             on_timeout: spec.drain.on_timeout,
             pod_grace_period: SignedDuration::ZERO,
+            resume: spec.reclaim.resume,
         };
         Self { errors, handling: handling(spec).unwrap_or(defaults) }
     }
@@ -170,6 +173,11 @@ impl InvalidSpec {
                 OnTimeout::Error
             },
             pod_grace_period: SignedDuration::ZERO,
+            resume: if word("/reclaim/resume") == Some("OnAnnotation") {
+                ReclaimResume::OnAnnotation
+            } else {
+                ReclaimResume::OnEnable
+            },
         };
         Self { errors, handling }
     }
@@ -196,6 +204,7 @@ fn handling(spec: &ScheduledMachineSpec) -> Result<RemovalSettings, Vec<FieldErr
                 node_drain_timeout,
                 on_timeout: spec.drain.on_timeout,
                 pod_grace_period,
+                resume: spec.reclaim.resume,
             })
         }
         (_, _, _) => Err(checks.finish()),

@@ -123,6 +123,8 @@ pub struct ObjectView {
     pub capi_paused: bool,
     /// The value of its annotation `5spot.finos.org/paused`, if any.
     pub paused: Option<PauseLevel>,
+    /// The time in `5spot.finos.org/resume`, if there is one and it can be read.
+    pub resume: Option<Timestamp>,
 }
 
 /// A deletion in progress.

@@ -3,6 +3,7 @@
 use super::reclaim::Reclaim;
 use super::situation::{Situation, instant};
 use crate::schedule::PlanState;
+use five_spot_api::ReclaimResume;
 use five_spot_api::condition::{ConditionType, Reason};
 use jiff::{SignedDuration, Timestamp};
 
@@ -31,6 +32,8 @@ pub(super) enum UnwantedBy {
     Deletion,
     KillSwitch,
     Reclaim,
+    /// A reclaim has finished, and no person has allowed the machine to be lent again yet.
+    AwaitingResume,
     OverrideDown,
     Disabled,
     /// Like `Disabled`, but a reclaim disabled the schedule.
@@ -54,6 +57,7 @@ impl Demand {
             Self::Unwanted(UnwantedBy::Reclaim | UnwantedBy::DisabledByReclaim) => {
                 Reason::EmergencyReclaimDisabledSchedule
             }
+            Self::Unwanted(UnwantedBy::AwaitingResume) => Reason::AwaitingResume,
             Self::Unwanted(UnwantedBy::OverrideDown) => Reason::OverrideDown,
             Self::Unwanted(UnwantedBy::Disabled) => Reason::Disabled,
             Self::Unwanted(UnwantedBy::OutsideWindow) => Reason::OutsideWindow,
@@ -71,6 +75,9 @@ pub(super) fn of(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> Demand
     }
     if reclaim.is_some_and(Reclaim::unfinished) {
         return Demand::Unwanted(UnwantedBy::Reclaim);
+    }
+    if awaits_resume(situation, reclaim) {
+        return Demand::Unwanted(UnwantedBy::AwaitingResume);
     }
     let Some(plan) = situation.plan() else {
         return Demand::Unclear;
@@ -102,8 +109,24 @@ fn evaluation_time(situation: &Situation<'_>) -> Timestamp {
     transition.map_or(situation.now, |transition| transition.max(situation.now))
 }
 
+/// Returns true if the machine was reclaimed and only the annotation `5spot.finos.org/resume` allows it to be lent again.
+/// A machine that was created after the reclaim stays: it was allowed, or the spec did not require the annotation yet.
+fn awaits_resume(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> bool {
+    if situation.handling().resume == ReclaimResume::OnEnable {
+        return false;
+    }
+    let records = reclaim.map_or(situation.prior().reclaims.as_slice(), Reclaim::records);
+    let Some(newest) = records.iter().map(|record| instant(&record.requested_at)).max() else {
+        return false;
+    };
+    let resumed = situation.world.object.resume.is_some_and(|at| newest <= at && at <= situation.now);
+    let lent_since = situation.living_machine().is_some_and(|machine| machine.created_at > newest);
+    !resumed && !lent_since
+}
+
 /// Returns true if a reclaim disabled the schedule, now or earlier.
 fn disabled_by_reclaim(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> bool {
     reclaim.is_some()
         || situation.prior_reason_is(ConditionType::Scheduled, Reason::EmergencyReclaimDisabledSchedule)
+        || situation.prior_reason_is(ConditionType::Scheduled, Reason::AwaitingResume)
 }

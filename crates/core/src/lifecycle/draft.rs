@@ -162,6 +162,9 @@ impl Draft {
     pub(super) fn wake_at(&self, situation: &Situation<'_>) -> Option<Timestamp> {
         let boundary = situation.plan().and_then(|plan| plan.next_boundary(situation.now));
         let retry = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
-        [self.wake, boundary, retry.filter(|time| *time > situation.now)].into_iter().flatten().min()
+        // A time to resume that is still to come counts from then on.
+        let resume = situation.world.object.resume;
+        let to_come = [retry, resume].into_iter().flatten().filter(|time| *time > situation.now);
+        [self.wake, boundary].into_iter().flatten().chain(to_come).min()
     }
 }

@@ -37,6 +37,11 @@ impl Reclaim {
         self.record().finished_at.is_none()
     }
 
+    /// Every reclaim there was, this one among them.
+    pub(super) fn records(&self) -> &[ReclaimRecord] {
+        &self.records
+    }
+
     fn record(&self) -> &ReclaimRecord {
         &self.records[0]
     }

@@ -21,7 +21,8 @@ pub(super) fn take_down(situation: &Situation<'_>, cause: UnwantedBy, draft: &mu
     let at_once = match cause {
         UnwantedBy::KillSwitch | UnwantedBy::Reclaim => true,
         UnwantedBy::Deletion => situation.handling().kill_switch,
-        UnwantedBy::OverrideDown
+        UnwantedBy::AwaitingResume
+        | UnwantedBy::OverrideDown
         | UnwantedBy::Disabled
         | UnwantedBy::DisabledByReclaim
         | UnwantedBy::OutsideWindow => false,

@@ -114,7 +114,9 @@ fn phase(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> Phase {
         Demand::Unwanted(_) if situation.anything_left() => Phase::ShuttingDown,
         Demand::Unwanted(UnwantedBy::Deletion) => Phase::ShuttingDown,
         Demand::Unwanted(UnwantedBy::KillSwitch) => Phase::Terminated,
-        Demand::Unwanted(UnwantedBy::Disabled | UnwantedBy::DisabledByReclaim) => Phase::Disabled,
+        Demand::Unwanted(
+            UnwantedBy::AwaitingResume | UnwantedBy::Disabled | UnwantedBy::DisabledByReclaim,
+        ) => Phase::Disabled,
         Demand::Unwanted(UnwantedBy::OutsideWindow | UnwantedBy::OverrideDown) => Phase::Inactive,
         Demand::Unwanted(UnwantedBy::Reclaim) => Phase::EmergencyRemove,
     }
@@ -130,7 +132,9 @@ const fn follows_plan(demand: Demand) -> bool {
             | UnwantedBy::DisabledByReclaim
             | UnwantedBy::OutsideWindow,
         ) => true,
-        Demand::Unwanted(UnwantedBy::Deletion | UnwantedBy::KillSwitch | UnwantedBy::Reclaim)
+        Demand::Unwanted(
+            UnwantedBy::Deletion | UnwantedBy::KillSwitch | UnwantedBy::Reclaim | UnwantedBy::AwaitingResume,
+        )
         | Demand::Unclear => false,
     }
 }

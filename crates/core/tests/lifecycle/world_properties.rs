@@ -4,7 +4,7 @@ use crate::simulation::{office_hours, time};
 use five_spot_api::reclaim::ReclaimRequest;
 use five_spot_api::{
     DrainStatus, JoinStatus, NodeTaint, OnTimeout, OverrideSpec, OverrideState, Phase, ReclaimRecord,
-    ScheduledMachineSpec, ScheduledMachineStatus, TaintEffect, WorkloadCluster,
+    ReclaimResume, ScheduledMachineSpec, ScheduledMachineStatus, TaintEffect, WorkloadCluster,
 };
 use five_spot_core::action::Action;
 use five_spot_core::world::{
@@ -47,6 +47,7 @@ prop_compose! {
         zone in prop_oneof![9 => Just("UTC"), 1 => Just("Mars/Base")],
         commands in any::<bool>(),
         taints in 0..3_usize,
+        on_annotation in prop::bool::weighted(0.3),
     ) -> ScheduledMachineSpec {
         let mut spec = office_hours();
         spec.schedule.enabled = enabled;
@@ -55,6 +56,8 @@ prop_compose! {
         spec.kill_switch = kill_switch;
         cordon.clone_into(&mut spec.drain.cordon_before);
         spec.drain.on_timeout = if force { OnTimeout::Force } else { OnTimeout::Error };
+        spec.reclaim.resume =
+            if on_annotation { ReclaimResume::OnAnnotation } else { ReclaimResume::OnEnable };
         spec.r#override = forced.map(|(up, until)| OverrideSpec {
             state: if up { OverrideState::Up } else { OverrideState::Down },
             until: until.to_string(),
@@ -281,6 +284,7 @@ prop_compose! {
         has_finalizer in prop::bool::weighted(0.8),
         paused in pause_level(),
         capi_paused in prop::bool::weighted(0.1),
+        resume in option::weighted(0.3, moment()),
     ) -> ObjectView {
         ObjectView {
             namespace: "team".to_owned(),
@@ -291,6 +295,7 @@ prop_compose! {
             has_finalizer,
             capi_paused,
             paused,
+            resume,
         }
     }
 }

@@ -81,6 +81,7 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
             has_finalizer: finalizers.iter().any(|finalizer| finalizer == FINALIZER),
             capi_paused: capi_paused(object),
             paused: pause(object),
+            resume: object.annotations().get(annotation::RESUME).and_then(|time| time.trim().parse().ok()),
         },
     }
 }

@@ -170,13 +170,12 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
     let name = situation.machine_name();
     match &situation.world.node {
         NodeFact::NotYet | NodeFact::Gone if is_lost => {
-            let recorded = situation.prior().node_ref.as_ref();
-            let node = recorded.map_or_else(|| "the node".to_owned(), |node| format!("node {}", node.name));
+            // Without the name of the node: this decision removes it from status, so the next one would not know it.
             ConditionValue::new(
                 false,
                 Reason::NodeLost,
                 format!(
-                    "{node} of Machine {name} had joined and is no longer in the cluster; the Machine is replaced unless its node returns within joinTimeout"
+                    "the node of Machine {name} had joined and is no longer in the cluster; the Machine is replaced unless its node returns within joinTimeout"
                 ),
             )
         }

@@ -35,6 +35,10 @@ pub(in crate::lifecycle) const fn demand(demand: Demand) -> &'static str {
         Demand::Unwanted(UnwantedBy::Deletion) => "the ScheduledMachine is being deleted",
         Demand::Unwanted(UnwantedBy::KillSwitch) => "spec.killSwitch is true",
         Demand::Unwanted(UnwantedBy::Reclaim) => "the owner has reclaimed the machine",
+        Demand::Unwanted(UnwantedBy::AwaitingResume) => {
+            "the owner has reclaimed the machine; set the annotation 5spot.finos.org/resume to the current time to lend it \
+             again"
+        }
         Demand::Unwanted(UnwantedBy::OverrideDown) => "spec.override.state is down",
         Demand::Unwanted(UnwantedBy::Disabled) => "spec.schedule.enabled is false",
         Demand::Unwanted(UnwantedBy::DisabledByReclaim) => {

@@ -2,7 +2,7 @@
 
 use super::at_work;
 use crate::simulation::{Simulation, office_hours, time};
-use five_spot_api::{OverrideState, Phase};
+use five_spot_api::{OverrideState, Phase, ReclaimResume};
 use five_spot_core::world::PauseLevel;
 use jiff::SignedDuration;
 
@@ -51,6 +51,79 @@ fn a_reclaim_removes_the_machine_and_disables_the_schedule() {
     simulation.edit(|spec| spec.schedule.enabled = false);
     simulation.settle();
     assert_eq!(simulation.condition("Scheduled"), ("False", "Disabled"), "by hand this time");
+}
+
+#[test]
+fn on_annotation_nothing_but_the_annotation_brings_the_machine_back() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.reclaim.resume = ReclaimResume::OnAnnotation);
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    assert_eq!(simulation.condition("Scheduled"), ("False", "AwaitingResume"));
+    assert_eq!(simulation.condition("Ready"), ("True", "Disabled"));
+    assert!(simulation.world.status.message.as_ref().unwrap().contains("5spot.finos.org/resume"));
+    simulation.take_log();
+
+    // A GitOps tool writes what its repository says, an override included.
+    simulation.edit(|spec| spec.schedule.enabled = true);
+    simulation.overrule(OverrideState::Up, "2026-11-17T00:00:00Z");
+    simulation.advance_to("2026-11-16T11:00:00Z");
+    assert_eq!(simulation.condition("Scheduled"), ("False", "AwaitingResume"));
+    assert_eq!(simulation.world.status.next_activation, None, "nobody knows when");
+    assert_eq!(simulation.take_log(), [""; 0]);
+
+    // A time before the reclaim is of another one; one that is to come counts from then on.
+    simulation.world.object.resume = Some(time("2026-11-16T09:59:59Z"));
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    simulation.world.object.resume = Some(time("2026-11-16T11:30:00Z"));
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    simulation.advance_to("2026-11-16T11:30:00Z");
+    assert_eq!(simulation.phase(), Phase::Active);
+
+    // The machine that came stays, whatever becomes of the annotation.
+    simulation.world.object.resume = None;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+
+    // The next reclaim needs an annotation of its own.
+    simulation.world.object.resume = Some(time("2026-11-16T11:30:00Z"));
+    simulation.advance_to("2026-11-16T12:00:00Z");
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    simulation.edit(|spec| spec.schedule.enabled = true);
+    simulation.settle();
+    assert_eq!(simulation.condition("Scheduled"), ("False", "AwaitingResume"));
+}
+
+#[test]
+fn on_annotation_the_schedule_has_to_be_enabled_too() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.reclaim.resume = ReclaimResume::OnAnnotation);
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    simulation.world.object.resume = Some(simulation.now);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    assert_eq!(simulation.condition("Scheduled"), ("False", "EmergencyReclaimDisabledSchedule"));
+    simulation.edit(|spec| spec.schedule.enabled = true);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+}
+
+#[test]
+fn a_change_to_on_annotation_takes_no_lent_machine_away() {
+    let mut simulation = at_work();
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    simulation.advance_to("2026-11-16T11:00:00Z");
+    simulation.edit(|spec| spec.schedule.enabled = true);
+    simulation.settle();
+    simulation.edit(|spec| spec.reclaim.resume = ReclaimResume::OnAnnotation);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
 }
 
 #[test]

@@ -99,6 +99,7 @@ impl Simulation {
                     has_finalizer: false,
                     capi_paused: false,
                     paused: None,
+                    resume: None,
                 },
                 status: ScheduledMachineStatus::default(),
                 cluster: Some(ClusterView { uid: "cluster".into(), paused: false, terminating: false }),
