@@ -1,30 +1,19 @@
-//! The only crate that talks to Kubernetes: every request goes through one [`door`], what is seen is boiled down to
-//! the facts that decisions need, and what was decided is carried out.
+//! The only crate that talks to Kubernetes, in four layers. Each uses only the layers before it, which a test checks:
 //!
-//! A [`Fleet`] holds what is known. [`Fleet::observe`] makes a world of it, [`Fleet::refresh`] asks the API server
-//! itself before anything that cannot be taken back, and [`Fleet::carry_out`] does what was decided. When that happens,
-//! and to which object first, is not decided here.
+//! 1. [`transport`]: clients, the layer that every request passes, errors, discovery and the Lease.
+//! 2. [`cache`]: projections of the objects that decisions need, and the watches that keep them up to date.
+//! 3. [`view`]: from the caches, or from live reads, to the world that a decision looks at.
+//! 4. [`execute`]: carries out decisions; the only code that changes a cluster.
+//!
+//! The order and the times of reconciles are decided elsewhere.
 
-// Clippy takes `shelf` for a slip of the pen for `self`.
-#![allow(clippy::similar_names)]
+pub mod cache;
+pub mod execute;
+pub mod transport;
+pub mod view;
 
-mod cache;
-mod execute;
-mod transport;
-mod view;
-
-pub use cache::cause::Cause;
-pub use cache::fleet::{Fleet, FleetSettings};
-pub use execute::Setback;
-pub use execute::announce::{Announcement, OwnPod, announce};
+pub use cache::ANY_NAMESPACE;
 pub use transport::connection::{Connection, Dial, DialError, Now, Raw, Route, WorkloadRules};
-pub use transport::error::CallError;
-pub use transport::http as door;
-pub use transport::http::{Call, Cidr, CidrError, Exchange, Witness};
+pub use transport::http::{Call, Cidr, CidrError, Exchange, RequestObserver};
 pub use transport::key::ObjectKey;
-pub use transport::lease::{LeaseApi, LeaseError, LeaseRecord, StoredLease, WatchedLease};
-pub use view::observe::{ANY_NAMESPACE, Observation, Observed};
-pub use view::outcome::{Emergency, Retry, Urgency};
 pub use view::preflight;
-pub use view::refresh::Original;
-pub use view::standing::ManagementWatch;

@@ -1,7 +1,7 @@
 //! The transport against a malicious API server, over real sockets: what it sends is bounded in bytes, objects and memory,
 //! and nothing of it is repeated.
 
-use five_spot_cluster::door::{AddressRules, ConnectRules, Door, DoorError, Limits};
+use five_spot_cluster::transport::http::{AddressRules, ConnectRules, Limits, Transport, TransportError};
 use five_spot_hostile::{Attack, HostileServer, resident_bytes};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -41,7 +41,7 @@ fn client_within(url: &str, allowed: &[&str], connections: usize) -> Client {
     let allowed = allowed.iter().map(|text| text.parse().expect("a network")).collect();
     let rules =
         ConnectRules::workload(AddressRules::Workload { allowed }, Arc::new(Semaphore::new(connections)));
-    Door::new("test").workload("shop/demo").client_for(&config, rules).expect("a client")
+    Transport::new("test").workload("shop/demo").client_for(&config, rules).expect("a client")
 }
 
 impl Scene {
@@ -62,13 +62,13 @@ impl Scene {
 }
 
 /// The reason of ours, wherever it is among the causes.
-fn why(error: &kube::Error) -> Option<DoorError> {
+fn why(error: &kube::Error) -> Option<TransportError> {
     if let kube::Error::Service(source) = error {
-        return source.downcast_ref::<DoorError>().cloned();
+        return source.downcast_ref::<TransportError>().cloned();
     }
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = source {
-        if let Some(found) = error.downcast_ref::<DoorError>() {
+        if let Some(found) = error.downcast_ref::<TransportError>() {
             return Some(found.clone());
         }
         let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
@@ -82,10 +82,10 @@ async fn a_body_without_end_is_cut_at_the_limit() {
     let scene = begin(Attack::EndlessBody).await;
     assert_eq!(
         why(&scene.list().await),
-        Some(DoorError::AnswerTooLarge { limit: Limits::WORKLOAD.list_page_bytes })
+        Some(TransportError::AnswerTooLarge { limit: Limits::WORKLOAD.list_page_bytes })
     );
     let error = scene.nodes().get("a").await.expect_err("it is refused");
-    assert_eq!(why(&error), Some(DoorError::AnswerTooLarge { limit: Limits::WORKLOAD.answer_bytes }));
+    assert_eq!(why(&error), Some(TransportError::AnswerTooLarge { limit: Limits::WORKLOAD.answer_bytes }));
     scene.check_memory();
 }
 
@@ -94,7 +94,8 @@ async fn many_bodies_without_end_share_one_budget() {
     let scene = begin(Attack::EndlessBody).await;
     let lists = (0..16).map(|_| scene.list());
     let errors = futures::future::join_all(lists).await;
-    let over = errors.iter().filter(|error| matches!(why(error), Some(DoorError::OverBudget { .. }))).count();
+    let over =
+        errors.iter().filter(|error| matches!(why(error), Some(TransportError::OverBudget { .. }))).count();
     assert!(over > 0, "{errors:?}");
     scene.check_memory();
 }
@@ -104,7 +105,7 @@ async fn a_watch_line_without_end_is_cut_at_the_limit() {
     let scene = begin(Attack::EndlessLine).await;
     let events = scene.nodes().watch(&WatchParams::default(), "1").await.expect("it begins");
     let error = events.boxed().next().await.expect("an error").expect_err("an error");
-    assert_eq!(why(&error), Some(DoorError::LineTooLong { limit: Limits::WORKLOAD.watch_line_bytes }));
+    assert_eq!(why(&error), Some(TransportError::LineTooLong { limit: Limits::WORKLOAD.watch_line_bytes }));
     scene.check_memory();
 }
 
@@ -120,7 +121,7 @@ async fn pages_without_end_are_cut_at_the_limit() {
         }
         pages += 1;
     };
-    assert_eq!(why(&error), Some(DoorError::EndlessList { limit: Limits::WORKLOAD.pages_per_list }));
+    assert_eq!(why(&error), Some(TransportError::EndlessList { limit: Limits::WORKLOAD.pages_per_list }));
     assert_eq!(pages, Limits::WORKLOAD.pages_per_list);
     assert!(scene.nodes().list(&ListParams::default().limit(50)).await.is_ok(), "a new list begins anew");
     scene.check_memory();
@@ -129,7 +130,7 @@ async fn pages_without_end_are_cut_at_the_limit() {
 #[tokio::test]
 async fn millions_of_tiny_objects_are_never_parsed() {
     let scene = begin(Attack::TinyObjects).await;
-    assert_eq!(why(&scene.list().await), Some(DoorError::TooManyObjects { limit: 50 }));
+    assert_eq!(why(&scene.list().await), Some(TransportError::TooManyObjects { limit: 50 }));
     scene.check_memory();
 }
 
@@ -138,7 +139,7 @@ async fn millions_of_tiny_parts_are_never_parsed() {
     let scene = begin(Attack::TinyParts).await;
     let pods: Api<Pod> = Api::all(scene.client.clone());
     let error = pods.list(&ListParams::default().limit(50)).await.expect_err("it is refused");
-    assert_eq!(why(&error), Some(DoorError::TooManyValues { limit: Limits::WORKLOAD.values_per_page }));
+    assert_eq!(why(&error), Some(TransportError::TooManyValues { limit: Limits::WORKLOAD.values_per_page }));
     scene.check_memory();
 }
 
@@ -146,7 +147,7 @@ async fn millions_of_tiny_parts_are_never_parsed() {
 async fn a_redirect_is_not_followed() {
     let target = HostileServer::start(Attack::EndlessBody).await.expect("a port");
     let scene = begin(Attack::Redirect(target.url())).await;
-    assert_eq!(why(&scene.list().await), Some(DoorError::Redirected(302)));
+    assert_eq!(why(&scene.list().await), Some(TransportError::Redirected(302)));
     assert_eq!(target.connections(), 0);
 }
 
@@ -173,15 +174,15 @@ async fn a_connection_that_closes_at_any_byte_is_unreachable() {
     for bytes in [0, 1, 10, 40, 60, 100] {
         let scene = begin(Attack::CloseAfter(bytes)).await;
         let error = scene.list().await;
-        assert_eq!(why(&error), Some(DoorError::Unreachable), "after {bytes} bytes: {error}");
+        assert_eq!(why(&error), Some(TransportError::Unreachable), "after {bytes} bytes: {error}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_always_fails_is_asked_a_bounded_number_of_times() {
+async fn requests_to_a_failing_server_are_bounded() {
     let scene = begin(Attack::CloseAfter(0)).await;
     for _ in 0..2_000 {
-        assert_eq!(why(&scene.list().await), Some(DoorError::Unreachable));
+        assert_eq!(why(&scene.list().await), Some(TransportError::Unreachable));
     }
     let limit = Limits::WORKLOAD.failures_per_minute as usize;
     // Two a second come back while this runs.
@@ -201,7 +202,7 @@ async fn all_failures_to_connect_read_alike() {
     for url in refused.iter().chain(&urls) {
         let error =
             Api::<Node>::all(client(url)).list(&ListParams::default()).await.expect_err("nobody is there");
-        assert_eq!(why(&error), Some(DoorError::Unreachable), "{url}: {error}");
+        assert_eq!(why(&error), Some(TransportError::Unreachable), "{url}: {error}");
         texts.push(error.to_string());
     }
     texts.dedup();
@@ -224,7 +225,7 @@ async fn loopback_is_refused_in_every_notation_before_a_connection() {
     ] {
         let client = client_within(&format!("http://{host}:{port}"), &[], 100);
         let error = Api::<Node>::all(client).get("a").await.expect_err("it is refused");
-        assert_eq!(why(&error), Some(DoorError::Unreachable), "{host}: {error}");
+        assert_eq!(why(&error), Some(TransportError::Unreachable), "{host}: {error}");
     }
     assert_eq!(server.connections(), 0);
 }
@@ -250,7 +251,7 @@ async fn connections_to_all_workload_clusters_together_are_bounded() {
         open.push(pods.watch(&parameters, "1").await.expect("there is room").boxed());
     }
     let error = nodes.get("a").await.expect_err("there is none left");
-    assert_eq!(why(&error), Some(DoorError::Unreachable));
+    assert_eq!(why(&error), Some(TransportError::Unreachable));
     assert_eq!(scene.server.connections(), 3);
     open.pop();
     let freed = async {

@@ -72,7 +72,7 @@ fn the_role_of_the_controller_is_what_it_asks_for_at_its_start() {
 }
 
 #[test]
-fn the_role_for_one_namespace_is_the_same_with_secrets_and_providers() {
+fn the_namespaced_role_adds_secrets_and_providers() {
     let cluster_wide = documents("rbac");
     let mut expected = asked_for(&["one".to_owned()]);
     for role in ["5spot-provider-k0smotron", "5spot-kubeconfig-reader"] {
@@ -115,7 +115,7 @@ fn nothing_is_a_wildcard_or_can_become_more() {
 }
 
 #[test]
-fn secrets_are_read_and_configmaps_and_leases_written_in_chosen_namespaces_only() {
+fn secrets_configmaps_and_leases_need_chosen_namespaces() {
     let documents = everything();
     let wide: BTreeSet<&str> = documents
         .iter()
@@ -160,7 +160,7 @@ fn every_role_is_bound_to_the_controller_and_to_nobody_else() {
 /// The controller-manager owns the rules of an aggregated role. A manifest that has them, even none, takes them away
 /// whenever it is applied, and conflicts with it under server-side apply.
 #[test]
-fn an_aggregated_role_leaves_its_rules_to_the_controller_manager() {
+fn an_aggregated_role_has_no_rules_of_its_own() {
     let shipped = everything();
     let aggregated: Vec<&Value> = shipped.iter().filter(|role| !role["aggregationRule"].is_null()).collect();
     assert_eq!(aggregated.len(), 1);

@@ -37,7 +37,7 @@ pub fn raise() -> u64 {
     limit()
 }
 
-/// How many connections to workload clusters fit into a limit.
+/// The number of connections to workload clusters that fit into a limit.
 #[must_use]
 pub fn workload_connections(limit: u64) -> usize {
     let most = limit.saturating_sub(RESERVE).clamp(16, MOST_CONNECTIONS);
@@ -53,7 +53,7 @@ fn open() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or_else(|_| limit(), |entries| entries.count() as u64)
 }
 
-/// What there is to say of so many open descriptors.
+/// The findings for a number of open descriptors.
 fn judge(open: u64, limit: u64) -> Findings {
     let near = u128::from(open) * 100 >= u128::from(limit) * u128::from(NEAR);
     let obstacle = format!(

@@ -1,11 +1,10 @@
 //! The controller: what goes first, when, and how many at once. What should happen is decided in `core`, and done by
 //! `cluster`.
 
-mod account;
 pub mod args;
+mod attempts;
 pub mod audit;
 pub mod descriptors;
-mod hands;
 pub mod health;
 pub mod leader;
 pub mod logging;
@@ -13,9 +12,12 @@ pub mod metrics;
 pub mod program;
 pub mod queue;
 mod reconcile;
+mod reconcile_report;
 mod recovery;
 mod run;
 pub mod servers;
+pub mod urgency;
+mod worker_slots;
 
 pub use run::run;
 
@@ -30,24 +32,24 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// How the controller is run.
+/// The settings of a controller.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How it was told to behave.
+    /// The options that decisions depend on.
     pub policy: Policy,
     /// The namespaces to look after; empty: all.
     pub namespaces: Vec<String>,
     /// The namespaces whose Nodes may be in the management cluster itself.
     pub management_nodes: Vec<String>,
-    /// How many objects are reconciled at the same time.
+    /// The number of objects that are reconciled at the same time.
     pub concurrency: usize,
     /// The name of this instance in the events that it publishes.
     pub instance: String,
-    /// What is counted and measured; requests only if it is also the witness of the connection.
+    /// The metrics. Requests are counted only if it is also the observer of the connection.
     pub metrics: Arc<Metrics>,
-    /// Who is told how the controller is.
+    /// The health of the controller.
     pub health: Arc<Health>,
-    /// How a leader is elected among several instances; absent: this instance always works.
+    /// The settings of the election among several instances; absent: this instance always works.
     pub election: Option<ElectionSettings>,
 }
 
@@ -66,7 +68,7 @@ impl Default for Settings {
     }
 }
 
-/// Why the controller has ended without being told to.
+/// The error that ended the controller.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is no way to the management cluster.

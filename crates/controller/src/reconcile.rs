@@ -1,251 +1,260 @@
-//! One reconcile of one object: look, decide, confirm if the decision asks for it, carry out, remember how it went.
+//! One reconcile of one object: observe, decide, confirm if the decision demands it, carry out, note the result.
 
-use crate::account::Account;
+use crate::attempts::Attempts;
+use crate::reconcile_report::ReconcileReport;
+use crate::urgency::Urgency;
 use five_spot_api::Phase;
-use five_spot_api::condition::ConditionType;
-use five_spot_cluster::{Fleet, ObjectKey, Observation, Observed, Original, Setback};
-use five_spot_core::world::NodeView;
-use five_spot_core::{Decision, Evidence, decide, decide_invalid};
-use jiff::Timestamp;
+use five_spot_cluster::ObjectKey;
+use five_spot_cluster::cache::Caches;
+use five_spot_cluster::execute::{self, Basis, ExecutionError};
+use five_spot_cluster::view::{self, Observed};
+use five_spot_core::world::{Failures, Uid};
+use five_spot_core::{Decision, Evidence};
+use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tracing::Span;
 
-/// How often a reconcile begins anew because something changed under its hands.
+/// The most attempts of one reconcile if an object changes while it is worked on.
 const ATTEMPTS: u32 = 4;
 
-/// How often a write is repeated that the policy of the Lease has refused, and how long after each refusal. Right after
-/// a takeover the API server may still see the leader before; that takes it milliseconds, and is no failure.
+/// The most repetitions of a write that the admission policy of the Lease has refused, and the wait before each. Right
+/// after a takeover the API server may still see the previous leader; that takes milliseconds, and is no failure.
 const POLICY_REFUSALS: u32 = 50;
 const AFTER_POLICY_REFUSAL: Duration = Duration::from_millis(100);
 
-/// How many reconciles in a row may each leave something to do at once before there is a pause between them. The
-/// longest way to go without waiting for anybody is the opening of a window, with five.
+/// The most reconciles in a row that each leave something to do at once before there is a pause between them. The most
+/// that an object needs without waiting for anything is five, when its window opens.
 const ROUNDS: u32 = 10;
 
-/// How often an observation may show that something else has to be looked up.
-const LOOKUPS: u32 = 3;
-
-/// When to look at an object again.
+/// The time of the next reconcile of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Never: it is gone.
+    /// Never: the object is gone.
     Gone,
-    /// When something is told of it.
-    OnNews,
+    /// On the next change.
+    OnChange,
     /// At once.
     Now,
-    /// At this moment, if nothing is told of it before.
+    /// At this time, if nothing changes before.
     At(Timestamp),
 }
 
-/// Reconciles one object, and says when it wants to be looked at again.
-pub(crate) async fn reconcile(fleet: &Fleet, key: &ObjectKey, account: &mut Account) -> Next {
-    tracing::info!("Starting reconciliation");
-    let (mut attempt, mut policy_refusals) = (1, 0);
-    let next = loop {
-        match once(fleet, key, account).await {
-            Ok(next) => break next,
-            Err(setback) if setback.error.is_fenced() => break Next::OnNews,
-            Err(setback)
-                if setback.error.is_refused_by_lease_policy() && policy_refusals < POLICY_REFUSALS =>
-            {
-                tracing::debug!(error = %setback, "the API server does not know of the new leader yet");
-                policy_refusals += 1;
-                sleep(AFTER_POLICY_REFUSAL).await;
-            }
-            Err(setback) if setback.error.is_stale() && attempt < ATTEMPTS => {
-                tracing::debug!(error = %setback, "what was decided upon has changed, deciding anew");
-                attempt += 1;
-                if let Err(setback) = look_closer(fleet, key).await {
-                    break fail(fleet, key, &setback, account).await;
+/// Everything that reconciles share: the caches, and the history of attempts. Clones share both.
+#[derive(Clone)]
+pub(crate) struct Reconciler {
+    pub(crate) caches: Arc<Caches>,
+    pub(crate) attempts: Arc<Attempts>,
+}
+
+impl Reconciler {
+    pub(crate) fn new(caches: Arc<Caches>) -> Self {
+        Self { caches, attempts: Arc::default() }
+    }
+
+    /// The urgency of an object, as far as the caches show it.
+    pub(crate) fn urgency(&self, key: &ObjectKey) -> Urgency {
+        view::queue_facts(&self.caches, key).into()
+    }
+
+    /// Begins a new term as the leader.
+    pub(crate) fn begin_term(&self) {
+        self.caches.begin_term();
+        self.attempts.clear();
+    }
+
+    /// Reconciles one object, and returns when it has to be reconciled again.
+    pub(crate) async fn reconcile(&self, key: &ObjectKey, report: &mut ReconcileReport) -> Next {
+        tracing::info!("Starting reconciliation");
+        let (mut attempt, mut policy_refusals) = (1, 0);
+        let next = loop {
+            match self.once(key, report).await {
+                Ok(next) => break next,
+                Err(failure) if failure.error.is_guarded() => break Next::OnChange,
+                Err(failure)
+                    if failure.error.is_refused_by_lease_policy() && policy_refusals < POLICY_REFUSALS =>
+                {
+                    tracing::debug!(error = %failure, "the API server does not know the new leader yet; retrying");
+                    policy_refusals += 1;
+                    sleep(AFTER_POLICY_REFUSAL).await;
                 }
+                Err(failure) if failure.error.is_stale() && attempt < ATTEMPTS => {
+                    tracing::debug!(error = %failure, "the object has changed since it was read; deciding again");
+                    attempt += 1;
+                    if let Err(error) = view::reread(&self.caches, key, &self.failures(key)).await {
+                        break self.fail(key, &error.into(), report).await;
+                    }
+                }
+                Err(failure) => break self.fail(key, &failure, report).await,
             }
-            Err(setback) => break fail(fleet, key, &setback, account).await,
+        };
+        tracing::info!("Reconciliation finished");
+        let rounds = self.attempts.count_round(key, self.uid(key), next == Next::Now);
+        if rounds > ROUNDS {
+            tracing::warn!(rounds, "every reconcile leaves something to do; pausing before the next one");
+            return self.after(SignedDuration::from_secs(i64::from(rounds - ROUNDS).min(60)));
         }
-    };
-    tracing::info!("Reconciliation finished");
-    let rounds = fleet.count_round(key, next == Next::Now);
-    if rounds > ROUNDS {
-        tracing::warn!(rounds, "the object does not come to rest");
-        return later(fleet.now(), jiff::SignedDuration::from_secs(i64::from(rounds - ROUNDS).min(60)));
+        next
     }
-    next
-}
 
-/// One look, decision and execution. A reclaim and a deletion have bounds: there it ends when time alone makes another
-/// decision, and what a cluster has not answered by then is not waited for.
-async fn once(fleet: &Fleet, key: &ObjectKey, account: &mut Account) -> Result<Next, Setback> {
-    let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key, account)) };
-    let decision = decide_now(fleet, &observed, account);
-    let bounded =
-        observed.world.object.deletion.is_some() || decision.status.phase == Some(Phase::EmergencyRemove);
-    let due = decision.wake_at.filter(|_| bounded);
-    // Boxed: a future that is moved into another is on the stack twice.
-    let work = Box::pin(confirm_and_carry_out(fleet, key, observed, decision, account));
-    let Some(due) = due else { return work.await };
-    let left = Duration::try_from(due.duration_since(fleet.now())).unwrap_or(Duration::ZERO);
-    timeout(left, work).await.unwrap_or(Ok(Next::Now))
-}
-
-async fn confirm_and_carry_out(
-    fleet: &Fleet,
-    key: &ObjectKey,
-    observed: Box<Observed>,
-    decision: Decision,
-    account: &mut Account,
-) -> Result<Next, Setback> {
-    // Nothing that cannot be taken back, and no fault, is put down to what a watch may have missed.
-    let doubted = observed.unproven || fleet.lacks_news(key, fleet.now());
-    let confirms = match decision.evidence {
-        Evidence::BestEffort => false,
-        Evidence::Confirmed => true,
-        Evidence::Cached => doubted,
-    };
-    if !confirms {
-        return carry_out(fleet, key, &observed, None, &decision, account).await;
+    /// Observes, decides and carries out once. A reclaim and a deletion have time limits: the work ends when time alone
+    /// makes another decision, even if a cluster has not answered by then.
+    async fn once(&self, key: &ObjectKey, report: &mut ReconcileReport) -> Result<Next, ExecutionError> {
+        let Some(observed) = view::observe(&self.caches, key, &self.failures(key)).await? else {
+            return Ok(self.unobserved(key, report));
+        };
+        let decision = self.decide(&observed, report);
+        let has_limit =
+            observed.world.object.deletion.is_some() || decision.status.phase == Some(Phase::EmergencyRemove);
+        let due = decision.wake_at.filter(|_| has_limit);
+        // Boxed: a future that is moved into another is on the stack twice.
+        let work = Box::pin(self.confirm_and_carry_out(key, observed, decision, report));
+        let Some(due) = due else { return work.await };
+        let left = Duration::try_from(due.duration_since(self.caches.now())).unwrap_or(Duration::ZERO);
+        timeout(left, work).await.unwrap_or(Ok(Next::Now))
     }
-    let original = fleet.refresh(key, &observed).await?;
-    fleet.confirmed(key);
-    let Some(observed) = observe(fleet, key).await? else { return Ok(unobserved(fleet, key, account)) };
-    let decision = decide_now(fleet, &observed, account);
-    carry_out(fleet, key, &observed, original.as_ref(), &decision, account).await
-}
 
-async fn carry_out(
-    fleet: &Fleet,
-    key: &ObjectKey,
-    observed: &Observed,
-    original: Option<&Original>,
-    decision: &Decision,
-    account: &mut Account,
-) -> Result<Next, Setback> {
-    fleet.watch_pods(observed, decision.watch_pods);
-    let outcome = fleet.carry_out(key, observed, original, decision).await;
-    if outcome.as_ref().map_or_else(|setback| setback.reported, |()| true) {
-        account.reported(observed, decision);
-    }
-    outcome?;
-    let recovered = fleet.succeeded(key);
-    let goes_on = recovered || !decision.actions.is_empty();
-    // A fault counts when nothing is left to do about it: the same one is found again at once until then.
-    let is_faulty = decision.fault.is_some();
-    let retry = if goes_on && is_faulty { None } else { fleet.found_fault(key, is_faulty) };
-    account.settled(observed, decision, retry);
-    if goes_on {
-        return Ok(Next::Now);
-    }
-    count_again(fleet, key, observed, decision, account).await;
-    let retry = retry.map(|retry| later(fleet.now(), retry.backoff));
-    let compare = fleet.on_its_way(key, is_moving(decision), fleet.now());
-    Ok(soonest([decision.wake_at.map(Next::At), retry, compare.map(Next::At)]))
-}
-
-/// Whether an object is not yet where it should be, and waits for others to bring it there.
-fn is_moving(decision: &Decision) -> bool {
-    let ready = ConditionType::Ready.as_str();
-    decision.status.conditions.iter().any(|condition| condition.type_ == ready && condition.status != "True")
-}
-
-/// What is known, with everything looked up that the decision about it needs and a first look has shown to be unknown. An
-/// emergency needs nothing of that, and is not held up by it.
-async fn observe(fleet: &Fleet, key: &ObjectKey) -> Result<Option<Box<Observed>>, Setback> {
-    let Some(mut observed) = known(fleet, key).await else { return Ok(None) };
-    // The rules of a drain come first, and may ask for more.
-    for _ in 0..LOOKUPS {
-        let has_unjudged_pods = observed.world.node.found().is_some_and(NodeView::has_unjudged_pods);
-        if !has_unjudged_pods || !decision_about(fleet, &observed).judge_pods {
-            break;
+    async fn confirm_and_carry_out(
+        &self,
+        key: &ObjectKey,
+        observed: Box<Observed>,
+        decision: Decision,
+        report: &mut ReconcileReport,
+    ) -> Result<Next, ExecutionError> {
+        let confirms = match decision.evidence {
+            Evidence::BestEffort => false,
+            Evidence::Confirmed => true,
+            // The caches are enough, unless something has never been compared or an event may have been lost.
+            Evidence::Cached => observed.unproven || self.needs_read(key),
+        };
+        if !confirms {
+            return self.carry_out(key, Basis::Cached(&observed), &decision, report).await;
         }
-        fleet.look_up(key, &observed).await?;
-        let Some(closer) = known(fleet, key).await else { return Ok(None) };
-        observed = closer;
+        let Some(confirmed) = view::confirm(&self.caches, key, &observed, &self.failures(key)).await? else {
+            return Ok(self.unobserved(key, report));
+        };
+        let decision = self.decide(confirmed.observed(), report);
+        self.carry_out(key, Basis::Confirmed(&confirmed), &decision, report).await
     }
-    Ok(Some(observed))
-}
 
-/// What is known of an object. What has not been read yet is waited for, unless the object is an emergency.
-async fn known(fleet: &Fleet, key: &ObjectKey) -> Option<Box<Observed>> {
-    let Observation::Known(observed) = fleet.observe(key).await else { return None };
-    let is_enough = !observed.incomplete || decision_about(fleet, &observed).evidence == Evidence::BestEffort;
-    is_enough.then_some(observed)
-}
-
-fn unobserved(fleet: &Fleet, key: &ObjectKey, account: &Account) -> Next {
-    if fleet.knows(key) {
-        return Next::OnNews;
-    }
-    fleet.forget(key);
-    account.gone();
-    Next::Gone
-}
-
-fn decision_about(fleet: &Fleet, observed: &Observed) -> Decision {
-    let now = fleet.now();
-    match &observed.spec {
-        Ok(spec) => decide(spec, &observed.world, now),
-        Err(spec) => decide_invalid(spec, &observed.world, now),
-    }
-}
-
-fn decide_now(fleet: &Fleet, observed: &Observed, account: &mut Account) -> Decision {
-    let decision = decision_about(fleet, observed);
-    if let Some(phase) = decision.status.phase {
-        Span::current().record("phase", phase.as_str());
-    }
-    account.decided(observed, &decision);
-    decision
-}
-
-/// Reads from the API server what has changed under our hands.
-async fn look_closer(fleet: &Fleet, key: &ObjectKey) -> Result<(), Setback> {
-    if let Observation::Known(observed) = fleet.observe(key).await {
-        fleet.refresh(key, &observed).await?;
-    }
-    Ok(())
-}
-
-/// Notes a failure, and reports it where it can be reported.
-async fn fail(fleet: &Fleet, key: &ObjectKey, setback: &Setback, account: &mut Account) -> Next {
-    let retry = fleet.failed(key, setback, fleet.now());
-    let again = later(fleet.now(), retry.backoff);
-    let Some(observed) = known(fleet, key).await else {
-        account.failed(setback, retry, false);
-        return again;
-    };
-    account.failed(setback, retry, observed.world.machine.ours().is_some());
-    let decision = decide_now(fleet, &observed, account);
-    match fleet.report(key, &observed, &decision).await {
-        Ok(()) => {
-            account.reported(&observed, &decision);
-            count_again(fleet, key, &observed, &decision, account).await;
+    async fn carry_out(
+        &self,
+        key: &ObjectKey,
+        basis: Basis<'_>,
+        decision: &Decision,
+        report: &mut ReconcileReport,
+    ) -> Result<Next, ExecutionError> {
+        let observed = basis.observed();
+        view::watch_pods(&self.caches, key, observed, decision.watch_pods);
+        let execution = execute::carry_out(&self.caches, key, basis, decision).await;
+        report.skipped(&execution.skipped);
+        if execution.result.as_ref().map_or_else(|failure| failure.reported, |()| true) {
+            report.reported(observed, decision);
         }
-        Err(setback) => tracing::debug!(error = %setback, "the failure could not be reported"),
+        execution.result?;
+        let recovered = self.attempts.succeeded(key);
+        let goes_on = recovered || !decision.actions.is_empty();
+        // A fault counts once nothing is left to do about it: until then the next reconcile finds it again at once.
+        let is_faulty = decision.fault.is_some();
+        let retry = if goes_on && is_faulty {
+            None
+        } else {
+            self.attempts.found_fault(key, self.uid(key), is_faulty)
+        };
+        report.completed(observed, decision, retry);
+        if goes_on {
+            return Ok(Next::Now);
+        }
+        self.count_again(key, observed, decision, report).await;
+        let retry_at = retry.map(|retry| self.after(retry.backoff));
+        let read_at = self.attempts.note_settled(
+            key,
+            self.uid(key),
+            decision.settled,
+            self.urgency(key),
+            self.caches.now(),
+        );
+        Ok(soonest([decision.wake_at.map(Next::At), retry_at, read_at.map(Next::At)]))
     }
-    soonest([decision.wake_at.map(Next::At), Some(again), None])
-}
 
-/// A fault that is still there is counted in the event that announced it.
-async fn count_again(
-    fleet: &Fleet,
-    key: &ObjectKey,
-    observed: &Observed,
-    decision: &Decision,
-    account: &Account,
-) {
-    if let Some(repeat) = account.repeats(decision) {
-        fleet.count_again(key, observed, &repeat.event, repeat.times).await;
+    /// Notes a failure, and reports it in the status.
+    async fn fail(&self, key: &ObjectKey, failure: &ExecutionError, report: &mut ReconcileReport) -> Next {
+        let now = self.caches.now();
+        let retry = self.attempts.failed(key, self.uid(key), failure, self.urgency(key), now);
+        let again = self.after(retry.backoff);
+        let Some(observed) = view::glance(&self.caches, key, &self.failures(key)).await else {
+            report.failed(failure, retry, false);
+            return again;
+        };
+        report.failed(failure, retry, observed.world.machine.ours().is_some());
+        let decision = self.decide(&observed, report);
+        match execute::report(&self.caches, key, &observed, &decision).await {
+            Ok(()) => {
+                report.reported(&observed, &decision);
+                self.count_again(key, &observed, &decision, report).await;
+            }
+            Err(failure) => tracing::debug!(error = %failure, "failed to report the failure in the status"),
+        }
+        soonest([decision.wake_at.map(Next::At), Some(again), None])
     }
-}
 
-fn later(now: Timestamp, wait: jiff::SignedDuration) -> Next {
-    Next::At(now.saturating_add(wait).unwrap_or(Timestamp::MAX))
+    /// Counts a fault that is still there in the event that announced it.
+    async fn count_again(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        decision: &Decision,
+        report: &ReconcileReport,
+    ) {
+        if let Some(repeat) = report.repeats(decision) {
+            let repeat = (&repeat.event, repeat.times);
+            execute::count_again(&self.caches, key, observed, decision, repeat).await;
+        }
+    }
+
+    fn decide(&self, observed: &Observed, report: &mut ReconcileReport) -> Decision {
+        let decision = observed.decide(self.caches.now());
+        if let Some(phase) = decision.status.phase {
+            Span::current().record("phase", phase.as_str());
+        }
+        report.decided(observed, &decision);
+        decision
+    }
+
+    fn unobserved(&self, key: &ObjectKey, report: &ReconcileReport) -> Next {
+        if self.caches.contains(key) {
+            return Next::OnChange;
+        }
+        self.caches.forget(key);
+        self.attempts.forget(key);
+        report.gone();
+        Next::Gone
+    }
+
+    /// True if the caches are not enough because an event may have been lost, or because nothing about the object has been
+    /// confirmed since this instance became the leader.
+    fn needs_read(&self, key: &ObjectKey) -> bool {
+        !self.caches.is_confirmed_in_term(key) || self.attempts.is_read_due(key, self.caches.now())
+    }
+
+    fn failures(&self, key: &ObjectKey) -> Failures {
+        self.attempts.failures(key, self.uid(key))
+    }
+
+    fn uid(&self, key: &ObjectKey) -> Option<Uid> {
+        self.caches.uid(key)
+    }
+
+    fn after(&self, wait: SignedDuration) -> Next {
+        Next::At(self.caches.now().saturating_add(wait).unwrap_or(Timestamp::MAX))
+    }
 }
 
 fn soonest(times: [Option<Next>; 3]) -> Next {
     let at = |next: Option<Next>| match next {
         Some(Next::At(time)) => Some(time),
-        Some(Next::Gone | Next::OnNews | Next::Now) | None => None,
+        Some(Next::Gone | Next::OnChange | Next::Now) | None => None,
     };
-    times.into_iter().filter_map(at).min().map_or(Next::OnNews, Next::At)
+    times.into_iter().filter_map(at).min().map_or(Next::OnChange, Next::At)
 }

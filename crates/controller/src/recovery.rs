@@ -1,32 +1,34 @@
-//! Noticing that trouble is over.
+//! Recovery of clusters.
 //!
-//! After many failures the next attempt is minutes away. When it was the cluster that failed, and it answers again, there
-//! is no reason to wait for that: objects that wait for a cluster are looked at as soon as it has answered a few times
-//! in a row. Nothing is asked while nothing waits.
+//! After many failures the next attempt is minutes away. If the cluster failed and answers again, there is no reason to wait
+//! so long: objects that wait for a cluster are reconciled as soon as it has answered a few probes in a row. No probe is
+//! sent while no object waits.
 
-use five_spot_cluster::{Fleet, ObjectKey};
+use five_spot_cluster::ObjectKey;
+use five_spot_cluster::cache::{Caches, reachable};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How long between two questions.
+/// The time between two probes.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// How many answers in a row it takes to believe that the trouble is over: a server that fails every other request
-/// should not be met with more of them.
+/// The answers in a row after which a cluster counts as recovered: a server that fails every other request should not get
+/// more of them.
 const ANSWERS: u32 = 3;
 
-/// Objects that wait for a cluster, and how often it has answered since.
+/// The objects that wait for a cluster, and how often it has answered since.
 #[derive(Default)]
 pub(crate) struct Recovery {
     waiting: BTreeMap<ObjectKey, u32>,
     due: Option<Instant>,
-    asking: JoinSet<BTreeSet<ObjectKey>>,
+    probes: JoinSet<BTreeSet<ObjectKey>>,
 }
 
 impl Recovery {
-    /// A reconcile has ended, and its object waits for a cluster, or not.
+    /// Notes whether an object waits for a cluster, at the end of a reconcile.
     pub(crate) fn note(&mut self, key: &ObjectKey, waits: bool, now: Instant) {
         if !waits {
             self.waiting.remove(key);
@@ -35,23 +37,23 @@ impl Recovery {
         }
     }
 
-    /// When the next question is due, if nobody is asked already.
+    /// The time of the next probe, if none is under way.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.due.filter(|_| self.asking.is_empty() && !self.waiting.is_empty())
+        self.due.filter(|_| self.probes.is_empty() && !self.waiting.is_empty())
     }
 
-    /// Asks, if it is time.
-    pub(crate) fn ask(&mut self, fleet: &Fleet, now: Instant) {
+    /// Sends a probe to each cluster, if it is time.
+    pub(crate) fn probe(&mut self, caches: &Arc<Caches>, now: Instant) {
         if self.due().is_some_and(|due| due <= now) {
-            let (fleet, keys) = (fleet.clone(), self.waiting.keys().cloned().collect());
-            self.asking.spawn(async move { fleet.reachable(&keys).await });
+            let (caches, keys) = (caches.clone(), self.waiting.keys().cloned().collect());
+            self.probes.spawn(async move { reachable(&caches, &keys).await });
         }
     }
 
-    /// Waits for the answer, and returns those for which the trouble seems to be over. Never returns while nobody is
-    /// asked.
+    /// Waits for the answers, and returns the objects whose clusters have recovered. Never returns while no probe is under
+    /// way.
     pub(crate) async fn recovered(&mut self) -> Vec<ObjectKey> {
-        let Some(answer) = self.asking.join_next().await else { return std::future::pending().await };
+        let Some(answer) = self.probes.join_next().await else { return std::future::pending().await };
         self.judge(&answer.unwrap_or_default(), Instant::now())
     }
 
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn three_answers_in_a_row_end_the_wait() {
+    fn three_answers_in_a_row_mean_recovery() {
         let now = Instant::now();
         let mut recovery = Recovery::default();
         assert_eq!(recovery.due(), None);
@@ -96,11 +98,11 @@ mod tests {
         assert_eq!(recovery.judge(&keys(&["one", "two"]), now), [key("one")]);
         assert_eq!(recovery.judge(&keys(&["two"]), now), []);
         assert_eq!(recovery.judge(&keys(&["two"]), now), [key("two")]);
-        assert_eq!(recovery.due(), None, "nobody waits any more");
+        assert_eq!(recovery.due(), None, "no object waits any more");
     }
 
     #[test]
-    fn another_failure_begins_anew_and_success_ends_it() {
+    fn another_failure_restarts_the_count() {
         let now = Instant::now();
         let mut recovery = Recovery::default();
         recovery.note(&key("one"), true, now);

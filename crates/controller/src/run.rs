@@ -1,15 +1,17 @@
-//! The loop: news and time fill the queue, workers empty it.
+//! The event loop: changes and time fill the queue, workers empty it.
 
-use crate::account::Account;
-use crate::hands::Hands;
 use crate::health::Health;
 use crate::leader::{Elector, LeaseGuard, Role};
 use crate::metrics::Metrics;
-use crate::queue::{Queue, Rank};
-use crate::reconcile::{Next, reconcile};
+use crate::queue::Queue;
+use crate::reconcile::{Next, Reconciler};
+use crate::reconcile_report::ReconcileReport;
 use crate::recovery::Recovery;
+use crate::urgency::{Emergency, Urgency};
+use crate::worker_slots::WorkerSlots;
 use crate::{RunError, Settings, logging};
-use five_spot_cluster::{Cause, Connection, Emergency, Fleet, FleetSettings, ObjectKey};
+use five_spot_cluster::cache::{self, ChangeCause, ClusterSettings};
+use five_spot_cluster::{Connection, ObjectKey};
 use five_spot_core::Fingerprint;
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -24,37 +26,36 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// How often the wall clock is compared with the one that timers run by.
+/// The time between two comparisons of the wall clock with the monotonic clock of the timers.
 const CLOCK_CHECK: Duration = Duration::from_mins(1);
 
-/// How far the two may drift apart in that time before all wake-ups are computed anew.
+/// The difference between the two from which on all wake-ups are computed anew.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
 
-/// How long work in hand may still take when everything ends. What is cut off then is safe: every action may be
-/// followed by a crash.
+/// The time that reconciles in flight have to finish at the end. Cutting them off is safe: a crash may follow any
+/// action.
 const LAST_WORK: Duration = Duration::from_millis(1500);
 
-/// The same with an election: another instance waits for the Lease, which is released after the work.
+/// The same with an election: another instance waits for the Lease, which is released afterwards.
 const LAST_WORK_OF_LEADER: Duration = Duration::from_millis(700);
 
-/// How long after a panic an object is left alone.
+/// The wait after a reconcile that panicked.
 const AFTER_PANIC: Duration = Duration::from_mins(5);
 
-/// Why an object is reconciled that nobody has told anything of: the last reconcile has asked for it. In the words that
-/// `kube` uses in its own spans.
+/// The reason of a reconcile that the last one has asked for, in the words that `kube` uses in its own spans.
 const REQUESTED: &str = "reconciler requested retry";
 
-/// Why an object is reconciled when this instance has become the leader.
+/// The reason of a reconcile after this instance has become the leader.
 const BECAME_LEADER: &str = "became the leader";
 
-/// Runs until it is told to stop.
+/// Runs the controller until `stop` is cancelled.
 pub async fn run(
     connection: Connection,
     settings: Settings,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let (changes, news) = mpsc::unbounded_channel();
-    let fleet_settings = FleetSettings {
+    let (changes, changed) = mpsc::unbounded_channel();
+    let cluster_settings = ClusterSettings {
         policy: settings.policy,
         namespaces: settings.namespaces,
         management_nodes: settings.management_nodes,
@@ -69,17 +70,17 @@ pub async fn run(
             let guard = Arc::new(LeaseGuard::new(election.clock.clone()));
             metrics.follow_election(guard.clone());
             // The Lease itself is written without the guard.
-            let guarded = connection.clone().with_fence(guard.clone());
+            let guarded = connection.clone().with_write_guard(guard.clone());
             let (elector, role) = Elector::new(election, connection, guard, health.clone())?;
             electing.spawn(elector.run(end_of_term.clone()));
             (guarded, Some(role))
         }
     };
     metrics.attach(&connection);
-    let fleet = Fleet::watch(connection, fleet_settings, changes, &watches)?;
-    health.attach(&fleet);
-    let wall = fleet.now();
-    let looped = Loop {
+    let caches = cache::start(connection, cluster_settings, changes, &watches)?;
+    health.attach(&caches);
+    let wall = caches.now();
+    let event_loop = EventLoop {
         queue: Queue::new(settings.concurrency),
         concurrency: settings.concurrency,
         role,
@@ -87,15 +88,15 @@ pub async fn run(
         workers: JoinSet::new(),
         running: BTreeMap::new(),
         recovery: Recovery::default(),
-        hands: Hands::new(settings.concurrency),
+        slots: WorkerSlots::new(settings.concurrency),
         clock: (Instant::now(), wall),
         ids: Arc::new(AtomicU64::new(u64::try_from(wall.as_microsecond()).unwrap_or_default())),
         metrics,
         health: health.clone(),
-        fleet,
-        news,
+        reconciler: Reconciler::new(caches),
+        changes: changed,
     };
-    looped.turn(stop).await;
+    event_loop.run(stop).await;
     // No worker is left: another instance may lead from now on.
     end_of_term.cancel();
     while electing.join_next().await.is_some() {}
@@ -104,30 +105,31 @@ pub async fn run(
     Ok(())
 }
 
-struct Loop {
-    fleet: Fleet,
+/// The event loop: it owns the queue, and starts the workers.
+struct EventLoop {
+    reconciler: Reconciler,
     concurrency: usize,
-    /// Whether this instance works; absent without an election: then it always does.
+    /// The role of this instance; absent without an election: then it always works.
     role: Option<watch::Receiver<Role>>,
     queue: Queue<ObjectKey>,
-    /// Why a key was first asked for since it was last taken. One that is not here is taken because its time has come.
+    /// The first reason for which a key was queued since it was last taken. A key without one is taken because it is due.
     reasons: BTreeMap<ObjectKey, &'static str>,
     workers: JoinSet<(ObjectKey, Option<Next>)>,
-    /// What is being worked on, how urgent it was when that began, and how to cut it off.
+    /// The keys in flight, how urgent each was when its reconcile began, and how to cut that off.
     running: BTreeMap<ObjectKey, (Emergency, CancellationToken)>,
     recovery: Recovery,
-    news: mpsc::UnboundedReceiver<(ObjectKey, Cause)>,
-    hands: Hands,
+    changes: mpsc::UnboundedReceiver<(ObjectKey, ChangeCause)>,
+    slots: WorkerSlots,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
-    /// The same moment on both clocks.
+    /// The same moment on both clocks, monotonic and wall.
     clock: (Instant, Timestamp),
     /// The last number of a reconcile.
     ids: Arc<AtomicU64>,
 }
 
-impl Loop {
-    async fn turn(mut self, stop: CancellationToken) {
+impl EventLoop {
+    async fn run(mut self, stop: CancellationToken) {
         loop {
             self.start_workers();
             let wake = self.next_wake();
@@ -145,15 +147,15 @@ impl Loop {
                     Role::Standby => self.end_term().await,
                 },
                 Some(done) = self.workers.join_next() => self.finish(done),
-                Some((key, cause)) = self.news.recv() => self.hear(key, cause.as_str()),
+                Some((key, cause)) = self.changes.recv() => self.handle(key, cause),
                 recovered = self.recovery.recovered() => {
                     for key in recovered {
-                        self.hear(key, "its cluster answers again");
+                        self.enqueue(key, "its cluster has recovered");
                     }
                 }
                 () = sleep_until(wake) => {
                     self.check_clock();
-                    self.recovery.ask(&self.fleet, Instant::now());
+                    self.recovery.probe(&self.reconciler.caches, Instant::now());
                 }
             }
         }
@@ -162,7 +164,7 @@ impl Loop {
         if timeout(last_work, rest).await.is_err() {
             tracing::warn!(
                 left = self.workers.len(),
-                "stopped with work in hand, which the next start will finish"
+                "stopped with reconciles in flight; the next start continues them"
             );
             self.workers.shutdown().await;
         }
@@ -172,20 +174,20 @@ impl Loop {
         self.role.as_ref().is_some_and(|role| *role.borrow() == Role::Standby)
     }
 
-    /// Works from now on, beginning with everything there is.
+    /// Begins to work, with a reconcile of every object.
     fn begin_term(&mut self) {
-        self.fleet.begin_term();
-        self.fleet.keys().into_iter().for_each(|key| self.hear(key, BECAME_LEADER));
+        self.reconciler.begin_term();
+        self.reconciler.caches.keys().into_iter().for_each(|key| self.enqueue(key, BECAME_LEADER));
     }
 
-    /// Ends all work. Another instance may take the Lease soon, and looks at everything itself.
+    /// Ends all work. Another instance may take the Lease soon, and reconciles everything itself.
     async fn end_term(&mut self) {
         self.workers.shutdown().await;
         self.running.clear();
         self.reasons.clear();
         self.recovery = Recovery::default();
         self.queue = Queue::new(self.concurrency);
-        self.hands = Hands::new(self.concurrency);
+        self.slots = WorkerSlots::new(self.concurrency);
         self.metrics.forget_objects();
     }
 
@@ -194,26 +196,26 @@ impl Loop {
             return;
         }
         let now = Instant::now();
-        while self.hands.is_free_for_emergency()
+        while self.slots.is_free_for_emergency()
             && let Some(key) = self.queue.next_emergency(now)
         {
-            self.hands.begin_emergency(key.clone());
+            self.slots.begin_emergency(key.clone());
             self.start_worker(key);
         }
-        while self.hands.is_free(now)
+        while self.slots.is_free(now)
             && let Some(key) = self.queue.next(now)
         {
-            self.hands.begin(key.clone(), now);
+            self.slots.begin(key.clone(), now);
             self.start_worker(key);
         }
     }
 
     fn start_worker(&mut self, key: ObjectKey) {
         let preempted = CancellationToken::new();
-        let emergency = self.fleet.urgency(&key).emergency;
+        let emergency = self.urgency(&key).emergency;
         self.running.insert(key.clone(), (emergency, preempted.clone()));
         let worker = Worker {
-            fleet: self.fleet.clone(),
+            reconciler: self.reconciler.clone(),
             metrics: self.metrics.clone(),
             ids: self.ids.clone(),
             reason: self.reasons.remove(&key).unwrap_or(REQUESTED),
@@ -223,37 +225,47 @@ impl Loop {
         let key = worker.key.clone();
         self.workers.spawn(working.through(async move {
             let next = preempted.run_until_cancelled(Box::pin(worker.work())).await;
-            // Whatever it was doing may be cut off: every action may be followed by a crash.
+            // A reconcile may be cut off anywhere: a crash may follow any action.
             (key, next.unwrap_or(Some(Next::Now)))
         }));
     }
 
-    /// When to look up at the latest: at the next that is due, if there is a hand for it, and to compare the clocks.
+    /// The time of the next wake-up: when the next key is due and there is a worker for it, or to compare the clocks.
     fn next_wake(&self) -> Instant {
         let check = self.clock.0 + CLOCK_CHECK;
-        let free = self.hands.free_at(Instant::now());
+        let free = self.slots.free_at(Instant::now());
         let due = free.zip(self.queue.next_due()).map(|(free, due)| free.max(due));
-        let emergency = self.queue.next_emergency_due().filter(|_| self.hands.is_free_for_emergency());
+        let emergency = self.queue.next_emergency_due().filter(|_| self.slots.is_free_for_emergency());
         [due, emergency, self.recovery.due()].into_iter().flatten().fold(check, Instant::min)
     }
 
-    fn hear(&mut self, key: ObjectKey, reason: &'static str) {
+    /// Handles a change that the caches report.
+    fn handle(&mut self, key: ObjectKey, cause: ChangeCause) {
+        // After a failure a change of the status alone is our own write, whose answer was lost. A reconcile would write
+        // it again, without end and without a pause.
+        if cause == ChangeCause::Status && self.reconciler.attempts.is_failing(&key) {
+            return;
+        }
+        self.enqueue(key, cause.as_str());
+    }
+
+    fn enqueue(&mut self, key: ObjectKey, reason: &'static str) {
         if self.is_standby() {
             return;
         }
-        let rank = self.rank(&key);
+        let urgency = self.urgency(&key);
         self.reasons.entry(key.clone()).or_insert(reason);
-        if rank.emergency {
-            self.preempt(&key);
+        if urgency.is_emergency() {
+            self.preempt(&key, urgency);
         }
-        self.queue.add(key, rank, Instant::now());
+        self.queue.add(key, urgency, Instant::now());
     }
 
     /// Cuts off a reconcile that began before its object became an emergency: it may wait for a cluster that does not
     /// answer.
-    fn preempt(&self, key: &ObjectKey) {
+    fn preempt(&self, key: &ObjectKey, urgency: Urgency) {
         if let Some((began_as, preempted)) = self.running.get(key)
-            && *began_as < self.fleet.urgency(key).emergency
+            && *began_as < urgency.emergency
         {
             preempted.cancel();
         }
@@ -263,52 +275,51 @@ impl Loop {
         // A worker that is cancelled ends with the runtime, and one that panics catches that itself.
         let Ok((key, next)) = done else { return };
         let now = Instant::now();
-        self.hands.done(&key);
+        self.slots.done(&key);
         self.running.remove(&key);
-        let rank = self.rank(&key);
-        self.recovery.note(&key, self.fleet.waits_for_cluster(&key), now);
+        let urgency = self.urgency(&key);
+        self.recovery.note(&key, self.reconciler.attempts.waits_for_cluster(&key), now);
         match next {
             Some(Next::Gone) => {
                 self.queue.remove(&key);
                 self.reasons.remove(&key);
             }
-            Some(Next::OnNews) => {}
-            Some(Next::Now) => self.queue.add(key.clone(), rank, now),
-            Some(Next::At(time)) => self.queue.wake(key.clone(), rank, self.instant(time)),
+            Some(Next::OnChange) => {}
+            Some(Next::Now) => self.queue.add(key.clone(), urgency, now),
+            Some(Next::At(time)) => self.queue.wake(key.clone(), urgency, self.instant(time)),
             None => {
                 tracing::error!(resource = &*key.name, namespace = &*key.namespace, "reconcile panicked");
-                self.queue.wake(key.clone(), rank, now + AFTER_PANIC);
+                self.queue.wake(key.clone(), urgency, now + AFTER_PANIC);
             }
         }
         self.queue.done(&key);
     }
 
-    /// The moment on the clock that timers run by.
+    /// The instant of the monotonic clock for a time of the wall clock.
     fn instant(&self, time: Timestamp) -> Instant {
-        let wait = time.duration_since(self.fleet.now());
+        let wait = time.duration_since(self.reconciler.caches.now());
         let wait = Duration::try_from(wait).unwrap_or(Duration::ZERO);
         Instant::now().checked_add(wait).unwrap_or_else(|| Instant::now() + CLOCK_CHECK)
     }
 
-    /// A wall clock that was set makes every wake-up wrong: then everything is looked at.
+    /// Compares the clocks. A wall clock that was set makes every wake-up wrong: then every object is reconciled.
     fn check_clock(&mut self) {
         let (instant, wall) = self.clock;
         if Instant::now() < instant + CLOCK_CHECK {
             return;
         }
-        let now = (Instant::now(), self.fleet.now());
+        let now = (Instant::now(), self.reconciler.caches.now());
         let passed = SignedDuration::try_from(now.0 - instant).unwrap_or(SignedDuration::MAX);
         let drift = now.1.duration_since(wall) - passed;
         if drift.abs() > CLOCK_TOLERANCE {
-            tracing::warn!(drift_secs = drift.as_secs(), "the clock was set, looking at everything again");
-            self.fleet.keys().into_iter().for_each(|key| self.hear(key, "the clock was set"));
+            tracing::warn!(drift_secs = drift.as_secs(), "the system clock was set; reconciling all objects");
+            self.reconciler.caches.keys().into_iter().for_each(|key| self.enqueue(key, "the clock was set"));
         }
         self.clock = now;
     }
 
-    fn rank(&self, key: &ObjectKey) -> Rank {
-        let urgency = self.fleet.urgency(key);
-        Rank { emergency: urgency.emergency != Emergency::None, priority: urgency.priority }
+    fn urgency(&self, key: &ObjectKey) -> Urgency {
+        self.reconciler.urgency(key)
     }
 }
 
@@ -322,9 +333,9 @@ async fn changed(role: &mut Option<watch::Receiver<Role>>) -> Role {
     std::future::pending().await
 }
 
-/// Works on one object for as long as it gets on by itself.
+/// A worker: it reconciles one object for as long as there is something to do at once.
 struct Worker {
-    fleet: Fleet,
+    reconciler: Reconciler,
     metrics: Arc<Metrics>,
     ids: Arc<AtomicU64>,
     key: ObjectKey,
@@ -332,8 +343,8 @@ struct Worker {
 }
 
 impl Worker {
-    /// Reconciles until the object has to wait for somebody else: of many that open at once, the first is done first.
-    /// Nothing if a reconcile panicked.
+    /// Reconciles until the object has to wait: of many windows that open at once, the first object is finished first.
+    /// `None` if a reconcile panicked.
     async fn work(self) -> Option<Next> {
         let mut reason = self.reason;
         loop {
@@ -350,10 +361,10 @@ impl Worker {
         let number = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("{}-{number:x}", &Fingerprint::of(&key.to_string()).to_string()[..12]);
         let span = logging::reconcile_span(&id, &key.namespace, &key.name, reason);
-        let mut account = Account::open(self.metrics.clone(), key.clone());
-        let work = AssertUnwindSafe(Box::pin(reconcile(&self.fleet, key, &mut account))).catch_unwind();
+        let mut report = ReconcileReport::open(self.metrics.clone(), key.clone());
+        let work = AssertUnwindSafe(Box::pin(self.reconciler.reconcile(key, &mut report))).catch_unwind();
         let next = work.instrument(span.clone()).await;
-        span.in_scope(|| account.close(next.is_err()));
+        span.in_scope(|| report.close(next.is_err()));
         next.ok()
     }
 }

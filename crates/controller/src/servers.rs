@@ -1,4 +1,4 @@
-//! What the controller serves over HTTP: its metrics, and how it is.
+//! The HTTP servers of the controller: metrics and health.
 
 use crate::health::Health;
 use crate::metrics::{CONTENT_TYPE, Metrics};
@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::timeout;
 
-/// How long it may take to say how the controller is. The kubelet waits a second itself, unless it is told otherwise.
+/// The time limit of a health check. The kubelet waits a second by default.
 const ANSWER: Duration = Duration::from_millis(800);
 
 /// The time in which the head of a request has to come. A kubelet and a Prometheus send theirs at once.
@@ -37,7 +37,7 @@ const CONNECTIONS: usize = 64;
 /// The time to wait after a connection could not be accepted: there is no file descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// Why a port cannot be listened on.
+/// The error of a port that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// Someone else does already.
@@ -55,7 +55,7 @@ pub enum PortError {
         port: u16,
         /// The flag that it comes from.
         flag: &'static str,
-        /// What.
+        /// The error.
         source: std::io::Error,
     },
 }
@@ -95,7 +95,10 @@ pub async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) -> std:
 pub async fn serve_health(listener: TcpListener, health: Arc<Health>) -> std::io::Result<()> {
     let (alive, ready) = (health.clone(), health);
     let alive = get(move || answer(alive, |health| (health.ailments(), Vec::new())));
-    let ready = get(move || answer(ready, |health| (health.obstacles(), health.remarks())));
+    let ready = get(move || {
+        ready.note_readiness_request();
+        answer(ready, |health| (health.obstacles(), health.remarks()))
+    });
     let router = Router::new()
         .route("/health", alive.clone())
         .route("/healthz", alive)
@@ -133,7 +136,7 @@ async fn serve_one(stream: TcpStream, router: Router) {
     let _ = timeout(CONNECTION_DEADLINE, connection).await;
 }
 
-/// What is wrong, and what is worth knowing besides.
+/// The problems, and the remarks.
 type Report = (Vec<String>, Vec<String>);
 
 /// Asks on a thread of its own: whatever is stuck must not stick to the one that serves.

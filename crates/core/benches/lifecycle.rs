@@ -1,4 +1,4 @@
-//! How long a decision takes. The aim is below 20 microseconds: ten thousand objects are decided upon in a
+//! The duration of a decision. The aim is below 20 microseconds: ten thousand objects are decided upon in a
 //! fifth of a second.
 
 #[path = "../tests/lifecycle/simulation/mod.rs"]

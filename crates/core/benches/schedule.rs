@@ -1,4 +1,4 @@
-//! How long the schedule engine takes for what every reconcile asks of it.
+//! The duration of the schedule queries of a reconcile.
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};

@@ -1,6 +1,6 @@
-//! What a decision asks for. Every action is idempotent: doing it twice, or after someone else has done
-//! it, changes nothing. Those that a stale observation could turn into harm carry the UID or the version
-//! that they were decided upon.
+//! The actions that a decision consists of. Every action is idempotent: carrying it out twice, or after someone else has
+//! done it, changes nothing. An action that could do harm after a stale observation carries the UID or the resource version
+//! that it was decided for.
 
 use crate::world::{NodeName, PodId, ResourceVersion, TaintId, Uid};
 use five_spot_api::NodeTaint;
@@ -12,85 +12,85 @@ use std::fmt;
 /// One change to a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Put our finalizer onto the `ScheduledMachine`, beside any others.
+    /// Add our finalizer to the `ScheduledMachine`; others stay.
     AddFinalizer,
-    /// Take our finalizer off, and leave the others.
+    /// Remove our finalizer; others stay.
     RemoveFinalizer,
-    /// Make or mend the bootstrap object.
+    /// Create or update the bootstrap object.
     ApplyBootstrap {
         /// The Cluster that also owns it.
         cluster: Uid,
     },
-    /// Make or mend the infrastructure object.
+    /// Create or update the infrastructure object.
     ApplyInfrastructure {
         /// The Cluster that also owns it.
         cluster: Uid,
     },
-    /// Make or mend the Machine.
+    /// Create or update the Machine.
     ApplyMachine,
-    /// Tell CAPI not to drain the node of a Machine, and perhaps not to wait for its volumes.
+    /// Tell Cluster API to skip its drain of the node, and optionally its wait for volumes.
     ExcludeDrain {
         /// The Machine.
         machine: Uid,
-        /// Not to wait for volumes either.
+        /// Skip the wait for volumes as well.
         volumes: bool,
     },
-    /// Delete the Machine; CAPI cascades.
+    /// Delete the Machine. Cluster API deletes what belongs to it.
     DeleteMachine {
         /// The Machine.
         machine: Uid,
     },
-    /// Delete what CAPI has left of the bootstrap object.
+    /// Delete a bootstrap object that Cluster API has left over.
     DeleteBootstrap {
         /// The object.
         uid: Uid,
     },
-    /// Delete what CAPI has left of the infrastructure object.
+    /// Delete an infrastructure object that Cluster API has left over.
     DeleteInfrastructure {
         /// The object.
         uid: Uid,
     },
-    /// Cordon the Node and mark it as cordoned by us.
+    /// Cordon the Node and mark it as cordoned by 5-Spot.
     Cordon {
         /// The Node.
         node: NodeRef,
     },
-    /// Uncordon the Node and take the mark off.
+    /// Uncordon the Node and remove the mark.
     Uncordon {
         /// The Node.
         node: NodeRef,
     },
-    /// Ask the API server to evict a pod.
+    /// Evict a pod.
     Evict {
         /// The pod.
         pod: PodId,
     },
-    /// Delete a pod, whatever its disruption budget says.
+    /// Delete a pod, regardless of its disruption budget.
     DeletePod {
         /// The pod.
         pod: PodId,
-        /// What it gets to end by itself.
+        /// The grace period of the deletion.
         grace: SignedDuration,
     },
-    /// Write the Node's taints, all of them, together with the record of which are ours.
+    /// Write all taints of the Node, together with the record of those that 5-Spot has set.
     PatchTaints {
         /// The Node.
         node: NodeRef,
-        /// The version that they were computed from.
+        /// The resource version of the Node from which they were computed.
         resource_version: ResourceVersion,
         /// All taints.
         taints: Vec<NodeTaint>,
-        /// Which of them are ours, sorted.
+        /// The taints that 5-Spot has set, sorted.
         owned: Vec<TaintId>,
     },
-    /// Label the Node so that the reclaim agent comes to it, or take the label off.
+    /// Add or remove the label that schedules the reclaim agent on the Node.
     LabelForAgent {
         /// The Node.
         node: NodeRef,
-        /// Whether the agent is wanted.
+        /// True to add the label, false to remove it.
         wanted: bool,
     },
-    /// Make the agent's ConfigMap, or render it anew from `killIfCommands`.
+    /// Create the agent's ConfigMap, or render it again from `killIfCommands`.
     ApplyAgentConfig {
         /// The node of the agent.
         node: NodeName,
@@ -100,18 +100,18 @@ pub enum Action {
         /// The node of the agent.
         node: NodeName,
     },
-    /// Set `spec.schedule.enabled` to false, in one patch with the removal of an override that wants it up.
+    /// Set `spec.schedule.enabled` to false and remove an override with state `up`, in one patch.
     DisableSchedule,
-    /// Take the reclaim annotations off the Node.
+    /// Remove the reclaim annotations from the Node.
     ClearReclaimRequest {
         /// The Node.
         node: NodeRef,
     },
-    /// Publish an event in the middle of a sequence.
+    /// Publish an event between two other actions.
     Publish(Event),
 }
 
-/// Which Node, and no other of the same name.
+/// A reference to one particular Node. The UID excludes a later Node of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRef {
     /// Its name.
@@ -123,23 +123,23 @@ pub struct NodeRef {
 /// An event on the `ScheduledMachine`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Why.
+    /// The reason.
     pub reason: EventReason,
-    /// For people.
+    /// The text for people.
     pub note: String,
-    /// What brought it about. Together with the object and the reason it names the event, so that a
-    /// second try makes no second event.
+    /// The cause. The name of the event is derived from the object, the reason and the cause, so that a retry does not
+    /// create a second event.
     pub cause: EventCause,
 }
 
-/// What brought an event about.
+/// The cause of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventCause {
     /// An instant: a boundary, a request, a deletion timestamp.
     Instant(Timestamp),
     /// A change of the spec: this generation.
     Generation(i64),
-    /// The life of an object: its UID.
+    /// One particular object: its UID.
     Object(Uid),
 }
 
@@ -154,7 +154,7 @@ impl fmt::Display for EventCause {
 }
 
 impl fmt::Display for Action {
-    /// What would happen, for people: a paused object shows it in its status.
+    /// Describes the action for people. The status of a paused object lists the actions that are held back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AddFinalizer => write!(f, "add the finalizer"),
@@ -191,8 +191,7 @@ impl fmt::Display for Action {
 }
 
 impl Action {
-    /// What has happened once the action is carried out for the `ScheduledMachine` of this namespace and name, for a log
-    /// line.
+    /// Describes the completed action for a log line. `namespace` and `name` are those of the `ScheduledMachine`.
     pub fn done(&self, namespace: &str, name: &str) -> String {
         let bootstrap = format!("{namespace}/{}", names::bootstrap(name));
         let infrastructure = format!("{namespace}/{}", names::infrastructure(name));

@@ -1,5 +1,5 @@
-//! How long to wait after a failure: 30, 60, 120, 240, 300, 300 ... seconds; while a person waits for the machine 1, 2, 4
-//! and so on.
+//! The delays after failures: 30, 60, 120, 240, 300, 300 ... seconds, or 1, 2, 4 ... seconds while a person is waiting for the
+//! machine.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,20 +7,20 @@ const FIRST: SignedDuration = SignedDuration::from_secs(30);
 const FIRST_URGENT: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST: SignedDuration = SignedDuration::from_secs(300);
 
-/// The wait after a failure, given how many had come before it in a row.
+/// Returns the delay after a failure that follows `failures_before` consecutive failures.
 pub fn delay(failures_before: u32) -> SignedDuration {
-    // Five doublings are past the longest wait already.
+    // Five doublings already exceed the longest delay.
     FIRST.saturating_mul(1 << failures_before.min(5)).min(LONGEST)
 }
 
-/// The same while a person waits for the machine.
+/// Returns the same delay while a person is waiting for the machine.
 pub fn urgent_delay(failures_before: u32) -> SignedDuration {
-    // Nine doublings are past the longest wait already.
+    // Nine doublings already exceed the longest delay.
     FIRST_URGENT.saturating_mul(1 << failures_before.min(9)).min(LONGEST)
 }
 
-/// The first attempt after `last` of a series of attempts that began to fail at `start`: they come after
-/// the waits of [`delay`], one after the other.
+/// Returns the time of the first attempt after `last`, in a series of attempts that began to fail at `start` and follow the
+/// delays of [`delay`].
 pub fn next_after(start: Timestamp, last: Timestamp) -> Timestamp {
     let mut attempt = start;
     for failures in 0..5 {
@@ -29,7 +29,7 @@ pub fn next_after(start: Timestamp, last: Timestamp) -> Timestamp {
             return attempt;
         }
     }
-    // From here on the waits are equal, and the number of them can be computed.
+    // From here on the delays are equal, and their number can be computed.
     let waits = last.duration_since(attempt).as_secs() / LONGEST.as_secs() + 1;
     let wait = SignedDuration::from_secs(waits.saturating_mul(LONGEST.as_secs()));
     attempt.saturating_add(wait).unwrap_or(Timestamp::MAX)
@@ -40,21 +40,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_five_minutes() {
+    fn delays_double_up_to_five_minutes() {
         let waits: Vec<i64> = (0..7).map(|failures| delay(failures).as_secs()).collect();
         assert_eq!(waits, [30, 60, 120, 240, 300, 300, 300]);
         assert_eq!(delay(u32::MAX), LONGEST);
     }
 
     #[test]
-    fn a_person_waits_less_at_first() {
+    fn urgent_delays_start_at_one_second() {
         let waits: Vec<i64> = (0..11).map(|failures| urgent_delay(failures).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
         assert_eq!(urgent_delay(u32::MAX), LONGEST);
     }
 
     #[test]
-    fn attempts_follow_the_waits() {
+    fn attempts_follow_the_delays() {
         let start = Timestamp::UNIX_EPOCH;
         let second = |second| Timestamp::from_second(second).unwrap();
         for (last, next) in [

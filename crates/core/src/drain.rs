@@ -1,7 +1,7 @@
-//! Emptying a node: which pod next, what holds it, and when it is done.
+//! Draining a node: the next pods to remove, the pods that block the drain, and its completion.
 //!
-//! A graceful drain evicts, so that disruption budgets are heard; an emergency deletes. Both leave
-//! alone what would come back at once, or has come back, or cannot be removed.
+//! A graceful drain evicts pods and so respects disruption budgets. An emergency deletes them. Both skip pods that cannot be
+//! removed, and pods that would return or have returned to the node.
 
 use crate::action::Action;
 use crate::backoff;
@@ -11,28 +11,28 @@ use five_spot_api::{BlockedPod, DrainStatus};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// How long after an attempt a pod that is still there is evicted again. Budgets are often freed within
-/// seconds, by a replacement that has become ready.
+/// The delay between two attempts to evict a pod. A disruption budget often allows an eviction within seconds, when a
+/// replacement has become ready.
 pub const EVICTION_RETRY: SignedDuration = SignedDuration::from_secs(5);
 
-/// How many blocked pods stand in status.
+/// The maximum number of blocked pods in the status.
 pub(crate) const MAX_BLOCKED: usize = 20;
 
-/// How far a drain is.
+/// The progress of a drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What to do now.
+    /// The actions to carry out now.
     pub actions: Vec<Action>,
-    /// Pods that still have to leave.
+    /// The number of pods that still have to leave.
     pub remaining: usize,
-    /// Those of them that will not leave by themselves, with the reason, sorted.
+    /// The pods that block the drain, with the reason, sorted.
     pub blocked: Vec<BlockedPod>,
-    /// When time alone changes the plan, if it does.
+    /// The next time at which the plan changes even if nothing else does.
     pub next_look: Option<Timestamp>,
 }
 
 impl Progress {
-    /// Nothing is left that has to leave.
+    /// Returns true if no pod is left that has to leave.
     pub const fn done(&self) -> bool {
         self.remaining == 0
     }
@@ -47,14 +47,14 @@ impl Progress {
     }
 }
 
-/// When attempts are made.
+/// The timing of eviction attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// When the drain began.
+    /// The start of the drain.
     pub began: Timestamp,
-    /// From then on they follow the error back-off.
+    /// The deadline. After it, attempts follow the error backoff.
     pub deadline: Timestamp,
-    /// Until then the object waits after a failure, and attempts that failed with it.
+    /// The end of the backoff of the object after a failure. Failed attempts are not repeated before.
     pub retry_at: Option<Timestamp>,
 }
 
@@ -85,7 +85,7 @@ pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp)
     progress
 }
 
-/// The pods that have to leave before the node is empty.
+/// Returns the pods that still have to leave the node.
 pub(crate) fn leaving(
     pods: &[PodView],
     readiness: Readiness,
@@ -95,7 +95,7 @@ pub(crate) fn leaving(
     pods.iter().filter(|pod| must_leave(pod, began) && !given_up(pod, readiness, now)).collect()
 }
 
-/// Evicts a pod whose turn it is, or waits until the next attempt is due.
+/// Plans the eviction of a pod whose turn it is, or the wait until its next attempt is due.
 fn attempt(pod: &PodView, pace: Pace, now: Timestamp, progress: &mut Progress) {
     let last = pod.eviction.as_ref();
     if let Some(refusal) = last.and_then(|attempt| attempt.refusal.as_deref()) {
@@ -107,14 +107,14 @@ fn attempt(pod: &PodView, pace: Pace, now: Timestamp, progress: &mut Progress) {
     } else {
         progress.look_at(due);
     }
-    // From then on the clock no longer shows that it has been put back, and the attempt counts.
+    // The attempt was made before the clock was set back. When its time comes again, it counts.
     if let Some(last) = last.filter(|last| last.at > now) {
         progress.look_at(last.at);
     }
 }
 
-/// Plans an emergency: every pod that can be removed is deleted at once, and one that was given longer
-/// than the emergency allows is deleted again.
+/// Plans an emergency drain: every pod that can be removed is deleted at once. A pod that is terminating with a longer grace
+/// period is deleted again with the shorter one.
 pub fn delete(pods: &[PodView], began: Timestamp, grace: SignedDuration) -> Progress {
     let leaving: Vec<&PodView> = pods.iter().filter(|pod| can_leave(pod, began)).collect();
     let actions = leaving
@@ -125,11 +125,11 @@ pub fn delete(pods: &[PodView], began: Timestamp, grace: SignedDuration) -> Prog
     Progress { actions, remaining: leaving.len(), ..Progress::default() }
 }
 
-/// The status of a drain, given the one before and how far it is now.
+/// Returns the status of a drain, given the previous status and the current progress.
 ///
-/// Pods vanish from the world when they have left, so the total is remembered and only ever grows. What held a pod that
-/// is tried now is held against it until the answer is known: whoever begins in the middle of a drain knows of no earlier
-/// attempt.
+/// Pods disappear from the observed state when they have left, so the total is remembered and never shrinks. A pod that is
+/// being evicted again keeps its previous reason until the result is known, because a controller that was restarted during
+/// the drain does not know about earlier attempts.
 pub fn status(prior: Option<&DrainStatus>, started_at: Timestamp, progress: &Progress) -> DrainStatus {
     let remaining = i32::try_from(progress.remaining).unwrap_or(i32::MAX);
     let total = match prior {
@@ -150,25 +150,25 @@ pub fn status(prior: Option<&DrainStatus>, started_at: Timestamp, progress: &Pro
     DrainStatus { started_at: Time(started_at), total, evicted: total.saturating_sub(remaining), blocked }
 }
 
-/// Some pods are marked to be left alone. Finished pods and pods without an owner leave like all others.
+/// Returns true if a graceful drain has to remove the pod. Finished pods and pods without an owner are no exception.
 fn must_leave(pod: &PodView, began: Timestamp) -> bool {
     can_leave(pod, began) && pod.drain != PodDrain::Skip
 }
 
-/// Mirror pods cannot be removed, and a DaemonSet's pods come back at once. So do others that tolerate a cordon: each is
-/// asked to leave once, and the one that comes in its place goes with the machine.
+/// Returns true if removing the pod makes sense. Mirror pods cannot be removed, and the pods of a DaemonSet return at once.
+/// A pod that tolerates the cordon is removed once; the one that replaces it stays until the machine is gone.
 fn can_leave(pod: &PodView, began: Timestamp) -> bool {
     let has_come_back = pod.comes_back.is_some_and(|made| made > began);
     !pod.mirror && !pod.daemon_set && !has_come_back
 }
 
-/// On a node whose kubelet is silent nobody confirms that a pod has ended: one that should be gone by
-/// now is not waited for.
+/// Returns true if a drain does not wait for the pod any longer. A kubelet that has stopped reporting never confirms that a
+/// pod has ended, so a pod whose grace period is over counts as gone.
 fn given_up(pod: &PodView, readiness: Readiness, now: Timestamp) -> bool {
     readiness == Readiness::Unreachable && pod.terminating.is_some_and(|termination| termination.until <= now)
 }
 
-/// The place in the order of evictions; `None` for a pod that has to end by itself first.
+/// Returns the position of the pod in the order of evictions; `None` for a pod that has to complete first.
 fn eviction_order(pod: &PodView) -> Option<i32> {
     match pod.drain {
         PodDrain::Evict { order } => Some(order),
@@ -177,8 +177,8 @@ fn eviction_order(pod: &PodView) -> Option<i32> {
     }
 }
 
-/// When the attempt after the last one is due: at once if that was made at a time that is still to come, because the clock
-/// has been put back since.
+/// Returns the time at which the attempt after `last` is due. If `last` is in the future, the clock was set back since, and
+/// the next attempt is due at once.
 fn due(last: &EvictionAttempt, pace: Pace, now: Timestamp) -> Timestamp {
     if last.at > now {
         return now;
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_failed_waits_with_the_object_and_no_longer() {
+    fn a_failed_attempt_waits_for_the_backoff_of_the_object() {
         let mut pods = [tried("a", 98, Some("no")), tried("b", 98, Some("no"))];
         pods[0].eviction.as_mut().unwrap().failed = true;
         let look = |retry_at: Option<i64>, now| {
@@ -243,8 +243,8 @@ mod tests {
         PodView { drain: PodDrain::Evict { order }, ..pod(name) }
     }
 
-    /// A drain of these pods at second 100 with its deadline at 400: who is evicted, how many remain,
-    /// who blocks, when to look again.
+    /// Checks a drain of these pods at second 100 with its deadline at 400: the evicted pods, the number of remaining pods,
+    /// the blocked pods and the next look.
     #[track_caller]
     fn check(
         pods: &[PodView],
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn all_others_are_evicted_at_once_finished_ones_too() {
+    fn all_other_pods_are_evicted_at_once() {
         check(
             &[pod("a"), PodView { finished: true, ..pod("done") }, pod("b")],
             &["a", "done", "b"],
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminating_pod_is_waited_for_and_named_when_it_overstays() {
+    fn a_pod_that_terminates_too_slowly_blocks_the_drain() {
         check(&[terminating("a", 130)], &[], 1, &[], Some(130));
         check(
             &[terminating("a", 100)],
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_silent_node_pods_that_should_be_gone_are_not_waited_for() {
+    fn an_unreachable_node_does_not_block_on_overdue_pods() {
         check_on(
             Readiness::Unreachable,
             &[terminating("a", 100), terminating("b", 101)],
@@ -335,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_pod_is_named_and_tried_again_after_five_seconds() {
+    fn a_refused_eviction_is_retried_after_five_seconds() {
         check(&[tried("a", 96, Some("budget web"))], &[], 1, &[("shop/a", "budget web")], Some(101));
         check(&[tried("a", 95, Some("budget web"))], &["a"], 1, &[("shop/a", "budget web")], None);
     }
 
     #[test]
-    fn who_comes_back_in_spite_of_the_cordon_is_asked_to_leave_once() {
+    fn a_pod_that_tolerates_the_cordon_is_evicted_once() {
         let made = |name, second| PodView { comes_back: Some(at(second)), ..pod(name) };
         let began = UNTIL_400.began.as_second();
         let pods = [made("before", began), made("in its place", began + 1)];
@@ -352,17 +352,17 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_eviction_is_given_time_to_show() {
+    fn an_accepted_eviction_is_not_repeated_at_once() {
         check(&[tried("a", 100, None)], &[], 1, &[], Some(105));
     }
 
     #[test]
-    fn an_attempt_that_is_still_to_come_holds_nothing_up() {
+    fn an_attempt_in_the_future_does_not_delay_the_next() {
         check(&[tried("a", 101, None)], &["a"], 1, &[], Some(101));
     }
 
     #[test]
-    fn after_the_deadline_attempts_follow_the_back_off() {
+    fn after_the_deadline_attempts_follow_the_backoff() {
         let overdue =
             |last, now| evict(&[tried("a", last, Some("no"))], Readiness::Ready, UNTIL_400, at(now));
         assert_eq!(overdue(396, 402).next_look, Some(at(430)));
@@ -387,14 +387,14 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_must_complete_holds_the_node_until_it_has() {
+    fn a_job_that_must_complete_blocks_the_drain() {
         let job = PodView { drain: PodDrain::WaitCompleted, ..pod("job") };
         check(&[job.clone(), pod("a")], &["a"], 2, &[("shop/job", "waiting for the pod to complete")], None);
         check(&[PodView { finished: true, ..job }], &["job"], 1, &[], None);
     }
 
     #[test]
-    fn blockers_are_sorted_and_at_most_twenty() {
+    fn blocked_pods_are_sorted_and_at_most_twenty() {
         let pods: Vec<PodView> = (0..30).rev().map(|n| tried(&format!("p{n:02}"), 99, Some("no"))).collect();
         let blocked = evict(&pods, Readiness::Ready, UNTIL_400, at(100)).blocked;
         assert_eq!(blocked.len(), 20);
@@ -403,12 +403,12 @@ mod tests {
     }
 
     #[test]
-    fn what_held_a_pod_stands_until_a_new_attempt_is_answered() {
+    fn a_blocked_pod_keeps_its_reason_until_the_next_result() {
         let held = |pods: &[PodView], prior: Option<&DrainStatus>| {
             status(prior, at(50), &evict(pods, Readiness::Ready, UNTIL_400, at(100)))
         };
         let before = held(&[tried("a", 99, Some("no")), tried("b", 99, Some("no"))], None);
-        // After a restart nobody knows of an attempt: nothing is said to have changed.
+        // After a restart no attempt is known, and the status stays the same.
         assert_eq!(held(&[pod("a"), pod("b")], Some(&before)).blocked, before.blocked);
         let answered = held(&[tried("a", 100, Some("not yet")), tried("b", 100, None)], Some(&before));
         let blocked = |pod: &str, reason: &str| BlockedPod { pod: pod.to_owned(), reason: reason.to_owned() };
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emergency_deletes_all_that_can_be_removed_and_shortens_long_graces() {
+    fn an_emergency_deletes_pods_and_shortens_grace_periods() {
         let zero = SignedDuration::ZERO;
         let pods = [
             PodView { mirror: true, ..pod("static") },
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_remembered_when_pods_vanish() {
+    fn the_total_is_remembered_when_pods_have_left() {
         let left = |remaining| Progress { remaining, ..Progress::default() };
         let counts = |status: &DrainStatus| (status.total, status.evicted);
         let first = status(None, at(100), &left(5));

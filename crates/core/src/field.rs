@@ -1,27 +1,27 @@
-//! What is wrong with a field, and where.
+//! Errors in the fields of an object.
 
 use five_spot_api::rules::Rule;
 use std::fmt;
 
-/// As much of a bad value as a message repeats.
+/// The number of characters of a bad value that a message shows.
 const SHOWN_CHARACTERS: usize = 64;
 
-/// One thing that is wrong with an object: the field, as a path from its root, and what is allowed there.
+/// An error in a field of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldError {
     /// The path, such as `spec.schedule.daysOfWeek[0]`.
     pub field: String,
-    /// What was found and what is allowed, in a sentence.
+    /// A message that says what was found and what is allowed.
     pub message: String,
 }
 
 impl FieldError {
-    /// Something is wrong at `field`.
+    /// Returns an error in `field`.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
 
-    /// What was found at `field` is not what a rule of the CRD allows.
+    /// Returns the error for a value that violates a rule of the CRD.
     pub(crate) fn refused(field: &str, found: &str, rule: &Rule) -> Self {
         Self::new(field, format!("found {}; {}", Found(found), rule.message))
     }
@@ -35,7 +35,7 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// A value in quotes, cut where it becomes too long to read.
+/// A value in quotes, truncated if it is long.
 struct Found<'a>(&'a str);
 
 impl fmt::Display for Found<'_> {

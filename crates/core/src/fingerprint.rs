@@ -1,5 +1,5 @@
-//! A short, stable name for a value: equal values have equal fingerprints, on every machine and in
-//! every version of this program, so that one written into an annotation can be compared years later.
+//! Fingerprints of values. Equal values have equal fingerprints on every machine and in every version of this program, so
+//! that a fingerprint in an annotation can be compared years later.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,10 +10,10 @@ use std::fmt;
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// The fingerprint of what `value` looks like as JSON. The order of keys does not matter.
+    /// Returns the fingerprint of the JSON form of `value`. The order of keys does not matter.
     ///
     /// # Panics
-    /// If the value cannot be written as JSON, which no type of ours can bring about.
+    /// If the value cannot be serialized as JSON, which does not happen for the types of this workspace.
     pub fn of(value: &impl Serialize) -> Self {
         let value = serde_json::to_value(value).expect("our own types are JSON");
         let mut hash = Fnv1a::new();
@@ -21,8 +21,8 @@ impl Fingerprint {
         Self(hash.0)
     }
 
-    /// A fingerprint that was read from an annotation. What somebody else has written there becomes one that nothing else
-    /// has.
+    /// Parses a fingerprint from an annotation. Any other text, which someone else has written, becomes a fingerprint that
+    /// equals no other.
     pub fn read(text: &str) -> Self {
         let read = u64::from_str_radix(text, 16).ok().map(Self);
         read.filter(|read| read.to_string() == text).unwrap_or_else(|| {
@@ -39,7 +39,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// FNV-1a with 64 bits: tiny, and fixed for ever, unlike the standard library's hasher.
+/// The 64-bit FNV-1a hash. Unlike the hasher of the standard library it never changes.
 struct Fnv1a(u64);
 
 impl Fnv1a {
@@ -53,8 +53,8 @@ impl Fnv1a {
         }
     }
 
-    /// Every piece is tagged with its kind and closed with its length, so that no two different
-    /// values give the same sequence of bytes.
+    /// Adds a value. Every part starts with a tag for its type and ends with its length, so that different values never
+    /// give the same sequence of bytes.
     fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.bytes(b"n"),
@@ -93,13 +93,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn it_never_changes() {
+    fn a_fingerprint_never_changes() {
         let value = json!({"b": [1, 2.5, null, true, false], "a": {"nested": "text"}});
         assert_eq!(Fingerprint::of(&value).to_string(), "85ae3a37133f967d");
     }
 
     #[test]
-    fn it_is_read_as_it_was_written_and_everything_else_is_something_else() {
+    fn a_written_fingerprint_equals_only_itself() {
         let written = Fingerprint::of(&json!("a"));
         assert_eq!(Fingerprint::read(&written.to_string()), written);
         let small = Fingerprint(0x2a);

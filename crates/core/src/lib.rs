@@ -1,5 +1,5 @@
-//! The pure heart of 5-Spot: what a spec means, and what should happen. Nothing here talks to a
-//! cluster, reads a clock or an environment: time comes in as an argument, the world as a value.
+//! The decision logic of 5-Spot: parsing a spec, evaluating its schedule, and deciding what to do. Nothing in this crate
+//! talks to a cluster or reads a clock or the environment. The time and the observed state are arguments.
 
 pub mod action;
 pub mod backoff;
@@ -19,5 +19,5 @@ pub use lifecycle::{
     Decision, EMERGENCY_DRAIN_TIMEOUT_SECS, Evidence, Fault, FaultKind, RAPID_RE_RECLAIM_THRESHOLD,
     RAPID_RE_RECLAIM_WINDOW_SECS, decide, decide_invalid,
 };
-pub use spec::{Handling, InvalidSpec, ProviderKind, ValidSpec, check_name};
+pub use spec::{InvalidSpec, ProviderKind, RemovalSettings, ValidSpec, check_name};
 pub use world::World;

@@ -1,4 +1,4 @@
-//! From what a person wrote to what it means. After [`ValidSpec::parse`] nothing reads the raw spec.
+//! Parsing of specs. After [`ValidSpec::parse`] no code reads the raw spec.
 
 mod checks;
 
@@ -14,80 +14,80 @@ use jiff::SignedDuration;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A spec that has been understood, boiled down to what decisions need. It is small enough to be kept for
-/// ten thousand objects; of the provider objects only their kind and a fingerprint stay.
+/// A valid spec, reduced to what decisions need. It is small enough to be kept for ten thousand objects: of the provider
+/// objects it keeps only the kind and a fingerprint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidSpec {
-    /// When a machine is wanted.
+    /// The times at which a machine is wanted.
     pub plan: Plan,
-    /// How a machine is given back.
-    pub handling: Handling,
-    /// The CAPI cluster.
+    /// The settings for the removal of a machine.
+    pub handling: RemovalSettings,
+    /// The name of the Cluster API Cluster.
     pub cluster_name: String,
     /// The kind of the bootstrap object.
     pub bootstrap: ProviderKind,
     /// The kind of the infrastructure object.
     pub infrastructure: ProviderKind,
-    /// 0-100, higher goes first.
+    /// The priority from 0 to 100; higher values are served first.
     pub priority: u8,
-    /// Taints to keep on the Node.
+    /// The taints to keep on the Node.
     pub node_taints: Vec<NodeTaint>,
-    /// Process names that the reclaim agent looks for.
+    /// The process names that the reclaim agent looks for.
     pub kill_if_commands: Vec<String>,
-    /// The workload cluster's kubeconfig, if the spec names one.
+    /// The Secret with the kubeconfig of the workload cluster, if the spec names one.
     pub kubeconfig_secret: Option<KubeconfigSecretRef>,
-    /// A Machine whose node is not Ready by then has failed.
+    /// The time limit for the node to become Ready.
     pub join_timeout: SignedDuration,
-    /// How long before the window closes the node is cordoned.
+    /// The time before the window closes at which the node is cordoned.
     pub cordon_before: SignedDuration,
-    /// What of the spec a Machine is made from: another value means replacing it.
+    /// The fingerprint of the part of the spec that a Machine is created from. If it differs, the Machine is replaced.
     pub machine_hash: Fingerprint,
-    /// What is applied to a Machine, replacement or not: another value means applying it again.
+    /// The fingerprint of everything that is applied to a Machine. If it differs, the Machine is applied again.
     pub applied_hash: Fingerprint,
-    /// What the agent's ConfigMap is rendered from: another value means rendering it again.
+    /// The fingerprint of what the agent's ConfigMap is rendered from. If it differs, it is rendered again.
     pub agent_hash: Fingerprint,
 }
 
-/// How a machine is given back. Known, as far as it can be read, even for a spec that is not valid, so
-/// that every object can be deleted.
+/// The settings for the removal of a machine. They are known, as far as possible, even for an invalid spec, so that every
+/// object can be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handling {
-    /// Remove now, without draining.
+pub struct RemovalSettings {
+    /// `spec.killSwitch`.
     pub kill_switch: bool,
     /// `spec.schedule.enabled`.
     pub enabled: bool,
-    /// There is an override that wants a machine, expired or not.
+    /// True if there is an override with state `up`, expired or not.
     pub override_up: bool,
-    /// The whole graceful shutdown.
+    /// The time limit for the whole graceful shutdown.
     pub graceful_shutdown_timeout: SignedDuration,
-    /// The drain.
+    /// The time limit for the drain.
     pub node_drain_timeout: SignedDuration,
-    /// What happens at the deadline.
+    /// The action at the drain deadline.
     pub on_timeout: OnTimeout,
-    /// What pods get in an emergency.
+    /// The grace period of pods in an emergency reclaim.
     pub pod_grace_period: SignedDuration,
 }
 
-/// A spec that has not been understood, and what is still known of it.
+/// An invalid spec, and the part of it that could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidSpec {
-    /// What is wrong with it; never empty.
+    /// The errors; never empty.
     pub errors: Vec<FieldError>,
-    /// How a machine that exists is given back.
-    pub handling: Handling,
+    /// The settings for the removal of a machine that exists.
+    pub handling: RemovalSettings,
 }
 
-/// The kind of a provider's object.
+/// The kind of a provider object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProviderKind {
-    /// Group and version.
+    /// The API group and version.
     pub api_version: String,
     /// The kind.
     pub kind: String,
 }
 
 impl ValidSpec {
-    /// Understands a spec, or says everything that is wrong with it, sorted by field.
+    /// Parses a spec, or returns all errors in it, sorted by field.
     pub fn parse(spec: &ScheduledMachineSpec) -> Result<Self, Vec<FieldError>> {
         let mut checks = Checks::default();
         let schedule = checks.all(Schedule::parse(&spec.schedule, "spec.schedule"));
@@ -109,7 +109,7 @@ impl ValidSpec {
         }
         checks.reasons(&spec.schedule, spec.r#override.as_ref());
         let errors = checks.finish();
-        // Whatever could not be read has left an error, so the two cases exclude each other.
+        // Every value that could not be read has left an error, so the two cases exclude each other.
         let (Some(schedule), Some(lead_time), Some(handling), Some(cordon_before), Some(join_timeout), true) =
             (schedule, lead_time, handling, cordon_before, join_timeout, errors.is_empty())
         else {
@@ -133,16 +133,16 @@ impl ValidSpec {
         })
     }
 
-    /// When a machine is wanted.
+    /// Returns the times at which a machine is wanted.
     pub const fn plan(&self) -> &Plan {
         &self.plan
     }
 }
 
 impl InvalidSpec {
-    /// What is still known of a spec that [`ValidSpec::parse`] has refused with `errors`.
+    /// Reads what can be read of a spec that [`ValidSpec::parse`] has rejected with `errors`.
     pub fn new(spec: &ScheduledMachineSpec, errors: Vec<FieldError>) -> Self {
-        let defaults = Handling {
+        let defaults = RemovalSettings {
             kill_switch: spec.kill_switch,
             enabled: spec.schedule.enabled,
             override_up: overridden_up(spec),
@@ -154,11 +154,11 @@ impl InvalidSpec {
         Self { errors, handling: handling(spec).unwrap_or(defaults) }
     }
 
-    /// What is still known of a spec that is not even of our shape, as one from a CRD of another version may be.
+    /// Reads what can be read of a spec that does not even fit the types, such as one from another version of the CRD.
     pub fn unreadable(spec: &Value, errors: Vec<FieldError>) -> Self {
         let flag = |path: &str, otherwise| spec.pointer(path).and_then(Value::as_bool).unwrap_or(otherwise);
         let word = |path: &str| spec.pointer(path).and_then(Value::as_str);
-        let handling = Handling {
+        let handling = RemovalSettings {
             kill_switch: flag("/killSwitch", false),
             enabled: flag("/schedule/enabled", true),
             override_up: word("/override/state") == Some("up"),
@@ -175,27 +175,29 @@ impl InvalidSpec {
     }
 }
 
-/// Checks the name of a `ScheduledMachine`, which must leave room for the names made from it.
+/// Checks the name of a `ScheduledMachine`, which must leave room for the names derived from it.
 pub fn check_name(name: &str) -> Result<(), FieldError> {
     checks::name(name)
 }
 
-fn handling(spec: &ScheduledMachineSpec) -> Result<Handling, Vec<FieldError>> {
+fn handling(spec: &ScheduledMachineSpec) -> Result<RemovalSettings, Vec<FieldError>> {
     let mut checks = Checks::default();
     let graceful =
         checks.one(checks::timeout(&spec.graceful_shutdown_timeout, "spec.gracefulShutdownTimeout"));
     let drain = checks.one(checks::timeout(&spec.node_drain_timeout, "spec.nodeDrainTimeout"));
     let grace = checks.one(checks::pod_grace_period(&spec.reclaim.pod_grace_period));
     match (graceful, drain, grace) {
-        (Some(graceful_shutdown_timeout), Some(node_drain_timeout), Some(pod_grace_period)) => Ok(Handling {
-            kill_switch: spec.kill_switch,
-            enabled: spec.schedule.enabled,
-            override_up: overridden_up(spec),
-            graceful_shutdown_timeout,
-            node_drain_timeout,
-            on_timeout: spec.drain.on_timeout,
-            pod_grace_period,
-        }),
+        (Some(graceful_shutdown_timeout), Some(node_drain_timeout), Some(pod_grace_period)) => {
+            Ok(RemovalSettings {
+                kill_switch: spec.kill_switch,
+                enabled: spec.schedule.enabled,
+                override_up: overridden_up(spec),
+                graceful_shutdown_timeout,
+                node_drain_timeout,
+                on_timeout: spec.drain.on_timeout,
+                pod_grace_period,
+            })
+        }
         (_, _, _) => Err(checks.finish()),
     }
 }
@@ -204,7 +206,7 @@ fn overridden_up(spec: &ScheduledMachineSpec) -> bool {
     spec.r#override.as_ref().is_some_and(|forced| forced.state == OverrideState::Up)
 }
 
-/// A change of any of these means another machine.
+/// The fields whose change requires another Machine.
 #[derive(Serialize)]
 struct Replaced<'a> {
     cluster: &'a str,
@@ -226,7 +228,7 @@ impl<'a> Replaced<'a> {
     }
 }
 
-/// Everything that goes onto a Machine.
+/// The fields that are applied to a Machine.
 #[derive(Serialize)]
 struct Applied<'a> {
     replaced: Replaced<'a>,

@@ -1,26 +1,26 @@
-//! Keeping our taints on a Node that others taint too: a three-way comparison of what the spec wants,
-//! what is ours, and what is there.
+//! Reconciliation of the taints of a Node: a three-way comparison of the taints that the spec wants, those that 5-Spot has
+//! set, and those on the Node.
 
 use crate::world::TaintId;
 use five_spot_api::NodeTaint;
 use std::collections::BTreeSet;
 
-/// What has to become of a Node's taints.
+/// The desired taints of a Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taints {
-    /// All taints, ours and others'.
+    /// All taints, including those of others.
     pub taints: Vec<NodeTaint>,
-    /// Which of them are ours, sorted.
+    /// The taints that 5-Spot owns, sorted.
     pub owned: Vec<TaintId>,
-    /// Wanted ones that cannot be ours, because someone else's has the same key and effect.
+    /// The wanted taints that someone else has set, with the same key and effect.
     pub conflicts: Vec<TaintId>,
 }
 
-/// Compares `wanted` with the Node's taints, `live`, of which `owned` are ours.
+/// Compares `wanted` with the taints of the Node, `live`, of which 5-Spot owns `owned`.
 ///
-/// Others' taints stay as and where they are. Ours that are no longer wanted go; ours whose value was
-/// changed get it back; ours that were removed come back. A wanted taint that someone else has put there
-/// is a conflict, and is left alone.
+/// The taints of others stay unchanged and in their order. Owned taints that are no longer wanted are removed, changed values
+/// are restored, and missing taints are added again. A wanted taint that someone else has set is a conflict and stays
+/// unchanged.
 pub fn reconcile(wanted: &[NodeTaint], owned: &[TaintId], live: &[NodeTaint]) -> Taints {
     let ours: BTreeSet<&TaintId> = owned.iter().collect();
     let mut taints = Vec::with_capacity(live.len() + wanted.len());
@@ -95,7 +95,7 @@ mod tests {
         Case { wanted: &[], owned: &[], live: &[], becomes: &[], ours: &[], conflicts: &[] };
 
     #[test]
-    fn nothing_wanted_nothing_done() {
+    fn without_wanted_taints_nothing_changes() {
         check(&NONE);
         check(&Case { live: &["theirs:NoExecute"], becomes: &["theirs:NoExecute"], ..NONE });
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_stays() {
+    fn correct_taints_stay() {
         check(&Case {
             wanted: &["a=1:NoSchedule"],
             owned: &["a:NoSchedule"],
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_value_is_put_back_or_brought_forward() {
+    fn a_changed_value_is_restored() {
         check(&Case {
             wanted: &["a=2:NoSchedule"],
             owned: &["a:NoSchedule"],
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn unwanted_ones_of_ours_go_and_removed_ones_come_back() {
+    fn unwanted_taints_are_removed_and_missing_ones_added() {
         check(&Case { owned: &["a:NoSchedule"], live: &["a=1:NoSchedule"], ..NONE });
         check(&Case {
             wanted: &["a=1:NoSchedule"],
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn someone_elses_taint_is_a_conflict_even_with_the_same_value() {
+    fn a_foreign_taint_is_a_conflict_even_with_the_same_value() {
         check(&Case {
             wanted: &["a=1:NoSchedule", "b:NoExecute"],
             live: &["a=1:NoSchedule"],
@@ -182,7 +182,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn others_taints_are_never_touched_and_a_second_look_changes_nothing(
+        fn foreign_taints_stay_and_a_second_run_changes_nothing(
             wanted in some_taints(), owned in some_taints(), live in some_taints()
         ) {
             let owned: Vec<TaintId> = owned.iter().map(TaintId::from).collect();

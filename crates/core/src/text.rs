@@ -1,32 +1,32 @@
-//! Text from outside: one function that every string goes through before it enters status, an event, a log line or a
-//! metric, if somebody else can write it.
+//! Bounded text. Every string that others can write passes through [`bounded`] before it enters a status, an event, a log
+//! line or a metric.
 //!
-//! An annotation may hold 256 kB, an error body megabytes, a name escape sequences. None of that may make a status too
-//! large to write, hide an event, or forge a line in a log.
+//! An annotation can hold 256 kB, an error body megabytes, and a name escape sequences. None of these may make a status too
+//! large to write, suppress an event, or forge a log line.
 
 use std::borrow::Cow;
 
-/// The longest text, in bytes, that a single field of the status takes from outside, such as the reason of a reclaim.
+/// The maximum length, in bytes, of a text from outside in a single field of the status, such as the reason of a blocked pod.
 pub const MAX_FIELD: usize = 256;
 
-/// The longest message, in bytes, of a condition, an error or a log line. Well below the API server's limit for a
-/// condition (32,768 bytes), and long enough for the longest message that an API server writes itself.
+/// The maximum length, in bytes, of the message of an error or a log line. It is far below the limit of the API server for a
+/// condition (32,768 bytes) and sufficient for the messages that an API server writes itself.
 pub const MAX_MESSAGE: usize = 1000;
 
-/// The longest note of an event, in bytes: the API server refuses more than 1,024.
+/// The maximum length of the note of an event, in bytes. The API server rejects longer ones.
 pub const MAX_NOTE: usize = 1024;
 
-/// Replaces what was cut off.
+/// The mark at the end of a truncated text.
 const CUT: &str = "…";
 
-/// Returns `text` in at most `max` bytes, cut at a character boundary, and with every control character and every
-/// character that changes the direction of writing replaced by a visible escape (`\n`, `\u{1b}`).
+/// Returns `text` truncated to at most `max` bytes at a character boundary. Control characters and characters that change the
+/// writing direction are replaced by visible escapes (`\n`, `\u{1b}`).
 pub fn bounded(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max && !text.chars().any(is_unprintable) {
         return Cow::Borrowed(text);
     }
     let mut result = String::with_capacity(text.len().min(max));
-    // The last length at which the mark for what was cut off still fits.
+    // The last length at which the mark still fits.
     let mut fits = 0;
     for character in text.chars() {
         let escaped = Escaped(character);
@@ -51,7 +51,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// A character that a terminal or a log reader would act upon instead of showing it.
+/// Returns true for a character that a terminal or a log viewer would interpret instead of showing it.
 fn is_unprintable(character: char) -> bool {
     let turns_writing =
         matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -59,7 +59,7 @@ fn is_unprintable(character: char) -> bool {
     character.is_control() || turns_writing || separates_lines
 }
 
-/// A character as it is written.
+/// A character, escaped if it is unprintable.
 struct Escaped(char);
 
 impl Escaped {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut_at_a_character_and_says_so() {
+    fn long_text_is_cut_at_a_character_boundary_and_marked() {
         assert_eq!(bounded("abcdef", 6), "abcdef");
         assert_eq!(bounded("abcdefg", 6), "abc…");
         assert_eq!(bounded("ééééé", 8), "éé…");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_act_upon_is_shown() {
+    fn characters_that_a_terminal_interprets_are_escaped() {
         assert_eq!(bounded("a\nb\u{1b}[31mc\u{7f}", 64), r"a\nb\u{1b}[31mc\u{7f}");
         assert_eq!(bounded("abc\u{202e}def\u{2028}", 64), r"abc\u{202e}def\u{2028}");
         assert_eq!(bounded("ab\u{1b}", 6), "ab…", "an escape is never cut in two");
@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_in_is_bounded_and_printable(text in any::<String>(), max in 0..64_usize) {
+        fn every_result_is_bounded_and_printable(text in any::<String>(), max in 0..64_usize) {
             let result = bounded(&text, max);
             prop_assert!(result.len() <= max);
             prop_assert!(!result.chars().any(is_unprintable));

@@ -1,7 +1,7 @@
-//! What was observed: everything that a decision may depend on besides the spec and the time.
+//! The observed state: everything that a decision depends on besides the spec and the time.
 //!
-//! The values here are compact on purpose. Whoever observes (the `cluster` crate, the sandbox, a test)
-//! boils the objects of a cluster down to these facts; `decide` never sees an object.
+//! These types are compact on purpose. The observer (the `cluster` crate or a test) reduces the objects of a cluster to
+//! these facts; `decide` never sees an object.
 
 use crate::fingerprint::Fingerprint;
 use crate::spec::ProviderKind;
@@ -45,28 +45,28 @@ macro_rules! text_newtype {
 }
 
 text_newtype! {
-    /// What makes an object this one and no other of the same name.
+    /// The UID of an object, which distinguishes it from a later object of the same name.
     Uid,
     /// The name of a Node.
     NodeName,
-    /// The version of an object that was read; a write that carries it fails if it is stale.
+    /// The resource version of an object that was read. A write that carries it fails if it is stale.
     ResourceVersion,
 }
 
-/// Everything that was observed about one `ScheduledMachine`.
+/// The observed state of one `ScheduledMachine` and everything that belongs to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    /// How this controller was told to behave.
+    /// The settings of the controller.
     pub policy: Policy,
     /// The `ScheduledMachine` itself.
     pub object: ObjectView,
-    /// The status that it carries.
+    /// Its recorded status.
     pub status: ScheduledMachineStatus,
-    /// The CAPI cluster that the spec names.
+    /// The Cluster API Cluster that the spec names.
     pub cluster: Option<ClusterView>,
-    /// Our pause annotation on the namespace.
+    /// The pause annotation of 5-Spot on the namespace.
     pub namespace_pause: Option<PauseLevel>,
-    /// What is wrong with the things that the spec refers to, besides a missing cluster.
+    /// The problems with objects that the spec refers to, except a missing Cluster.
     pub references: Vec<ReferenceProblem>,
     /// The object called `<name>-bootstrap`.
     pub bootstrap: Slot<ProviderView>,
@@ -74,22 +74,22 @@ pub struct World {
     pub infrastructure: Slot<ProviderView>,
     /// The Machine called `<name>-machine`.
     pub machine: Slot<MachineView>,
-    /// The cluster in which the Node lives.
+    /// The workload cluster of the Node.
     pub workload: Workload,
     /// The Node of the Machine.
     pub node: NodeFact,
     /// The Node in `status.nodeRef`, once its Machine is gone.
     pub former_node: FormerNode,
-    /// Since when the status of the object could not be written, if the last attempt failed. What should be on record
-    /// since then is not.
+    /// The time since which the status of the object could not be written, if the last attempt failed. The recorded status
+    /// lacks everything since then.
     pub unrecorded_since: Option<Timestamp>,
-    /// ConfigMaps for reclaim agents that were made for this object.
+    /// The ConfigMaps of reclaim agents that were created for this object.
     pub agent_configs: Vec<AgentConfigView>,
-    /// What went wrong in the last attempts.
+    /// The failures of the last attempts.
     pub failures: Failures,
 }
 
-/// How this controller was told to behave.
+/// The settings of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// `FINALIZER_CLEANUP_TIMEOUT_SECS`.
@@ -117,11 +117,11 @@ pub struct ObjectView {
     pub generation: i64,
     /// Set while it is being deleted.
     pub deletion: Option<DeletionView>,
-    /// Whether our finalizer is on it.
+    /// True if it carries our finalizer.
     pub has_finalizer: bool,
-    /// `cluster.x-k8s.io/paused` is on it.
+    /// True if it carries the annotation `cluster.x-k8s.io/paused`.
     pub capi_paused: bool,
-    /// `5spot.finos.org/paused` is on it.
+    /// The value of its annotation `5spot.finos.org/paused`, if any.
     pub paused: Option<PauseLevel>,
 }
 
@@ -130,11 +130,11 @@ pub struct ObjectView {
 pub struct DeletionView {
     /// The deletion timestamp.
     pub since: Timestamp,
-    /// `--cascade=orphan`: the dependents are to stay.
+    /// True for `--cascade=orphan`: the dependents stay.
     pub orphan: bool,
 }
 
-/// How much our own pause annotation holds back.
+/// The scope of the pause annotation of 5-Spot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PauseLevel {
     /// Everything but reclaims and the kill switch.
@@ -143,57 +143,57 @@ pub enum PauseLevel {
     All,
 }
 
-/// The CAPI Cluster.
+/// The Cluster API Cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterView {
     /// Its UID.
     pub uid: Uid,
     /// `spec.paused`.
     pub paused: bool,
-    /// It is being deleted, and waits for the last of its Machines.
+    /// True if it is being deleted; it waits for the last of its Machines.
     pub terminating: bool,
 }
 
-/// Something that the spec refers to is not as it must be.
+/// A problem with an object that the spec refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReferenceProblem {
     /// The field of the spec.
     pub field: String,
-    /// What kind of problem.
+    /// The kind of problem.
     pub kind: ReferenceProblemKind,
-    /// What exactly, and for a refusal which rule would grant it.
+    /// The description. If a permission is missing, it names the rule that grants it.
     pub message: String,
 }
 
 /// The kinds of [`ReferenceProblem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceProblemKind {
-    /// It does not exist.
+    /// The object does not exist.
     NotFound,
-    /// The API server refuses us.
+    /// The API server denies access.
     Forbidden,
-    /// The spec may not ask for it.
+    /// The spec may not refer to it.
     NotAllowed,
 }
 
-/// What is found under one of the names that belong to us.
+/// The content of one of the object names that 5-Spot uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slot<T> {
-    /// Nothing.
+    /// No object exists.
     Absent,
-    /// An object that is not ours: it is never touched.
+    /// An object that 5-Spot did not create. It is never touched.
     Foreign {
-        /// Whose it is, as far as can be told.
+        /// The owner, as far as it is known.
         owner: String,
     },
-    /// An object of ours, of this or of an earlier life.
+    /// An object that 5-Spot created, now or before a restart or restore.
     Ours(T),
-    /// The API server could not be asked, or has not answered yet.
+    /// Unknown: the API server cannot be reached, or has not responded yet.
     Unknown,
 }
 
 impl<T> Slot<T> {
-    /// The object, if it is ours.
+    /// Returns the object if 5-Spot created it.
     pub const fn ours(&self) -> Option<&T> {
         match self {
             Self::Ours(view) => Some(view),
@@ -201,93 +201,93 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Nobody knows what is there.
+    /// Returns true if the content is unknown.
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown)
     }
 }
 
-/// A bootstrap or infrastructure object of ours.
+/// A bootstrap or infrastructure object that 5-Spot created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderView {
-    /// What it is.
+    /// Its kind.
     pub kind: ProviderKind,
     /// Its UID.
     pub uid: Uid,
-    /// It has a deletion timestamp.
+    /// True if it has a deletion timestamp.
     pub terminating: bool,
-    /// The spec that it was made from ([`crate::ValidSpec::machine_hash`]), if it still says.
+    /// The spec that it was created from ([`crate::ValidSpec::machine_hash`]), if its annotation still exists.
     pub machine_hash: Option<Fingerprint>,
-    /// The fields that we own, owner references among them, are as we would apply them.
+    /// True if the fields that we apply, including owner references, have the desired values.
     pub intact: bool,
 }
 
-/// The CAPI Machine of ours.
+/// The Cluster API Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineView {
-    /// Group and version in which it was read.
+    /// The API group and version in which it was read.
     pub api_version: String,
     /// Its UID.
     pub uid: Uid,
-    /// When it was made.
+    /// Its creation timestamp.
     pub created_at: Timestamp,
-    /// It has a deletion timestamp.
+    /// True if it has a deletion timestamp.
     pub terminating: bool,
-    /// The spec that it was made from ([`crate::ValidSpec::machine_hash`]), if it still says.
+    /// The spec that it was created from ([`crate::ValidSpec::machine_hash`]), if its annotation still exists.
     pub machine_hash: Option<Fingerprint>,
-    /// What was last applied to it ([`crate::ValidSpec::applied_hash`]), if it still says.
+    /// The fingerprint of what was last applied ([`crate::ValidSpec::applied_hash`]), if its annotation still exists.
     pub applied_hash: Option<Fingerprint>,
-    /// The fields that we own, owner references among them, are as we would apply them.
+    /// True if the fields that we apply, including owner references, have the desired values.
     pub intact: bool,
-    /// `cluster.x-k8s.io/paused` is on it.
+    /// True if it carries the annotation `cluster.x-k8s.io/paused`.
     pub capi_paused: bool,
-    /// How the provider knows it.
+    /// Its provider ID.
     pub provider_id: Option<String>,
-    /// CAPI is told not to drain.
+    /// True if Cluster API skips its drain.
     pub drain_excluded: bool,
-    /// CAPI is told not to wait for volumes.
+    /// True if Cluster API skips its wait for volumes.
     pub volume_wait_excluded: bool,
-    /// The API server has refused to delete it.
+    /// True if the API server has refused to delete it.
     pub delete_refused: bool,
 }
 
-/// The cluster in which the Node lives.
+/// The workload cluster of the Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// It can be reached.
+    /// The cluster responds.
     Reachable(WorkloadCluster),
-    /// It has not answered yet; it will, or turn out to be unusable.
+    /// The cluster has not responded yet.
     Pending(WorkloadCluster),
-    /// Its kubeconfig is missing, broken, refused, or does not lead anywhere.
+    /// The cluster cannot be used: its kubeconfig is missing, invalid or rejected, or it does not respond.
     Unusable {
-        /// Which kubeconfig.
+        /// The cluster.
         cluster: WorkloadCluster,
         /// The kind of problem.
         problem: WorkloadProblem,
-        /// What exactly is wrong, and what to do about it.
+        /// The description, and what to do about it.
         message: String,
     },
 }
 
-/// Why a workload cluster cannot be used.
+/// The kinds of problems with a workload cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkloadProblem {
     /// The Secret with its kubeconfig does not exist.
     SecretMissing,
-    /// The controller may not read the Secret.
+    /// The controller lacks the permission to read the Secret.
     SecretForbidden,
-    /// The Secret holds no kubeconfig that can be used.
+    /// The Secret contains no usable kubeconfig.
     KubeconfigInvalid,
-    /// The cluster refuses the credentials of the kubeconfig.
+    /// The cluster rejects the credentials of the kubeconfig.
     Refused,
-    /// The cluster does not answer.
+    /// The cluster does not respond.
     Unreachable,
-    /// The kubeconfig leads to another cluster than the one that the Node was last seen in.
+    /// The kubeconfig refers to a different cluster than the one in which the Node was last seen.
     WrongCluster,
 }
 
 impl Workload {
-    /// Which kubeconfig it is.
+    /// Returns the cluster.
     pub const fn cluster(&self) -> &WorkloadCluster {
         match self {
             Self::Reachable(cluster) | Self::Pending(cluster) | Self::Unusable { cluster, .. } => cluster,
@@ -295,26 +295,26 @@ impl Workload {
     }
 }
 
-/// What is known of the Machine's Node.
+/// The state of the Machine's Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeFact {
-    /// The Machine names no Node yet.
+    /// The Machine has no Node yet.
     NotYet,
-    /// The Machine names a Node that does not exist, by the word of the cluster that it was last seen in.
+    /// The Machine names a Node that does not exist in the cluster in which it was last seen.
     Gone,
-    /// The Node's cluster cannot be asked, or contradicts the Machine.
+    /// The workload cluster cannot be reached, or it contradicts the Machine.
     Unknown,
-    /// A Node of that name exists, but its provider ID is not the Machine's: it is never touched.
+    /// A Node of that name exists, but its provider ID differs from that of the Machine. It is never touched.
     Mismatch {
         /// Its name.
         name: NodeName,
     },
-    /// The Node of our Machine.
+    /// The Node exists.
     Found(NodeView),
 }
 
 impl NodeFact {
-    /// The Node, if it is ours to touch.
+    /// Returns the Node if it exists and belongs to the Machine.
     pub const fn found(&self) -> Option<&NodeView> {
         match self {
             Self::Found(node) => Some(node),
@@ -326,49 +326,49 @@ impl NodeFact {
 /// The Node in `status.nodeRef`, once its Machine is gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FormerNode {
-    /// There is none, or it is gone.
+    /// There is no such Node, or it is gone.
     #[default]
     Gone,
-    /// It is still in its cluster.
+    /// The Node still exists.
     LeftBehind,
-    /// Its cluster cannot be asked.
+    /// Unknown: the workload cluster cannot be reached.
     Unknown,
 }
 
-/// The Node of our Machine.
+/// The Node of the Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeView {
     /// Its name.
     pub name: NodeName,
     /// Its UID.
     pub uid: Uid,
-    /// The version that was read.
+    /// Its resource version.
     pub resource_version: ResourceVersion,
-    /// The kubelet's word, or nobody's.
+    /// Its condition `Ready`.
     pub readiness: Readiness,
-    /// It is cordoned.
+    /// True if it is cordoned.
     pub unschedulable: bool,
-    /// It was 5-Spot that cordoned it, for this object.
+    /// True if 5-Spot cordoned it for this object.
     pub cordoned_by_us: bool,
     /// All its taints, in their order.
     pub taints: Vec<NodeTaint>,
-    /// Which of them its annotation says are 5-Spot's.
+    /// The taints that 5-Spot has set, according to its annotation.
     pub owned_taints: Vec<TaintId>,
-    /// The label that brings the reclaim agent is on it.
+    /// True if it carries the label for the reclaim agent.
     pub agent_label: bool,
-    /// Its owner wants it back.
+    /// The request of its owner to return it, if any.
     pub reclaim: Option<ReclaimRequest>,
-    /// Its pods; absent while nobody watches them.
+    /// Its pods; absent while they are not watched.
     pub pods: Option<Vec<PodView>>,
-    /// Everything has been looked up that says which pods have to leave, and in which order. Until then a `DaemonSet` that a
-    /// pod names is taken to exist, and no rule is known.
-    pub pods_judged: bool,
+    /// True if the DaemonSets and drain rules that decide which pods have to leave, and in which order, have been looked up.
+    /// Until then every `DaemonSet` that a pod names is assumed to exist, and no rule is known.
+    pub drain_rules_resolved: bool,
 }
 
 impl NodeView {
-    /// Whether there are pods of which is not known yet whether they have to leave.
-    pub fn has_unjudged_pods(&self) -> bool {
-        !self.pods_judged && self.pods.is_some()
+    /// Returns true if the drain rules for its pods have not been looked up yet.
+    pub fn needs_drain_rules(&self) -> bool {
+        !self.drain_rules_resolved && self.pods.is_some()
     }
 }
 
@@ -379,11 +379,11 @@ pub enum Readiness {
     Ready,
     /// `False`.
     NotReady,
-    /// `Unknown`: the kubelet is silent, and pods on it may never be confirmed gone.
+    /// `Unknown`: the kubelet has stopped reporting, and the end of a pod may never be confirmed.
     Unreachable,
 }
 
-/// What makes a taint this one: its value may change.
+/// The identity of a taint. The value is not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaintId {
     /// Its key.
@@ -401,25 +401,25 @@ impl From<&NodeTaint> for TaintId {
 /// A pod on the Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodView {
-    /// Which pod.
+    /// Its identity.
     pub id: PodId,
-    /// A mirror of a static pod: the API server cannot remove it.
+    /// True for the mirror of a static pod, which the API server cannot remove.
     pub mirror: bool,
-    /// It belongs to a DaemonSet that exists, and would come back at once.
+    /// True if it belongs to an existing DaemonSet and would return at once.
     pub daemon_set: bool,
-    /// It tolerates a cordon, so that another of it may come back to the node at once: when this one was made.
+    /// The creation time of a pod that tolerates a cordon, so that its replacement may return to the node at once.
     pub comes_back: Option<Timestamp>,
-    /// It has run to its end.
+    /// True if it has completed.
     pub finished: bool,
-    /// Set once it is being deleted.
+    /// Set if it is being deleted.
     pub terminating: Option<PodTermination>,
-    /// What CAPI's drain labels and rules say of it.
+    /// Its treatment by the drain, according to the labels and rules of Cluster API.
     pub drain: PodDrain,
-    /// What came of the last attempt to evict it.
+    /// The last attempt to evict it.
     pub eviction: Option<EvictionAttempt>,
 }
 
-/// Which pod.
+/// The identity of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodId {
     /// Its namespace.
@@ -439,64 +439,64 @@ impl fmt::Display for PodId {
 /// A pod's deletion in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodTermination {
-    /// When it should be gone, its grace period counted.
+    /// The end of its grace period.
     pub until: Timestamp,
-    /// The grace period that it was given.
+    /// Its grace period.
     pub grace: SignedDuration,
 }
 
-/// What CAPI's drain labels and `MachineDrainRules` say of a pod.
+/// The treatment of a pod by a drain, according to the labels and `MachineDrainRules` of Cluster API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodDrain {
     /// Evict it, after all pods of a lower order are gone.
     Evict {
-        /// Its place in the order; 0 where nothing is said.
+        /// Its position in the order; 0 by default.
         order: i32,
     },
-    /// Leave it alone.
+    /// Do not touch it.
     Skip,
-    /// Wait until it has run to its end.
+    /// Wait until it has completed.
     WaitCompleted,
 }
 
 /// An attempt to evict a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvictionAttempt {
-    /// When.
+    /// The time of the attempt.
     pub at: Timestamp,
-    /// What the API server said when it refused last (429: a disruption budget).
+    /// The message of the API server if it refused the eviction (429: a disruption budget).
     pub refusal: Option<String>,
-    /// The call failed: nobody knows what came of it.
+    /// True if the call failed, so that its result is unknown.
     pub failed: bool,
 }
 
 /// The ConfigMap of a reclaim agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentConfigView {
-    /// The node of that agent.
+    /// The node of the agent.
     pub node: NodeName,
-    /// The commands that it was rendered from ([`crate::ValidSpec::agent_hash`]), if it still says.
+    /// The commands that it was rendered from ([`crate::ValidSpec::agent_hash`]), if its annotation still exists.
     pub rendered: Option<Fingerprint>,
 }
 
-/// What went wrong in the last attempts.
+/// The failures of the last attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// How many attempts in a row have failed.
+    /// The number of consecutive failures.
     pub count: u32,
-    /// The last one; absent after a success.
+    /// The last failure; absent after a success.
     pub last: Option<Failure>,
 }
 
 /// A failed attempt to carry out a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What it was, in a sentence that names the call.
+    /// A message that names the call.
     pub message: String,
-    /// The API server refused it for a reason that will not go away by itself.
+    /// True if the API server refused the call for a reason that persists.
     pub refused: bool,
-    /// It was the Node's taints that could not be written.
+    /// True if the taints of the Node could not be written.
     pub taints: bool,
-    /// When the next attempt is due.
+    /// The time of the next attempt.
     pub retry_at: Timestamp,
 }

@@ -9,7 +9,7 @@ use five_spot_core::{FieldError, ValidSpec, check_name};
 use serde_json::Value;
 use table::{Case, Expected, Refusal, cases};
 
-/// What is wrong with an object: every bad field, or one error if it cannot even be read.
+/// Returns the invalid fields of an object, or one error if it cannot be parsed.
 fn errors(case: &Case) -> Vec<FieldError> {
     let name = case.object["metadata"]["name"].as_str().unwrap_or_default();
     let mut errors: Vec<FieldError> = check_name(name).err().into_iter().collect();
@@ -20,7 +20,7 @@ fn errors(case: &Case) -> Vec<FieldError> {
     errors
 }
 
-/// What the API server makes of a value before anyone sees it: a null gives way to the default or to nothing.
+/// Returns a value as the API server stores it: a null is replaced by the default or removed.
 fn as_stored(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -45,7 +45,7 @@ fn is_this(refusal: &Refusal, error: &FieldError) -> bool {
     same_place && (!by_rule || error.field.is_empty() || error.message.contains(&refusal.message))
 }
 
-/// What the CRD fills in is what a missing field means here.
+/// The defaults of the CRD are the defaults of the types.
 fn check_defaults(case: &Case) {
     let Expected::Accepted { becomes } = &case.expected else {
         return;
@@ -60,7 +60,7 @@ fn check_defaults(case: &Case) {
 }
 
 #[test]
-fn whatever_the_crd_accepts_is_understood() {
+fn every_spec_that_the_crd_accepts_is_valid() {
     let accepted: Vec<Case> =
         cases().into_iter().filter(|case| matches!(case.expected, Expected::Accepted { .. })).collect();
     assert!(accepted.len() > 50, "only {} cases", accepted.len());
@@ -76,7 +76,7 @@ fn whatever_the_crd_accepts_is_understood() {
 }
 
 #[test]
-fn whatever_the_crd_refuses_is_refused_at_the_same_field() {
+fn the_parser_rejects_what_the_crd_rejects() {
     let mut refused = 0;
     let mut wrong = Vec::new();
     for case in cases() {

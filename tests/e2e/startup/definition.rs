@@ -51,7 +51,7 @@ async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<Scene>) ->
 
     // One that has never seen another.
     let late = Program::start(bare.directory(), &identity, "late", &[]).await?;
-    late.is_not_ready(&[too_old, "the controller has not begun to watch"]).await?;
+    late.is_not_ready(&[too_old, "the controller has not opened its watches"]).await?;
     ensure!(writes(&bare, &identity)?.is_empty(), "{:?}", writes(&bare, &identity)?);
     late.stop().await?;
 
@@ -119,7 +119,7 @@ async fn announced(bare: &Bare, reason: &str, note: &str) -> anyhow::Result<()> 
     tokio::time::timeout(WITHIN, found).await.with_context(|| format!("no event {reason} with {note:?}"))?
 }
 
-/// What was written to objects of ours.
+/// The writes to 5-Spot objects.
 fn writes(bare: &Bare, by: &ServiceAccountIdentity) -> anyhow::Result<Vec<String>> {
     let records = bare.asked(by)?;
     let of_ours = records.iter().filter(|record| {

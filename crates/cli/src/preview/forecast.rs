@@ -6,7 +6,7 @@ use crate::range::Range;
 use crate::validity::Checked;
 use crate::wording;
 use five_spot_api::ScheduleSpec;
-use five_spot_core::schedule::{Cause, Causes, Period, Plan, Schedule, Span, Standing};
+use five_spot_core::schedule::{Cause, Causes, Period, Plan, PlanState, Schedule, Span};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
@@ -31,9 +31,9 @@ pub struct Forecast {
 pub struct Window {
     pub start: Timestamp,
     pub end: Timestamp,
-    /// What makes it, taken over all of it.
+    /// The causes of the whole window.
     pub causes: Causes,
-    /// What makes it from one moment to the next: these cover it without a gap.
+    /// Consecutive pieces, each with one set of causes; they cover the window without a gap.
     pub pieces: Vec<Piece>,
     /// It began before the range: `start` is where the range begins.
     pub began_before: bool,
@@ -50,7 +50,7 @@ pub struct Piece {
 }
 
 impl Forecast {
-    /// What is to be expected of an object in the range.
+    /// Computes the forecast of an object for the range.
     pub fn new(object: &Checked, range: Range) -> Self {
         let plan = object.spec.plan();
         let zone = plan.schedule().timezone().clone();
@@ -73,7 +73,7 @@ impl Forecast {
         }
     }
 
-    /// How long, and in how many pieces.
+    /// The total time and the number of pieces.
     pub fn summary(&self) -> String {
         let up = self.windows.iter().map(|window| window.end.duration_since(window.start)).sum();
         match self.windows.len() {
@@ -113,15 +113,15 @@ fn pieces(plan: &Plan, start: Timestamp, end: Timestamp) -> Vec<Piece> {
     while at < end {
         let until = plan.next_boundary(at).map_or(end, |boundary| boundary.min(end));
         match plan.at(at) {
-            Standing::OverrideUp => pieces.add(at, until, Cause::Override.into()),
-            Standing::LeadTime => pieces.add(at, until, Cause::LeadTime.into()),
-            Standing::InWindow => {
+            PlanState::OverrideUp => pieces.add(at, until, Cause::Override.into()),
+            PlanState::LeadTime => pieces.add(at, until, Cause::LeadTime.into()),
+            PlanState::InWindow => {
                 for Span { start, end, causes } in plan.schedule().spans(at, until) {
                     pieces.add(start, end, causes);
                 }
             }
             // Not inside of a wanted period.
-            Standing::OverrideDown | Standing::Disabled | Standing::OutsideWindow => {}
+            PlanState::OverrideDown | PlanState::Disabled | PlanState::OutsideWindow => {}
         }
         at = until;
     }

@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use five_spot_api::condition::ConditionType;
 use five_spot_api::{ScheduledMachineSpec, ScheduledMachineStatus, names};
 use five_spot_apiserver::Clock;
-use five_spot_cluster::{Exchange, Witness};
+use five_spot_cluster::{Exchange, RequestObserver};
 use five_spot_core::ValidSpec;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -111,7 +111,7 @@ impl Recorder {
     }
 }
 
-impl Witness for Recorder {
+impl RequestObserver for Recorder {
     fn answered(&self, exchange: &Exchange) {
         let call = &exchange.call;
         if call.writes() {
@@ -197,7 +197,7 @@ struct Change {
 struct Watch {
     api: Api<DynamicObject>,
     open: Option<BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>>,
-    /// What comes again when a watch begins anew is no news.
+    /// The newest resource version seen; a restarted watch repeats older events.
     seen: u64,
 }
 

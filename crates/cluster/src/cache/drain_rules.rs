@@ -1,4 +1,4 @@
-//! What Cluster API's `MachineDrainRule`s say of pods. Ours is not the only drain: whoever wrote a rule for Cluster API's
+//! Cluster API's `MachineDrainRule`s. Whoever wrote a rule for the drain of Cluster API
 //! expects it to be kept here too.
 
 use five_spot_core::world::PodDrain;
@@ -43,12 +43,12 @@ impl DrainRules {
         Self { rules: named.into_iter().map(|(_, rule)| rule).collect() }
     }
 
-    /// Whether anything depends on the labels of namespaces.
+    /// True if anything depends on the labels of namespaces.
     pub(crate) fn look_at_namespaces(&self) -> bool {
         self.rules.iter().any(|rule| rule.pods.iter().any(|selector| !selector.namespace.selects_all()))
     }
 
-    /// What the first rule that applies says of a pod; nothing if none does.
+    /// The behaviour that the first matching rule gives to a pod; `None` if none matches.
     pub(crate) fn drain(&self, pod: &Labels, namespace: &Labels) -> Option<PodDrain> {
         let applies = |rule: &&Rule| {
             rule.pods.is_empty()
@@ -107,7 +107,7 @@ fn understand(selector: Option<LabelSelector>) -> Option<Selector> {
     selector.map_or_else(|| Some(Selector::default()), |selector| Selector::try_from(selector).ok())
 }
 
-/// What Cluster API's label on a pod says of it, in any spelling that Cluster API takes.
+/// The behaviour that Cluster API's label gives to a pod, in any spelling that Cluster API accepts.
 pub(crate) fn by_label(value: &str) -> Option<PodDrain> {
     match value.to_lowercase().replacen('-', "", 1).as_str() {
         "skip" => Some(PodDrain::Skip),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_and_clusters_are_selected_together_and_one_of_several_is_enough() {
+    fn machine_and_cluster_selectors_have_to_match_together() {
         let only = |machines: Value| {
             rules(&[("a", json!({"drain": {"behavior": "WaitCompleted"}, "machines": machines}))])
                 .drain(&web(), &labels(&[]))

@@ -1,16 +1,18 @@
-//! What is remembered of an object between two reconciles and need not survive a restart.
+//! Facts about an object that no watch shows, kept between two reconciles. They need not survive a restart.
 
 use crate::cache::drain_rules::DrainRules;
-use crate::cache::drift::Digest;
-use five_spot_core::world::{EvictionAttempt, Failures, ObjectView, Uid};
+use crate::cache::lock::lock;
+use crate::cache::managed_fields::Digest;
+use crate::transport::key::ObjectKey;
+use five_spot_core::world::{EvictionAttempt, ObjectView, Uid};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-/// One of the names that belong to a `ScheduledMachine`.
+/// One of the objects that are made for a `ScheduledMachine`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum Part {
     Bootstrap,
     Infrastructure,
     Machine,
@@ -19,37 +21,29 @@ pub(crate) enum Place {
 /// Objects of earlier machines are not worth remembering.
 const MAX_COMPARED: usize = 16;
 
-/// What is remembered of one object.
+/// The facts about one object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    /// The life of the object that all of it belongs to.
+    /// The UID of the object that all of it belongs to.
     pub(crate) uid: Option<Uid>,
-    pub(crate) failures: Failures,
-    /// How many decisions in a row have found a fault of the object.
-    pub(crate) faults: u32,
-    /// How many reconciles in a row have left something to do at once.
-    pub(crate) rounds: u32,
-    /// What came of evictions, by the pod's UID.
+    /// The results of evictions, by the UID of the pod.
     pub(crate) evictions: BTreeMap<Uid, EvictionAttempt>,
-    /// The pods that the API server has said to be gone. A watch that is late may tell of their last days yet.
+    /// The pods that the API server has reported as gone. A watch that lags may still show them.
     pub(crate) left: BTreeSet<Uid>,
-    /// What our fields of an object were when they were last compared; few objects, so that a list is all it takes.
+    /// Our fields of each object when they were last compared. Few objects: a list is enough.
     compared: Vec<Comparison>,
     /// The rules of Cluster API for the drain in progress, once they have been looked up.
     pub(crate) drain_rules: Option<Arc<DrainRules>>,
-    /// When what is known has to be compared with the API server, though no news came: set while the object is on its
-    /// way.
-    pub(crate) compare_at: Option<Timestamp>,
-    /// Whose the object is that has a name of ours.
-    pub(crate) foreign: BTreeMap<Place, String>,
-    /// Since when the status could not be written, if the last attempt failed.
+    /// The owners of objects that are not ours and have the name of a part of ours.
+    pub(crate) foreign: BTreeMap<Part, String>,
+    /// The time since which the status could not be written, if the last attempt failed.
     pub(crate) unrecorded_since: Option<Timestamp>,
     /// The Machine that the API server has refused to delete.
     pub(crate) delete_refused: Option<Uid>,
     /// The term of the leader in which the facts about the object were last confirmed.
     pub(crate) confirmed_in_term: u64,
-    /// What its watch has told of the object, status aside, as a hash. A change of its spec shows in its generation.
-    heard: Option<u64>,
+    /// A hash of the object as last seen, without its status. A change of its spec shows in its generation.
+    seen: Option<u64>,
 }
 
 /// Our fields of an object when they were last compared.
@@ -57,12 +51,12 @@ pub(crate) struct Memory {
 struct Comparison {
     uid: Uid,
     fields: Digest,
-    /// They were as we would apply them.
+    /// True if they were as we would apply them.
     intact: bool,
 }
 
 impl Memory {
-    /// The same memory for the same object, an empty one for another of its name.
+    /// The same memory for the same object, an empty one for another object of its name.
     pub(crate) fn belonging_to(&mut self, uid: &Uid) -> &mut Self {
         if self.uid.as_ref() != Some(uid) {
             *self = Self { uid: Some(uid.clone()), ..Self::default() };
@@ -70,12 +64,12 @@ impl Memory {
         self
     }
 
-    /// Takes down what its watch tells of the object, status aside. True if it has told just that before.
-    pub(crate) fn hear(&mut self, object: &ObjectView, force_reconcile: Option<&str>) -> bool {
+    /// Notes the object as it was just seen, without its status. True if nothing of that has changed.
+    pub(crate) fn note_seen(&mut self, object: &ObjectView, force_reconcile: Option<&str>) -> bool {
         let mut hash = DefaultHasher::new();
         (object, force_reconcile).hash(&mut hash);
-        let told = Some(hash.finish());
-        std::mem::replace(&mut self.heard, told) == told
+        let seen = Some(hash.finish());
+        std::mem::replace(&mut self.seen, seen) == seen
     }
 
     pub(crate) fn compare(&mut self, uid: Uid, fields: Digest, intact: bool) {
@@ -86,17 +80,45 @@ impl Memory {
         self.compared.push(Comparison { uid, fields, intact });
     }
 
-    /// Our fields are as they were when they were last seen to be as we would apply them.
+    /// True if our fields are unchanged since they were found to be as we would apply them.
     pub(crate) fn is_intact(&self, uid: &Uid, fields: &Digest) -> bool {
         self.comparison(uid, fields).is_some_and(|known| known.intact)
     }
 
-    /// Whether our fields, as they are, have been compared at all.
-    pub(crate) fn is_proven(&self, uid: &Uid, fields: &Digest) -> bool {
+    /// True if our fields, as they are now, have been compared with what we would apply.
+    pub(crate) fn is_compared(&self, uid: &Uid, fields: &Digest) -> bool {
         self.comparison(uid, fields).is_some()
     }
 
     fn comparison(&self, uid: &Uid, fields: &Digest) -> Option<&Comparison> {
         self.compared.iter().find(|known| known.uid == *uid && known.fields == *fields)
+    }
+}
+
+/// The memories of all objects. Boxed, because a map has room for nearly twice as many entries as it holds.
+#[derive(Debug, Default)]
+pub(crate) struct Memories {
+    by_key: Mutex<BTreeMap<ObjectKey, Box<Memory>>>,
+}
+
+impl Memories {
+    /// Changes the memory of an object.
+    pub(crate) fn update<R>(&self, key: &ObjectKey, change: impl FnOnce(&mut Memory) -> R) -> R {
+        change(lock(&self.by_key).entry(key.clone()).or_default())
+    }
+
+    /// Reads the memory of an object, if there is one.
+    pub(crate) fn read<R>(&self, key: &ObjectKey, look: impl FnOnce(&Memory) -> R) -> Option<R> {
+        lock(&self.by_key).get(key).map(|memory| look(memory))
+    }
+
+    /// Removes the memory of an object.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        lock(&self.by_key).remove(key);
+    }
+
+    /// Removes all memories.
+    pub(crate) fn clear(&self) {
+        lock(&self.by_key).clear();
     }
 }

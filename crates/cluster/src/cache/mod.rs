@@ -1,16 +1,32 @@
 //! Projections of the objects that decisions need, and the watches that keep them up to date.
+//!
+//! [`start`] opens the watches. [`Caches`] holds what they have shown; the layers above read it and write the answers of
+//! their own requests back into it.
 
-pub(crate) mod cause;
+pub(crate) mod caches;
+pub(crate) mod change_cause;
 pub(crate) mod drain_rules;
-pub(crate) mod drift;
-pub(crate) mod fleet;
+mod garbage_collection;
+pub(crate) mod links;
+pub(crate) mod lock;
+pub(crate) mod managed_fields;
 pub(crate) mod memory;
-pub(crate) mod own_namespace;
+pub(crate) mod namespace_watch;
+mod node_index;
+mod probe;
 pub(crate) mod project;
-mod reachable;
-mod secrets;
+pub(crate) mod read_once;
+pub(crate) mod references;
+mod secret_store;
+pub(crate) mod secrets;
+pub(crate) mod start;
 pub(crate) mod store;
-mod tidy;
 pub(crate) mod watch;
-mod watches;
+pub(crate) mod watches;
 pub(crate) mod workload;
+pub(crate) mod write_back;
+
+pub use caches::{ANY_NAMESPACE, Caches, ClusterSettings};
+pub use change_cause::ChangeCause;
+pub use probe::reachable;
+pub use start::start;

@@ -1,29 +1,30 @@
-//! Secrets with kubeconfigs: of each namespace one watch, of metadata alone, and of each Secret that an object names a read by
-//! name whenever its version changes.
+//! Secrets with kubeconfigs: one watch for each namespace, of metadata alone, and a read by name of each Secret that an
+//! object names, whenever its version changes.
 //!
 //! A watch for each Secret would cost a connection each, also for those that do not exist, and a tenant names as many as
 //! there are objects. A watch of whole Secrets would bring every other Secret of the namespace into this process. Both ways
 //! need the verbs `list` and `watch`, and so does this one: the read is a list of one name.
 
-use super::fleet::{Inner, lock};
-use crate::cache::cause::Cause;
-use crate::cache::store::{Condition, Failure, Shelf};
-use crate::cache::watch::{News, Origin, fill};
+use crate::cache::caches::Caches;
+use crate::cache::change_cause::ChangeCause;
+use crate::cache::lock::lock;
+use crate::cache::references::{references, secret_keys};
+use crate::cache::secret_store::{NamespaceSecrets, SecretVersions, UsedSecret};
+use crate::cache::store::{Store, SyncState};
+use crate::cache::watch::{WatchSignal, WatchSource, fill};
+use crate::transport::error::ReadFailure;
 use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::{self, SecretFacts};
-use crate::view::observe::{needs, secret_keys};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, PartialObjectMeta, VersionMatch};
 use kube::runtime::watcher::Config;
 use kube::{Api, ResourceExt};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
-use tokio_util::sync::DropGuard;
 
-/// Secrets of one namespace whose versions are kept. A namespace with more has other worries.
+/// Secrets of one namespace whose versions are kept: far more than any namespace should have.
 const MOST_SECRETS: usize = 20_000;
 
 /// Secrets of one namespace that are read at the same time.
@@ -32,212 +33,156 @@ const READS: usize = 4;
 /// The time after which a Secret that could not be read is read again.
 const READ_AGAIN: Duration = Duration::from_secs(5);
 
-/// The Secrets of one namespace. Clones are the same.
-#[derive(Clone)]
-pub(crate) struct NamespaceSecrets {
-    state: Arc<State>,
-    _ends_with_us: Arc<DropGuard>,
-}
-
-struct State {
-    namespace: Arc<str>,
-    /// The versions of all Secrets there are.
-    versions: Shelf<String>,
-    used: Mutex<BTreeMap<Arc<str>, Used>>,
-    /// Secrets that have to be read.
-    pending: Mutex<BTreeSet<Arc<str>>>,
-    wake: Notify,
-}
-
-/// A Secret that objects name.
-struct Used {
-    shelf: Shelf<SecretFacts>,
-    /// The keys that objects name. Nothing else is kept of it.
-    keys: BTreeSet<String>,
-}
-
-impl State {
-    fn read_later(&self, names: impl IntoIterator<Item = Arc<str>>) {
-        lock(&self.pending).extend(names);
-        self.wake.notify_one();
+/// The store of a Secret. The Secret is read from the first call on, and again whenever it changes.
+pub(crate) fn secret(caches: &Arc<Caches>, key: &ObjectKey) -> Store<SecretFacts> {
+    let namespace = {
+        let mut namespaces = lock(&caches.secrets);
+        namespaces
+            .entry(key.namespace.clone())
+            .or_insert_with(|| watch_secrets(caches, key.namespace.clone()))
+            .clone()
+    };
+    let secrets = &namespace.secrets;
+    if let Some(used) = lock(&secrets.used).get(&key.name) {
+        return used.store.clone();
     }
+    let keys = keys_of_secret(caches, key);
+    let mut used = lock(&secrets.used);
+    let entry =
+        used.entry(key.name.clone()).or_insert_with(|| UsedSecret { store: Store::new([None]), keys });
+    let store = entry.store.clone();
+    drop(used);
+    secrets.read_later([key.name.clone()]);
+    store
+}
 
-    fn key(&self, name: &Arc<str>) -> ObjectKey {
-        ObjectKey::new(self.namespace.clone(), name.clone())
-    }
-
-    /// News of the watch: what is used of it has to be read.
-    fn hear(&self, news: &News) {
-        let used = lock(&self.used);
-        let names: Vec<Arc<str>> = match news {
-            News::Changed(key) => used.keys().filter(|name| **name == key.name).cloned().collect(),
-            News::Condition | News::NotServed => used.keys().cloned().collect(),
-        };
-        drop(used);
-        if !names.is_empty() {
-            self.read_later(names);
+/// Notes the Secrets that an object names. One of which it names a new key is read again, and is unknown until then.
+pub(super) fn note_secrets(caches: &Caches, key: &ObjectKey) {
+    let Some(namespace) = lock(&caches.secrets).get(&key.namespace).cloned() else { return };
+    let Some(object) = caches.objects.view(key) else { return };
+    let mut reread = Vec::new();
+    for (secret, named) in secret_keys(key, &object) {
+        if let Some(used) = lock(&namespace.secrets.used).get_mut(&secret.name)
+            && used.keys.insert(named)
+        {
+            used.store = Store::new([None]);
+            reread.push(secret.name.clone());
         }
+    }
+    if !reread.is_empty() {
+        namespace.secrets.read_later(reread);
     }
 }
 
-impl NamespaceSecrets {
-    /// Forgets the Secrets that nobody names any more. True if some are left.
-    pub(super) fn retain(&self, is_used: impl Fn(&ObjectKey) -> bool) -> bool {
-        let mut used = lock(&self.state.used);
-        used.retain(|name, _| is_used(&self.state.key(name)));
-        !used.is_empty()
-    }
+/// The keys of a Secret that objects name.
+pub(super) fn keys_of_secret(caches: &Caches, secret: &ObjectKey) -> BTreeSet<String> {
+    let keys = caches
+        .objects
+        .select(|key, object| (key.namespace == secret.namespace).then(|| secret_keys(key, object)));
+    keys.into_iter().flatten().filter(|(name, _)| name == secret).map(|(_, key)| key).collect()
 }
 
-impl Inner {
-    /// A Secret, which is read, and read again whenever it changes, from the first time that it is asked for.
-    pub(crate) fn secret(self: &Arc<Self>, key: &ObjectKey) -> Shelf<SecretFacts> {
-        let namespace = {
-            let mut namespaces = lock(&self.secrets);
-            namespaces
-                .entry(key.namespace.clone())
-                .or_insert_with(|| self.watch_secrets(key.namespace.clone()))
-                .clone()
-        };
-        if let Some(used) = lock(&namespace.state.used).get(&key.name) {
-            return used.shelf.clone();
-        }
-        let keys = self.keys_of_secret(key);
-        let mut used = lock(&namespace.state.used);
-        let entry = used.entry(key.name.clone()).or_insert_with(|| Used { shelf: Shelf::new([None]), keys });
-        let shelf = entry.shelf.clone();
-        drop(used);
-        namespace.state.read_later([key.name.clone()]);
-        shelf
+fn watch_secrets(caches: &Arc<Caches>, namespace: Arc<str>) -> NamespaceSecrets {
+    let stop = caches.stop.child_token();
+    let secrets = Arc::new(SecretVersions::new(namespace));
+    let namespace_secrets = NamespaceSecrets::new(secrets.clone(), stop.clone().drop_guard());
+    if !caches.is_watched {
+        return namespace_secrets;
     }
-
-    /// An object may name another key of a Secret than before: it is read anew then, and is unknown until it has been.
-    pub(super) fn note_secrets(&self, key: &ObjectKey) {
-        let Some(namespace) = lock(&self.secrets).get(&key.namespace).cloned() else { return };
-        let Some(object) = self.objects.view(key) else { return };
-        let mut reread = Vec::new();
-        for (secret, named) in secret_keys(key, &object) {
-            if let Some(used) = lock(&namespace.state.used).get_mut(&secret.name)
-                && used.keys.insert(named)
-            {
-                used.shelf = Shelf::new([None]);
-                reread.push(secret.name.clone());
-            }
-        }
-        if !reread.is_empty() {
-            namespace.state.read_later(reread);
-        }
-    }
-
-    fn keys_of_secret(&self, secret: &ObjectKey) -> BTreeSet<String> {
-        let keys = self
-            .objects
-            .select(|key, object| (key.namespace == secret.namespace).then(|| secret_keys(key, object)));
-        keys.into_iter().flatten().filter(|(name, _)| name == secret).map(|(_, key)| key).collect()
-    }
-
-    fn watch_secrets(self: &Arc<Self>, namespace: Arc<str>) -> NamespaceSecrets {
-        let stop = self.stop.child_token();
-        let state = Arc::new(State {
-            namespace,
-            versions: Shelf::new([None]),
-            used: Mutex::default(),
-            pending: Mutex::default(),
-            wake: Notify::new(),
-        });
-        let origin = self.origin.with_most_objects(MOST_SECRETS);
-        let (fleet, watched) = (Arc::downgrade(self), state.clone());
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &watched.namespace);
-        let metadata = Api::namespaced(self.client.clone(), &watched.namespace);
-        let ends_with_us = Arc::new(stop.clone().drop_guard());
-        tokio::spawn(async move {
-            let work = async {
-                tokio::join!(watch_versions(&origin, metadata, &watched), async {
-                    loop {
-                        watched.wake.notified().await;
-                        let Some(fleet) = fleet.upgrade() else { return };
-                        fleet.read_secrets(&api, &watched).await;
-                    }
-                });
-            };
-            stop.run_until_cancelled(work).await;
-        });
-        NamespaceSecrets { state, _ends_with_us: ends_with_us }
-    }
-
-    /// Reads the Secrets that have to be read, and wakes the objects that name those that have changed.
-    async fn read_secrets(&self, api: &Api<Secret>, state: &Arc<State>) {
-        let names = std::mem::take(&mut *lock(&state.pending));
-        let reads = names.into_iter().map(|name| async move {
-            let changed = read_secret(api, state, &name).await;
-            (name, changed)
-        });
-        let read: Vec<(Arc<str>, Read)> = stream::iter(reads).buffer_unordered(READS).collect().await;
-        let changed: BTreeSet<&Arc<str>> =
-            read.iter().filter(|(_, read)| read.changed).map(|(name, _)| name).collect();
-        if !changed.is_empty() {
-            self.tell_where(Cause::Secret, |key, object| {
-                let names_one = |secret: &ObjectKey| changed.contains(&secret.name);
-                key.namespace == state.namespace && needs(key, object).secrets.iter().any(names_one)
-            });
-        }
-        let again: Vec<Arc<str>> =
-            read.iter().filter(|(_, read)| read.again).map(|(name, _)| name.clone()).collect();
-        if !again.is_empty() {
-            let state = Arc::downgrade(state);
-            tokio::spawn(async move {
-                tokio::time::sleep(READ_AGAIN).await;
-                if let Some(state) = state.upgrade() {
-                    state.read_later(again);
+    let source = caches.source.with_most_objects(MOST_SECRETS);
+    let api: Api<Secret> = Api::namespaced(caches.client.clone(), &secrets.namespace);
+    let metadata = Api::namespaced(caches.client.clone(), &secrets.namespace);
+    let caches = Arc::downgrade(caches);
+    tokio::spawn(async move {
+        let work = async {
+            tokio::join!(watch_versions(&source, metadata, &secrets), async {
+                loop {
+                    secrets.wake.notified().await;
+                    let Some(caches) = caches.upgrade() else { return };
+                    read_secrets(&caches, &api, &secrets).await;
                 }
             });
-        }
+        };
+        stop.run_until_cancelled(work).await;
+    });
+    namespace_secrets
+}
+
+/// Reads the pending Secrets, and notifies the objects that name those that have changed.
+async fn read_secrets(caches: &Caches, api: &Api<Secret>, secrets: &Arc<SecretVersions>) {
+    let names = std::mem::take(&mut *lock(&secrets.pending));
+    let reads = names.into_iter().map(|name| async move {
+        let result = read_secret(api, secrets, &name).await;
+        (name, result)
+    });
+    let read: Vec<(Arc<str>, ReadResult)> = stream::iter(reads).buffer_unordered(READS).collect().await;
+    let changed: BTreeSet<&Arc<str>> =
+        read.iter().filter(|(_, read)| read.changed).map(|(name, _)| name).collect();
+    if !changed.is_empty() {
+        caches.notify_where(ChangeCause::Secret, |key, object| {
+            let names_one = |secret: &ObjectKey| changed.contains(&secret.name);
+            key.namespace == secrets.namespace && references(key, object).secrets.iter().any(names_one)
+        });
+    }
+    let again: Vec<Arc<str>> =
+        read.iter().filter(|(_, read)| read.again).map(|(name, _)| name.clone()).collect();
+    if !again.is_empty() {
+        let secrets = Arc::downgrade(secrets);
+        tokio::spawn(async move {
+            tokio::time::sleep(READ_AGAIN).await;
+            if let Some(secrets) = secrets.upgrade() {
+                secrets.read_later(again);
+            }
+        });
     }
 }
 
-async fn watch_versions(origin: &Origin, api: Api<PartialObjectMeta<Secret>>, state: &State) {
+async fn watch_versions(source: &WatchSource, api: Api<PartialObjectMeta<Secret>>, secrets: &SecretVersions) {
     let version = |secret: &PartialObjectMeta<Secret>| secret.resource_version().unwrap_or_default();
-    let hear = |news: News| state.hear(&news);
-    fill(origin, api, Config::default(), None, &state.versions, version, hear).await;
+    let handle = |signal: WatchSignal| secrets.handle(&signal);
+    fill(source, api, Config::default(), None, &secrets.versions, version, handle).await;
 }
 
-/// What came of reading a Secret.
+/// The result of reading a Secret.
 #[derive(Clone, Copy, Default)]
-struct Read {
+struct ReadResult {
     changed: bool,
     again: bool,
 }
 
-async fn read_secret(api: &Api<Secret>, state: &State, name: &Arc<str>) -> Read {
-    let Some((shelf, keys)) = lock(&state.used).get(name).map(|used| (used.shelf.clone(), used.keys.clone()))
+async fn read_secret(api: &Api<Secret>, secrets: &SecretVersions, name: &Arc<str>) -> ReadResult {
+    let Some((store, keys)) =
+        lock(&secrets.used).get(name).map(|used| (used.store.clone(), used.keys.clone()))
     else {
-        return Read::default();
+        return ReadResult::default();
     };
-    match state.versions.condition() {
-        Condition::Filling => return Read::default(),
-        Condition::Failing(failure) => return Read { changed: shelf.fail(failure), again: false },
-        Condition::Filled => {}
+    match secrets.versions.sync_state() {
+        SyncState::Syncing => return ReadResult::default(),
+        SyncState::Failed(failure) => return ReadResult { changed: store.fail(failure), again: false },
+        SyncState::Synced => {}
     }
-    let key = state.key(name);
-    let found = if let Some(version) = state.versions.view(&key) {
+    let key = secrets.key(name);
+    let found = if let Some(version) = secrets.versions.view(&key) {
         let one = ListParams::default()
             .fields(&format!("metadata.name={name}"))
             .at(&version)
             .matching(VersionMatch::NotOlderThan);
         match api.list(&one).await {
             Ok(found) if !found.items.is_empty() => found.items.into_iter().next(),
-            // An answer from before the watch's news, or it has gone since: the watch tells which.
-            Ok(_) => return Read { changed: false, again: true },
-            Err(error) => return Read { changed: shelf.fail(Failure::of(&error)), again: true },
+            // An answer from before the event, or the Secret has been deleted since: the watch shows which.
+            Ok(_) => return ReadResult { changed: false, again: true },
+            Err(error) => {
+                return ReadResult { changed: store.fail(ReadFailure::of(&error)), again: true };
+            }
         }
     } else {
         None
     };
-    shelf.begin(&None);
+    store.begin(&None);
     if let Some(secret) = found {
         let version = secret.resource_version().unwrap_or_default();
-        shelf.listed(&None, key, &version, kubeconfig::secret(&secret, &keys));
+        store.listed(&None, key, &version, kubeconfig::secret(&secret, &keys));
     }
-    let (changed, filled) = shelf.complete(&None);
-    Read { changed: filled || !changed.is_empty(), again: false }
+    let (changed, synced) = store.complete(&None);
+    ReadResult { changed: synced || !changed.is_empty(), again: false }
 }

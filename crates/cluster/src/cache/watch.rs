@@ -1,6 +1,7 @@
-//! Watches that fill shelves.
+//! Watches: each fills one store for as long as it is polled.
 
-use crate::cache::store::{Failure, FailureKind, Scope, Shelf};
+use crate::cache::store::{Scope, Store};
+use crate::transport::error::{ReadFailure, ReadFailureKind};
 use crate::transport::http::Limits;
 use crate::transport::key::ObjectKey;
 use crate::transport::repeat::Repeats;
@@ -16,21 +17,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long a watch that fails waits at first, and at most. With the deadline of an answer, which may have to pass first,
+/// The pause after a failed watch: the first and the longest. With the deadline of an answer, which may have to pass first,
 /// that is less than a minute: so soon after any trouble everything is at work again.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
 
-/// How long a watch has to go well before a failure counts as the first again.
+/// The time without failures after which the next one counts as the first again.
 const WELL: Duration = Duration::from_mins(1);
 
-/// How long a watch goes on from where it was, however often it is opened, before it begins afresh with everything that
+/// The time after which a watch begins afresh with a list of everything that
 /// there is. A watch loses nothing by design; what lies between it and us may, and an object at rest asks for nothing.
 const AFRESH_AFTER: Duration = Duration::from_hours(1);
 
-/// How much earlier some of them do so, that not all ask at once.
+/// The most by which some watches do so earlier, so that not all do so at once.
 const SPREAD_SECONDS: u64 = 600;
 
-/// How many objects a list brings at a time. All that is kept of one is a fraction of it, but until then a page is in memory
+/// The objects of one page of a list. All that is kept of one is a fraction of it, but until then a page is in memory
 /// as a whole, and what an allocator has once taken it seldom gives back: with `kube`'s 500 the program held 86 MB after a start
 /// with a thousand objects, and 35 MB when it had seen them come one by one.
 const PAGE: u32 = 50;
@@ -38,13 +39,13 @@ const PAGE: u32 = 50;
 /// The cluster that a watch is of: its name in log lines, the warnings that were logged of it lately, and how many objects
 /// of one kind are kept. Clones are the same cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
+pub(crate) struct WatchSource {
     cluster: Arc<str>,
     warnings: Arc<Repeats>,
     most_objects: usize,
 }
 
-impl Origin {
+impl WatchSource {
     /// The management cluster, which is trusted.
     pub(crate) fn management() -> Self {
         Self { cluster: "management".into(), warnings: Arc::default(), most_objects: usize::MAX }
@@ -61,16 +62,16 @@ impl Origin {
         Self { most_objects: self.most_objects.min(most_objects), ..self.clone() }
     }
 
-    /// Whether an object can be kept. One that is not what an API server would have accepted is left out.
+    /// True if an object can be kept. One that no API server would have accepted is ignored.
     fn accepts(&self, path: &str, object: &impl Resource, kept: usize) -> bool {
         if !identifies(object) {
-            self.warn(path, "an object has a name or version that Kubernetes does not permit: it is ignored");
+            self.warn(path, "ignoring an object with a name or version that Kubernetes does not permit");
             return false;
         }
         if kept >= self.most_objects {
             self.warn(
                 path,
-                &format!("there are more than {} objects: the others are ignored", self.most_objects),
+                &format!("there are more than {} objects; ignoring the others", self.most_objects),
             );
             return false;
         }
@@ -84,26 +85,26 @@ impl Origin {
     }
 }
 
-/// What a watch has to tell.
+/// A signal of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
-    /// The view of this object has changed.
+pub(crate) enum WatchSignal {
+    /// The projection of this object has changed.
     Changed(ObjectKey),
-    /// Whether the shelf can be relied upon has changed.
-    Condition,
-    /// The server does not serve this kind, or no longer in this version. Told at every attempt.
+    /// The sync state of the store has changed.
+    SyncState,
+    /// The server does not serve this kind, or no longer in this version. Sent at every attempt.
     NotServed,
 }
 
-/// Fills a shelf for as long as it is polled.
+/// Fills a store from a list and a watch, for as long as it is polled.
 pub(crate) async fn fill<K, V>(
-    origin: &Origin,
+    source: &WatchSource,
     api: Api<K>,
     config: watcher::Config,
     scope: Scope,
-    shelf: &Shelf<V>,
+    store: &Store<V>,
     project: impl Fn(&K) -> V,
-    tell: impl Fn(News),
+    notify: impl Fn(WatchSignal),
 ) where
     K: Resource + Lookup + Clone + DeserializeOwned + Debug + Send + 'static,
     V: Clone + PartialEq,
@@ -117,16 +118,16 @@ pub(crate) async fn fill<K, V>(
             ..config.clone()
         };
         let events = Box::pin(watcher::watcher(api.clone(), config).backoff(Pauses::default()));
-        let following = follow(origin, events, &path, &scope, shelf, beginning, &project, &tell);
+        let following = follow(source, events, &path, &scope, store, beginning, &project, &notify);
         beginning = match timeout(lasting(&path), following).await {
-            // What was going on is cut off at the next await, and told again by what begins now.
+            // Events that are cut off here come again with the list of the next watch.
             Err(_) => Beginning::Stream,
             Ok(()) => Beginning::List,
         };
     }
 }
 
-/// How a watch begins.
+/// The start of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
     /// With a list, page by page, which is the truth at that moment.
@@ -145,31 +146,31 @@ impl Beginning {
     }
 }
 
-/// How long the watch of a path lasts before it begins afresh: the same for the same path.
+/// The time after which the watch of a path begins afresh: always the same for the same path.
 fn lasting(path: &str) -> Duration {
     let earlier = path.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     AFRESH_AFTER.saturating_sub(Duration::from_secs(earlier % SPREAD_SECONDS))
 }
 
-/// Fills a shelf with what is told of the objects under a path, for as long as it is polled.
+/// Fills a store from a stream of events, for as long as it is polled.
 pub(crate) async fn fill_from<K, V>(
-    origin: &Origin,
+    source: &WatchSource,
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
     path: &str,
     scope: Scope,
-    shelf: &Shelf<V>,
+    store: &Store<V>,
     project: impl Fn(&K) -> V,
-    tell: impl Fn(News),
+    notify: impl Fn(WatchSignal),
 ) where
     K: Resource + Lookup,
     V: Clone + PartialEq,
 {
     let events = Box::pin(events.backoff(Pauses::default()));
-    follow(origin, events, path, &scope, shelf, Beginning::List, &project, &tell).await;
+    follow(source, events, path, &scope, store, Beginning::List, &project, &notify).await;
 }
 
-/// The pauses between attempts: longer and longer, without the jitter of kube's own, for there is one of us and the
-/// same run must show the same times.
+/// The growing pauses between attempts. There is no jitter as in kube's own: only one instance watches, and the same run
+/// must show the same times.
 #[derive(Debug, Default)]
 struct Pauses {
     next: Option<Duration>,
@@ -200,14 +201,14 @@ impl Backoff for Pauses {
 /// complete, is not tried again: a server may not know how.
 #[allow(clippy::too_many_arguments)]
 async fn follow<K, V>(
-    origin: &Origin,
+    source: &WatchSource,
     events: impl futures::Stream<Item = Result<Event<K>, watcher::Error>>,
     path: &str,
     scope: &Scope,
-    shelf: &Shelf<V>,
+    store: &Store<V>,
     beginning: Beginning,
     project: &impl Fn(&K) -> V,
-    tell: &impl Fn(News),
+    notify: &impl Fn(WatchSignal),
 ) where
     K: Resource + Lookup,
     V: Clone + PartialEq,
@@ -219,58 +220,58 @@ async fn follow<K, V>(
         match event {
             Ok(Event::Init) => {
                 listed = 0;
-                shelf.begin(scope);
+                store.begin(scope);
             }
             Ok(Event::InitApply(object)) => {
-                if !origin.accepts(path, &object, listed) {
+                if !source.accepts(path, &object, listed) {
                     continue;
                 }
                 listed += 1;
                 let version = object.resource_version().unwrap_or_default();
                 let (key, view) = (ObjectKey::of(&object), project(&object));
                 match beginning {
-                    Beginning::Stream if !has_begun => shelf.listed_afresh(scope, key, &version, view),
-                    Beginning::List | Beginning::Stream => shelf.listed(scope, key, &version, view),
+                    Beginning::Stream if !has_begun => store.listed_afresh(scope, key, &version, view),
+                    Beginning::List | Beginning::Stream => store.listed(scope, key, &version, view),
                 }
             }
             Ok(Event::InitDone) => {
-                let (changed, filled) = shelf.complete(scope);
+                let (changed, filled) = store.complete(scope);
                 has_begun = true;
                 for key in changed {
-                    tell(News::Changed(key));
+                    notify(WatchSignal::Changed(key));
                 }
                 if filled {
-                    tell(News::Condition);
+                    notify(WatchSignal::SyncState);
                 }
             }
             Ok(Event::Apply(object)) => {
                 let key = ObjectKey::of(&object);
-                let kept = if shelf.has(&key) { 0 } else { shelf.len() };
-                if !origin.accepts(path, &object, kept) {
+                let kept = if store.has(&key) { 0 } else { store.len() };
+                if !source.accepts(path, &object, kept) {
                     continue;
                 }
                 let version = object.resource_version().unwrap_or_default();
-                if shelf.put(key.clone(), &version, project(&object)) {
-                    tell(News::Changed(key));
+                if store.put(key.clone(), &version, project(&object)) {
+                    notify(WatchSignal::Changed(key));
                 }
             }
             Ok(Event::Delete(object)) => {
-                if !origin.accepts(path, &object, 0) {
+                if !source.accepts(path, &object, 0) {
                     continue;
                 }
                 let key = ObjectKey::of(&object);
-                if shelf.deleted(&key, &object.resource_version().unwrap_or_default()) {
-                    tell(News::Changed(key));
+                if store.deleted(&key, &object.resource_version().unwrap_or_default()) {
+                    notify(WatchSignal::Changed(key));
                 }
             }
             Err(error) => {
                 let failure = why(&error);
-                if failure.kind == FailureKind::NoSuchKind {
-                    tell(News::NotServed);
+                if failure.kind == ReadFailureKind::NoSuchKind {
+                    notify(WatchSignal::NotServed);
                 }
-                origin.warn(path, &failure.message);
-                if shelf.fail(failure) {
-                    tell(News::Condition);
+                source.warn(path, &failure.message);
+                if store.fail(failure) {
+                    notify(WatchSignal::SyncState);
                 }
                 if beginning == Beginning::Stream && !has_begun {
                     return;
@@ -280,14 +281,14 @@ async fn follow<K, V>(
     }
 }
 
-fn why(error: &watcher::Error) -> Failure {
+fn why(error: &watcher::Error) -> ReadFailure {
     match error {
         watcher::Error::InitialListFailed(source)
         | watcher::Error::WatchStartFailed(source)
-        | watcher::Error::WatchFailed(source) => Failure::of(source),
-        watcher::Error::WatchError(status) => Failure::of(&kube::Error::Api(status.clone())),
+        | watcher::Error::WatchFailed(source) => ReadFailure::of(source),
+        watcher::Error::WatchError(status) => ReadFailure::of(&kube::Error::Api(status.clone())),
         watcher::Error::NoResourceVersion => {
-            Failure { kind: FailureKind::Unreachable, message: error.to_string() }
+            ReadFailure { kind: ReadFailureKind::Unreachable, message: error.to_string() }
         }
     }
 }
@@ -295,11 +296,11 @@ fn why(error: &watcher::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::http::Door;
+    use crate::transport::http::Transport;
     use five_spot_apiserver::faults::{
         Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
     };
-    use five_spot_apiserver::{Api as Embedded, ApiConfig, Clock};
+    use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use http::StatusCode;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::ResourceExt;
@@ -307,36 +308,36 @@ mod tests {
     use tokio::task::JoinHandle;
 
     struct World {
-        embedded: Embedded,
+        embedded: ApiServer,
         plan: FaultPlan,
-        shelf: Shelf<String>,
+        store: Store<String>,
         filling: JoinHandle<()>,
     }
 
-    /// A shelf of config maps, filled through a door at which one event, that of the first one made, is lost.
+    /// A store of config maps, filled through a transport at which one event, that of the first one made, is lost.
     fn begin() -> World {
         let start = "2026-11-16T08:00:00Z".parse().expect("a timestamp");
         let clock = Clock::starting_at(start);
-        let embedded = Embedded::new(ApiConfig::new(clock.clone()));
+        let embedded = ApiServer::new(ApiServerConfig::new(clock.clone()));
         let plan = FaultPlan::new(clock, 1);
         let fault = Fault::Watch(WatchFault::LoseEvent(0));
         plan.add(Rule { kind: RequestKind::Watch, path: String::new(), trigger: Trigger::Nth(0), fault });
         let service = FaultyService::new(embedded.service(), plan.clone());
-        let api: Api<ConfigMap> = Api::namespaced(Door::new("test").client_over(service), "default");
-        let shelf = Shelf::new([None]);
-        let filled = shelf.clone();
+        let api: Api<ConfigMap> = Api::namespaced(Transport::new("test").client_over(service), "default");
+        let store = Store::new([None]);
+        let filled = store.clone();
         let filling = tokio::spawn(async move {
-            let origin = Origin::management();
-            fill(&origin, api, watcher::Config::default(), None, &filled, ResourceExt::name_any, |_| {})
+            let source = WatchSource::management();
+            fill(&source, api, watcher::Config::default(), None, &filled, ResourceExt::name_any, |_| {})
                 .await;
         });
-        World { embedded, plan, shelf, filling }
+        World { embedded, plan, store, filling }
     }
 
     impl World {
         async fn after(&self, minutes: u64) -> Vec<String> {
             tokio::time::sleep(Duration::from_mins(minutes)).await;
-            self.shelf.select(|_, name| Some(name.clone()))
+            self.store.select(|_, name| Some(name.clone()))
         }
 
         fn make(&self, name: &str) {
@@ -350,10 +351,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_event_that_was_lost_is_made_good_for_within_the_hour_and_nothing_is_listed() {
+    async fn a_lost_event_is_recovered_within_an_hour_without_a_list() {
         let world = begin();
         world.after(1).await;
-        let before = world.shelf.select(|_, name| Some(name.clone()));
+        let before = world.store.select(|_, name| Some(name.clone()));
         world.make("lost");
         world.make("seen");
         assert_eq!(world.after(30).await, [before.clone(), vec!["seen".to_owned()]].concat());
@@ -373,21 +374,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn objects_with_impossible_names_and_those_beyond_the_bound_are_ignored() {
+    async fn impossible_names_and_excess_objects_are_ignored() {
         let listed = ["a", "../../secrets/b", "B", "c", "d"].map(|name| Ok(Event::InitApply(named(name))));
         let later = ["e/..", "f", "a"].map(|name| Ok(Event::Apply(named(name))));
         let events = [Ok(Event::Init)].into_iter().chain(listed).chain([Ok(Event::InitDone)]).chain(later);
-        let shelf = Shelf::new([None]);
-        let (told, origin) =
-            (std::sync::Mutex::new(Vec::new()), Origin::workload("shop/demo").with_most_objects(2));
-        let tell = |news: News| told.lock().expect("no panic").push(news);
+        let store = Store::new([None]);
+        let (signals, source) =
+            (std::sync::Mutex::new(Vec::new()), WatchSource::workload("shop/demo").with_most_objects(2));
+        let notify = |signal: WatchSignal| signals.lock().expect("no panic").push(signal);
         // It ends with an error that never comes.
         let events = futures::stream::iter(events).chain(futures::stream::pending());
-        let filling = fill_from(&origin, events, "/path", None, &shelf, ResourceExt::name_any, tell);
+        let filling = fill_from(&source, events, "/path", None, &store, ResourceExt::name_any, notify);
         assert!(timeout(Duration::from_secs(1), filling).await.is_err());
-        assert_eq!(shelf.select(|_, name| Some(name.clone())), ["a", "c"]);
-        let changed = |news: &News| matches!(news, News::Changed(_));
-        assert_eq!(told.lock().expect("no panic").iter().filter(|news| changed(news)).count(), 2);
+        assert_eq!(store.select(|_, name| Some(name.clone())), ["a", "c"]);
+        let changed = |signal: &WatchSignal| matches!(signal, WatchSignal::Changed(_));
+        assert_eq!(signals.lock().expect("no panic").iter().filter(|signal| changed(signal)).count(), 2);
     }
 
     #[tokio::test(start_paused = true)]

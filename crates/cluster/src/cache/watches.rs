@@ -1,13 +1,18 @@
-//! The watches that fill the shelves.
+//! The watches of the management cluster. Those of Cluster API wait until it is installed; those of a provider's kind
+//! are opened when an object needs them.
 
-use super::fleet::{Fleet, Inner, Watched, lock};
-use crate::cache::cause::Cause;
-use crate::cache::own_namespace;
+use crate::cache::caches::{Caches, Watched};
+use crate::cache::change_cause::ChangeCause;
+use crate::cache::lock::lock;
+use crate::cache::namespace_watch;
 use crate::cache::project::{self, ProviderFacts};
-use crate::cache::store::{FailureKind, Scope, Shelf};
-use crate::cache::watch::{News, fill, fill_from};
-use crate::transport::kinds::{capi_resource, our_resource};
-use crate::view::render::CapiVersion;
+use crate::cache::references::owner;
+use crate::cache::secrets;
+use crate::cache::store::{Scope, Store};
+use crate::cache::watch::{WatchSignal, fill, fill_from};
+use crate::transport::error::ReadFailureKind;
+use crate::transport::key::ObjectKey;
+use crate::transport::kinds::{CapiVersion, capi_resource, our_resource};
 use five_spot_api::names::label;
 use five_spot_core::ProviderKind;
 use futures::FutureExt;
@@ -20,24 +25,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long after a kind was not found it is looked for again, at first and at most.
+/// The pause before discovery is repeated for a kind that was not found: the first and the longest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(1));
 
-/// The most if it was not found because nobody answered, or not well.
+/// The longest pause if the server did not answer, or not properly.
 const ASK_AGAIN: Duration = Duration::from_secs(20);
 
-/// The pauses between looks for a kind: longer and longer.
-struct LookAgain(Duration);
+/// The growing pauses between two attempts at discovery.
+struct DiscoveryBackoff(Duration);
 
-impl LookAgain {
+impl DiscoveryBackoff {
     const fn new() -> Self {
         Self(LOOK_AGAIN.0)
     }
 
-    fn after(&mut self, failure: FailureKind) -> Duration {
+    fn after(&mut self, failure: ReadFailureKind) -> Duration {
         let longest = match failure {
-            FailureKind::Unreachable => ASK_AGAIN,
-            FailureKind::NoSuchKind | FailureKind::OtherVersion | FailureKind::Forbidden => LOOK_AGAIN.1,
+            ReadFailureKind::Unreachable => ASK_AGAIN,
+            ReadFailureKind::NoSuchKind | ReadFailureKind::OtherVersion | ReadFailureKind::Forbidden => {
+                LOOK_AGAIN.1
+            }
         };
         let pause = self.0.min(longest);
         self.0 = (pause * 2).min(LOOK_AGAIN.1);
@@ -45,207 +52,209 @@ impl LookAgain {
     }
 }
 
-impl Fleet {
-    pub(super) fn watch_namespaces(&self) {
-        for scope in self.inner.scopes.clone() {
-            let fleet = self.inner.clone();
-            self.inner.spawn(async move {
-                let tell = |news: News| match news {
-                    News::Changed(namespace) => {
-                        fleet.tell_where(Cause::Namespace, |key, _| key.namespace == namespace.name);
-                    }
-                    News::Condition => fleet.tell_all(Cause::Watch),
-                    News::NotServed => {}
-                };
-                let (client, shelf) = (fleet.client.clone(), &fleet.namespaces);
-                if let Some(name) = scope.clone() {
-                    let events = own_namespace::events(client, name.clone());
-                    let path = own_namespace::watch_path(&name);
-                    fill_from(&fleet.origin, events, &path, scope, shelf, project::namespace_pause, tell)
-                        .await;
-                } else {
-                    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
-                    fill(&fleet.origin, api, Config::default(), scope, shelf, project::namespace_pause, tell)
-                        .await;
-                }
-            });
-        }
-    }
+/// Starts the watches that every decision needs.
+pub(super) fn start(caches: &Arc<Caches>) {
+    watch_namespaces(caches);
+    watch_cluster_api(caches);
+    watch_objects(caches);
+}
 
-    pub(super) fn watch_objects(&self) {
-        for scope in self.inner.scopes.clone() {
-            let fleet = self.inner.clone();
-            self.inner.spawn(async move {
-                let api = fleet.api_in(&scope, &our_resource());
-                let tell = |news: News| {
-                    fleet.may_be_untidy();
-                    if let News::Changed(key) = &news {
-                        fleet.note_recorded_node(key);
-                        fleet.note_secrets(key);
-                    }
-                    match news {
-                        News::Changed(key) if fleet.is_echo(&key) => {}
-                        News::Changed(key) => fleet.tell(key, Cause::Object),
-                        News::Condition | News::NotServed => {}
-                    }
-                };
-                fill(
-                    &fleet.origin,
-                    api,
-                    Config::default(),
-                    scope,
-                    &fleet.objects,
-                    project::scheduled_machine,
-                    tell,
-                )
-                .await;
-            });
-        }
-    }
-
-    /// Watches Machines and Clusters in the version that the server speaks; in another one once it speaks only that, as
-    /// after an upgrade of Cluster API.
-    pub(super) fn watch_cluster_api(&self) {
-        let fleet = self.inner.clone();
-        self.inner.spawn(async move {
-            loop {
-                let version = fleet.find_cluster_api().await;
-                let not_served = Notify::new();
-                let watches = fleet.scopes.iter().cloned().flat_map(|scope| {
-                    let machines = fleet.watch_machines(version, scope.clone(), &not_served);
-                    [machines.boxed(), fleet.watch_clusters(version, scope, &not_served).boxed()]
-                });
-                tokio::select! {
-                    _ = join_all(watches) => {}
-                    () = fleet.cluster_api_other_than(version, &not_served) => {}
+fn watch_namespaces(caches: &Arc<Caches>) {
+    for scope in caches.scopes.clone() {
+        let watched = caches.clone();
+        caches.spawn(async move {
+            let notify = |signal: WatchSignal| match signal {
+                WatchSignal::Changed(namespace) => {
+                    watched.notify_where(ChangeCause::Namespace, |key, _| key.namespace == namespace.name);
                 }
+                WatchSignal::SyncState => watched.notify_all(ChangeCause::Watch),
+                WatchSignal::NotServed => {}
+            };
+            let (client, store, source) = (watched.client.clone(), &watched.namespaces, &watched.source);
+            if let Some(name) = scope.clone() {
+                let events = namespace_watch::events(client, name.clone());
+                let path = namespace_watch::watch_path(&name);
+                fill_from(source, events, &path, scope, store, project::namespace_pause, notify).await;
+            } else {
+                let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
+                fill(source, api, Config::default(), scope, store, project::namespace_pause, notify).await;
             }
         });
     }
 }
 
-impl Inner {
-    async fn find_cluster_api(self: &Arc<Self>) -> CapiVersion {
-        let mut look_again = LookAgain::new();
-        loop {
-            let pause = match self.kinds.cluster_api().await {
-                Ok(version) => {
-                    *lock(&self.capi) = Some(version);
-                    return version;
-                }
-                Err(failure) => {
-                    tracing::warn!(error = %failure.message, "Cluster API was not found");
-                    let (pause, news) = (look_again.after(failure.kind), self.machines.fail(failure.clone()));
-                    if self.clusters.fail(failure) || news {
-                        self.tell_all(Cause::Watch);
-                    }
-                    pause
-                }
+fn watch_objects(caches: &Arc<Caches>) {
+    for scope in caches.scopes.clone() {
+        let watched = caches.clone();
+        caches.spawn(async move {
+            let api = watched.api_in(&scope, &our_resource());
+            let notify = |signal: WatchSignal| {
+                watched.maybe_unused.notify_one();
+                let WatchSignal::Changed(key) = signal else { return };
+                watched.index_nodes(&key);
+                secrets::note_secrets(&watched, &key);
+                let cause = change_of_object(&watched, &key);
+                watched.notify(key, cause);
             };
-            tokio::time::sleep(pause).await;
-        }
-    }
-
-    /// Waits until Cluster API is served in another version, which is looked for whenever this one was missed.
-    async fn cluster_api_other_than(&self, version: CapiVersion, not_served: &Notify) {
-        loop {
-            not_served.notified().await;
-            if self.kinds.cluster_api().await.is_ok_and(|served| served != version) {
-                return;
-            }
-        }
-    }
-
-    async fn watch_machines(&self, version: CapiVersion, scope: Scope, not_served: &Notify) {
-        let api = self.api_in(&scope, &capi_resource(version, "Machine", "machines"));
-        let config = Config::default().labels(label::SCHEDULED_MACHINE);
-        let tell = |news: News| match news {
-            News::Changed(key) => {
-                self.note_node(&key);
-                self.tell_owner(&key, Cause::Machine);
-            }
-            News::Condition => self.tell_all(Cause::Watch),
-            News::NotServed => not_served.notify_one(),
-        };
-        fill(&self.origin, api, config, scope, &self.machines, project::machine, tell).await;
-    }
-
-    async fn watch_clusters(&self, version: CapiVersion, scope: Scope, not_served: &Notify) {
-        let api = self.api_in(&scope, &capi_resource(version, "Cluster", "clusters"));
-        let tell = |news: News| match news {
-            News::Changed(cluster) => self.tell_where(Cause::Cluster, |key, object| {
-                let named = object.spec.as_ref().is_ok_and(|spec| *spec.cluster_name == *cluster.name);
-                key.namespace == cluster.namespace && named
-            }),
-            News::Condition => self.tell_all(Cause::Watch),
-            News::NotServed => not_served.notify_one(),
-        };
-        fill(&self.origin, api, Config::default(), scope, &self.clusters, project::cluster, tell).await;
-    }
-
-    /// The objects of a provider's kind that are ours, which are watched from the first time that they are asked for.
-    pub(crate) fn provider(self: &Arc<Self>, kind: &ProviderKind) -> Shelf<ProviderFacts> {
-        let mut providers = lock(&self.providers);
-        let watched = providers.entry(kind.clone()).or_insert_with(|| self.watch_provider(kind));
-        watched.shelf.clone()
-    }
-
-    /// Forgets a kind that is gone, with all of its objects. It is looked for anew when somebody asks for it.
-    pub(crate) fn forget_kind(&self, kind: &ProviderKind) {
-        self.kinds.forget(kind);
-        lock(&self.providers).remove(kind);
-    }
-
-    fn watch_provider(self: &Arc<Self>, kind: &ProviderKind) -> Watched<ProviderFacts> {
-        let shelf = Shelf::new(self.scopes.clone());
-        if self.term() > 0 {
-            shelf.read_latest();
-        }
-        let stop = self.stop.child_token();
-        let watched = Watched { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
-        let (fleet, kind) = (self.clone(), kind.clone());
-        tokio::spawn(async move {
-            let filling = async {
-                let resource = fleet.find_kind(&kind, &shelf).await;
-                let watches = fleet.scopes.iter().map(|scope| {
-                    let tell = |news: News| match news {
-                        News::Changed(key) => fleet.tell_owner(&key, Cause::Provider),
-                        News::Condition => fleet.tell_all(Cause::Watch),
-                        News::NotServed => {}
-                    };
-                    let config = Config::default().labels(label::SCHEDULED_MACHINE);
-                    fill(
-                        &fleet.origin,
-                        fleet.api_in(scope, &resource),
-                        config,
-                        scope.clone(),
-                        &shelf,
-                        project::provider,
-                        tell,
-                    )
-                });
-                join_all(watches).await;
-            };
-            stop.run_until_cancelled(filling).await;
+            let (source, store) = (&watched.source, &watched.objects);
+            fill(source, api, Config::default(), scope, store, project::scheduled_machine, notify).await;
         });
-        watched
     }
+}
 
-    async fn find_kind(&self, kind: &ProviderKind, shelf: &Shelf<ProviderFacts>) -> ApiResource {
-        let mut look_again = LookAgain::new();
+/// Tells a change of the status alone, which as a rule is our own write, from any other change of an object.
+fn change_of_object(caches: &Caches, key: &ObjectKey) -> ChangeCause {
+    let Some(object) = caches.objects.view(key) else { return ChangeCause::Object };
+    let is_seen = caches
+        .memories
+        .update(key, |memory| memory.note_seen(&object.view, object.force_reconcile.as_deref()));
+    if is_seen { ChangeCause::Status } else { ChangeCause::Object }
+}
+
+/// Watches Machines and Clusters in the version that the server serves. When it stops to serve that version, as after an
+/// upgrade of Cluster API, they are watched in another one.
+fn watch_cluster_api(caches: &Arc<Caches>) {
+    let watched = caches.clone();
+    caches.spawn(async move {
         loop {
-            let pause = match self.kinds.resolve(kind).await {
-                Ok(resource) => return resource,
-                Err(failure) => {
-                    let pause = look_again.after(failure.kind);
-                    if shelf.fail(failure) {
-                        self.tell_all(Cause::Watch);
-                    }
-                    pause
-                }
-            };
-            tokio::time::sleep(pause).await;
+            let version = find_cluster_api(&watched).await;
+            let not_served = Notify::new();
+            let watches = watched.scopes.iter().cloned().flat_map(|scope| {
+                let machines = watch_machines(&watched, version, scope.clone(), &not_served);
+                [machines.boxed(), watch_clusters(&watched, version, scope, &not_served).boxed()]
+            });
+            tokio::select! {
+                _ = join_all(watches) => {}
+                () = cluster_api_other_than(&watched, version, &not_served) => {}
+            }
         }
+    });
+}
+
+async fn find_cluster_api(caches: &Caches) -> CapiVersion {
+    let mut backoff = DiscoveryBackoff::new();
+    loop {
+        let pause = match caches.kinds.cluster_api().await {
+            Ok(version) => {
+                *lock(&caches.capi) = Some(version);
+                return version;
+            }
+            Err(failure) => {
+                tracing::warn!(error = %failure.message, "Cluster API was not found");
+                let (pause, is_new) = (backoff.after(failure.kind), caches.machines.fail(failure.clone()));
+                if caches.clusters.fail(failure) || is_new {
+                    caches.notify_all(ChangeCause::Watch);
+                }
+                pause
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Waits until Cluster API is served in another version. Discovery is repeated whenever this version was not served.
+async fn cluster_api_other_than(caches: &Caches, version: CapiVersion, not_served: &Notify) {
+    loop {
+        not_served.notified().await;
+        if caches.kinds.cluster_api().await.is_ok_and(|served| served != version) {
+            return;
+        }
+    }
+}
+
+async fn watch_machines(caches: &Caches, version: CapiVersion, scope: Scope, not_served: &Notify) {
+    let api = caches.api_in(&scope, &capi_resource(version, "Machine", "machines"));
+    let config = Config::default().labels(label::SCHEDULED_MACHINE);
+    let notify = |signal: WatchSignal| match signal {
+        WatchSignal::Changed(machine) => {
+            match owner(&machine) {
+                Some(object)
+                    if caches.machines.view(&machine).is_some_and(|machine| machine.node.is_some()) =>
+                {
+                    caches.index_nodes(&object);
+                }
+                Some(_) => caches.maybe_unused.notify_one(),
+                None => {}
+            }
+            caches.notify_owner(&machine, ChangeCause::Machine);
+        }
+        WatchSignal::SyncState => caches.notify_all(ChangeCause::Watch),
+        WatchSignal::NotServed => not_served.notify_one(),
+    };
+    fill(&caches.source, api, config, scope, &caches.machines, project::machine, notify).await;
+}
+
+async fn watch_clusters(caches: &Caches, version: CapiVersion, scope: Scope, not_served: &Notify) {
+    let api = caches.api_in(&scope, &capi_resource(version, "Cluster", "clusters"));
+    let notify = |signal: WatchSignal| match signal {
+        WatchSignal::Changed(cluster) => caches.notify_where(ChangeCause::Cluster, |key, object| {
+            let named = object.spec.as_ref().is_ok_and(|spec| *spec.cluster_name == *cluster.name);
+            key.namespace == cluster.namespace && named
+        }),
+        WatchSignal::SyncState => caches.notify_all(ChangeCause::Watch),
+        WatchSignal::NotServed => not_served.notify_one(),
+    };
+    fill(&caches.source, api, Config::default(), scope, &caches.clusters, project::cluster, notify).await;
+}
+
+/// The store of our objects of a provider's kind, which are watched from the first call on.
+pub(crate) fn provider(caches: &Arc<Caches>, kind: &ProviderKind) -> Store<ProviderFacts> {
+    let mut providers = lock(&caches.providers);
+    let watched = providers.entry(kind.clone()).or_insert_with(|| watch_provider(caches, kind));
+    watched.store.clone()
+}
+
+/// Forgets a kind that is gone, with all of its objects. It is looked up again when an object needs it.
+pub(crate) fn forget_kind(caches: &Caches, kind: &ProviderKind) {
+    caches.kinds.forget(kind);
+    lock(&caches.providers).remove(kind);
+}
+
+fn watch_provider(caches: &Arc<Caches>, kind: &ProviderKind) -> Watched<ProviderFacts> {
+    let store = Store::new(caches.scopes.clone());
+    if caches.term() > 0 {
+        store.read_latest();
+    }
+    let stop = caches.stop.child_token();
+    let watched = Watched { store: store.clone(), _ends_watch: stop.clone().drop_guard() };
+    if !caches.is_watched {
+        return watched;
+    }
+    let (caches, kind) = (caches.clone(), kind.clone());
+    tokio::spawn(async move {
+        let filling = async {
+            let resource = find_kind(&caches, &kind, &store).await;
+            let watches = caches.scopes.iter().map(|scope| {
+                let notify = |signal: WatchSignal| match signal {
+                    WatchSignal::Changed(key) => caches.notify_owner(&key, ChangeCause::Provider),
+                    WatchSignal::SyncState => caches.notify_all(ChangeCause::Watch),
+                    WatchSignal::NotServed => {}
+                };
+                let (api, config) =
+                    (caches.api_in(scope, &resource), Config::default().labels(label::SCHEDULED_MACHINE));
+                fill(&caches.source, api, config, scope.clone(), &store, project::provider, notify)
+            });
+            join_all(watches).await;
+        };
+        stop.run_until_cancelled(filling).await;
+    });
+    watched
+}
+
+async fn find_kind(caches: &Caches, kind: &ProviderKind, store: &Store<ProviderFacts>) -> ApiResource {
+    let mut backoff = DiscoveryBackoff::new();
+    loop {
+        let pause = match caches.kinds.resolve(kind).await {
+            Ok(resource) => return resource,
+            Err(failure) => {
+                let pause = backoff.after(failure.kind);
+                if store.fail(failure) {
+                    caches.notify_all(ChangeCause::Watch);
+                }
+                pause
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -254,11 +263,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_did_not_answer_is_asked_again_sooner_than_one_who_said_that_there_is_no_such_kind() {
-        let mut look_again = LookAgain::new();
-        let seconds = [0; 5].map(|_| look_again.after(FailureKind::NoSuchKind).as_secs());
+    fn a_silent_server_is_asked_again_sooner() {
+        let mut backoff = DiscoveryBackoff::new();
+        let seconds = [0; 5].map(|_| backoff.after(ReadFailureKind::NoSuchKind).as_secs());
         assert_eq!(seconds, [5, 10, 20, 40, 60]);
-        let seconds = [0; 2].map(|_| look_again.after(FailureKind::Unreachable).as_secs());
+        let seconds = [0; 2].map(|_| backoff.after(ReadFailureKind::Unreachable).as_secs());
         assert_eq!(seconds, [20, 20]);
     }
 }

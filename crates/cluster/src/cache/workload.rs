@@ -1,22 +1,23 @@
-//! The clusters in which Nodes live: one link each, with a client of its own and its own watches, so that one that is
-//! broken or hangs holds up nobody else.
+//! Links to the clusters in which Nodes live. Each has a client and watches of its own, so that a cluster that is broken
+//! or hangs delays no other.
 
-use crate::cache::cause::Cause;
+use crate::cache::change_cause::ChangeCause;
 use crate::cache::drain_rules::Labels;
-use crate::cache::fleet::lock;
+use crate::cache::lock::lock;
 use crate::cache::project::{self, AgentConfigFacts, NodeFacts, PodFacts};
-use crate::cache::store::{Failure, Shelf};
-use crate::cache::watch::{News, Origin, fill};
-use crate::transport::error::{CallError, is_absent};
+use crate::cache::store::Store;
+use crate::cache::watch::{WatchSignal, WatchSource, fill};
+use crate::transport::error::{CallError, ReadFailure, is_absent, or_absent};
 use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::SecretFacts;
+use crate::transport::operation::{Operation, TargetKind, Verb};
 use five_spot_api::names::label;
 use five_spot_api::reclaim::{CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
 use five_spot_core::world::NodeName;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
-use kube::api::PartialObjectMeta;
+use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher::Config;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,134 +26,161 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The pods of one node that are kept. A kubelet runs 110 by default; 500 is the most that is in use anywhere.
 const MOST_PODS: usize = 1000;
 
-/// Which cluster.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum WorkloadKey {
-    /// The one in which the `ScheduledMachine`s are.
-    Management,
-    /// The one that the kubeconfig under a key of a Secret leads to.
-    Kubeconfig { secret: ObjectKey, key: String },
-}
-
-/// A cluster that can be asked.
-pub(crate) struct Link {
+/// A cluster in which Nodes live: its client, its stores and its watches.
+pub(crate) struct WorkloadLink {
     pub(crate) client: Client,
-    origin: Origin,
-    /// What it was made from; another Secret means another link.
+    source: WatchSource,
+    /// The Secret that it was made from. A changed Secret means a new link.
     pub(crate) made_from: Option<SecretFacts>,
-    pub(crate) nodes: Shelf<NodeFacts>,
-    pub(crate) agent_configs: Shelf<AgentConfigFacts>,
-    /// The UID of its `kube-system` namespace: which cluster this really is. Absent until it has been read, and where
+    pub(crate) nodes: Store<NodeFacts>,
+    pub(crate) agent_configs: Store<AgentConfigFacts>,
+    /// The UID of its `kube-system` namespace, which identifies the cluster. Absent until it has been read, and where
     /// that is forbidden.
     identity: Arc<Mutex<Option<String>>>,
     pods: Mutex<BTreeMap<NodeName, PodWatch>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
     namespace_labels: Mutex<BTreeMap<String, Labels>>,
+    /// False if the stores are filled by single reads.
+    is_watched: bool,
     stop: CancellationToken,
-    _ends_with_us: DropGuard,
+    _ends_watch: DropGuard,
 }
 
 struct PodWatch {
-    shelf: Shelf<PodFacts>,
-    _ends_with_us: DropGuard,
+    store: Store<PodFacts>,
+    _ends_watch: DropGuard,
 }
 
-/// Whom a link tells of what has happened in its cluster.
-pub(crate) type TellNode = Arc<dyn Fn(&NodeName, Cause) + Send + Sync>;
+/// A callback for a change of a Node.
+pub(crate) type NotifyNode = Arc<dyn Fn(&NodeName, ChangeCause) + Send + Sync>;
 
-impl Link {
-    /// Opens a link and starts to watch the Nodes. `stop` ends it with everything else.
+/// A callback for a change of the status of a watch.
+pub(crate) type NotifySyncState = Arc<dyn Fn() + Send + Sync>;
+
+impl WorkloadLink {
+    /// Opens a link. With callbacks its watches are started; `stop` ends them with everything else.
     pub(crate) fn open(
         client: Client,
-        origin: Origin,
+        source: WatchSource,
         made_from: Option<SecretFacts>,
         stop: &CancellationToken,
-        tell: TellNode,
-        tell_condition: Arc<dyn Fn() + Send + Sync>,
+        notify: Option<(NotifyNode, NotifySyncState)>,
     ) -> Arc<Self> {
         let stop = stop.child_token();
         let link = Arc::new(Self {
-            nodes: Shelf::new([None]),
-            agent_configs: Shelf::new([None]),
+            nodes: Store::new([None]),
+            agent_configs: Store::new([None]),
             identity: Arc::default(),
             pods: Mutex::new(BTreeMap::new()),
             daemon_sets: Mutex::new(BTreeMap::new()),
             namespace_labels: Mutex::new(BTreeMap::new()),
-            _ends_with_us: stop.clone().drop_guard(),
+            _ends_watch: stop.clone().drop_guard(),
             client,
-            origin,
+            source,
             made_from,
+            is_watched: notify.is_some(),
             stop,
         });
-        link.watch_nodes(tell.clone(), tell_condition);
-        link.watch_agent_configs(tell);
+        if let Some((notify, notify_sync_state)) = notify {
+            link.watch_nodes(notify.clone(), notify_sync_state);
+            link.watch_agent_configs(notify);
+        }
         link
     }
 
-    fn watch_nodes(&self, tell: TellNode, tell_condition: Arc<dyn Fn() + Send + Sync>) {
-        let (origin, shelf, stop) = (self.origin.clone(), self.nodes.clone(), self.stop.clone());
+    /// Reads the identity of the cluster, these Nodes and the ConfigMaps of the agents, for a link without watches.
+    pub(super) async fn read_once(&self, nodes: &[NodeName]) {
+        if let Err(error) = self.read_nodes(nodes).await {
+            self.nodes.fail(ReadFailure::of(&error));
+            return;
+        }
+        let api: Api<PartialObjectMeta<ConfigMap>> = Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
+        // As with a watch, a failure leaves the store incomplete.
+        if let Ok(found) = api.list(&ListParams::default().labels(label::SCHEDULED_MACHINE)).await {
+            self.agent_configs.mark_synced();
+            for object in &found.items {
+                let version = object.resource_version().unwrap_or_default();
+                self.agent_configs.put(ObjectKey::of(object), &version, project::agent_config(object));
+            }
+        }
+    }
+
+    async fn read_nodes(&self, nodes: &[NodeName]) -> Result<(), kube::Error> {
+        *lock(&self.identity) = read_identity(&self.client).await?;
+        let api: Api<Node> = Api::all(self.client.clone());
+        for name in nodes {
+            if let Some(node) = or_absent(api.get(name.as_str()).await)? {
+                let version = node.resource_version().unwrap_or_default();
+                self.nodes.put(node_key(name), &version, project::node(&node));
+            }
+        }
+        self.nodes.mark_synced();
+        Ok(())
+    }
+
+    fn watch_nodes(&self, notify: NotifyNode, notify_sync_state: NotifySyncState) {
+        let (source, store, stop) = (self.source.clone(), self.nodes.clone(), self.stop.clone());
         let nodes: Api<Node> = Api::all(self.client.clone());
         let (client, identity) = (self.client.clone(), self.identity.clone());
         tokio::spawn(async move {
-            // Nothing that the Nodes say counts before it is known whose they are.
-            stop.run_until_cancelled(identify(&client, &identity, &shelf, &tell_condition)).await;
-            let warned = IgnoredRequests::default();
-            let news = |news: News| match news {
-                News::Changed(key) => {
-                    warned.look_at(&key, shelf.view(&key).as_ref());
-                    tell(&NodeName::from(&*key.name), Cause::Node);
+            // The Nodes count only once the cluster is identified.
+            stop.run_until_cancelled(identify(&client, &identity, &store, &notify_sync_state)).await;
+            let ignored = IgnoredRequests::default();
+            let handle = |signal: WatchSignal| match signal {
+                WatchSignal::Changed(key) => {
+                    ignored.check(&key, store.view(&key).as_ref());
+                    notify(&NodeName::from(&*key.name), ChangeCause::Node);
                 }
-                News::Condition => tell_condition(),
-                News::NotServed => {}
+                WatchSignal::SyncState => notify_sync_state(),
+                WatchSignal::NotServed => {}
             };
-            let filling = fill(&origin, nodes, Config::default(), None, &shelf, project::node, news);
+            let filling = fill(&source, nodes, Config::default(), None, &store, project::node, handle);
             stop.run_until_cancelled(filling).await;
         });
     }
 
-    fn watch_agent_configs(&self, tell: TellNode) {
-        let (origin, shelf, stop) = (self.origin.clone(), self.agent_configs.clone(), self.stop.clone());
+    fn watch_agent_configs(&self, notify: NotifyNode) {
+        let (source, store, stop) = (self.source.clone(), self.agent_configs.clone(), self.stop.clone());
         let configs: Api<PartialObjectMeta<ConfigMap>> =
             Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
         tokio::spawn(async move {
             let config = Config::default().labels(label::SCHEDULED_MACHINE);
-            let news = |news: News| {
-                if let News::Changed(key) = news {
-                    tell(&project::agent_node(&key.name), Cause::AgentConfig);
+            let handle = |signal: WatchSignal| {
+                if let WatchSignal::Changed(key) = signal {
+                    notify(&project::agent_node(&key.name), ChangeCause::AgentConfig);
                 }
             };
-            let filling = fill(&origin, configs, config, None, &shelf, project::agent_config, news);
+            let filling = fill(&source, configs, config, None, &store, project::agent_config, handle);
             stop.run_until_cancelled(filling).await;
         });
     }
 
-    /// Which cluster this is, by the UID of its `kube-system` namespace, if that can be read.
+    /// The UID of the `kube-system` namespace, which identifies the cluster, if it can be read.
     pub(crate) fn identity(&self) -> Option<String> {
         lock(&self.identity).clone()
     }
 
-    /// Reads anew which cluster this is: behind one address there may be another one since.
+    /// Identifies the cluster again: another one may answer at its address now.
     pub(crate) async fn identify_again(&self) -> Result<(), CallError> {
-        let uid = read_identity(&self.client)
-            .await
-            .map_err(|error| CallError::new(format!("get Namespace {IDENTITY_NAMESPACE}"), error))?;
+        let uid = read_identity(&self.client).await.map_err(|error| {
+            let namespace = ObjectKey::new("", IDENTITY_NAMESPACE);
+            CallError::new(Operation::new(Verb::Get, TargetKind::Namespace, namespace), error)
+        })?;
         *lock(&self.identity) = uid;
         Ok(())
     }
 
-    /// The pods of a node, which are watched from the first time that they are asked for.
-    pub(crate) fn pods(&self, node: &NodeName, tell: &TellNode) -> Shelf<PodFacts> {
-        let mut watches = lock(&self.pods);
-        let watch = watches.entry(node.clone()).or_insert_with(|| self.watch_pods(node, tell.clone()));
-        watch.shelf.clone()
+    /// Watches the pods of a node from now on.
+    pub(crate) fn watch_pods(&self, node: &NodeName, notify: &NotifyNode) {
+        lock(&self.pods).entry(node.clone()).or_insert_with(|| self.open_pod_watch(node, notify.clone()));
     }
 
     /// The pods of a node, if they are watched.
-    pub(crate) fn watched_pods(&self, node: &NodeName) -> Option<Shelf<PodFacts>> {
-        lock(&self.pods).get(node).map(|watch| watch.shelf.clone())
+    pub(crate) fn watched_pods(&self, node: &NodeName) -> Option<Store<PodFacts>> {
+        lock(&self.pods).get(node).map(|watch| watch.store.clone())
     }
 
-    /// Nobody needs the pods of this node any more.
+    /// Ends the watch of the pods of a node.
     pub(crate) fn forget_pods(&self, node: &NodeName) {
         let mut watches = lock(&self.pods);
         if watches.remove(node).is_some() && watches.is_empty() {
@@ -160,22 +188,26 @@ impl Link {
         }
     }
 
-    fn watch_pods(&self, node: &NodeName, tell: TellNode) -> PodWatch {
-        let shelf = Shelf::new([None]);
+    fn open_pod_watch(&self, node: &NodeName, notify: NotifyNode) -> PodWatch {
+        let store = Store::new([None]);
         let stop = self.stop.child_token();
-        let watch = PodWatch { shelf: shelf.clone(), _ends_with_us: stop.clone().drop_guard() };
+        let watch = PodWatch { store: store.clone(), _ends_watch: stop.clone().drop_guard() };
+        if !self.is_watched {
+            store.mark_synced();
+            return watch;
+        }
         let pods: Api<Pod> = Api::all(self.client.clone());
-        let (node, origin) = (node.clone(), self.origin.with_most_objects(MOST_PODS));
+        let (node, source) = (node.clone(), self.source.with_most_objects(MOST_PODS));
         tokio::spawn(async move {
             let config = Config::default().fields(&format!("spec.nodeName={node}"));
-            let news = |_: News| tell(&node, Cause::Pod);
-            let filling = fill(&origin, pods, config, None, &shelf, project::pod, news);
+            let handle = |_: WatchSignal| notify(&node, ChangeCause::Pod);
+            let filling = fill(&source, pods, config, None, &store, project::pod, handle);
             stop.run_until_cancelled(filling).await;
         });
         watch
     }
 
-    /// Whether a `DaemonSet` exists; nothing if nobody has looked yet.
+    /// True if a `DaemonSet` exists; `None` if it has not been looked up.
     pub(crate) fn daemon_set(&self, key: &ObjectKey) -> Option<bool> {
         lock(&self.daemon_sets).get(key).copied()
     }
@@ -184,7 +216,7 @@ impl Link {
         lock(&self.daemon_sets).insert(key, exists);
     }
 
-    /// The labels of a namespace; nothing if nobody has looked yet.
+    /// The labels of a namespace; `None` if it has not been looked up.
     pub(crate) fn namespace_labels(&self, namespace: &str) -> Option<Labels> {
         lock(&self.namespace_labels).get(namespace).cloned()
     }
@@ -200,14 +232,14 @@ impl Link {
     }
 }
 
-/// Reclaim annotations with a value that does not count, each of which is logged once.
+/// Reclaim annotations with a value other than the valid one. Each is logged once.
 #[derive(Default)]
 struct IgnoredRequests {
     logged: Mutex<BTreeMap<ObjectKey, Box<str>>>,
 }
 
 impl IgnoredRequests {
-    fn look_at(&self, key: &ObjectKey, node: Option<&NodeFacts>) {
+    fn check(&self, key: &ObjectKey, node: Option<&NodeFacts>) {
         let mut logged = lock(&self.logged);
         let Some(value) = node.and_then(|node| node.ignored_request.clone()) else {
             logged.remove(key);
@@ -227,15 +259,15 @@ impl IgnoredRequests {
 /// The namespace whose UID tells one cluster from another: it is made with the cluster, and cannot be deleted.
 const IDENTITY_NAMESPACE: &str = "kube-system";
 
-/// How long after a failure the identity of a cluster is asked for again.
+/// The time after which a failed identification is tried again.
 const IDENTIFY_AGAIN: Duration = Duration::from_secs(5);
 
-/// Reads which cluster this is, until it is known or known to be unknowable. A failure is one of the shelf that waits for it.
+/// Identifies the cluster, and retries until the API server has answered. A failure counts as one of the store of Nodes.
 async fn identify(
     client: &Client,
     identity: &Mutex<Option<String>>,
-    nodes: &Shelf<NodeFacts>,
-    tell_condition: &Arc<dyn Fn() + Send + Sync>,
+    nodes: &Store<NodeFacts>,
+    notify_sync_state: &NotifySyncState,
 ) {
     loop {
         match read_identity(client).await {
@@ -244,8 +276,8 @@ async fn identify(
                 return;
             }
             Err(error) => {
-                if nodes.fail(Failure::of(&error)) {
-                    tell_condition();
+                if nodes.fail(ReadFailure::of(&error)) {
+                    notify_sync_state();
                 }
                 tokio::time::sleep(IDENTIFY_AGAIN).await;
             }
@@ -253,7 +285,7 @@ async fn identify(
     }
 }
 
-/// The UID, or nothing if the API server will not tell.
+/// The UID of the namespace; `None` if it may not be read or does not exist.
 async fn read_identity(client: &Client) -> Result<Option<String>, kube::Error> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     match namespaces.get_metadata(IDENTITY_NAMESPACE).await {
@@ -262,4 +294,9 @@ async fn read_identity(client: &Client) -> Result<Option<String>, kube::Error> {
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The key of a Node, which has no namespace.
+pub(crate) fn node_key(name: &NodeName) -> ObjectKey {
+    ObjectKey::new("", name.as_str())
 }

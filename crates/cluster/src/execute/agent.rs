@@ -1,9 +1,12 @@
 //! The ConfigMap of a node's reclaim agent.
 
-use super::Job;
 use crate::cache::project;
+use crate::cache::workload::WorkloadLink;
+use crate::execute::job::Job;
+use crate::execute::outcome::{Acted, ActionOutcome, SkipReason};
 use crate::transport::error::{CallError, or_absent};
 use crate::transport::key::ObjectKey;
+use crate::transport::operation::{Operation, TargetKind, Verb};
 use crate::view::render;
 use five_spot_api::names::FIELD_MANAGER;
 use five_spot_api::reclaim::{CONFIG_NAMESPACE, config_map};
@@ -13,28 +16,34 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 
 impl Job<'_> {
-    pub(super) async fn apply_agent_config(&self, node: &NodeName) -> Result<(), CallError> {
-        let (Some(link), Ok(spec)) = (&self.observed.link, &self.observed.spec) else { return Ok(()) };
-        let api: Api<ConfigMap> = Api::namespaced(link.client.clone(), CONFIG_NAMESPACE);
+    pub(super) async fn apply_agent_config(&self, link: &WorkloadLink, node: &NodeName) -> Acted {
+        let Ok(spec) = &self.observed.spec else { return Err(SkipReason::InvalidSpec.into()) };
         let desired = Patch::Apply(render::agent_config(self.key, node, spec));
         let parameters = PatchParams::apply(FIELD_MANAGER).force();
-        let name = config_map(node.as_str());
-        let object = api
-            .patch_metadata(&name, &parameters, &desired)
-            .await
-            .map_err(|error| CallError::new(format!("apply ConfigMap {CONFIG_NAMESPACE}/{name}"), error))?;
+        let key = config_key(node);
+        let object =
+            configs(link).patch_metadata(&key.name, &parameters, &desired).await.map_err(|error| {
+                CallError::new(Operation::new(Verb::Apply, TargetKind::ConfigMap, key), error)
+            })?;
         let version = object.resource_version().unwrap_or_default();
         link.agent_configs.put(ObjectKey::of(&object), &version, project::agent_config(&object));
-        Ok(())
+        Ok(ActionOutcome::Done)
     }
 
-    pub(super) async fn delete_agent_config(&self, node: &NodeName) -> Result<(), CallError> {
-        let Some(link) = &self.observed.link else { return Ok(()) };
-        let api: Api<ConfigMap> = Api::namespaced(link.client.clone(), CONFIG_NAMESPACE);
-        let name = config_map(node.as_str());
-        or_absent(api.delete(&name, &DeleteParams::default()).await)
-            .map_err(|error| CallError::new(format!("delete ConfigMap {CONFIG_NAMESPACE}/{name}"), error))?;
-        link.agent_configs.remove(&ObjectKey::new(CONFIG_NAMESPACE, name));
-        Ok(())
+    pub(super) async fn delete_agent_config(&self, link: &WorkloadLink, node: &NodeName) -> Acted {
+        let key = config_key(node);
+        or_absent(configs(link).delete(&key.name, &DeleteParams::default()).await).map_err(|error| {
+            CallError::new(Operation::new(Verb::Delete, TargetKind::ConfigMap, key.clone()), error)
+        })?;
+        link.agent_configs.remove(&key);
+        Ok(ActionOutcome::Done)
     }
+}
+
+fn configs(link: &WorkloadLink) -> Api<ConfigMap> {
+    Api::namespaced(link.client.clone(), CONFIG_NAMESPACE)
+}
+
+fn config_key(node: &NodeName) -> ObjectKey {
+    ObjectKey::new(CONFIG_NAMESPACE, config_map(node.as_str()))
 }

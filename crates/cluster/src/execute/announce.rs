@@ -25,9 +25,9 @@ pub struct OwnPod {
 pub struct Announcement {
     /// The reason, in one word.
     pub reason: &'static str,
-    /// How loud it is.
+    /// Normal or warning.
     pub kind: EventType,
-    /// What a person reads.
+    /// The text for people.
     pub note: String,
 }
 

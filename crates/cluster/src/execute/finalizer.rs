@@ -1,19 +1,21 @@
-//! Our finalizer, beside those of others.
+//! Our finalizer on the `ScheduledMachine`, beside those of others.
 
-use super::Job;
+use crate::execute::job::{Job, Warrant};
+use crate::execute::outcome::{Acted, ActionOutcome, SkipReason};
 use crate::transport::error::{CallError, or_absent};
 use crate::transport::kinds::our_resource;
+use crate::transport::operation::Verb;
 use five_spot_api::names::{FIELD_MANAGER, FINALIZER};
 use kube::ResourceExt;
 use kube::api::{GetParams, Patch, PatchParams};
 use serde_json::json;
 
-/// How often a finalizer is tried again when someone else writes the object at the same time.
+/// The most retries when someone else writes the object at the same time.
 const ATTEMPTS: u32 = 5;
 
 impl Job<'_> {
-    pub(super) async fn add_finalizer(&self) -> Result<(), CallError> {
-        self.change_finalizers("add the finalizer to", |finalizers| {
+    pub(super) async fn add_finalizer(&self) -> Acted {
+        self.change_finalizers(Verb::AddFinalizer, |finalizers| {
             (!finalizers.iter().any(|name| name == FINALIZER)).then(|| {
                 let ours = std::iter::once(FINALIZER.to_owned());
                 finalizers.iter().cloned().chain(ours).collect()
@@ -22,8 +24,8 @@ impl Job<'_> {
         .await
     }
 
-    pub(super) async fn remove_finalizer(&self) -> Result<(), CallError> {
-        self.change_finalizers("remove the finalizer from", |finalizers| {
+    pub(super) async fn remove_finalizer(&self, _: Warrant) -> Acted {
+        self.change_finalizers(Verb::RemoveFinalizer, |finalizers| {
             finalizers
                 .iter()
                 .any(|name| name == FINALIZER)
@@ -32,25 +34,26 @@ impl Job<'_> {
         .await
     }
 
-    /// Changes the list as it is at this moment: the version that was read goes with it, so that a finalizer which
-    /// someone else adds meanwhile is never lost.
+    /// Changes the list as it is at this moment. The version that was read goes with it, so that a finalizer that someone
+    /// else adds meanwhile is never lost.
     async fn change_finalizers(
         &self,
-        what: &str,
+        verb: Verb,
         change: impl Fn(&[String]) -> Option<Vec<String>>,
-    ) -> Result<(), CallError> {
-        let api = self.fleet.api(&self.key.namespace, &our_resource());
-        let call = || format!("{what} ScheduledMachine {}", self.key);
+    ) -> Acted {
+        let api = self.caches.api(&self.key.namespace, &our_resource());
         let mut attempt = 0;
         loop {
             let known = GetParams::at(&self.observed.version);
             let found = or_absent(api.get_with(&self.key.name, &known).await)
-                .map_err(|error| CallError::new(call(), error))?;
+                .map_err(|error| CallError::new(self.on_object(verb), error))?;
             let Some(object) = found.filter(|object| object.uid().as_deref() == Some(self.uid())) else {
-                self.fleet.objects.remove(self.key);
-                return Ok(());
+                self.caches.objects.remove(self.key);
+                return Err(SkipReason::ObjectGone.into());
             };
-            let Some(finalizers) = change(object.finalizers()) else { return Ok(()) };
+            let Some(finalizers) = change(object.finalizers()) else {
+                return Err(SkipReason::AlreadyDone.into());
+            };
             let patch = json!({"metadata": {
                 "resourceVersion": object.resource_version(),
                 "finalizers": finalizers,
@@ -60,10 +63,10 @@ impl Job<'_> {
             ) {
                 Ok(changed) => {
                     self.keep_object(changed.as_ref());
-                    return Ok(());
+                    return Ok(ActionOutcome::Done);
                 }
                 Err(kube::Error::Api(status)) if status.code == 409 && attempt < ATTEMPTS => attempt += 1,
-                Err(error) => return Err(CallError::new(call(), error)),
+                Err(error) => return Err(CallError::new(self.on_object(verb), error).into()),
             }
         }
     }

@@ -1,11 +1,17 @@
 //! The Machine and its bootstrap and infrastructure objects.
 
-use super::Job;
-use crate::cache::drift::Digest;
+use crate::cache::caches::machine_key;
+use crate::cache::managed_fields::Digest;
+use crate::cache::watches;
+use crate::cache::write_back::{put_machine, put_provider};
+use crate::execute::job::{Job, Warrant};
+use crate::execute::outcome::{Acted, ActionOutcome, SkipReason};
 use crate::transport::error::{CallError, or_absent};
 use crate::transport::key::ObjectKey;
-use crate::transport::kinds::capi_resource;
-use crate::view::render::{self, CapiVersion};
+use crate::transport::kinds::{CapiVersion, capi_resource};
+use crate::transport::operation::{Operation, TargetKind, Verb};
+use crate::view::confirm::Template;
+use crate::view::render;
 use five_spot_api::names::{self, FIELD_MANAGER, annotation};
 use five_spot_core::ProviderKind;
 use five_spot_core::world::{ProviderView, Slot, Uid};
@@ -18,58 +24,60 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 impl Job<'_> {
-    pub(super) async fn apply_bootstrap(&self, cluster: &Uid) -> Result<(), CallError> {
-        let Some(original) = self.original else { return Ok(()) };
-        let Some(source) = self.fleet.source(self.key, original) else { return Ok(()) };
-        let desired = render::bootstrap(&source, cluster);
-        self.apply_provider(&original.spec.bootstrap, &desired).await
+    pub(super) async fn apply_bootstrap(&self, template: &Template, cluster: &Uid) -> Acted {
+        let desired = render::bootstrap(&template.source(self.key, self.capi()?), cluster);
+        self.apply_provider(&template.spec.bootstrap, &desired).await
     }
 
-    pub(super) async fn apply_infrastructure(&self, cluster: &Uid) -> Result<(), CallError> {
-        let Some(original) = self.original else { return Ok(()) };
-        let Some(source) = self.fleet.source(self.key, original) else { return Ok(()) };
-        let desired = render::infrastructure(&source, cluster);
-        self.apply_provider(&original.spec.infrastructure, &desired).await
+    pub(super) async fn apply_infrastructure(&self, template: &Template, cluster: &Uid) -> Acted {
+        let desired = render::infrastructure(&template.source(self.key, self.capi()?), cluster);
+        self.apply_provider(&template.spec.infrastructure, &desired).await
     }
 
-    async fn apply_provider(&self, kind: &ProviderKind, desired: &Value) -> Result<(), CallError> {
-        let Some(resource) = self.fleet.kinds.known(kind) else {
-            let call = format!("CAPI operation failed: apply {} for {}", kind.kind, self.key);
+    async fn apply_provider(&self, kind: &ProviderKind, desired: &Value) -> Acted {
+        let Some(resource) = self.caches.kinds.known(kind) else {
+            let target = TargetKind::cluster_api(kind.kind.as_str());
             let missing = DiscoveryError::MissingKind(format!("{} in {}", kind.kind, kind.api_version));
-            return Err(CallError::new(call, kube::Error::Discovery(missing)));
+            let operation = Operation::new(Verb::Apply, target, self.desired_key(desired));
+            return Err(CallError::new(operation, kube::Error::Discovery(missing)).into());
         };
         let object = self.apply(&resource, desired).await?;
-        self.fleet.put_provider(kind, &object);
-        Ok(())
+        put_provider(self.caches, kind, &object);
+        Ok(ActionOutcome::Done)
     }
 
-    pub(super) async fn apply_machine(&self) -> Result<(), CallError> {
-        let Some(source) = self.original.and_then(|original| self.fleet.source(self.key, original)) else {
-            return Ok(());
-        };
-        let object = self
-            .apply(&capi_resource(source.capi_version, "Machine", "machines"), &render::machine(&source))
-            .await?;
-        self.fleet.put_machine(&object);
-        Ok(())
+    pub(super) async fn apply_machine(&self, template: &Template) -> Acted {
+        let version = self.capi()?;
+        let desired = render::machine(&template.source(self.key, version));
+        let object = self.apply(&capi_resource(version, "Machine", "machines"), &desired).await?;
+        put_machine(self.caches, &object);
+        Ok(ActionOutcome::Done)
     }
 
-    /// Applies an object by server-side apply, and remembers what of it is ours now.
+    /// Applies an object by server-side apply, and notes our fields of it.
     async fn apply(&self, resource: &ApiResource, desired: &Value) -> Result<DynamicObject, CallError> {
-        let name = self.key.beside(desired["metadata"]["name"].as_str().unwrap_or_default());
-        let api = self.fleet.api(&self.key.namespace, resource);
+        let name = self.desired_key(desired);
+        let api = self.caches.api(&self.key.namespace, resource);
         let parameters = PatchParams::apply(FIELD_MANAGER).force();
-        let call = |verb: &str| format!("CAPI operation failed: {verb} {} {name}", resource.kind);
+        let failed = |verb: Verb| {
+            let operation =
+                Operation::new(verb, TargetKind::cluster_api(resource.kind.as_str()), name.clone());
+            move |error| CallError::new(operation, error)
+        };
         let mut answer = api.patch(&name.name, &parameters, &Patch::Apply(desired)).await;
         if is_invalid(&answer)
-            && self.drop_old_owner(&api, &name).await.map_err(|error| CallError::new(call("mend"), error))?
+            && self.drop_old_owner(&api, &name).await.map_err(failed(Verb::RemoveOldOwner))?
         {
             answer = api.patch(&name.name, &parameters, &Patch::Apply(desired)).await;
         }
-        let object = answer.map_err(|error| CallError::new(call("apply"), error))?;
+        let object = answer.map_err(failed(Verb::Apply))?;
         let uid = Uid::from(object.uid().unwrap_or_default());
-        self.fleet.remember(self.key, |memory| memory.compare(uid, Digest::of(&object), true));
+        self.caches.memories.update(self.key, |memory| memory.compare(uid, Digest::of(&object), true));
         Ok(object)
+    }
+
+    fn desired_key(&self, desired: &Value) -> ObjectKey {
+        self.key.beside(desired["metadata"]["name"].as_str().unwrap_or_default())
     }
 
     /// Removes references to a `ScheduledMachine` of our name with another UID, as a backup brings them back: an object
@@ -90,75 +98,71 @@ impl Job<'_> {
         Ok(true)
     }
 
-    pub(super) async fn exclude_drain(&self, machine: &Uid, volumes: bool) -> Result<(), CallError> {
-        let Some((api, name)) = self.machines() else { return Ok(()) };
+    pub(super) async fn exclude_drain(&self, machine: &Uid, volumes: bool) -> Acted {
+        let (version, name) = (self.capi()?, machine_key(self.key));
         let mut annotations = json!({annotation::EXCLUDE_NODE_DRAINING: ""});
         if volumes {
             annotations[annotation::EXCLUDE_WAIT_FOR_VOLUME_DETACH] = "".into();
         }
-        // Machines of an older version of this program have Cluster API's own timeout, which is too short.
-        let version = self.fleet.capi().unwrap_or(CapiVersion::V1Beta2);
         let patch = json!({
             "metadata": {"uid": machine.as_str(), "annotations": annotations},
+            // Machines of an older version of this program have Cluster API's own timeout, which is too short.
             "spec": render::node_deletion_timeout(version),
         });
-        let answer =
-            or_absent(api.patch(&name.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(patch)).await);
-        let answered = answer.map_err(|error| {
-            CallError::new(format!("CAPI operation failed: annotate Machine {name}"), error)
+        let parameters = PatchParams::apply(FIELD_MANAGER);
+        let answer = self.machines(version).patch(&name.name, &parameters, &Patch::Merge(patch)).await;
+        let answered = or_absent(answer).map_err(|error| {
+            CallError::new(Operation::new(Verb::Annotate, TargetKind::cluster_api("Machine"), name), error)
         })?;
-        if let Some(object) = answered {
-            self.fleet.put_machine(&object);
-        }
-        Ok(())
+        let object = answered.ok_or(SkipReason::ObjectGone)?;
+        put_machine(self.caches, &object);
+        Ok(ActionOutcome::Done)
     }
 
-    pub(super) async fn delete_machine(&self, machine: &Uid) -> Result<(), CallError> {
-        let Some((api, name)) = self.machines() else { return Ok(()) };
-        let answer = self.delete(&api, "Machine", &name, machine).await;
+    pub(super) async fn delete_machine(&self, warrant: Warrant, machine: &Uid) -> Acted {
+        let (api, name) = (self.machines(self.capi()?), machine_key(self.key));
+        let answer = self.delete(warrant, &api, "Machine", &name, machine).await;
         if answer.as_ref().is_err_and(CallError::is_refused) {
-            self.fleet.remember(self.key, |memory| memory.delete_refused = Some(machine.clone()));
+            self.caches.memories.update(self.key, |memory| memory.delete_refused = Some(machine.clone()));
         }
         match answer? {
-            Some(object) => self.fleet.put_machine(&object),
-            None => {
-                self.fleet.machines.remove(&name);
-            }
+            Some(object) => put_machine(self.caches, &object),
+            None => self.caches.machines.remove(&name),
         }
-        Ok(())
+        Ok(ActionOutcome::Done)
     }
 
-    pub(super) async fn delete_bootstrap(&self, uid: &Uid) -> Result<(), CallError> {
+    pub(super) async fn delete_bootstrap(&self, warrant: Warrant, uid: &Uid) -> Acted {
         let name = self.key.beside(names::bootstrap(&self.key.name));
-        self.delete_provider(&self.observed.world.bootstrap, &name, uid).await
+        self.delete_provider(warrant, &self.observed.world.bootstrap, &name, uid).await
     }
 
-    pub(super) async fn delete_infrastructure(&self, uid: &Uid) -> Result<(), CallError> {
+    pub(super) async fn delete_infrastructure(&self, warrant: Warrant, uid: &Uid) -> Acted {
         let name = self.key.beside(names::infrastructure(&self.key.name));
-        self.delete_provider(&self.observed.world.infrastructure, &name, uid).await
+        self.delete_provider(warrant, &self.observed.world.infrastructure, &name, uid).await
     }
 
     async fn delete_provider(
         &self,
+        warrant: Warrant,
         slot: &Slot<ProviderView>,
         name: &ObjectKey,
         uid: &Uid,
-    ) -> Result<(), CallError> {
-        let Some(kind) = slot.ours().map(|object| &object.kind) else { return Ok(()) };
-        let Some(resource) = self.fleet.kinds.known(kind) else { return Ok(()) };
-        let api = self.fleet.api(&self.key.namespace, &resource);
-        match self.delete(&api, &kind.kind, name, uid).await? {
-            Some(object) => self.fleet.put_provider(kind, &object),
-            None => {
-                self.fleet.provider(kind).remove(name);
-            }
+    ) -> Acted {
+        let kind = slot.ours().map(|object| &object.kind).ok_or(SkipReason::ObjectGone)?;
+        let resource = self.caches.kinds.known(kind).ok_or(SkipReason::KindNotServed)?;
+        let api = self.caches.api(&self.key.namespace, &resource);
+        match self.delete(warrant, &api, &kind.kind, name, uid).await? {
+            Some(object) => put_provider(self.caches, kind, &object),
+            None => watches::provider(self.caches, kind).remove(name),
         }
-        Ok(())
+        Ok(ActionOutcome::Done)
     }
 
     /// Deletes this object and no other of its name. Returns it if it is still there, terminating.
     async fn delete(
         &self,
+        _: Warrant,
         api: &Api<DynamicObject>,
         kind: &str,
         name: &ObjectKey,
@@ -169,18 +173,22 @@ impl Job<'_> {
             propagation_policy: Some(PropagationPolicy::Background),
             ..DeleteParams::default()
         };
-        let answer = or_absent(api.delete(&name.name, &parameters).await)
-            .map_err(|error| CallError::new(format!("CAPI operation failed: delete {kind} {name}"), error))?;
+        let answer = or_absent(api.delete(&name.name, &parameters).await).map_err(|error| {
+            let target = TargetKind::cluster_api(kind);
+            CallError::new(Operation::new(Verb::Delete, target, name.clone()), error)
+        })?;
         // An object that is gone at once is answered with a status, or with its last state.
         let left = answer.and_then(either::Either::left);
         Ok(left
             .filter(|object| object.metadata.deletion_timestamp.is_some() && !object.finalizers().is_empty()))
     }
 
-    fn machines(&self) -> Option<(Api<DynamicObject>, ObjectKey)> {
-        let resource = capi_resource(self.fleet.capi()?, "Machine", "machines");
-        let name = self.key.beside(names::machine(&self.key.name));
-        Some((self.fleet.api(&self.key.namespace, &resource), name))
+    fn machines(&self, version: CapiVersion) -> Api<DynamicObject> {
+        self.caches.api(&self.key.namespace, &capi_resource(version, "Machine", "machines"))
+    }
+
+    fn capi(&self) -> Result<CapiVersion, SkipReason> {
+        self.caches.capi().ok_or(SkipReason::NoClusterApi)
     }
 }
 

@@ -1,11 +1,14 @@
-//! Pods on a node that has to be emptied.
+//! Pods on a node that is drained.
 
-use super::Job;
-use super::refusal::Refusal;
 use crate::cache::project;
+use crate::cache::workload::WorkloadLink;
+use crate::execute::job::Job;
+use crate::execute::outcome::{Acted, ActionOutcome};
+use crate::execute::refusal::Refusal;
 use crate::transport::error::{CallError, is_absent, or_absent};
 use crate::transport::key::ObjectKey;
-use five_spot_core::world::{EvictionAttempt, NodeName, PodId};
+use crate::transport::operation::{Operation, TargetKind, Verb};
+use five_spot_core::world::{EvictionAttempt, PodId};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, PostParams, Preconditions};
@@ -13,9 +16,9 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 impl Job<'_> {
-    /// Asks for an eviction. A [`Refusal`] is noted, and no failure. True if the pod goes.
-    pub(super) async fn evict(&self, pod: &PodId) -> Result<bool, CallError> {
-        let Some(api) = self.pods(pod) else { return Ok(false) };
+    /// Evicts a pod. A [`Refusal`] is noted, and is no failure.
+    pub(super) async fn evict(&self, link: &WorkloadLink, pod: &PodId) -> Acted {
+        let api: Api<Pod> = Api::namespaced(link.client.clone(), &pod.namespace);
         // Not `Api::evict`: it calls the options `delete_options`, which a server does not know, and evicts whatever pod
         // has the name.
         let eviction = json!({
@@ -29,78 +32,71 @@ impl Job<'_> {
             .await
         {
             Ok(_) => self.note_eviction(pod, None),
-            Err(error) if is_absent(&error) => self.drop_pod(pod),
+            Err(error) if is_absent(&error) => self.drop_pod(link, pod),
             Err(error) => {
-                // A conflict is another pod of the same name, or none of the pod's business: a closer look will tell.
+                // A conflict means another pod of the same name, or something else: the next live read shows which.
                 let Some(refusal) = Refusal::of(&error) else {
                     self.note_failed_eviction(pod);
-                    return Err(pod_error("evict", pod, error));
+                    return Err(pod_error(Verb::Evict, pod, error).into());
                 };
                 refusal.log(pod);
                 self.note_eviction(pod, Some(refusal.reason().to_owned()));
-                return Ok(false);
+                return Ok(ActionOutcome::Blocked);
             }
         }
-        Ok(true)
+        Ok(ActionOutcome::Done)
     }
 
-    /// Deletes a pod, whatever its disruption budget says. True if it goes.
-    pub(super) async fn delete_pod(&self, pod: &PodId, grace: SignedDuration) -> Result<bool, CallError> {
-        let Some(api) = self.pods(pod) else { return Ok(false) };
+    /// Deletes a pod, regardless of disruption budgets.
+    pub(super) async fn delete_pod(&self, link: &WorkloadLink, pod: &PodId, grace: SignedDuration) -> Acted {
+        let api: Api<Pod> = Api::namespaced(link.client.clone(), &pod.namespace);
         let parameters = DeleteParams {
             preconditions: Some(this_pod(pod)),
             grace_period_seconds: Some(u32::try_from(grace.as_secs()).unwrap_or(0)),
             ..DeleteParams::default()
         };
         match or_absent(api.delete(&pod.name, &parameters).await) {
-            Ok(Some(either::Either::Left(left))) if is_still_there(&left) => self.keep_pod(&left),
-            Ok(_) => self.drop_pod(pod),
-            Err(error) => return Err(pod_error("delete", pod, error)),
+            Ok(Some(either::Either::Left(left))) if is_still_there(&left) => self.keep_pod(link, &left),
+            Ok(_) => self.drop_pod(link, pod),
+            Err(error) => return Err(pod_error(Verb::Delete, pod, error).into()),
         }
-        Ok(true)
+        Ok(ActionOutcome::Done)
     }
 
     fn note_eviction(&self, pod: &PodId, refusal: Option<String>) {
-        let attempt = EvictionAttempt { at: self.fleet.connection.now(), refusal, failed: false };
-        self.fleet.remember(self.key, |memory| memory.evictions.insert(pod.uid.clone(), attempt));
+        let attempt = EvictionAttempt { at: self.caches.connection.now(), refusal, failed: false };
+        self.caches.memories.update(self.key, |memory| memory.evictions.insert(pod.uid.clone(), attempt));
     }
 
-    /// An attempt whose answer is unknown is an attempt: otherwise the news of every other pod that leaves would be a reason
-    /// for the next. What held the pod before may hold it still.
+    /// Notes an attempt whose answer is unknown, so that it is not repeated whenever another pod leaves. A refusal that was
+    /// noted before stays.
     fn note_failed_eviction(&self, pod: &PodId) {
-        let at = self.fleet.connection.now();
-        self.fleet.remember(self.key, |memory| {
+        let at = self.caches.connection.now();
+        self.caches.memories.update(self.key, |memory| {
             let first = EvictionAttempt { at, refusal: None, failed: true };
             let attempt = memory.evictions.entry(pod.uid.clone()).or_insert(first);
             (attempt.at, attempt.failed) = (at, true);
         });
     }
 
-    fn keep_pod(&self, pod: &Pod) {
-        if let Some(shelf) = self.node().and_then(|(node, link)| link.watched_pods(node)) {
-            shelf.put(ObjectKey::of(pod), &pod.resource_version().unwrap_or_default(), project::pod(pod));
+    fn keep_pod(&self, link: &WorkloadLink, pod: &Pod) {
+        let node = self.observed.world.node.found();
+        if let Some(store) = node.and_then(|node| link.watched_pods(&node.name)) {
+            store.put(ObjectKey::of(pod), &pod.resource_version().unwrap_or_default(), project::pod(pod));
         }
     }
 
-    fn drop_pod(&self, pod: &PodId) {
-        self.fleet.remember(self.key, |memory| memory.left.insert(pod.uid.clone()));
-        if let Some(shelf) = self.node().and_then(|(node, link)| link.watched_pods(node)) {
-            shelf.remove(&ObjectKey::new(pod.namespace.clone(), pod.name.clone()));
+    fn drop_pod(&self, link: &WorkloadLink, pod: &PodId) {
+        self.caches.memories.update(self.key, |memory| memory.left.insert(pod.uid.clone()));
+        let node = self.observed.world.node.found();
+        if let Some(store) = node.and_then(|node| link.watched_pods(&node.name)) {
+            store.remove(&pod_key(pod));
         }
-    }
-
-    fn node(&self) -> Option<(&NodeName, &crate::cache::workload::Link)> {
-        Some((&self.observed.world.node.found()?.name, self.observed.link.as_deref()?))
-    }
-
-    fn pods(&self, pod: &PodId) -> Option<Api<Pod>> {
-        let link = self.observed.link.as_ref()?;
-        Some(Api::namespaced(link.client.clone(), &pod.namespace))
     }
 }
 
-/// Whether a pod that was deleted is there still: one without a grace period and without finalizers is gone at once, and
-/// is answered with its last state.
+/// True if a deleted pod still exists: one without a grace period and without finalizers is gone at once, and the answer
+/// is its last state.
 fn is_still_there(pod: &Pod) -> bool {
     let has_time = pod.metadata.deletion_grace_period_seconds.unwrap_or(0) > 0;
     pod.metadata.deletion_timestamp.is_some() && (has_time || !pod.finalizers().is_empty())
@@ -110,6 +106,11 @@ fn this_pod(pod: &PodId) -> Preconditions {
     Preconditions { uid: Some(pod.uid.as_str().to_owned()), resource_version: None }
 }
 
-fn pod_error(verb: &str, pod: &PodId, error: kube::Error) -> CallError {
-    CallError::new(format!("{verb} pod {}/{}", pod.namespace, pod.name), error)
+fn pod_error(verb: Verb, pod: &PodId, error: kube::Error) -> CallError {
+    CallError::new(Operation::new(verb, TargetKind::Pod, pod_key(pod)), error)
+}
+
+/// The key of a pod.
+pub(super) fn pod_key(pod: &PodId) -> ObjectKey {
+    ObjectKey::new(pod.namespace.as_str(), pod.name.as_str())
 }

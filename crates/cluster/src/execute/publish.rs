@@ -1,6 +1,6 @@
 //! Events on the `ScheduledMachine`.
 
-use super::Job;
+use crate::execute::job::Job;
 use crate::transport::error::explain;
 use five_spot_api::names;
 use five_spot_core::Fingerprint;
@@ -13,17 +13,17 @@ use kube::api::PostParams;
 use serde_json::json;
 
 impl Job<'_> {
-    /// Publishes an event. One that cannot be published is a line in the log, and never the failure of a reconcile.
+    /// Publishes an event. A failure is logged, and never fails a reconcile.
     pub(super) async fn publish(&self, event: &Event) {
         let reason = event.reason.as_str();
-        let object = match serde_json::from_value(self.event(event, self.fleet.connection.now())) {
+        let object = match serde_json::from_value(self.event(event, self.caches.connection.now())) {
             Ok(object) => object,
-            Err(error) => return tracing::warn!(%error, reason, "event could not be written down"),
+            Err(error) => return tracing::warn!(%error, reason, "failed to serialize an event"),
         };
-        let api: Api<KubeEvent> = Api::namespaced(self.fleet.client.clone(), &self.key.namespace);
+        let api: Api<KubeEvent> = Api::namespaced(self.caches.client.clone(), &self.key.namespace);
         match api.create(&PostParams::default(), &object).await {
             Ok(_) => {}
-            // Its name says what brought it about: the same cause has been published before.
+            // The name is derived from the cause: the same event has been published before.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => tracing::warn!(error = explain(&error), reason, "event could not be published"),
         }
@@ -41,7 +41,7 @@ impl Job<'_> {
             },
             "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
             "reportingController": names::FIELD_MANAGER,
-            "reportingInstance": self.fleet.instance,
+            "reportingInstance": self.caches.settings.instance,
             "action": "Reconcile",
             "reason": reason,
             "type": event.reason.event_type().as_str(),

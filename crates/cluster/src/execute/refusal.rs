@@ -3,19 +3,19 @@
 use five_spot_core::text;
 use five_spot_core::world::PodId;
 
-/// The cause by which an API server says that a disruption budget is in the way.
+/// The cause in the answer of an API server when a disruption budget is in the way.
 const DISRUPTION_BUDGET: &str = "DisruptionBudget";
 
-/// How an API server begins the words of a webhook that has refused.
+/// The start of the message when a webhook has refused.
 const WEBHOOK: &str = "admission webhook ";
 
-/// Why a pod may not be evicted now. A server that has too much to do answers with the same code, and has said nothing of
-/// the pod: that is a call that failed.
+/// A refused eviction. An overloaded server answers with the same code without a word about the pod: that is a failed
+/// call, and no refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal<'a> {
     /// A disruption budget would be violated.
     Budget(&'a str),
-    /// A webhook is against it, for example because what runs in the pod is moved elsewhere first.
+    /// A webhook refused it, for example because the workload of the pod is migrated first.
     Webhook(&'a str),
 }
 
@@ -33,7 +33,7 @@ impl<'a> Refusal<'a> {
         }
     }
 
-    /// In the words of who refused.
+    /// The message of the budget or the webhook.
     pub(super) const fn reason(self) -> &'a str {
         match self {
             Self::Budget(reason) | Self::Webhook(reason) => reason,
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_and_a_webhook_refuse_and_a_busy_server_fails() {
+    fn budgets_and_webhooks_refuse_and_a_busy_server_fails() {
         let cannot = "Cannot evict pod as it would violate the pod's disruption budget.";
         let needs = "The disruption budget web needs 1 healthy pods and has 1 currently";
         let budget = error(json!({

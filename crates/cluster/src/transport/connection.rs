@@ -1,7 +1,7 @@
-//! How clusters are reached: the management cluster by what the program was started with, a workload cluster by a
+//! Connections to clusters: to the management cluster by the configuration of the program, to a workload cluster by a
 //! kubeconfig.
 
-use crate::transport::http::{AddressRules, Cidr, ConnectRules, Door, Fence, Witness};
+use crate::transport::http::{AddressRules, Cidr, ConnectRules, RequestObserver, Transport, WriteGuard};
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -25,7 +25,7 @@ pub type Raw = BoxCloneSyncService<
     tower::BoxError,
 >;
 
-/// Where a kubeconfig leads.
+/// The destination of a kubeconfig.
 pub enum Route {
     /// To a server on the network.
     Network(Box<Config>),
@@ -33,7 +33,7 @@ pub enum Route {
     Embedded(Raw),
 }
 
-/// Why a kubeconfig leads nowhere.
+/// The error of a kubeconfig that leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// It cannot be understood. What is wrong with it is not repeated: kube shows the lines around the mistake, and a
@@ -51,19 +51,19 @@ pub enum DialError {
     Unknown(String),
 }
 
-/// Where the kubeconfig of a workload cluster may lead. A tenant writes it.
+/// The rules for the kubeconfigs of workload clusters, which tenants write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadRules {
     /// Networks that are permitted although workload clusters are not in them as a rule, such as loopback.
     pub allowed: Vec<Cidr>,
-    /// Whether a kubeconfig may switch off the verification of the server's certificate.
+    /// True if a kubeconfig may switch off the verification of the server's certificate.
     pub allow_insecure: bool,
     /// The most connections to all workload clusters together. Each is a file descriptor.
     pub connections: usize,
 }
 
 impl Default for WorkloadRules {
-    /// What fits into the 1,024 descriptors that most systems give a process, with some to spare.
+    /// The defaults fit into the 1,024 descriptors that most systems give a process.
     fn default() -> Self {
         Self { allowed: Vec::new(), allow_insecure: false, connections: 768 }
     }
@@ -74,7 +74,7 @@ pub trait Dial: Send + Sync + 'static {
     /// The way to the cluster.
     fn dial(&self, kubeconfig: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>>;
 
-    /// Where a server on the network may be, and how many connections there may be.
+    /// The addresses and the number of connections that servers on the network may have.
     fn reach(&self) -> ConnectRules {
         let connections = Arc::new(Semaphore::new(WorkloadRules::default().connections));
         ConnectRules::workload(AddressRules::Workload { allowed: Arc::default() }, connections)
@@ -112,7 +112,7 @@ impl Network {
         AddressRules::Workload { allowed: self.rules.allowed.as_slice().into() }
     }
 
-    /// What the network adds to the checks of a kubeconfig: nobody on the way may read the credentials or answer in the
+    /// Checks of a kubeconfig for a server on the network: nobody on the way may read the credentials or answer in the
     /// cluster's place.
     fn check(&self, config: &Config) -> Result<(), DialError> {
         let host = config.cluster_url.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -140,35 +140,35 @@ impl Network {
     }
 }
 
-type MakeClient = Arc<dyn Fn(&Door) -> Result<Client, kube::Error> + Send + Sync>;
+type MakeClient = Arc<dyn Fn(&Transport) -> Result<Client, kube::Error> + Send + Sync>;
 
-/// The management cluster, the way to the others, the time, and the door that every request goes through.
+/// The management cluster, the way to workload clusters, the clock, and the transport of all requests.
 #[derive(Clone)]
 pub struct Connection {
     management: MakeClient,
     dial: Arc<dyn Dial>,
     now: Now,
-    door: Door,
+    transport: Transport,
 }
 
 impl Connection {
     /// Clusters on the network and the wall clock.
     pub fn network(config: Config, program: &str) -> Self {
         Self {
-            management: Arc::new(move |door| door.client_for(&config, ConnectRules::management())),
+            management: Arc::new(move |transport| transport.client_for(&config, ConnectRules::management())),
             dial: Arc::new(Network::new(WorkloadRules::default())),
             now: Arc::new(Timestamp::now),
-            door: Door::new(program),
+            transport: Transport::new(program),
         }
     }
 
     /// A management cluster in this process, with a clock of its own.
     pub fn embedded(management: Raw, dial: Arc<dyn Dial>, now: Now, program: &str) -> Self {
         Self {
-            management: Arc::new(move |door| Ok(door.client_over(management.clone()))),
+            management: Arc::new(move |transport| Ok(transport.client_over(management.clone()))),
             dial,
             now,
-            door: Door::new(program),
+            transport: Transport::new(program),
         }
     }
 
@@ -178,29 +178,29 @@ impl Connection {
         Self { dial: Arc::new(Network::new(rules)), ..self }
     }
 
-    /// The same with someone who is told of every request.
+    /// The same with an observer of every request.
     #[must_use]
-    pub fn with_witness(self, witness: Arc<dyn Witness>) -> Self {
-        Self { door: self.door.with_witness(witness), ..self }
+    pub fn with_observer(self, observer: Arc<dyn RequestObserver>) -> Self {
+        Self { transport: self.transport.with_observer(observer), ..self }
     }
 
-    /// The same with one more fence before every write.
+    /// The same with one more write guard.
     #[must_use]
-    pub fn with_fence(self, fence: Arc<dyn Fence>) -> Self {
-        Self { door: self.door.with_fence(fence), ..self }
+    pub fn with_write_guard(self, guard: Arc<dyn WriteGuard>) -> Self {
+        Self { transport: self.transport.with_write_guard(guard), ..self }
     }
 
     /// A client of the management cluster.
     pub fn management(&self) -> Result<Client, kube::Error> {
-        (self.management)(&self.door)
+        (self.management)(&self.transport)
     }
 
     /// A client of the cluster that a kubeconfig leads to. `cluster` names it in log lines.
     pub async fn workload(&self, kubeconfig: Kubeconfig, cluster: &str) -> Result<Client, DialError> {
-        let door = self.door.workload(cluster);
+        let transport = self.transport.workload(cluster);
         Ok(match self.dial.dial(kubeconfig).await? {
-            Route::Network(config) => door.client_for(&config, self.dial.reach())?,
-            Route::Embedded(service) => door.client_over(service),
+            Route::Network(config) => transport.client_for(&config, self.dial.reach())?,
+            Route::Embedded(service) => transport.client_over(service),
         })
     }
 
@@ -209,15 +209,15 @@ impl Connection {
         (self.now)()
     }
 
-    /// The door, for what it knows of its watches.
-    pub const fn door(&self) -> &Door {
-        &self.door
+    /// The transport, for the status of its watches.
+    pub const fn transport(&self) -> &Transport {
+        &self.transport
     }
 }
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("door", &self.door).finish_non_exhaustive()
+        f.debug_struct("Connection").field("transport", &self.transport).finish_non_exhaustive()
     }
 }
 

@@ -1,11 +1,12 @@
-//! What can go wrong between us and a cluster.
+//! Failed calls and failed reads.
 
-use crate::transport::http::{DoorError, with_causes};
+use crate::transport::http::{TransportError, with_causes};
+use crate::transport::operation::{Operation, Verb};
 use five_spot_core::text;
 use kube::core::response::reason;
 use std::time::Duration;
 
-/// An answer or a failure of the client, in the server's own words where there are any.
+/// The text of a failed request, in the server's own words where there are any.
 ///
 /// A body that could not be parsed is not repeated: serde shows a piece of it.
 pub(crate) fn explain(error: &kube::Error) -> String {
@@ -19,25 +20,24 @@ pub(crate) fn explain(error: &kube::Error) -> String {
     format!("{} ({})", text::bounded(said, text::MAX_MESSAGE), status.code)
 }
 
-/// What went wrong with a call.
+/// A failed call: the operation, and the answer or the failure of the client.
 #[derive(Debug, thiserror::Error)]
-#[error("{call}: {}", explain(source))]
+#[error("{operation}: {}", explain(source))]
 pub struct CallError {
-    /// What was tried, such as `patch Machine shop/a-machine`.
-    pub call: String,
-    /// What came of it.
+    /// The operation that failed.
+    pub operation: Operation,
+    /// The answer, or the failure of the client.
     pub source: kube::Error,
 }
 
 impl CallError {
-    pub(crate) fn new(call: impl Into<String>, source: kube::Error) -> Self {
-        Self { call: call.into(), source }
+    pub(crate) const fn new(operation: Operation, source: kube::Error) -> Self {
+        Self { operation, source }
     }
 
-    /// A call that nobody waits for any longer.
-    pub(crate) fn late(call: &str, patience: Duration) -> Self {
-        let source = kube::Error::Service(Box::new(DoorError::Deadline(patience)));
-        Self { call: call.to_owned(), source }
+    /// An operation that did not finish within its time limit. It may still be carried out.
+    pub(crate) fn late(operation: Operation, limit: Duration) -> Self {
+        Self { operation, source: kube::Error::Service(Box::new(TransportError::Deadline(limit))) }
     }
 
     /// The status code of the answer, if there was one.
@@ -46,47 +46,75 @@ impl CallError {
         Some(status.code)
     }
 
-    /// What we acted upon was not the latest: to look again and decide anew is the cure.
+    /// True if the object has changed since it was read: reading and deciding again resolves it.
     pub fn is_stale(&self) -> bool {
         self.code() == Some(409)
     }
 
-    /// The API server refuses it and will go on refusing it until someone changes something.
+    /// True if the API server refuses the request and will refuse it until someone changes something.
     pub fn is_refused(&self) -> bool {
         matches!(self.code(), Some(400 | 403 | 405 | 413 | 415 | 422))
     }
 
-    /// The API server will not take what was written, as it is: it is too large, or not what its schema allows.
-    pub fn is_too_much(&self) -> bool {
+    /// True if the API server rejects the object as too large, or as invalid by its schema.
+    pub fn is_unacceptable(&self) -> bool {
         let kube::Error::Api(status) = &self.source else { return false };
         matches!(status.code, 413 | 422) || status.message.contains("too large")
     }
 
-    /// It was about the objects of Cluster API and its providers.
-    pub fn concerns_cluster_api(&self) -> bool {
-        self.call.starts_with("CAPI operation failed: ")
+    /// True if an object of Cluster API or of one of its providers could not be created or restored.
+    pub fn is_cluster_api_apply(&self) -> bool {
+        self.operation.is_cluster_api() && self.operation.verb == Verb::Apply
     }
 
-    /// Something was to be made or mended.
-    pub fn is_apply(&self) -> bool {
-        self.call.starts_with("CAPI operation failed: apply ")
-    }
-
-    /// The API server's admission policy says that another pod holds the Lease. Right after a takeover its view of the
-    /// Lease may lag: the same request succeeds a moment later.
+    /// True if the admission policy of the Lease refused the write because another pod holds the Lease. Right after a
+    /// takeover the API server's view of the Lease may lag: the same request succeeds a moment later.
     pub fn is_refused_by_lease_policy(&self) -> bool {
         let kube::Error::Api(status) = &self.source else { return false };
         matches!(status.code, 403 | 422) && status.message.contains("'5spot-fence'")
     }
 
-    /// It was not sent because this instance may not write now.
-    pub fn is_fenced(&self) -> bool {
+    /// True if a write guard of this instance kept the request from being sent.
+    pub fn is_guarded(&self) -> bool {
         let kube::Error::Service(source) = &self.source else { return false };
-        matches!(source.downcast_ref::<DoorError>(), Some(DoorError::Fenced(_)))
+        matches!(source.downcast_ref::<TransportError>(), Some(TransportError::Guarded(_)))
     }
 }
 
-/// Turns "not there" into nothing, if it is the API server's word about the object.
+/// A list or watch that failed, so that a cache cannot be filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReadFailure {
+    pub(crate) kind: ReadFailureKind,
+    pub(crate) message: String,
+}
+
+/// The kinds of [`ReadFailure`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadFailureKind {
+    /// There is no such kind of object, in any version.
+    NoSuchKind,
+    /// The kind is served in another version only: there may be objects that this version does not show.
+    OtherVersion,
+    /// The controller is not permitted to read these objects.
+    Forbidden,
+    /// The server does not answer as it should.
+    Unreachable,
+}
+
+impl ReadFailure {
+    /// The failure that an error of the client stands for.
+    pub(crate) fn of(error: &kube::Error) -> Self {
+        let code = if let kube::Error::Api(status) = error { status.code } else { 0 };
+        let kind = match code {
+            404 => ReadFailureKind::NoSuchKind,
+            401 | 403 => ReadFailureKind::Forbidden,
+            _ => ReadFailureKind::Unreachable,
+        };
+        Self { kind, message: explain(error) }
+    }
+}
+
+/// Turns "not found" into `None`, if the API server says so about the object itself.
 pub(crate) fn or_absent<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match answer {
         Ok(found) => Ok(Some(found)),
@@ -95,13 +123,13 @@ pub(crate) fn or_absent<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, 
     }
 }
 
-/// The API server says that there is no such object. A path that nobody serves is answered with the same code, by the
-/// server or by a proxy in its place, and tells nothing of the object.
+/// True if the API server says that there is no such object. A path that is not served is answered with the same code,
+/// by the server or by a proxy, and says nothing about the object.
 pub(crate) fn is_absent(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404 && status.reason == reason::NOT_FOUND)
 }
 
-/// Nobody serves the path: the kind is gone, or a proxy stands in the way.
+/// True if the path is not served: the kind is gone, or a proxy answered.
 pub(crate) fn is_unserved(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404) && !is_absent(error)
 }

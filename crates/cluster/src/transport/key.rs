@@ -1,4 +1,4 @@
-//! Which object of a kind.
+//! Namespace and name of an object.
 
 use kube::ResourceExt;
 use kube::runtime::reflector::Lookup;

@@ -1,7 +1,6 @@
-//! Which kinds a cluster knows, and under which plural: asked of discovery, never guessed.
+//! The kinds that a cluster serves and their plurals, from discovery.
 
-use crate::cache::store::{Failure, FailureKind};
-use crate::view::render::{CAPI_GROUP, CapiVersion};
+use crate::transport::error::{ReadFailure, ReadFailureKind, explain};
 use five_spot_core::ProviderKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
 use kube::Client;
@@ -10,7 +9,36 @@ use kube::core::gvk::GroupVersionKind;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What discovery has said so far. A kind that was found is not asked for again; one that was not is.
+/// The versions of Cluster API's own objects that this program supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CapiVersion {
+    /// `cluster.x-k8s.io/v1beta1`.
+    V1Beta1,
+    /// `cluster.x-k8s.io/v1beta2`.
+    V1Beta2,
+}
+
+/// The API group of Cluster API itself.
+pub(crate) const CAPI_GROUP: &str = "cluster.x-k8s.io";
+
+impl CapiVersion {
+    /// The newest first.
+    pub(crate) const PREFERRED: [Self; 2] = [Self::V1Beta2, Self::V1Beta1];
+
+    /// The version part of an `apiVersion`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V1Beta1 => "v1beta1",
+            Self::V1Beta2 => "v1beta2",
+        }
+    }
+
+    pub(crate) fn api_version(self) -> String {
+        format!("{CAPI_GROUP}/{}", self.as_str())
+    }
+}
+
+/// The results of discovery so far. A kind that was found is not looked up again; one that was not found is.
 pub(crate) struct Kinds {
     client: Client,
     known: Mutex<BTreeMap<ProviderKind, ApiResource>>,
@@ -21,14 +49,14 @@ impl Kinds {
         Self { client, known: Mutex::new(BTreeMap::new()) }
     }
 
-    /// How objects of a provider's kind are addressed.
-    pub(crate) async fn resolve(&self, kind: &ProviderKind) -> Result<ApiResource, Failure> {
+    /// The resource of a provider's kind, from discovery.
+    pub(crate) async fn resolve(&self, kind: &ProviderKind) -> Result<ApiResource, ReadFailure> {
         if let Some(resource) = self.known(kind) {
             return Ok(resource);
         }
         let found = match self.resources(&kind.api_version).await {
             Ok(resources) => named(&resources, &kind.kind).cloned(),
-            Err(failure) if failure.kind == FailureKind::NoSuchKind => None,
+            Err(failure) if failure.kind == ReadFailureKind::NoSuchKind => None,
             Err(failure) => return Err(failure),
         };
         let Some(found) = found else { return Err(self.not_served(kind).await) };
@@ -40,17 +68,14 @@ impl Kinds {
         Ok(resource)
     }
 
-    /// Why a kind is not served in its version: it may be in another one, and then objects of it may exist.
-    async fn not_served(&self, kind: &ProviderKind) -> Failure {
+    /// The failure for a kind that is not served in its version. It may be served in another one, and then objects of it may exist.
+    async fn not_served(&self, kind: &ProviderKind) -> ReadFailure {
         let (group, _) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
         let groups = match self.client.list_api_groups().await {
             Ok(groups) => groups.groups,
             // Whatever the code: nobody has said that there is no such group.
             Err(error) => {
-                return Failure {
-                    kind: FailureKind::Unreachable,
-                    message: crate::transport::error::explain(&error),
-                };
+                return ReadFailure { kind: ReadFailureKind::Unreachable, message: explain(&error) };
             }
         };
         let versions =
@@ -60,10 +85,10 @@ impl Kinds {
                 Ok(resources) if named(&resources, &kind.kind).is_some() => {
                     let message =
                         format!("kind {} is served in {version} but not in {}", kind.kind, kind.api_version);
-                    return Failure { kind: FailureKind::OtherVersion, message };
+                    return ReadFailure { kind: ReadFailureKind::OtherVersion, message };
                 }
                 Ok(_) => {}
-                Err(failure) if failure.kind == FailureKind::NoSuchKind => {}
+                Err(failure) if failure.kind == ReadFailureKind::NoSuchKind => {}
                 Err(failure) => return failure,
             }
         }
@@ -76,10 +101,10 @@ impl Kinds {
         let in_version = served.map(|resources| named(&resources, &kind.kind).is_some());
         match in_version {
             Ok(true) => false,
-            Ok(false) => self.not_served(kind).await.kind == FailureKind::NoSuchKind,
+            Ok(false) => self.not_served(kind).await.kind == ReadFailureKind::NoSuchKind,
             Err(failure) => {
-                failure.kind == FailureKind::NoSuchKind
-                    && self.not_served(kind).await.kind == FailureKind::NoSuchKind
+                failure.kind == ReadFailureKind::NoSuchKind
+                    && self.not_served(kind).await.kind == ReadFailureKind::NoSuchKind
             }
         }
     }
@@ -89,13 +114,13 @@ impl Kinds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
     }
 
-    /// How objects of a kind that was found before are addressed.
+    /// The resource of a kind that was found before.
     pub(crate) fn known(&self, kind: &ProviderKind) -> Option<ApiResource> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
     }
 
     /// The newest version of Cluster API that we both speak.
-    pub(crate) async fn cluster_api(&self) -> Result<CapiVersion, Failure> {
+    pub(crate) async fn cluster_api(&self) -> Result<CapiVersion, ReadFailure> {
         let mut last = missing(format!("Cluster API is not installed: nothing is served in {CAPI_GROUP}"));
         for version in CapiVersion::PREFERRED {
             match self.resources(&version.api_version()).await {
@@ -105,7 +130,7 @@ impl Kinds {
                         return Ok(version);
                     }
                 }
-                Err(failure) if failure.kind == FailureKind::NoSuchKind => {}
+                Err(failure) if failure.kind == ReadFailureKind::NoSuchKind => {}
                 Err(failure) => last = failure,
             }
         }
@@ -118,23 +143,23 @@ impl Kinds {
         resources.is_ok_and(|resources| resources.iter().all(|resource| resource.kind != kind))
     }
 
-    async fn resources(&self, api_version: &str) -> Result<Vec<APIResource>, Failure> {
+    async fn resources(&self, api_version: &str) -> Result<Vec<APIResource>, ReadFailure> {
         let answer: Result<APIResourceList, kube::Error> = if api_version.contains('/') {
             self.client.list_api_group_resources(api_version).await
         } else {
             self.client.list_core_api_resources(api_version).await
         };
-        answer.map(|list| list.resources).map_err(|error| Failure::of(&error))
+        answer.map(|list| list.resources).map_err(|error| ReadFailure::of(&error))
     }
 }
 
-/// How Machines and Clusters are addressed. Their plurals belong to Cluster API's contract.
+/// The resource of a kind of Cluster API itself. The plurals belong to Cluster API's contract.
 pub(crate) fn capi_resource(version: CapiVersion, kind: &str, plural: &str) -> ApiResource {
     let gvk = GroupVersionKind::gvk(CAPI_GROUP, version.as_str(), kind);
     ApiResource::from_gvk_with_plural(&gvk, plural)
 }
 
-/// How `ScheduledMachine`s are addressed.
+/// The resource of `ScheduledMachine`s.
 pub(crate) fn our_resource() -> ApiResource {
     ApiResource::erase::<five_spot_api::ScheduledMachine>(&())
 }
@@ -148,19 +173,6 @@ fn is_whole(resource: &APIResource) -> bool {
     !resource.name.contains('/')
 }
 
-const fn missing(message: String) -> Failure {
-    Failure { kind: FailureKind::NoSuchKind, message }
-}
-
-impl Failure {
-    /// Why a call could not fill a shelf.
-    pub(crate) fn of(error: &kube::Error) -> Self {
-        let code = if let kube::Error::Api(status) = error { status.code } else { 0 };
-        let kind = match code {
-            404 => FailureKind::NoSuchKind,
-            401 | 403 => FailureKind::Forbidden,
-            _ => FailureKind::Unreachable,
-        };
-        Self { kind, message: crate::transport::error::explain(error) }
-    }
+const fn missing(message: String) -> ReadFailure {
+    ReadFailure { kind: ReadFailureKind::NoSuchKind, message }
 }

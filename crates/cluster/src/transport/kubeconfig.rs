@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// The longest kubeconfig. One with two certificates and a key has 6 KB.
 const LONGEST: usize = 64 << 10;
 
-/// What is kept of a Secret: the keys that objects name, and nothing else of it. It is never printed.
+/// The facts that are kept of a Secret: the keys that objects name, and nothing else. They are never printed.
 #[derive(Clone, PartialEq)]
 pub(crate) struct SecretFacts {
     data: Arc<BTreeMap<String, Value>>,
 }
 
-/// What is under a key.
+/// The value of a key.
 #[derive(Clone, PartialEq)]
 enum Value {
     Text(Arc<[u8]>),
@@ -31,7 +31,7 @@ impl fmt::Debug for SecretFacts {
     }
 }
 
-/// What is kept of a Secret of which objects name these keys.
+/// The facts of a Secret of which objects name these keys.
 pub(crate) fn secret(object: &Secret, keys: &BTreeSet<String>) -> SecretFacts {
     let named = object.data.iter().flatten().filter(|(key, _)| keys.contains(*key));
     let kept = |bytes: &ByteString| {

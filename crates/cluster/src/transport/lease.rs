@@ -1,7 +1,7 @@
 //! The Lease that a leader is elected with: read, written and watched by its name.
 
 use crate::transport::error::{explain, is_absent};
-use crate::transport::http::DoorError;
+use crate::transport::http::TransportError;
 use five_spot_core::text;
 use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
@@ -14,31 +14,31 @@ use kube::{Api, Client, ResourceExt};
 /// The longest holder identity that is kept: anybody who may write the Lease can write anything into it.
 const MAX_HOLDER: usize = 256;
 
-/// What a Lease says.
+/// The content of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// Who holds it; empty if nobody does.
+    /// The identity of the holder; empty if nobody holds it.
     pub holder: String,
     /// For how many seconds it is held after it was renewed. Absent or 0 if the Lease does not say.
     pub duration_seconds: u32,
-    /// When the holder acquired it, by the holder's clock.
+    /// The time at which the holder acquired it, by the holder's clock.
     pub acquired: Option<Timestamp>,
-    /// When the holder renewed it last, by the holder's clock.
+    /// The time at which the holder renewed it last, by the holder's clock.
     pub renewed: Option<Timestamp>,
-    /// How often it has changed hands.
+    /// The number of times that it has changed hands.
     pub transitions: u32,
 }
 
 /// A Lease as the API server has stored it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLease {
-    /// What it says.
+    /// The parsed content.
     pub record: LeaseRecord,
     /// Its resource version, with which a write proves that nobody has written since.
     pub version: String,
 }
 
-/// What the watch of a Lease reports.
+/// An event of the watch of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchedLease {
     /// The Lease is there, and this is what it says.
@@ -49,7 +49,7 @@ pub enum WatchedLease {
     Failed(String),
 }
 
-/// Why a Lease was not read or written.
+/// A failed read or write of a Lease.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// Somebody else has written it, created it or deleted it first.
@@ -183,7 +183,7 @@ fn classified(error: &kube::Error) -> LeaseError {
         };
     }
     if let kube::Error::Service(source) = error
-        && let Some(DoorError::Fenced(why)) = source.downcast_ref()
+        && let Some(TransportError::Guarded(why)) = source.downcast_ref()
     {
         return LeaseError::Guarded((*why).to_owned());
     }

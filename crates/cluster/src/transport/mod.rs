@@ -7,5 +7,12 @@ pub(crate) mod key;
 pub(crate) mod kinds;
 pub(crate) mod kubeconfig;
 pub(crate) mod lease;
+pub(crate) mod operation;
 pub(crate) mod repeat;
 pub(crate) mod valid_name;
+
+pub use connection::{Connection, Dial, DialError, Now, Raw, Route, WorkloadRules};
+pub use error::CallError;
+pub use key::ObjectKey;
+pub use lease::{LeaseApi, LeaseError, LeaseRecord, StoredLease, WatchedLease};
+pub use operation::{Operation, TargetKind, Verb};

@@ -1,4 +1,4 @@
-//! Warnings that come again and again: each is logged once a minute, with how often it came.
+//! Rate limiting of repeated warnings: each is logged once a minute, with the number of its repetitions.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

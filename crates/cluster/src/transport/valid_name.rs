@@ -7,12 +7,12 @@ use kube::Resource;
 /// The longest resource version or UID. Those of Kubernetes have at most 36 bytes.
 const IDENTIFIER: usize = 128;
 
-/// Whether a text is a DNS subdomain (RFC 1123), as the names of most objects are.
+/// True if a text is a DNS subdomain (RFC 1123), as the names of most objects are.
 pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_plain_label)
 }
 
-/// Whether a text is a DNS label (RFC 1123), as the names of namespaces are.
+/// True if a text is a DNS label (RFC 1123), as the names of namespaces are.
 pub(crate) fn is_label(text: &str) -> bool {
     text.len() <= 63 && is_plain_label(text)
 }
@@ -22,13 +22,13 @@ fn is_plain_label(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(allowed)
 }
 
-/// Whether a text can be a UID or a resource version.
+/// True if a text can be a UID or a resource version.
 fn is_identifier(text: &str) -> bool {
     text.len() <= IDENTIFIER
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':'))
 }
 
-/// Whether what identifies an object is what an API server would have accepted.
+/// True if name, namespace, UID and version of an object are what an API server would have accepted.
 pub(crate) fn identifies(object: &impl Resource) -> bool {
     let metadata = object.meta();
     let all = |text: &Option<String>, check: fn(&str) -> bool| text.as_deref().is_none_or(check);

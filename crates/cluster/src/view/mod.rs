@@ -1,9 +1,29 @@
 //! From the caches, or from live reads, to the world that a decision looks at.
+//!
+//! [`observe`] assembles the world of one object from the caches. [`confirm`] does the same after live reads and returns a
+//! [`Confirmed`], which the layer above demands before it creates, deletes or releases anything. [`Observed::decide`] makes
+//! the decision. [`look`] does all of that for one object, with a plain connection and without watches.
 
+mod assemble;
+pub(crate) mod confirm;
+mod confirm_node;
+mod look;
 mod lookup;
-pub(crate) mod observe;
-pub(crate) mod outcome;
+mod node_view;
+mod observe;
+pub(crate) mod observed;
+mod pod_watch;
 pub mod preflight;
-pub(crate) mod refresh;
+mod provider_slot;
+mod queue_facts;
+mod reach;
 pub(crate) mod render;
-pub(crate) mod standing;
+mod watch_status;
+
+pub use confirm::{Confirmed, confirm, reread};
+pub use look::{LookError, look};
+pub use observe::{glance, observe};
+pub use observed::Observed;
+pub use pod_watch::watch_pods;
+pub use queue_facts::{QueueFacts, queue_facts};
+pub use watch_status::{ManagementWatch, management_protocol, management_watches};

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use std::time::Duration;
 
-/// How long between two renewals if nothing is said.
+/// The default time between two renewals.
 const DEFAULT_RETRY_PERIOD: u32 = 2;
 
 const RETRY_PERIOD: &str = "LEASE_RETRY_PERIOD_SECONDS";

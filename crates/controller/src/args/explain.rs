@@ -1,4 +1,4 @@
-//! What clap does not say of a mistake: that a value came from a variable, and that a flag is still to come.
+//! Additions to the errors of clap: a value that came from a variable, and a flag that does not exist yet.
 
 use super::{Args, NOT_YET};
 use clap::CommandFactory;

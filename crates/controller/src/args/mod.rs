@@ -22,7 +22,7 @@ use jiff::SignedDuration;
 use std::sync::Arc;
 use values::{namespace, object_name, port, whole_number};
 
-/// What `RUST_LOG` is when it is not set.
+/// The default of `RUST_LOG`.
 const DEFAULT_DIRECTIVES: &str = "info";
 
 /// Flags and variables of features to come.
@@ -271,7 +271,7 @@ Environment:
 Options marked [addition] go beyond the documented interface.
 No cluster at hand? `5spot sandbox` needs none.";
 
-/// What surrounds the program, besides the variables that have a flag.
+/// The environment of the program, besides the variables that have a flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// `RUST_LOG`.
@@ -280,7 +280,7 @@ pub struct Surroundings {
     pub pod_name: Option<String>,
     /// `LEASE_RETRY_PERIOD_SECONDS`.
     pub lease_retry_period: Option<String>,
-    /// What this host is called.
+    /// The name of this host.
     pub host_name: String,
     /// The variables of [`NOT_YET`] that somebody has set.
     pub not_yet: Vec<&'static str>,
@@ -306,12 +306,12 @@ impl Surroundings {
     }
 }
 
-/// What flags, variables and defaults come to.
+/// The configuration from flags, variables and defaults.
 #[derive(Debug)]
 pub struct Configuration {
     /// For the controller.
     pub settings: Settings,
-    /// What log lines look like.
+    /// The format of log lines.
     pub format: Format,
     /// The port of `/metrics`.
     pub metrics_port: u16,
@@ -319,7 +319,7 @@ pub struct Configuration {
     pub health_port: u16,
     /// Whether `/metrics` also tells of the threads that do the work.
     pub runtime_metrics: bool,
-    /// Where kubeconfigs of workload clusters may lead.
+    /// The rules for the kubeconfigs of workload clusters.
     pub workload_rules: WorkloadRules,
     directives: String,
     verbose: bool,

@@ -54,7 +54,7 @@ fn namespaces_are_watched_once_and_in_order() {
 }
 
 #[test]
-fn networks_of_workload_clusters_are_repeated_or_separated_by_commas() {
+fn workload_networks_may_be_separated_by_commas() {
     let arguments = ["5spot-controller", "--workload-cidr=127.0.0.0/8,::1", "--workload-cidr", "169.254.1.1"];
     let args = Args::try_parse_from(arguments).expect("they are networks");
     let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");

@@ -1,6 +1,6 @@
-//! What a value may look like. The messages say what is allowed: clap puts flag and value in front of them.
+//! The parsers of values. Their messages say what is allowed: clap puts flag and value in front of them.
 
-/// Why a number is refused.
+/// A number that is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("it must be a whole number from {low} to {high}")]
 pub struct NumberError {
@@ -8,7 +8,7 @@ pub struct NumberError {
     high: u32,
 }
 
-/// Why the name of a namespace is refused.
+/// A namespace name that is refused.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "it must be the name of a namespace: 1 to 63 of a-z, 0-9 and '-', with a letter or digit at both ends"
@@ -21,7 +21,7 @@ pub fn whole_number<const LOW: u32, const HIGH: u32>(text: &str) -> Result<u32, 
     number.ok_or(NumberError { low: LOW, high: HIGH })
 }
 
-/// Why a port is refused.
+/// A port that is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("it must be a whole number from 0 to 65535")]
 pub struct NotAPort;
@@ -31,7 +31,7 @@ pub fn port(text: &str) -> Result<u16, NotAPort> {
     text.parse().map_err(|_| NotAPort)
 }
 
-/// Why the name of an object is refused.
+/// An object name that is refused.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "it must be the name of an object: 1 to 253 of a-z, 0-9, '-' and '.', with a letter or digit at both ends"

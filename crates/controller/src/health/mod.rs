@@ -1,7 +1,7 @@
-//! Whether the controller is alive, and whether it is ready.
+//! Liveness and readiness of the controller.
 //!
 //! Alive: the loop turns, timers fire, every worker gets on with its work, and no watch of the management cluster hangs.
-//! Everything here is bounded by something else first (a request by its deadline, a silent watch by the door), so that a
+//! Everything here is bounded by something else first (a request by its deadline, a silent watch by the transport), so that a
 //! bound which is passed means that the program itself is stuck and a restart is the cure. An API server that is away
 //! is no such thing: requests fail, and are tried again.
 //!
@@ -13,47 +13,50 @@ mod work;
 
 pub(crate) use work::{Working, progress};
 
-use five_spot_cluster::door::Protocol;
-use five_spot_cluster::{Fleet, ManagementWatch};
+use five_spot_cluster::cache::Caches;
+use five_spot_cluster::transport::http::Protocol;
+use five_spot_cluster::view::{ManagementWatch, management_protocol, management_watches};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use work::Work;
 
 /// The loop looks up at least once a minute, to compare the clocks.
 const LOOP_BOUND: Duration = Duration::from_secs(90);
 
-/// How often the pulse beats.
-const PULSE: Duration = Duration::from_secs(5);
+/// The time between two checks of the timers.
+const TIMER_CHECK: Duration = Duration::from_secs(5);
 
-/// How late a beat may be: timers are late on a busy machine, and not by that much.
-const PULSE_BOUND: Duration = Duration::from_secs(30);
+/// The delay after which timers count as stuck: on a busy machine they are late, but not by that much.
+const TIMER_BOUND: Duration = Duration::from_secs(30);
 
-/// How long a worker may be silent. Every request of its is answered or given up within half a minute.
+/// The time for which a worker may make no progress. Each of its requests is answered or given up within half a minute.
 const WORK_BOUND: Duration = Duration::from_mins(2);
 
-/// How long a watch may hang. The door ends one that has been silent for three minutes and opens it again, and a server
+/// The time for which a watch may hang. The transport ends one that has been silent for three minutes and opens it again, and a server
 /// then speaks within a minute, if only to say that nothing has happened.
 const WATCH_BOUND: Duration = Duration::from_mins(5);
 
-/// What `/ready` says where no ping can tell that a server is frozen.
+/// The remark in `/ready` if no ping can show that a server is frozen.
 const OVER_HTTP1: &str = "the API server offers no HTTP/2: if it stops answering, its watches notice only when they \
     have been silent for 3 minutes";
 
 type Watches = Arc<dyn Fn() -> Vec<ManagementWatch> + Send + Sync>;
 
-/// What is known of how the controller is.
+/// The health of a controller.
 #[derive(Default)]
 pub struct Health {
     inner: Mutex<Inner>,
+    readiness_request: Notify,
 }
 
 #[derive(Default)]
 struct Inner {
     turned: Option<Instant>,
-    pulse: Option<Instant>,
+    timer_checked: Option<Instant>,
     working: BTreeMap<u64, Work>,
     next_id: u64,
     watches: Option<Watches>,
@@ -61,27 +64,27 @@ struct Inner {
     findings: BTreeMap<&'static str, Findings>,
 }
 
-/// What somebody has found who examines the surroundings of the controller.
+/// The result of a check of the controller's environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Why the controller is not ready.
+    /// The reasons for which the controller is not ready.
     pub obstacles: Vec<String>,
-    /// What is worth knowing and hinders nobody.
+    /// Remarks that do not affect readiness.
     pub remarks: Vec<String>,
 }
 
 impl Health {
-    /// What is wrong if the controller is stuck; nothing if it is alive.
+    /// The reasons for which the controller counts as stuck; empty if it is alive.
     #[must_use]
     pub fn ailments(&self) -> Vec<String> {
         let mut ailments = Vec::new();
         let watches = {
             let inner = self.lock();
-            ailments.extend(overdue("the loop has not turned", inner.turned, LOOP_BOUND));
-            ailments.extend(overdue("timers have not fired", inner.pulse, PULSE_BOUND));
+            ailments.extend(overdue("the event loop has made no progress", inner.turned, LOOP_BOUND));
+            ailments.extend(overdue("timers have not fired", inner.timer_checked, TIMER_BOUND));
             ailments.extend(inner.working.values().filter_map(|work| {
                 overdue(
-                    &format!("the reconcile of {} has not got on", work.key),
+                    &format!("the reconcile of {} has made no progress", work.key),
                     Some(work.last()),
                     WORK_BOUND,
                 )
@@ -91,7 +94,7 @@ impl Health {
         for watch in watches.iter().flat_map(|watches| watches()) {
             if let Some(idle) = watch.idle.filter(|idle| *idle > WATCH_BOUND) {
                 ailments.push(format!(
-                    "nothing was heard of the watch of {} for {} s",
+                    "the watch of {} has shown no activity for {} s",
                     watch.what,
                     idle.as_secs()
                 ));
@@ -100,7 +103,17 @@ impl Health {
         ailments
     }
 
-    /// Why the controller is not ready; nothing if it is.
+    /// Somebody requests `/ready`.
+    pub(crate) fn note_readiness_request(&self) {
+        self.readiness_request.notify_one();
+    }
+
+    /// Waits until `/ready` is requested, or returns at once if it was since the last call.
+    pub(crate) async fn readiness_requested(&self) {
+        self.readiness_request.notified().await;
+    }
+
+    /// The reasons for which the controller is not ready; empty if it is.
     #[must_use]
     pub fn obstacles(&self) -> Vec<String> {
         let mut obstacles = self.ailments();
@@ -111,7 +124,7 @@ impl Health {
         };
         obstacles.extend(found);
         let Some(watches) = watches else {
-            obstacles.push("the controller has not begun to watch".to_owned());
+            obstacles.push("the controller has not opened its watches".to_owned());
             return obstacles;
         };
         for watch in watches() {
@@ -126,7 +139,7 @@ impl Health {
         obstacles
     }
 
-    /// What is worth knowing and hinders nobody.
+    /// Remarks that do not affect readiness.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let (mut remarks, protocol) = {
@@ -140,33 +153,33 @@ impl Health {
         remarks
     }
 
-    /// What has been found about something replaces what was found about it before. True if that is another finding.
+    /// Replaces the findings about something. True if they have changed.
     pub fn examined(&self, what: &'static str, findings: &Findings) -> bool {
         self.lock().findings.insert(what, findings.clone()).unwrap_or_default() != *findings
     }
 
-    /// Beats for as long as it is polled, by the timers that it tells of.
-    pub async fn keep_pulse(&self) {
+    /// Checks the timers for as long as it is polled.
+    pub async fn check_timers(&self) {
         loop {
-            self.lock().pulse = Some(Instant::now());
-            tokio::time::sleep(PULSE).await;
+            self.lock().timer_checked = Some(Instant::now());
+            tokio::time::sleep(TIMER_CHECK).await;
         }
     }
 
-    /// These watches are the ones to look at.
-    pub(crate) fn attach(&self, fleet: &Fleet) {
-        let (watched, reached) = (fleet.clone(), fleet.clone());
+    /// Monitors the watches of these caches.
+    pub(crate) fn attach(&self, caches: &Arc<Caches>) {
+        let (watched, connected) = (caches.clone(), caches.clone());
         let mut inner = self.lock();
-        inner.watches = Some(Arc::new(move || watched.management_watches()));
-        inner.protocol = Some(Arc::new(move || reached.management_protocol()));
+        inner.watches = Some(Arc::new(move || management_watches(&watched)));
+        inner.protocol = Some(Arc::new(move || management_protocol(&connected)));
     }
 
-    /// The loop has turned.
+    /// Notes progress of the event loop.
     pub(crate) fn turned(&self) {
         self.lock().turned = Some(Instant::now());
     }
 
-    /// A worker begins, and is watched until it ends.
+    /// Monitors a worker until it ends.
     pub(crate) fn begin(self: &Arc<Self>, key: String) -> Working {
         let mut inner = self.lock();
         inner.next_id += 1;
@@ -176,7 +189,7 @@ impl Health {
         Working::new(self.clone(), id, work)
     }
 
-    /// The controller has ended: nothing of it is looked at any more.
+    /// Stops to monitor a controller that has ended.
     pub(crate) fn detach(&self) {
         let mut inner = self.lock();
         (inner.turned, inner.watches, inner.protocol) = (None, None, None);

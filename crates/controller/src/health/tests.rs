@@ -1,9 +1,9 @@
-//! What gets stuck shows within its bound, and what gets on again recovers. Under paused time, in which nothing is late
+//! A stuck part shows within its bound, and recovers when it makes progress. Under paused time, in which nothing is late
 //! by itself.
 
-use super::{Findings, Health, LOOP_BOUND, PULSE_BOUND, WATCH_BOUND, WORK_BOUND, progress};
+use super::{Findings, Health, LOOP_BOUND, TIMER_BOUND, WATCH_BOUND, WORK_BOUND, progress};
 use crate::servers;
-use five_spot_cluster::ManagementWatch;
+use five_spot_cluster::view::ManagementWatch;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::advance;
@@ -15,7 +15,7 @@ async fn one_that_has_not_begun_is_alive_and_not_ready() {
     let health = Health::default();
     advance(Duration::from_hours(1)).await;
     assert_eq!(health.ailments(), [""; 0]);
-    assert_eq!(health.obstacles(), ["the controller has not begun to watch"]);
+    assert_eq!(health.obstacles(), ["the controller has not opened its watches"]);
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn what_was_found_is_an_obstacle_until_something_else_is_found() {
     let bad = Findings { obstacles: vec!["no permission".to_owned()], remarks: vec!["old".to_owned()] };
     assert!(health.examined("permissions", &bad));
     assert!(!health.examined("permissions", &bad), "that is no news");
-    assert_eq!(health.obstacles(), ["no permission", "the controller has not begun to watch"]);
+    assert_eq!(health.obstacles(), ["no permission", "the controller has not opened its watches"]);
     assert_eq!((health.ailments(), health.remarks()), (vec![], vec!["old".to_owned()]));
     assert!(health.examined("permissions", &Findings::default()));
     assert_eq!((health.obstacles().len(), health.remarks().len()), (1, 0));
@@ -37,7 +37,7 @@ async fn a_loop_that_does_not_turn_is_noticed_and_recovers() {
     advance(LOOP_BOUND).await;
     assert_eq!(health.ailments(), [""; 0]);
     advance(SECOND).await;
-    assert_eq!(health.ailments(), ["the loop has not turned for 91 s"]);
+    assert_eq!(health.ailments(), ["the event loop has made no progress for 91 s"]);
     health.turned();
     assert_eq!(health.ailments(), [""; 0]);
 }
@@ -47,14 +47,14 @@ async fn timers_that_stop_are_noticed_and_recover() {
     let health = Health::default();
     {
         // While it is polled it beats, however long that is.
-        let beating = tokio::time::timeout(Duration::from_hours(1), health.keep_pulse());
+        let beating = tokio::time::timeout(Duration::from_hours(1), health.check_timers());
         assert!(beating.await.is_err());
         assert_eq!(health.ailments(), [""; 0]);
     }
-    advance(PULSE_BOUND + SECOND).await;
+    advance(TIMER_BOUND + SECOND).await;
     assert_eq!(health.ailments().len(), 1, "{:?}", health.ailments());
     assert!(health.ailments()[0].starts_with("timers have not fired for 3"), "{:?}", health.ailments());
-    assert!(tokio::time::timeout(SECOND, health.keep_pulse()).await.is_err());
+    assert!(tokio::time::timeout(SECOND, health.check_timers()).await.is_err());
     assert_eq!(health.ailments(), [""; 0]);
 }
 
@@ -73,7 +73,7 @@ async fn a_worker_that_hangs_is_named_and_one_that_gets_on_is_not() {
     }));
     let hung = tokio::spawn(hangs.through(async { drop(released.await) }));
     tokio::time::sleep(WORK_BOUND + SECOND).await;
-    assert_eq!(health.ailments(), ["the reconcile of shop/hangs has not got on for 121 s"]);
+    assert_eq!(health.ailments(), ["the reconcile of shop/hangs has made no progress for 121 s"]);
     release.send(()).expect("it waits");
     hung.await.expect("it ends");
     assert_eq!(health.ailments(), [""; 0]);
@@ -110,11 +110,11 @@ fn watching() -> (Health, Arc<Mutex<ManagementWatch>>) {
 }
 
 #[test]
-fn a_watch_that_hangs_is_an_ailment_and_one_that_is_away_an_obstacle() {
+fn a_hanging_watch_is_unhealthy_a_closed_one_not_ready() {
     let (health, watch) = watching();
     assert_eq!((health.ailments(), health.obstacles()), (vec![], vec![]));
     watch.lock().unwrap().idle = Some(WATCH_BOUND + SECOND);
-    assert_eq!(health.ailments(), ["nothing was heard of the watch of machines for 301 s"]);
+    assert_eq!(health.ailments(), ["the watch of machines has shown no activity for 301 s"]);
     assert_eq!(health.obstacles(), health.ailments());
     // The server is away: it is tried again and again.
     *watch.lock().unwrap() = ManagementWatch {

@@ -4,7 +4,8 @@ use super::guard::LeaseGuard;
 use super::state::{Candidate, Loss, MAX_DURATION, Step};
 use super::{ElectionSettings, Role};
 use crate::health::{Findings, Health};
-use five_spot_cluster::{Connection, LeaseApi, LeaseError, LeaseRecord, StoredLease, WatchedLease};
+use five_spot_cluster::Connection;
+use five_spot_cluster::transport::{LeaseApi, LeaseError, LeaseRecord, StoredLease, WatchedLease};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-/// How long the release of the Lease may take: the program is gone two seconds after the signal.
+/// The time that the release of the Lease may take: the program is gone two seconds after the signal.
 const RELEASE_WITHIN: Duration = Duration::from_millis(800);
 
 /// Takes part in the election.
@@ -28,12 +29,12 @@ pub(crate) struct Elector {
     guard: Arc<LeaseGuard>,
     health: Arc<Health>,
     role: watch::Sender<Role>,
-    /// What was logged last, so that nothing is said twice.
+    /// The last log line, so that none is repeated.
     logged_holder: Option<String>,
     problems: BTreeMap<Access, String>,
 }
 
-/// What was tried with the Lease.
+/// An attempt at the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Access {
     Read,
@@ -117,13 +118,13 @@ impl Elector {
         }
     }
 
-    /// How long to wait after a failure of the watch: no longer than the Lease is held.
+    /// The wait after a failed watch: no longer than the Lease is held.
     fn pause(&self) -> Duration {
         let left = self.candidate.valid_until().map(|until| until.saturating_sub(self.guard.now()));
         self.settings.timing.retry_period.min(left.unwrap_or(Duration::MAX))
     }
 
-    /// Whether a watch reports a state from before the last write of this instance.
+    /// True if a watch reports a state from before the last write of this instance.
     fn is_outdated(&self, lease: &StoredLease) -> bool {
         let number = |version: &str| version.parse::<u64>().ok();
         let known = self.candidate.version().and_then(number);
@@ -188,7 +189,7 @@ impl Elector {
         }
     }
 
-    /// How long one request may take: two of them fit into the time that is left.
+    /// The time limit of one request: two of them fit into the time that is left.
     fn attempt(&self) -> Duration {
         let half = self.settings.timing.renew_deadline / 2;
         let left = self.candidate.valid_until().map(|until| until.saturating_sub(self.guard.now()));

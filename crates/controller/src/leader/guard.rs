@@ -1,6 +1,6 @@
 //! The guard before every write: it is sent only while the Lease is held.
 
-use five_spot_cluster::door::Fence;
+use five_spot_cluster::transport::http::WriteGuard;
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +53,7 @@ impl LeaseGuard {
         Self { clock, valid_until: Mutex::default() }
     }
 
-    /// Whether this instance leads at this moment.
+    /// True if this instance leads at this moment.
     pub fn is_held(&self) -> bool {
         let until = *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| self.clock.now() < until)
@@ -69,7 +69,7 @@ impl LeaseGuard {
     }
 }
 
-impl Fence for LeaseGuard {
+impl WriteGuard for LeaseGuard {
     fn check(&self) -> Result<(), &'static str> {
         if self.is_held() { Ok(()) } else { Err("this instance does not hold the Lease") }
     }

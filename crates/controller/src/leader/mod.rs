@@ -16,14 +16,14 @@ pub use state::Timing;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a leader is elected.
+/// The settings of the election.
 #[derive(Clone)]
 pub struct ElectionSettings {
     /// The name of the Lease.
     pub name: String,
     /// The namespace of the Lease.
     pub namespace: String,
-    /// Who this instance is: `<POD_NAME>_<random>`. A pod's name alone can be held by two processes.
+    /// The identity of this instance: `<POD_NAME>_<random>`. A pod's name alone can belong to two processes.
     pub identity: String,
     /// Durations and periods.
     pub timing: Timing,
@@ -42,7 +42,7 @@ impl fmt::Debug for ElectionSettings {
     }
 }
 
-/// What an instance is at the moment.
+/// The role of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Another instance works, or nobody does yet.

@@ -1,7 +1,7 @@
 //! The protocol of the election, without I/O and without a clock of its own: client-go's, with the times at which a
 //! record was observed locally. Times in the Lease are for people; clocks of two replicas are never compared.
 
-use five_spot_cluster::{LeaseRecord, StoredLease};
+use five_spot_cluster::transport::{LeaseRecord, StoredLease};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ const RELEASED_SECONDS: u32 = 1;
 /// The longest duration that is believed. A record that somebody has edited must not keep everybody waiting for ever.
 pub(super) const MAX_DURATION: Duration = Duration::from_hours(1);
 
-/// How long a Lease is held, and how often it is renewed.
+/// The durations of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long others leave the Lease alone after it was renewed.
+    /// The time for which others leave the Lease alone after a renewal.
     pub duration: Duration,
-    /// How long the leader goes on working after it last renewed the Lease; below `duration`.
+    /// The time for which the leader works after its last renewal; below `duration`.
     pub renew_deadline: Duration,
-    /// How long between two renewals, and between two attempts; below `renew_deadline`.
+    /// The time between two renewals, and between two attempts; below `renew_deadline`.
     pub retry_period: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for Timing {
     }
 }
 
-/// What has to be done next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Nothing before this moment, unless the Lease changes.
@@ -43,7 +43,7 @@ pub(super) enum Step {
     Resign(Loss),
 }
 
-/// Why a leader is none any more.
+/// The reason for which a leader has to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     /// The Lease was not renewed in time.
@@ -52,16 +52,16 @@ pub(super) enum Loss {
     Replaced(String),
 }
 
-/// What was seen of the Lease.
+/// The Lease as last seen.
 #[derive(Clone, Debug)]
 struct Seen {
     /// Absent if there is no Lease.
     lease: Option<StoredLease>,
-    /// When whoever is named in it, or was, has to have stopped.
+    /// The time by which its holder has to have stopped.
     free_at: Duration,
 }
 
-/// What this instance holds.
+/// The Lease as held by this instance.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     valid_until: Duration,
@@ -93,7 +93,7 @@ impl Candidate {
         self.held.map(|held| held.valid_until)
     }
 
-    /// Who holds the Lease as far as is known; empty if nobody does.
+    /// The holder of the Lease as far as is known; empty if there is none.
     pub(super) fn holder(&self) -> Option<&str> {
         Some(self.seen.as_ref()?.lease.as_ref().map_or("", |lease| &lease.record.holder))
     }

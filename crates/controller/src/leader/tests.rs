@@ -1,7 +1,7 @@
 //! The protocol by itself: what a replica does next, for every state of the Lease.
 
 use super::state::{Candidate, Loss, Step, Timing};
-use five_spot_cluster::{LeaseRecord, StoredLease};
+use five_spot_cluster::transport::{LeaseRecord, StoredLease};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn step(candidate: &mut Candidate, now: u64) -> Step {
     candidate.step(at(now), Timestamp::UNIX_EPOCH)
 }
 
-/// When a standby that saw this Lease at 100 s tries to get it.
+/// The time at which a standby that saw this Lease at 100 s tries to get it.
 #[track_caller]
 fn check_free(lease: Option<StoredLease>, expected: u64) {
     let mut candidate = candidate();
@@ -70,7 +70,7 @@ fn only_a_changed_record_is_a_renewal_whatever_its_times_say() {
 }
 
 #[test]
-fn a_deleted_lease_is_left_to_its_holder_until_it_would_have_expired() {
+fn a_deleted_lease_is_not_taken_before_it_would_expire() {
     let mut candidate = candidate();
     candidate.observe(Some(lease("b_2", 15, 0, "7")), at(100));
     candidate.observe(None, at(101));
@@ -122,7 +122,7 @@ fn a_leader_creates_its_lease_again() {
 }
 
 #[test]
-fn a_process_that_was_stopped_for_longer_than_the_lease_steps_down_first() {
+fn a_leader_stopped_longer_than_its_lease_steps_down() {
     let mut leader = leader();
     assert_eq!(step(&mut leader, 1000), Step::Resign(Loss::Expired));
 }

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt;
 use tracing::field::{Field, Visit};
 
-/// What tracing calls the text of an event.
+/// The name of the message field in tracing.
 const MESSAGE: &str = "message";
 
 /// The longest value, in bytes. A backtrace has ten thousand.

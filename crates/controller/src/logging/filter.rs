@@ -1,4 +1,4 @@
-//! Which lines are written: what `RUST_LOG` says, and our own at debug level under `--verbose`.
+//! The filter of log lines: `RUST_LOG`, and our own lines at debug level under `--verbose`.
 
 use super::OURS;
 use tracing::level_filters::LevelFilter;
@@ -8,14 +8,14 @@ use tracing_subscriber::filter::{FilterExt, FilterFn, ParseError};
 use tracing_subscriber::layer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// Which lines are written.
+/// The filter of log lines.
 #[derive(Debug)]
 pub struct Filter {
     directives: EnvFilter,
     verbose: bool,
 }
 
-/// Why the directives of a filter cannot be understood.
+/// The error in the directives of a filter.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct FilterError(#[from] ParseError);

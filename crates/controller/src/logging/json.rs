@@ -36,7 +36,7 @@ struct Line<'a> {
     span: Place,
 }
 
-/// Where in the program a line was written. All of it is always there, and always text: `jq` refuses to search for a
+/// The place in the program. All fields are always there, and always text: `jq` refuses to search for a
 /// name in what is absent.
 #[derive(Default, Serialize)]
 struct Place {

@@ -1,4 +1,4 @@
-//! What the program says while it works: one JSON object a line for machines, or text for people.
+//! Log lines: one JSON object a line for machines, or text for people.
 //!
 //! Every line of a reconcile carries the fields of its `reconcile` span ([`reconcile_span`]), whatever `RUST_LOG` says of
 //! spans: a line that cannot be told from those of other objects is of no use.
@@ -27,7 +27,7 @@ use tracing_subscriber::{Layer, Registry};
 /// The targets of our own crates begin with this.
 const OURS: &str = "five_spot";
 
-/// What a log line looks like.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// One JSON object a line

@@ -19,7 +19,7 @@ pub(super) fn report(panic: &PanicHookInfo<'_>) {
     tracing::error!(location, thread = thread.name(), backtrace, "panicked: {message}");
 }
 
-/// What `panic!` was given.
+/// The message of a panic.
 fn text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")

@@ -3,11 +3,11 @@
 use super::OURS;
 use tracing::{Span, field, info_span};
 
-/// What the span of a reconcile is called: its fields go into every line.
+/// The name of the span of a reconcile: its fields go into every line.
 pub(super) const RECONCILE: &str = "reconcile";
 /// The object, as kube's own spans name it. It goes into `span`, and not into `fields`.
 pub(super) const OBJECT_REF: &str = "object.ref";
-/// Why it is reconciled; likewise.
+/// The field with the reason of the reconcile; likewise.
 pub(super) const OBJECT_REASON: &str = "object.reason";
 
 /// The span that everything belongs to which happens in one reconcile of one `ScheduledMachine`. Its `phase` is recorded

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use tracing::{debug, error, info, info_span, trace, warn};
 
-/// Where a test's lines go.
+/// The destination of a test's log lines.
 #[derive(Clone, Default)]
 struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -31,7 +31,7 @@ fn filter(directives: &str) -> Filter {
     Filter::parse(directives).expect("a filter")
 }
 
-/// What `work` writes.
+/// The log lines of `work`.
 fn written(format: Format, filter: Filter, colours: bool, work: impl FnOnce()) -> String {
     let page = Page::default();
     let writer = page.clone();
@@ -155,7 +155,7 @@ fn inner_spans_of_ours_add_fields_and_those_of_libraries_do_not() {
 }
 
 #[test]
-fn a_reconcile_is_told_on_every_line_also_when_only_errors_are_written() {
+fn every_line_names_its_reconcile_even_at_level_error() {
     for directives in ["error", "off,five_spot_controller=error", "kube=warn,five_spot_controller=error"] {
         let written = lines(filter(directives), || {
             reconcile(|| {
@@ -237,7 +237,7 @@ fn directives_that_mean_nothing_are_refused() {
     }
 }
 
-/// What somebody writes into an error to forge a line and to colour a terminal.
+/// An error text that tries to forge a line and to colour a terminal.
 const FORGED: &str = "no\n2026-11-16T08:00:00Z  INFO five_spot: all is well\u{1b}[2J\u{202e}\r";
 
 #[test]

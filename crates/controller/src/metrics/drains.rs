@@ -1,31 +1,31 @@
-//! How drains end. A drain is told by when it began, so that each result is counted once however often it is decided.
+//! The results of drains. A drain is identified by its start, so that each result is counted once however often it is decided.
 
 use super::families::Families;
 use super::objects::{Known, deletes_machine};
 use five_spot_api::{DrainStatus, Phase, ScheduledMachineStatus};
-use five_spot_cluster::Observed;
+use five_spot_cluster::view::Observed;
 use five_spot_core::{Decision, EMERGENCY_DRAIN_TIMEOUT_SECS, FaultKind};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// What is remembered of an object's drains.
+/// The drains of an object.
 #[derive(Debug, Default)]
 pub(super) struct Drains {
     /// The drain whose end has been counted, by its beginning, and how it ended.
     counted: Option<(Timestamp, &'static str)>,
     /// The emergency in progress.
-    emergency: Option<Emergency>,
+    emergency: Option<EmergencyDrain>,
     /// A drain is in progress.
     draining: bool,
 }
 
 #[derive(Debug)]
-struct Emergency {
+struct EmergencyDrain {
     /// By the clock of the status.
     began: Timestamp,
     /// By the clock of this process, which is finer.
     seen: Instant,
-    set_back: bool,
+    has_failed: bool,
     measured: bool,
 }
 
@@ -62,12 +62,12 @@ pub(super) fn count(
 }
 
 /// A call failed in the middle of a drain.
-pub(super) fn set_back(families: &Families, known: &mut Known) {
+pub(super) fn call_failed(families: &Families, known: &mut Known) {
     if known.drains.draining {
         families.node_drains.with_label_values(&["error"]).inc();
     }
     if let Some(emergency) = &mut known.drains.emergency {
-        emergency.set_back = true;
+        emergency.has_failed = true;
     }
 }
 
@@ -90,7 +90,7 @@ fn measure_emergency(families: &Families, known: &mut Known, decision: &Decision
     };
     let emergency = &mut known.drains.emergency;
     if emergency.as_ref().is_none_or(|emergency| emergency.began != began) {
-        *emergency = Some(Emergency { began, seen: Instant::now(), set_back: false, measured: false });
+        *emergency = Some(EmergencyDrain { began, seen: Instant::now(), has_failed: false, measured: false });
     }
     let Some(emergency) = emergency.as_mut().filter(|emergency| !emergency.measured) else { return };
     if !deletes_machine(decision) {
@@ -104,13 +104,13 @@ fn measure_emergency(families: &Families, known: &mut Known, decision: &Decision
 
 /// An emergency that ran into its bound timed out, even if its node was empty by then; one that could not empty it
 /// because calls failed is an error.
-fn outcome(status: &ScheduledMachineStatus, emergency: &Emergency, now: Timestamp) -> &'static str {
+fn outcome(status: &ScheduledMachineStatus, emergency: &EmergencyDrain, now: Timestamp) -> &'static str {
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
     let in_time = now.duration_since(emergency.began) < timeout;
     let is_empty = status.drain.as_ref().is_some_and(is_complete);
-    if in_time && (is_empty || !emergency.set_back) {
+    if in_time && (is_empty || !emergency.has_failed) {
         "success"
-    } else if emergency.set_back && !is_empty {
+    } else if emergency.has_failed && !is_empty {
         "error"
     } else {
         "timeout"

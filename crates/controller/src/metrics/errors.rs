@@ -1,6 +1,6 @@
-//! What kinds of errors there are, as far as a dashboard wants to tell them apart.
+//! The kinds of errors that a dashboard tells apart.
 
-use five_spot_cluster::Setback;
+use five_spot_cluster::transport::Operation;
 use five_spot_core::{Fault, FaultKind};
 
 macro_rules! error_kinds {
@@ -25,13 +25,13 @@ error_kinds! {
     /// A call about a Machine or the objects of its providers failed, a node could not be drained in time, or a name is
     /// taken.
     CapiError,
-    /// The schedule of a spec cannot be understood.
+    /// The schedule of a spec is invalid.
     ScheduleError,
-    /// Something else in a spec cannot be understood.
+    /// Something else in a spec is invalid.
     ValidationError,
     /// Any other call failed.
     KubeError,
-    /// What a spec refers to is missing, refused or not allowed.
+    /// An object that a spec refers to is missing, refused or not allowed.
     ReferenceError,
     /// A workload cluster cannot be used: its kubeconfig is missing or broken, it refuses us, or it does not answer.
     KubeconfigError,
@@ -44,12 +44,12 @@ error_kinds! {
 }
 
 impl ErrorKind {
-    /// The kind of a call that failed.
-    pub(crate) fn of_setback(setback: &Setback) -> Self {
-        if setback.error.concerns_cluster_api() { Self::CapiError } else { Self::KubeError }
+    /// The kind of a failed operation.
+    pub(crate) const fn of_operation(operation: &Operation) -> Self {
+        if operation.is_cluster_api() { Self::CapiError } else { Self::KubeError }
     }
 
-    /// The kind of a fault of an object. `is_schedule`: it is the schedule that cannot be understood.
+    /// The kind of a fault of an object. `is_schedule` is true if the schedule is invalid.
     pub(crate) fn of_fault(fault: &Fault, is_schedule: bool) -> Self {
         match fault.kind {
             FaultKind::InvalidSpec if is_schedule => Self::ScheduleError,

@@ -3,16 +3,17 @@
 
 use super::errors::ErrorKind;
 use five_spot_api::Phase;
+use five_spot_cluster::execute::SkipReason;
 use prometheus::core::{Collector, GenericCounterVec, GenericGaugeVec};
 use prometheus::{Counter, CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, Opts, Registry};
 
-/// What `phase` is when a reconcile broke off before anything was known of its object.
+/// The `phase` of a reconcile that ended before anything was known of its object.
 pub(super) const UNKNOWN_PHASE: &str = "Unknown";
 
-/// How an operation went: well, refused or given up, or the API did not do its part.
+/// The results of an operation: done; refused or given up; failed because of the API.
 pub(super) const RESULTS: [&str; 3] = ["success", "failure", "error"];
 
-/// How the emptying of a node in an emergency ended.
+/// The outcomes of a drain in an emergency.
 pub(super) const OUTCOMES: [&str; 3] = ["success", "timeout", "error"];
 
 /// From a reconcile that finds nothing to do to one that waits for several answers until their deadlines.
@@ -46,6 +47,7 @@ pub(super) struct Families {
     pub(super) queue_depth: Gauge,
     pub(super) queue_oldest_waiting: Gauge,
     pub(super) api_requests: CounterVec,
+    pub(super) actions_skipped: CounterVec,
 }
 
 impl Families {
@@ -131,6 +133,11 @@ impl Families {
                 "How long the object has waited that waits longest",
             ),
             api_requests: counters("api_requests_total", "Requests to API servers", &["verb", "code"]),
+            actions_skipped: counters(
+                "actions_skipped_total",
+                "Actions that were skipped because a precondition was gone",
+                &["reason"],
+            ),
         };
         families.exist();
         families
@@ -153,13 +160,16 @@ impl Families {
         for outcome in OUTCOMES {
             self.emergency_drain_duration.with_label_values(&[outcome]);
         }
+        for reason in SkipReason::ALL {
+            self.actions_skipped.with_label_values(&[reason.as_str()]);
+        }
         for error in ErrorKind::ALL {
             self.errors.with_label_values(&[error.as_str()]);
         }
     }
 
     pub(super) fn register(&self, registry: &Registry) {
-        let families: [Box<dyn Collector>; 22] = [
+        let families: [Box<dyn Collector>; 23] = [
             Box::new(self.reconciliations.clone()),
             Box::new(self.reconciliation_duration.clone()),
             Box::new(self.machines_active.clone()),
@@ -182,6 +192,7 @@ impl Families {
             Box::new(self.queue_depth.clone()),
             Box::new(self.queue_oldest_waiting.clone()),
             Box::new(self.api_requests.clone()),
+            Box::new(self.actions_skipped.clone()),
         ];
         for family in families {
             registry.register(family).expect("every name is given once");
@@ -189,7 +200,7 @@ impl Families {
     }
 }
 
-/// How long machines have been lent.
+/// The time for which machines have been lent.
 pub(super) fn lent_seconds() -> CounterVec {
     let help = "How long a machine had a Ready node in its cluster";
     counters("lent_seconds_total", help, &["namespace", "name"])

@@ -1,5 +1,5 @@
-//! What Prometheus is told. Every metric is set where the thing happens: requests by the door, reconciles by the
-//! [`crate::account`] that each of them keeps, the queue by the loop; what only time changes is computed when somebody
+//! The Prometheus metrics. Each is set where the thing happens: requests by the transport, reconciles by the
+//! [`crate::reconcile_report`] that each of them keeps, the queue by the loop; what only time changes is computed when somebody
 //! asks.
 //!
 //! There is no global registry: several controllers may run in one process.
@@ -9,8 +9,8 @@ mod errors;
 mod families;
 mod objects;
 mod page;
+mod requests;
 mod runtime;
-mod witness;
 
 pub use errors::ErrorKind;
 pub(crate) use objects::Repeat;
@@ -20,7 +20,9 @@ use crate::descriptors::Descriptors;
 use crate::leader::LeaseGuard;
 use families::{Families, UNKNOWN_PHASE};
 use five_spot_api::Phase;
-use five_spot_cluster::{Connection, ObjectKey, Observed};
+use five_spot_cluster::execute::SkipReason;
+use five_spot_cluster::view::Observed;
+use five_spot_cluster::{Connection, ObjectKey};
 use five_spot_core::Decision;
 use objects::Objects;
 use prometheus::Registry;
@@ -32,7 +34,7 @@ use tokio::time::Instant;
 /// Metrics that nothing changes yet, because the feature they belong to does not exist.
 pub const PENDING: &[&str] = &[];
 
-/// How a reconcile went.
+/// The result of a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Well.
@@ -65,11 +67,11 @@ pub struct Metrics {
     registry: Registry,
     families: Families,
     objects: Mutex<Objects>,
-    /// What is asked for when somebody wants to see the metrics; absent until a controller runs.
+    /// The connection that is read for each scrape; absent until a controller runs.
     connection: Mutex<Option<Connection>>,
-    /// What says whether this instance leads; absent without an election: then it does.
+    /// The guard of the Lease; absent without an election: then this instance always leads.
     leadership: Mutex<Option<Arc<LeaseGuard>>>,
-    /// When the key is due, or has been, that is due first.
+    /// The due time of the first key in the queue.
     next_due: Mutex<Option<Instant>>,
 }
 
@@ -97,7 +99,7 @@ impl Metrics {
         }
     }
 
-    /// Whether this instance leads is asked of this guard from now on.
+    /// Reads from this guard whether this instance leads.
     pub fn follow_election(&self, guard: Arc<LeaseGuard>) {
         *lock(&self.leadership) = Some(guard);
     }
@@ -124,7 +126,7 @@ impl Metrics {
         let _ = self.registry.register(Box::new(Descriptors::new()));
     }
 
-    /// How the queue stands.
+    /// Notes the state of the queue.
     pub(crate) fn queued(&self, depth: usize, next_due: Option<Instant>) {
         #[allow(clippy::cast_precision_loss)]
         self.families.queue_depth.set(depth as f64);
@@ -155,10 +157,15 @@ impl Metrics {
         }
     }
 
-    /// A call failed while an object was worked on.
-    pub(crate) fn set_back(&self, key: &ObjectKey) {
+    /// Counts an action whose precondition was gone.
+    pub(crate) fn skipped(&self, reason: SkipReason) {
+        self.families.actions_skipped.with_label_values(&[reason.as_str()]).inc();
+    }
+
+    /// Notes a failed call of the reconcile of an object.
+    pub(crate) fn call_failed(&self, key: &ObjectKey) {
         if let Some(known) = lock(&self.objects).get(key) {
-            drains::set_back(&self.families, known);
+            drains::call_failed(&self.families, known);
         }
     }
 

@@ -1,18 +1,18 @@
-//! What is remembered of every object, so that its series can be set, and can go when it does.
+//! The objects whose series are set, and removed when an object is gone.
 
 use super::drains::Drains;
 use super::families::{Families, lent_seconds};
-use five_spot_api::condition::ConditionType;
+use five_spot_api::Phase;
 use five_spot_api::event::EventReason;
-use five_spot_api::{Phase, ScheduledMachineStatus};
-use five_spot_cluster::{ObjectKey, Observed};
+use five_spot_cluster::ObjectKey;
+use five_spot_cluster::view::Observed;
 use five_spot_core::Decision;
 use five_spot_core::action::{Action, Event};
 use jiff::{SignedDuration, Timestamp};
 use prometheus::CounterVec;
 use std::collections::BTreeMap;
 
-/// How often at most an event says that its fault is still there. The retries of a fault that lasts are further apart;
+/// The shortest time between two updates of the event of a fault. The retries of a fault that lasts are further apart;
 /// this is for one that is looked at for other reasons as well.
 const BETWEEN_REPEATS: SignedDuration = SignedDuration::from_secs(30);
 
@@ -21,18 +21,18 @@ const BETWEEN_REPEATS: SignedDuration = SignedDuration::from_secs(30);
 pub(crate) struct Repeat {
     /// The event.
     pub(crate) event: Event,
-    /// How often.
+    /// The number of times.
     pub(crate) times: u32,
 }
 
-/// What is remembered of one object.
+/// The facts about one object.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     phase: Option<Phase>,
     /// It is Active, and no Node of it is Ready.
     without_node: bool,
     next_change: Option<Timestamp>,
-    /// How many seconds it has been lent.
+    /// The seconds for which it has been lent.
     lent: f64,
     /// Up to when that has been counted; absent while it is not lent.
     lent_until: Option<Timestamp>,
@@ -77,7 +77,7 @@ impl Objects {
         self.known.get(key)?.phase
     }
 
-    /// When a machine becomes wanted or unwanted next, whichever.
+    /// The time at which a machine becomes wanted or unwanted next.
     pub(super) fn next_boundary(&self, now: Timestamp) -> Option<Timestamp> {
         self.known.values().filter_map(|known| known.next_change).filter(|time| *time > now).min()
     }
@@ -95,13 +95,13 @@ impl Objects {
         let status = &decision.status;
         move_phase(families, known.phase, status.phase);
         known.phase = status.phase;
-        let without_node = status.phase == Some(Phase::Active) && !is_lent(status);
+        let without_node = status.phase == Some(Phase::Active) && !decision.is_lent;
         families.machines_without_node.add(change_of(known.without_node, without_node));
         known.without_node = without_node;
         let changes = [&status.next_activation, &status.next_cleanup];
         known.next_change = changes.into_iter().flatten().map(|time| time.0).min();
         known.count_lent(now);
-        known.lent_until = now.filter(|_| is_lent(status));
+        known.lent_until = now.filter(|_| decision.is_lent);
         let labels = [&*key.namespace, &*key.name];
         if observed.spec.as_ref().is_ok_and(|spec| !spec.kill_if_commands.is_empty()) {
             families.emergency_reclaims.with_label_values(&labels);
@@ -119,7 +119,7 @@ impl Objects {
         known
     }
 
-    /// How long each machine has been lent up to now: series that are made when somebody asks, for each of them takes
+    /// The time for which each machine has been lent: series that are made for each scrape, because each of them takes
     /// far more memory than the number that it tells.
     pub(super) fn lent(&mut self, now: Option<Timestamp>) -> CounterVec {
         let series = lent_seconds();
@@ -148,11 +148,6 @@ impl Objects {
             let _ = series.remove_label_values(&labels);
         }
     }
-}
-
-fn is_lent(status: &ScheduledMachineStatus) -> bool {
-    let ready = ConditionType::MachineReady.as_str();
-    status.conditions.iter().any(|condition| condition.type_ == ready && condition.status == "True")
 }
 
 /// By how much a count of objects changes when one is no longer, or from now on, counted in it.
@@ -194,7 +189,7 @@ fn count_event(families: &Families, reason: EventReason, labels: &[&str; 2]) {
     }
 }
 
-/// Whether a decision ends with the Machine's deletion.
+/// True if a decision ends with the Machine's deletion.
 pub(super) fn deletes_machine(decision: &Decision) -> bool {
     decision.actions.iter().any(|action| matches!(action, Action::DeleteMachine { .. }))
 }

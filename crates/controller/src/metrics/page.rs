@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the page is: the text format, version 0.0.4.
+/// The content type of the page: the text format, version 0.0.4.
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
 /// The labels of what has none.
@@ -53,7 +53,7 @@ impl Metrics {
             None => drop(self.families.next_boundary.remove_label_values(NO_LABELS)),
         }
         let mut ages: BTreeMap<String, Duration> = BTreeMap::new();
-        for (watch, age) in connection.door().watch_ages() {
+        for (watch, age) in connection.transport().watch_ages() {
             let oldest = ages.entry(resource(&watch).to_owned()).or_default();
             *oldest = age.max(*oldest);
         }

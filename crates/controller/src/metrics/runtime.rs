@@ -1,4 +1,4 @@
-//! How busy the threads are that do the work: what tokio tells of itself, for whoever looks for a reconcile that blocks
+//! The load of the worker threads, from tokio's own metrics, for whoever looks for a reconcile that blocks
 //! a thread or for tasks that are never done. Read when somebody asks for it.
 
 use super::families::{counters, gauge};

@@ -1,7 +1,7 @@
-//! What the play of the operator's tests cannot bring about.
+//! Cases that the run of the operator's tests does not have.
 
 use super::{ErrorKind, Metrics, Verdict};
-use five_spot_cluster::{Call, Exchange, ObjectKey, Witness};
+use five_spot_cluster::{Call, Exchange, ObjectKey, RequestObserver};
 use http::{Method, Request, StatusCode};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn attempts_to_remove_pods_are_told_apart() {
 }
 
 #[test]
-fn requests_are_counted_by_verb_and_code_and_by_nothing_that_grows() {
+fn requests_are_counted_by_verb_and_code_only() {
     let metrics = Metrics::default();
     for name in ["a", "b"] {
         answer(&metrics, Method::GET, &format!("/api/v1/nodes/{name}"), Some(200));

@@ -1,15 +1,14 @@
-//! Works only while the cluster has a place for everything that has to be remembered.
+//! The check that the CRD in the cluster has all fields of the status.
 //!
-//! The definition of `ScheduledMachine` is asked for at the start, and again and again until it is the right one. Until then
-//! nothing is written: a status that is written and not kept would be written again for ever, and a reclaim that is forgotten
-//! would be forgotten half done. While there is no definition, or nobody says which, everything is watched all the same, so
-//! that whatever else is wrong is known as well.
+//! The CRD of `ScheduledMachine` is read at the start, and again until it fits. Until then nothing is written: a status field
+//! that the API server drops would be written again and again, and a reclaim would be forgotten half way. While the CRD is
+//! missing or cannot be read, the watches run all the same, so that other problems show as well.
 
 use crate::health::{Findings, Health};
 use crate::{RunError, Settings, run};
 use five_spot_cluster::Connection;
-use five_spot_cluster::door::Fence;
 use five_spot_cluster::preflight::{Definition, definition};
+use five_spot_cluster::transport::http::WriteGuard;
 use kube::Client;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,47 +16,51 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-/// How long the first answer is waited for. A server that hangs has time to answer later.
+/// The time to wait for the first answer. A server that hangs may answer later.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
-/// How long between two questions, at first and at most.
+/// The pause between two reads of the CRD: the first and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Whether there is a place for everything.
+/// The state of the CRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fitness {
-    /// Nobody has said yet.
+    /// Not known yet.
     Unknown,
-    /// There is no definition that could fit.
+    /// The CRD is not installed, or not in this version.
     Missing,
-    /// There is.
+    /// It has all fields of the status.
     Fits,
-    /// There is not.
+    /// It lacks fields of the status.
     Unfit,
 }
 
-/// Lets writes through once the definition is known to fit.
-struct Gate(watch::Receiver<Fitness>);
+/// Permits writes once the CRD is known to fit.
+struct CrdGuard(watch::Receiver<Fitness>);
 
-impl Fence for Gate {
+impl WriteGuard for CrdGuard {
     fn check(&self) -> Result<(), &'static str> {
-        if *self.0.borrow() == Fitness::Fits { Ok(()) } else { Err("the definition is not known to fit") }
+        if *self.0.borrow() == Fitness::Fits {
+            Ok(())
+        } else {
+            Err("the CRD scheduledmachines.5spot.finos.org is not known to fit this program")
+        }
     }
 }
 
-/// Runs the controller whenever the definition does not forbid it.
-pub(super) async fn run_while_it_fits(
+/// Runs the controller whenever the CRD permits it.
+pub(super) async fn run_while_crd_fits(
     connection: Connection,
     settings: Settings,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let (told, mut fitness) = watch::channel(Fitness::Unknown);
-    let asking = ask(connection.management()?, settings.health.clone(), told);
+    let (state, mut fitness) = watch::channel(Fitness::Unknown);
+    let asking = ask(connection.management()?, settings.health.clone(), state);
     let ends = stop.clone();
     tokio::spawn(async move { ends.run_until_cancelled(asking).await });
-    let connection = connection.with_fence(Arc::new(Gate(fitness.clone())));
+    let connection = connection.with_write_guard(Arc::new(CrdGuard(fitness.clone())));
     let first = async {
-        // Whoever does not answer in time may do so later.
+        // A late answer is handled below.
         let _ = tokio::time::timeout(FIRST_ANSWER, until(&mut fitness, |now| now != Fitness::Unknown)).await;
     };
     if stop.run_until_cancelled(first).await.is_none() {
@@ -73,26 +76,26 @@ pub(super) async fn run_while_it_fits(
         let mut running = std::pin::pin!(run(connection.clone(), settings.clone(), turn.clone()));
         tokio::select! {
             ended = &mut running => return ended,
-            // What could not be written is not remembered: it begins anew when it can.
+            // Writes that were refused are not remembered: a fresh start repeats them.
             () = until(&mut fitness, |now| now == Fitness::Unfit || (now == Fitness::Fits && !may_write)) => turn.cancel(),
         }
         running.await?;
         if stop.is_cancelled() {
             return Ok(());
         }
-        info!("Beginning anew with another definition");
+        info!("The CRD has changed; restarting the controller");
     }
 }
 
-/// Waits until the fitness is as wanted; for ever if nobody will say so any more.
+/// Waits until the state is as wanted; for ever if it cannot change any more.
 async fn until(fitness: &mut watch::Receiver<Fitness>, wanted: impl Fn(Fitness) -> bool) {
     if fitness.wait_for(|now| wanted(*now)).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Asks until the definition is the right one, and tells what is wrong with it until then.
-async fn ask(client: Client, health: Arc<Health>, told: watch::Sender<Fitness>) {
+/// Reads the CRD until it fits, and reports what is wrong with it until then.
+async fn ask(client: Client, health: Arc<Health>, state: watch::Sender<Fitness>) {
     let mut pause = PAUSE.0;
     loop {
         match definition(&client).await {
@@ -103,26 +106,23 @@ async fn ask(client: Client, health: Arc<Health>, told: watch::Sender<Fitness>) 
                         if is_new && !definition.to_string().is_empty() {
                             warn!("{definition}");
                         }
-                        told.send_replace(Fitness::Fits);
+                        state.send_replace(Fitness::Fits);
                         return;
                     }
-                    Definition::TooOld(_) => told.send_replace(Fitness::Unfit),
-                    Definition::OtherVersions(_) | Definition::Absent => told.send_replace(Fitness::Missing),
+                    Definition::TooOld(_) => state.send_replace(Fitness::Unfit),
+                    Definition::OtherVersions(_) | Definition::Absent => state.send_replace(Fitness::Missing),
                 };
                 if is_new {
                     warn!("{definition}");
                 }
             }
-            // Then nobody can tell, and nobody is kept from working. Credentials that are not accepted may be replaced.
+            // The schema cannot be read, which is no reason not to work. Credentials that are refused (401) may be replaced.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 406) => {
-                warn!(
-                    error = status.message,
-                    "The definition cannot be compared with the one of this program"
-                );
-                told.send_replace(Fitness::Fits);
+                warn!(error = status.message, "failed to read the schema of the CRD; assuming that it fits");
+                state.send_replace(Fitness::Fits);
                 return;
             }
-            Err(error) => debug!(%error, "the definition could not be asked for, and is asked for again"),
+            Err(error) => debug!(%error, "failed to read the CRD; retrying"),
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE.1);

@@ -1,10 +1,10 @@
-//! The program `5spot-controller`, which is also what `5spot` does without a subcommand: it reads flags and surroundings,
-//! begins to log, finds its cluster, works, and stops when it is told to.
+//! The program `5spot-controller`, which is also what `5spot` does without a subcommand: it reads flags and environment,
+//! starts to log, finds its cluster, runs the controller, and stops on a signal.
 
 mod definition;
-mod herald;
-mod home;
+mod management_cluster;
 mod permissions;
+mod readiness_events;
 mod refuse;
 mod storage;
 mod supervise;
@@ -15,7 +15,8 @@ use crate::logging::{self, Format};
 use crate::servers;
 use clap::Parser;
 use five_spot_cluster::{Connection, WorkloadRules};
-use permissions::Attentive;
+use management_cluster::NoCluster;
+use permissions::RefusalObserver;
 use refuse::{refuse, requested_format};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -26,7 +27,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-/// What the program calls itself to an API server.
+/// The name of the program in its User-Agent.
 const PROGRAM: &str = "5spot-controller";
 
 /// Runs the program with `arguments`, of which the first is its name, as in [`std::env::args_os`].
@@ -45,13 +46,13 @@ pub fn start(args: Args) -> ExitCode {
         Ok(configured) => configured,
         Err(error) => return refuse(&error, format),
     };
-    // It fails only where something logs already; then the lines go there.
+    // It fails only if a subscriber is installed already, which then gets the lines.
     let _ = logging::start(format, filter);
     configuration.say();
     match threads() {
         Ok((workers, supervisor)) => {
             let ended = supervisor.block_on(work(configuration, workers.handle()));
-            // What is still busy is cut off: what it has done is in the cluster, and every step can be taken again.
+            // Work in flight is cut off: every step can be repeated.
             workers.shutdown_background();
             supervisor.shutdown_background();
             ended.into()
@@ -63,15 +64,15 @@ pub fn start(args: Args) -> ExitCode {
     }
 }
 
-/// Those who work, and this thread, which listens to signals and says how the others are. It has timers of its own, so
-/// that it can do so, and stop the program, even when everyone who works hangs.
+/// The runtime of the workers, and the runtime of this thread, which handles signals and serves health. It has timers of
+/// its own, so that it can do so, and stop the program, even if all workers hang.
 fn threads() -> std::io::Result<(Runtime, Runtime)> {
     let workers = Builder::new_multi_thread().enable_all().build()?;
     Ok((workers, Builder::new_current_thread().enable_all().build()?))
 }
 
 async fn work(configuration: Configuration, workers: &Handle) -> Ended {
-    // Before anything that takes time, so that no signal ends the program unheard.
+    // Before anything that takes time, so that no signal is missed.
     let signals = match supervise::signals() {
         Ok(signals) => signals,
         Err(error) => {
@@ -79,14 +80,14 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
             return Ended::Failed;
         }
     };
-    let config = match home::find().await {
+    let config = match management_cluster::find().await {
         Ok(config) => config,
         Err(error) => {
-            say_homeless(&error, configuration.format);
+            log_no_cluster(&error, configuration.format);
             return Ended::Failed;
         }
     };
-    info!(cluster = home::address(&config), "Found the management cluster");
+    info!(cluster = management_cluster::address(&config), "Found the management cluster");
     if let Err(error) = serve(&configuration).await {
         error!(%error, "Failed to serve metrics and health");
         return Ended::Failed;
@@ -96,7 +97,7 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
         settings.metrics.tell_of(workers);
     }
     let health = settings.health.clone();
-    workers.spawn(async move { health.keep_pulse().await });
+    workers.spawn(async move { health.check_timers().await });
     let limit = descriptors::raise();
     settings.metrics.tell_of_descriptors();
     let health = settings.health.clone();
@@ -106,9 +107,9 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
         ..configuration.workload_rules
     };
     let stop = CancellationToken::new();
-    let (witness, refused) = Attentive::new(settings.metrics.clone());
+    let (observer, refused) = RefusalObserver::new(settings.metrics.clone());
     let connection =
-        Connection::network(config, PROGRAM).with_workload_rules(workload_rules).with_witness(witness);
+        Connection::network(config, PROGRAM).with_workload_rules(workload_rules).with_observer(observer);
     let client = match connection.management() {
         Ok(client) => client,
         Err(error) => {
@@ -116,11 +117,15 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
             return Ended::Failed;
         }
     };
-    tokio::spawn(herald::proclaim(settings.health.clone(), client.clone(), herald::own_pod()));
+    tokio::spawn(readiness_events::report(
+        settings.health.clone(),
+        client.clone(),
+        readiness_events::own_pod(),
+    ));
     let namespaces = settings.namespaces.clone();
     workers.spawn(permissions::examine(client.clone(), namespaces, settings.health.clone(), refused));
-    workers.spawn(storage::examine(client.clone(), connection.door().clone(), settings.health.clone()));
-    let working = workers.spawn(definition::run_while_it_fits(connection, settings, stop.clone()));
+    workers.spawn(storage::examine(client.clone(), connection.transport().clone(), settings.health.clone()));
+    let working = workers.spawn(definition::run_while_crd_fits(connection, settings, stop.clone()));
     supervise::supervise(working, stop, signals).await
 }
 
@@ -137,8 +142,8 @@ async fn serve(configuration: &Configuration) -> Result<(), servers::PortError> 
     Ok(())
 }
 
-/// Says that there is no cluster, where a person will see it: on a terminal JSON is hard to read.
-fn say_homeless(error: &home::Homeless, format: Format) {
+/// Reports that there is no cluster. On a terminal it is also printed as plain text, because JSON is hard to read.
+fn log_no_cluster(error: &NoCluster, format: Format) {
     error!(error = error.cause(), "{error}");
     if format == Format::Json && std::io::stderr().is_terminal() {
         eprintln!("{error}");

@@ -1,9 +1,9 @@
-//! Whether the controller may do what it has to do: asked at the start, after every refusal, and until it may.
+//! The check of the controller's permissions: at the start, after every refusal, and until all are granted.
 
 use crate::health::{Findings, Health};
 use crate::metrics::Metrics;
 use five_spot_cluster::preflight::{Permission, refused, required};
-use five_spot_cluster::{Exchange, Witness};
+use five_spot_cluster::{Exchange, RequestObserver};
 use http::StatusCode;
 use kube::Client;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
-/// How long between two questions while something is not permitted, at first and at most.
+/// The pause between two checks while a permission is missing: the first and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
 
-/// How long between two questions that refusals have led to, at first and at most: what is refused to one object for a reason
-/// of its own is refused again and again.
+/// The pause before a check after a refusal: the first and the longest. A request that is refused for a reason of its own is
+/// refused again and again.
 const AFTER_REFUSAL: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(10));
 
-/// Counts every request, and notes that one was refused.
-pub(super) struct Attentive {
+/// Counts every request, and notes refusals.
+pub(super) struct RefusalObserver {
     metrics: Arc<Metrics>,
     refused: Arc<Notify>,
 }
 
-impl Attentive {
-    /// Someone who counts, and what they say when a request was refused.
+impl RefusalObserver {
+    /// An observer, and the notification of a refusal.
     pub(super) fn new(metrics: Arc<Metrics>) -> (Arc<Self>, Arc<Notify>) {
         let refused = Arc::new(Notify::new());
         (Arc::new(Self { metrics, refused: refused.clone() }), refused)
     }
 }
 
-impl Witness for Attentive {
+impl RequestObserver for RefusalObserver {
     fn answered(&self, exchange: &Exchange) {
         self.metrics.answered(exchange);
         if exchange.status == Some(StatusCode::FORBIDDEN) {
@@ -41,7 +41,7 @@ impl Witness for Attentive {
     }
 }
 
-/// Examines the permissions for as long as it is polled.
+/// Checks the permissions for as long as it is polled.
 pub(super) async fn examine(
     client: Client,
     namespaces: Vec<String>,
@@ -54,7 +54,7 @@ pub(super) async fn examine(
         match refused(&client, &wanted).await {
             Ok(missing) => {
                 if health.examined("permissions", &findings(&missing)) {
-                    say(&missing);
+                    log_missing(&missing);
                 }
                 if missing.is_empty() {
                     refusal.notified().await;
@@ -64,9 +64,9 @@ pub(super) async fn examine(
                     continue;
                 }
             }
-            // Nobody answers such questions here.
+            // The server does not serve access reviews.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405 | 501) => return,
-            Err(error) => debug!(%error, "permissions could not be asked for, and are asked for again"),
+            Err(error) => debug!(%error, "failed to check the permissions; retrying"),
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE.1);
@@ -79,7 +79,7 @@ fn findings(missing: &[Permission]) -> Findings {
     Findings { obstacles: missing.iter().map(obstacle).collect(), ..Findings::default() }
 }
 
-fn say(missing: &[Permission]) {
+fn log_missing(missing: &[Permission]) {
     for permission in missing {
         let Permission { verb, group, namespace, .. } = permission;
         let scope = namespace.as_deref().unwrap_or("all");

@@ -1,4 +1,4 @@
-//! What is said to someone who asked for help, or for something that is not possible.
+//! The answer to `--help` and to a wrong command line.
 
 use crate::logging::{Format, say_json};
 use std::ffi::OsString;

@@ -1,12 +1,12 @@
 //! Asks whether the storage behind the API server answers, when nothing has shown it for a while.
 //!
-//! An API server whose etcd hangs keeps its watches open and answers pings, so that a controller with nothing to do would
-//! stay ready for as long as it has nothing to do. Events, renewals of a Lease and every other write show that the storage
-//! answers; with an election there is one every two seconds, for standbys too, who watch the Lease. Only without any of them
-//! is the API server's own check asked for.
+//! An API server whose etcd hangs keeps its watches open and answers pings, so a controller with nothing to do would stay
+//! ready for as long as it has nothing to do. Events, renewals of a Lease and every other write show that the storage
+//! answers; with an election there is one every two seconds, for standbys too, which watch the Lease. Without any of them
+//! the API server's own check is requested, but only when somebody requests `/ready`: an idle controller sends nothing.
 
 use crate::health::{Findings, Health};
-use five_spot_cluster::door::Door;
+use five_spot_cluster::transport::http::Transport;
 use http::Request;
 use kube::Client;
 use std::sync::Arc;
@@ -14,29 +14,38 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-/// How long nothing may have shown that the storage answers. With [`DEADLINE`] less than a minute.
+/// The time after which the storage is checked if nothing has shown that it answers. With [`DEADLINE`] less than a minute.
 const SILENCE: Duration = Duration::from_secs(40);
 
-/// How long the check may take. The API server gives its etcd two seconds.
+/// The time limit of the check. The API server gives its etcd two seconds.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// How long after a check that failed the next one follows.
+/// The time between a failed check and the next one.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Examines the storage for as long as it is polled.
-pub(super) async fn examine(client: Client, door: Door, health: Arc<Health>) {
+pub(super) async fn examine(client: Client, transport: Transport, health: Arc<Health>) {
+    let mut is_failing = false;
     loop {
-        let silence = door.storage_silence();
+        let silence = transport.storage_silence();
         if silence < SILENCE {
+            is_failing = false;
             report(&health, None);
             sleep(SILENCE.saturating_sub(silence)).await;
             continue;
         }
+        if !is_failing {
+            health.readiness_requested().await;
+            if transport.storage_silence() < SILENCE {
+                continue;
+            }
+        }
         let problem = check(&client).await.err();
         // An answer that shows nothing, such as that of a server without such a check, is no reason to ask all the time.
-        let pause = if problem.is_some() { AGAIN } else { SILENCE };
+        is_failing = problem.is_some();
+        let pause = if is_failing { AGAIN } else { SILENCE };
         report(&health, problem);
-        if door.storage_silence() >= SILENCE {
+        if transport.storage_silence() >= SILENCE {
             sleep(pause).await;
         }
     }

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-/// How long the work has to come to an end. It cuts itself off earlier than that; this is for work that hangs. The
+/// The time that the work has to end. It cuts itself off earlier than that; this is for work that hangs. The
 /// program is gone two seconds after the signal, and the difference is its time to say so.
 const GRACE: Duration = Duration::from_millis(1800);
 
@@ -39,7 +39,7 @@ impl Signal {
     }
 }
 
-/// How the work ended.
+/// The end of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// By itself, or because it was told to.
@@ -126,7 +126,7 @@ mod tests {
     use tokio::runtime::Builder;
     use tokio::time::Instant;
 
-    /// How `work` ends, and when, if signals come at these moments.
+    /// The end of `work`, and its time, if signals come at these moments.
     async fn supervised(
         work: impl FnOnce(CancellationToken) -> JoinHandle<Result<(), RunError>>,
         moments: &'static [(u64, Signal)],

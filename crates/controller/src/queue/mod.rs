@@ -1,4 +1,4 @@
-//! Who goes first, and when. A pure data structure: whoever uses it brings the time, so that the same requests give the
+//! The work queue: a pure data structure. The caller passes the time, so that the same requests give the
 //! same order in every run.
 //!
 //! Among those that are due the order is: emergencies, then the higher priority, then the earlier due time, then the
@@ -9,22 +9,14 @@
 //! Tenants share the workers: while others wait, none has more than its equal share of them in flight, whatever
 //! priorities it gives to its own objects and however many there are.
 
+use crate::urgency::Urgency;
 use five_spot_cluster::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How urgent a key is once it is due.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rank {
-    /// Goes before everything that is no emergency.
-    pub emergency: bool,
-    /// The higher goes first.
-    pub priority: u8,
-}
-
-/// Whose key it is.
+/// A key that belongs to a tenant.
 pub trait Tenant {
     /// The tenant. Those of one tenant compete by urgency alone.
     fn tenant(&self) -> Arc<str>;
@@ -45,16 +37,16 @@ pub struct Queue<K> {
     /// The others, the longest waiting first.
     due: BTreeSet<(Instant, K)>,
     /// The same as `due`, by tenant, the most urgent first.
-    ready: BTreeMap<Arc<str>, BTreeSet<(Urgency, K)>>,
-    /// How many keys of each tenant are in flight.
+    ready: BTreeMap<Arc<str>, BTreeSet<(Order, K)>>,
+    /// The number of keys in flight, by tenant.
     in_flight: BTreeMap<Arc<str>, usize>,
-    /// How many workers the tenants share.
+    /// The number of workers that the tenants share.
     workers: usize,
     /// Emergencies that wait, due or not.
     emergencies: BTreeSet<(Instant, K)>,
 }
 
-/// What is known of a key. It stays for as long as somebody asks for the key or it is in flight.
+/// The state of a key. It is kept while the key waits or is in flight.
 #[derive(Debug, Default)]
 struct Entry {
     asked: Option<Call>,
@@ -70,20 +62,20 @@ struct Call {
     emergency: bool,
 }
 
-/// The smaller is the more urgent.
+/// The order among due keys: the smallest is taken first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Urgency {
+struct Order {
     calm: bool,
     aged: Instant,
     due: Instant,
 }
 
-impl Urgency {
+impl Order {
     /// All priorities rise equally fast, so that the order of two keys never changes with time: instead of the priority
     /// at this moment it is enough to compare the instants at which each would reach the highest one.
-    fn new(rank: Rank, due: Instant) -> Self {
-        let behind = Duration::from_secs(u64::from(u8::MAX - rank.priority));
-        Self { calm: !rank.emergency, aged: due.checked_add(behind).unwrap_or(due), due }
+    fn new(emergency: bool, priority: u8, due: Instant) -> Self {
+        let behind = Duration::from_secs(u64::from(u8::MAX - priority));
+        Self { calm: !emergency, aged: due.checked_add(behind).unwrap_or(due), due }
     }
 }
 
@@ -92,14 +84,14 @@ impl Entry {
         self.asked.into_iter().chain(self.wake)
     }
 
-    /// When it wants to be taken and how urgently, if it waits for that.
-    fn urgency(&self) -> Option<Urgency> {
+    /// The order of the key, if it waits.
+    fn order(&self) -> Option<Order> {
         if self.in_flight {
             return None;
         }
         let due = self.calls().map(|call| call.at).min()?;
         let emergency = self.calls().any(|call| call.emergency);
-        Some(Urgency::new(Rank { emergency, priority: self.priority }, due))
+        Some(Order::new(emergency, self.priority, due))
     }
 }
 
@@ -120,23 +112,23 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
 
     /// Asks for `key` to be reconciled at `due`. One that waits already is raised: it keeps the earlier due time, is an
     /// emergency if either is, and takes the new priority. One that is in flight will be taken again after it is done.
-    pub fn add(&mut self, key: K, rank: Rank, due: Instant) {
+    pub fn add(&mut self, key: K, urgency: Urgency, due: Instant) {
         self.change(key, |entry| {
             let earlier = entry.asked;
             entry.asked = Some(Call {
                 at: earlier.map_or(due, |call| call.at.min(due)),
-                emergency: rank.emergency || earlier.is_some_and(|call| call.emergency),
+                emergency: urgency.is_emergency() || earlier.is_some_and(|call| call.emergency),
             });
-            entry.priority = rank.priority;
+            entry.priority = urgency.priority;
         });
     }
 
     /// Sets when time alone will make `key` worth a reconcile, in place of what was set before. What was asked for with
     /// [`Queue::add`] stays as it is. Taking the key forgets both.
-    pub fn wake(&mut self, key: K, rank: Rank, due: Instant) {
+    pub fn wake(&mut self, key: K, urgency: Urgency, due: Instant) {
         self.change(key, |entry| {
-            entry.wake = Some(Call { at: due, emergency: rank.emergency });
-            entry.priority = rank.priority;
+            entry.wake = Some(Call { at: due, emergency: urgency.is_emergency() });
+            entry.priority = urgency.priority;
         });
     }
 
@@ -149,17 +141,17 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
     /// The same as [`Queue::next`], of emergencies alone.
     pub fn next_emergency(&mut self, now: Instant) -> Option<K> {
         self.notice_due(now);
-        self.take(|urgency| !urgency.calm)
+        self.take(|order| !order.calm)
     }
 
     /// Takes the most urgent key of those that are meant: of tenants that have less than their share in flight, or of
     /// all if there are none.
-    fn take(&mut self, is_meant: impl Fn(&Urgency) -> bool) -> Option<K> {
+    fn take(&mut self, is_meant: impl Fn(&Order) -> bool) -> Option<K> {
         let share = self.share();
-        let first = |(tenant, keys): (&Arc<str>, &BTreeSet<(Urgency, K)>)| {
-            let (urgency, key) = keys.first().filter(|(urgency, _)| is_meant(urgency))?;
+        let first = |(tenant, keys): (&Arc<str>, &BTreeSet<(Order, K)>)| {
+            let (order, key) = keys.first().filter(|(order, _)| is_meant(order))?;
             let has_its_share = self.in_flight.get(tenant).is_some_and(|count| *count >= share);
-            Some((has_its_share, *urgency, key.clone()))
+            Some((has_its_share, *order, key.clone()))
         };
         let (_, _, key) = self.ready.iter().filter_map(first).min()?;
         *self.in_flight.entry(key.tenant()).or_default() += 1;
@@ -169,13 +161,13 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
         Some(key)
     }
 
-    /// How many workers each tenant may have while others wait.
+    /// The number of workers that each tenant may have while others wait.
     fn share(&self) -> usize {
         let waiting = self.ready.keys().filter(|tenant| !self.in_flight.contains_key(*tenant)).count();
         self.workers.div_ceil((self.in_flight.len() + waiting).max(1))
     }
 
-    /// When the earliest emergency that is not in flight is due, or has been since.
+    /// The due time of the earliest emergency that is not in flight.
     #[must_use]
     pub fn next_emergency_due(&self) -> Option<Instant> {
         self.emergencies.first().map(|(at, _)| *at)
@@ -203,20 +195,20 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
         }
     }
 
-    /// When the earliest key that is not in flight is due, or has been since.
+    /// The due time of the earliest key that is not in flight.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         let earliest = |keys: &BTreeSet<(Instant, K)>| keys.first().map(|(at, _)| *at);
         earliest(&self.due).into_iter().chain(earliest(&self.later)).min()
     }
 
-    /// How many keys are due and wait.
+    /// The number of keys that are due and wait.
     #[must_use]
     pub fn depth(&self, now: Instant) -> usize {
         self.due.len() + self.later.iter().take_while(|(at, _)| *at <= now).count()
     }
 
-    /// How long the one that waits longest has been due.
+    /// The time for which the longest waiting key has been due.
     #[must_use]
     pub fn oldest_waiting(&self, now: Instant) -> Option<Duration> {
         self.next_due().filter(|due| *due <= now).map(|due| now.duration_since(due))
@@ -226,8 +218,8 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
     fn notice_due(&mut self, now: Instant) {
         while self.later.first().is_some_and(|(at, _)| *at <= now) {
             let Some((at, key)) = self.later.pop_first() else { return };
-            if let Some(urgency) = self.keys.get(&key).and_then(Entry::urgency) {
-                self.ready.entry(key.tenant()).or_default().insert((urgency, key.clone()));
+            if let Some(order) = self.keys.get(&key).and_then(Entry::order) {
+                self.ready.entry(key.tenant()).or_default().insert((order, key.clone()));
                 self.due.insert((at, key));
             }
         }
@@ -236,14 +228,14 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
     /// Changes what is known of a key, and keeps the orders in step with it.
     fn change(&mut self, key: K, change: impl FnOnce(&mut Entry)) {
         let mut entry = self.keys.remove(&key).unwrap_or_default();
-        if let Some(urgency) = entry.urgency() {
-            self.withdraw(&key, urgency);
+        if let Some(order) = entry.order() {
+            self.withdraw(&key, order);
         }
         change(&mut entry);
-        if let Some(urgency) = entry.urgency() {
-            self.later.insert((urgency.due, key.clone()));
-            if !urgency.calm {
-                self.emergencies.insert((urgency.due, key.clone()));
+        if let Some(order) = entry.order() {
+            self.later.insert((order.due, key.clone()));
+            if !order.calm {
+                self.emergencies.insert((order.due, key.clone()));
             }
         }
         if entry.in_flight || entry.calls().next().is_some() {
@@ -251,14 +243,14 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
         }
     }
 
-    fn withdraw(&mut self, key: &K, urgency: Urgency) {
-        let place = (urgency.due, key.clone());
+    fn withdraw(&mut self, key: &K, order: Order) {
+        let place = (order.due, key.clone());
         self.emergencies.remove(&place);
         if !self.later.remove(&place) {
             self.due.remove(&place);
             let tenant = key.tenant();
             if let Some(keys) = self.ready.get_mut(&tenant) {
-                keys.remove(&(urgency, place.1));
+                keys.remove(&(order, place.1));
                 if keys.is_empty() {
                     self.ready.remove(&tenant);
                 }

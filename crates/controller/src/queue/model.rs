@@ -1,7 +1,8 @@
 //! The queue against a model that is too simple to be wrong.
 
+use super::Queue;
 use super::tests::Line;
-use super::{Queue, Rank};
+use crate::urgency::{Emergency, Urgency};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -46,10 +47,10 @@ impl Model {
         &mut self.waiting[index]
     }
 
-    fn add(&mut self, key: u8, rank: Rank, due: u64) {
-        let entry = self.entry(key, rank.priority);
-        let (at, emergency) = entry.asked.unwrap_or((due, rank.emergency));
-        entry.asked = Some((at.min(due), emergency || rank.emergency));
+    fn add(&mut self, key: u8, urgency: Urgency, due: u64) {
+        let entry = self.entry(key, urgency.priority);
+        let (at, emergency) = entry.asked.unwrap_or((due, urgency.is_emergency()));
+        entry.asked = Some((at.min(due), emergency || urgency.is_emergency()));
     }
 
     fn eligible(&self) -> impl Iterator<Item = &Waiting> {
@@ -72,8 +73,8 @@ impl Model {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Add { key: u8, rank: Rank, after: u64 },
-    Wake { key: u8, rank: Rank, after: u64 },
+    Add { key: u8, urgency: Urgency, after: u64 },
+    Wake { key: u8, urgency: Urgency, after: u64 },
     Next,
     Done(u8),
     Remove(u8),
@@ -82,12 +83,14 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let key = 0..6_u8;
-    let rank = (prop::bool::weighted(0.2), prop_oneof![0..=100_u8, 0..4_u8])
-        .prop_map(|(emergency, priority)| Rank { emergency, priority });
+    let urgency =
+        (prop::bool::weighted(0.2), prop_oneof![0..=100_u8, 0..4_u8]).prop_map(|(is_emergency, priority)| {
+            Urgency { emergency: if is_emergency { Emergency::Reclaim } else { Emergency::None }, priority }
+        });
     let after = prop_oneof![Just(0), 0..8_u64, 0..150_u64];
     let step = prop_oneof![
-        3 => (key.clone(), rank.clone(), after.clone()).prop_map(|(key, rank, after)| Step::Add { key, rank, after }),
-        2 => (key.clone(), rank, after).prop_map(|(key, rank, after)| Step::Wake { key, rank, after }),
+        3 => (key.clone(), urgency.clone(), after.clone()).prop_map(|(key, urgency, after)| Step::Add { key, urgency, after }),
+        2 => (key.clone(), urgency, after).prop_map(|(key, urgency, after)| Step::Wake { key, urgency, after }),
         3 => Just(Step::Next),
         2 => key.clone().prop_map(Step::Done),
         1 => key.prop_map(Step::Remove),
@@ -102,13 +105,13 @@ proptest! {
         let (line, mut queue, mut model, mut now) = (Line::new(), Queue::new(16), Model::default(), 0);
         for step in steps {
             match step {
-                Step::Add { key, rank, after } => {
-                    queue.add(key, rank, line.at(now + after));
-                    model.add(key, rank, now + after);
+                Step::Add { key, urgency, after } => {
+                    queue.add(key, urgency, line.at(now + after));
+                    model.add(key, urgency, now + after);
                 }
-                Step::Wake { key, rank, after } => {
-                    queue.wake(key, rank, line.at(now + after));
-                    model.entry(key, rank.priority).wake = Some((now + after, rank.emergency));
+                Step::Wake { key, urgency, after } => {
+                    queue.wake(key, urgency, line.at(now + after));
+                    model.entry(key, urgency.priority).wake = Some((now + after, urgency.is_emergency()));
                 }
                 Step::Next => prop_assert_eq!(queue.next(line.at(now)), model.next(now)),
                 Step::Done(key) => {

@@ -1,6 +1,7 @@
-//! What the queue promises, case by case.
+//! The guarantees of the queue, case by case.
 
-use super::{Queue, Rank, Tenant};
+use super::{Queue, Tenant};
+use crate::urgency::{Emergency, Urgency};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,12 +20,12 @@ impl Line {
     }
 }
 
-const fn calm(priority: u8) -> Rank {
-    Rank { emergency: false, priority }
+const fn calm(priority: u8) -> Urgency {
+    Urgency { emergency: Emergency::None, priority }
 }
 
-const fn emergency(priority: u8) -> Rank {
-    Rank { emergency: true, priority }
+const fn emergency(priority: u8) -> Urgency {
+    Urgency { emergency: Emergency::Reclaim, priority }
 }
 
 /// All of one tenant.
@@ -114,7 +115,7 @@ fn a_waiting_key_is_raised_and_never_doubled() {
 }
 
 #[test]
-fn the_newest_priority_counts_also_when_it_is_lower_and_the_key_was_seen_to_be_due() {
+fn the_newest_priority_counts_even_if_it_is_lower() {
     let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("busy", calm(100), line.at(0));
     queue.add("key", calm(60), line.at(0));
@@ -163,7 +164,7 @@ fn a_wake_up_that_was_due_and_is_put_off_is_no_longer_taken() {
 }
 
 #[test]
-fn a_removed_key_is_forgotten_and_one_in_flight_still_has_to_be_done() {
+fn a_removed_key_in_flight_still_has_to_be_done() {
     let (line, mut queue) = (Line::new(), Queue::new(16));
     queue.add("gone", calm(50), line.at(0));
     queue.remove(&"gone");
@@ -203,7 +204,7 @@ fn ten_thousand_keys_are_taken_in_order() {
 }
 
 #[test]
-fn a_tenant_with_many_urgent_objects_leaves_the_others_their_share() {
+fn many_urgent_objects_leave_other_tenants_their_share() {
     let (line, mut queue) = (Line::new(), Queue::new(4));
     for key in ["greedy.1", "greedy.2", "greedy.3", "greedy.4", "greedy.5"] {
         queue.add(key, calm(100), line.at(0));

@@ -57,7 +57,7 @@ async fn disturb(cluster: &mut Cluster, random: &mut Random) {
             cluster.sleep(random.seconds(1, 40)).await;
             cluster.replicas[number].set_link(State::Open);
         }
-        // What is on its way when a process is stopped may land when it goes on: only the fence prevents that.
+        // What is on its way when a process is stopped may land when it goes on: only the guard prevents that.
         4 | 5 if cluster.server.is_fenced => {
             let kinds = [Kind::ApplyMachine, Kind::DeleteMachine, Kind::Update];
             cluster.replicas[number].pause(kinds[usize::try_from(random.below(3)).expect("small")]);

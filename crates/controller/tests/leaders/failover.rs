@@ -111,7 +111,7 @@ async fn what_a_paused_leader_has_sent_does_not_land_with_the_fence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_processes_stand_still_for_a_minute_nothing_is_doubled() {
+async fn a_minute_of_standstill_duplicates_nothing() {
     let cluster = Cluster::new(2, 2, false).await;
     cluster.until("08:59:30").await;
     // Time passes while no task runs, as on a machine that is suspended.

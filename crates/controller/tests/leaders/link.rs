@@ -1,7 +1,7 @@
 //! The connection between one replica and the API server: it can fail, hang, and refuse as the admission policy does.
 
 use bytes::Bytes;
-use five_spot_apiserver::{Api, ApiService, BoxError, Clock, ResponseBody};
+use five_spot_apiserver::{ApiServer, ApiService, BoxError, Clock, ResponseBody};
 use futures::future::BoxFuture;
 use futures::stream;
 use http::{Method, Request, Response, StatusCode};
@@ -64,16 +64,16 @@ pub struct Landed {
     pub method: Method,
     pub path: String,
     pub code: u16,
-    /// Who held the Lease at that moment.
+    /// The holder of the Lease at that moment.
     pub holder: String,
 }
 
-/// What all links share.
+/// The state that all links share.
 #[derive(Clone)]
 pub struct Server {
-    pub api: Api,
+    pub api: ApiServer,
     pub clock: Clock,
-    /// Whether the admission policy of `deploy/ha` is in force.
+    /// True if the admission policy of `deploy/ha` is in force.
     pub is_fenced: bool,
     pub landed: Arc<Mutex<Vec<Landed>>>,
     /// Writes that the policy has refused.
@@ -81,7 +81,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Who holds the Lease.
+    /// The holder of the Lease.
     pub async fn holder(&self) -> String {
         let path = "/apis/coordination.k8s.io/v1/namespaces/5spot-system/leases/5spot-leader";
         let request = Request::get(path).body(Vec::new()).expect("a request");
@@ -158,7 +158,7 @@ impl Link {
 
 fn refusal(pod: &str, holder: &str) -> Response<ResponseBody> {
     let message = format!(
-        "ValidatingAdmissionPolicy '5spot-fence' with binding '5spot-fence' denied request: pod {pod} does not hold the \
+        "ValidatingAdmissionPolicy '5spot-guard' with binding '5spot-guard' denied request: pod {pod} does not hold the \
          Lease (holder: {holder})"
     );
     let status = json!({

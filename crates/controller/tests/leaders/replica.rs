@@ -62,7 +62,7 @@ impl Replica {
         let (now, health) = (server.clock.clone(), Arc::<Health>::default());
         let dial = Arc::new(OneCluster(service.clone()));
         let connection = Connection::embedded(service, dial, Arc::new(move || now.now()), "5spot-controller")
-            .with_witness(metrics.clone());
+            .with_observer(metrics.clone());
         let identity = format!("{pod}_{process}");
         let election = ElectionSettings {
             name: "5spot-leader".to_owned(),
@@ -86,7 +86,7 @@ impl Replica {
         Self { pod: pod.to_owned(), identity, metrics, health, clock, link, stop, task }
     }
 
-    /// Whether its metrics say that it leads. A paused process answers nobody.
+    /// True if its metrics say that it leads. A paused process answers nobody.
     pub fn leads(&self) -> bool {
         let is_paused = self.clock.paused_at.lock().expect("no panic").is_some();
         !is_paused && self.metrics.page().contains("\nfivespot_is_leader 1\n")

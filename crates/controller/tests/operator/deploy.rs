@@ -16,7 +16,7 @@ fn of_kind<'a>(manifests: &'a [Value], kind: &str) -> &'a Value {
 }
 
 #[test]
-fn the_alerts_are_the_documented_ones_and_ask_for_metrics_that_exist() {
+fn alerts_are_documented_and_use_existing_metrics() {
     let file = manifests("monitoring/alerts.yaml");
     let rules = file[0]["groups"][0]["rules"].as_array().expect("rules");
     let text = |value: &Value| value.as_str().expect("text").trim().to_owned();
@@ -65,7 +65,7 @@ fn the_probes_the_ports_and_the_monitor_fit_together() {
 }
 
 #[test]
-fn the_configuration_names_only_variables_that_the_program_knows() {
+fn the_manifests_set_only_known_variables() {
     let command = <five_spot_controller::args::Args as clap::CommandFactory>::command();
     let mut known: BTreeSet<String> = command
         .get_arguments()
@@ -91,11 +91,11 @@ fn the_replicas_the_lease_and_its_policy_fit_together() {
         (&"true".into(), &2.into())
     );
     let lease = &config["data"]["LEASE_NAME"];
-    let fence = manifests("ha/fence.yaml");
-    let binding = of_kind(&fence, "ValidatingAdmissionPolicyBinding");
+    let guard = manifests("ha/guard.yaml");
+    let binding = of_kind(&guard, "ValidatingAdmissionPolicyBinding");
     assert_eq!(&binding["spec"]["paramRef"]["name"], lease);
     // The controller tells a refusal by the name of the policy.
-    assert_eq!(of_kind(&fence, "ValidatingAdmissionPolicy")["metadata"]["name"], "5spot-fence");
+    assert_eq!(of_kind(&guard, "ValidatingAdmissionPolicy")["metadata"]["name"], "5spot-guard");
     let role = manifests("ha/rbac.yaml");
     let rules = of_kind(&role, "Role")["rules"].as_array().expect("rules").clone();
     assert_eq!(rules[0]["resourceNames"], Value::from(vec![lease.clone()]));

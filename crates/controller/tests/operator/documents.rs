@@ -36,7 +36,7 @@ fn every_event_is_on_its_page_with_its_type() {
 }
 
 #[test]
-fn every_flag_is_on_its_page_and_what_is_pending_on_the_checklist() {
+fn every_flag_is_documented_and_pending_ones_listed() {
     let (configuration, checklist) = (page("configuration.md"), page("operator-checklist.md"));
     for argument in <Args as clap::CommandFactory>::command().get_arguments() {
         let flag = format!("--{}", argument.get_long().expect("every flag has a long name"));

@@ -1,4 +1,4 @@
-//! What the guide to `kube` controllers lists as symptoms of an ill one, seen not to occur.
+//! The symptoms of an unhealthy controller in the guide of `kube`: none of them occurs.
 //! `docs/healthy-controller.md` goes through the whole list.
 
 use crate::play::{is_lent, machine};
@@ -35,7 +35,7 @@ fn is_watch(asked: &Asked) -> bool {
     asked.uri.contains("watch=true")
 }
 
-/// How often each reason was given to reconcile an object.
+/// The number of reconciles by reason.
 fn reasons(lines: &[Value]) -> BTreeMap<String, usize> {
     let mut reasons = BTreeMap::new();
     for line in lines.iter().filter(|line| line["fields"]["message"] == "Starting reconciliation") {

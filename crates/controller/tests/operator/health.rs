@@ -23,7 +23,7 @@ async fn a_day_of_ordinary_work_turns_neither() {
     let mut world = World::new("off");
     world.lend(&machine("a", &json!({})));
     world.begin();
-    assert_eq!(world.health.obstacles(), ["the controller has not begun to watch"]);
+    assert_eq!(world.health.obstacles(), ["the controller has not opened its watches"]);
     tokio::time::sleep(Duration::from_secs(5)).await;
     for _ in 0..24 * 60 {
         assert_eq!(world.health.obstacles(), [""; 0]);
@@ -43,7 +43,7 @@ async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
         for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
             world.faults.add(Rule { kind, path: String::new(), trigger: always(), fault: fault.clone() });
         }
-        // Watches that are open stay so until the server ends them, or the door does.
+        // Watches that are open stay so until the server ends them, or the transport does.
         world.wait("the watches to be lost", async || !world.health.obstacles().is_empty()).await;
         for _ in 0..60 {
             assert_eq!(world.health.ailments(), [""; 0], "{fault:?}");
@@ -114,7 +114,7 @@ async fn a_dead_workload_cluster_turns_neither() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_hangs_however_often_it_is_opened_turns_health_and_back() {
+async fn a_watch_that_keeps_hanging_turns_health_and_back() {
     let mut world = World::new("off");
     world.lend(&machine("a", &json!({})));
     world.faults.add(hanging_watch(always()));
@@ -123,17 +123,17 @@ async fn a_watch_that_hangs_however_often_it_is_opened_turns_health_and_back() {
     assert_eq!(world.health.obstacles(), [""; 0], "it is listed, and its watch is open");
     tokio::time::sleep(Duration::from_mins(5)).await;
     let ailments = world.health.ailments();
-    let hangs = "nothing was heard of the watch of scheduledmachines for 3";
+    let hangs = "the watch of scheduledmachines has shown no activity for 3";
     assert!(ailments.len() == 1 && ailments[0].starts_with(hangs), "{ailments:?}");
     world.faults.clear();
-    // The door gives up the one that is open after three minutes, and a server speaks at least once a minute.
+    // The transport gives up the one that is open after three minutes, and a server speaks at least once a minute.
     tokio::time::sleep(Duration::from_mins(4)).await;
     assert_eq!(world.health.obstacles(), [""; 0]);
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_hangs_once_is_opened_again_before_anybody_need_restart_us() {
+async fn a_watch_that_hangs_once_is_reopened_in_time() {
     let mut world = World::new("off");
     world.lend(&machine("a", &json!({})));
     world.faults.add(hanging_watch(Trigger::Nth(0)));
@@ -158,7 +158,7 @@ async fn a_worker_that_waits_for_ever_turns_health_and_back() {
     assert_eq!(world.health.obstacles(), [""; 0]);
     tokio::time::sleep(Duration::from_mins(2)).await;
     let ailments = world.health.ailments();
-    let stuck = "the reconcile of shop/a has not got on for 1";
+    let stuck = "the reconcile of shop/a has made no progress for 1";
     assert!(ailments.len() == 1 && ailments[0].starts_with(stuck), "{ailments:?}");
     drop(held);
     world.wait("the reconcile to get on", async || world.health.obstacles().is_empty()).await;

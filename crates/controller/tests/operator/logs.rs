@@ -214,7 +214,7 @@ fn the_documented_selections_find_their_lines() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_that_cannot_be_understood_is_an_error_that_is_counted() {
+async fn an_invalid_schedule_is_counted_as_an_error() {
     // As under a CRD that is older than the program: the API server lets everything through.
     let mut crd = serde_json::to_value(five_spot_api::crd()).expect("it is JSON");
     let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];

@@ -1,4 +1,4 @@
-//! What an operator sees of the real controller: a few days on the embedded API, in virtual time, and then a look at its
+//! The controller as an operator sees it: a few days on the embedded API, in virtual time, and then a look at its
 //! metrics, events, log lines, audit trail and health.
 
 mod canary;
@@ -8,6 +8,7 @@ mod events;
 mod guide;
 mod health;
 mod logs;
+mod look;
 mod metrics;
 mod play;
 mod reclaims;

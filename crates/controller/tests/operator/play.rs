@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::runtime::Builder;
 
-/// What the controller has told.
+/// The output of the controller.
 pub struct Record {
     /// The metrics before anything happened.
     pub fresh: String,
@@ -18,13 +18,13 @@ pub struct Record {
     pub crowded: String,
     /// While much was going on.
     pub busy: String,
-    /// When everything was deleted.
+    /// The time at which everything was deleted.
     pub empty: String,
     /// The log.
     pub log: Page,
     /// The events, as the API server has them.
     pub events: Vec<Value>,
-    /// What the machines were like when they had been through everything.
+    /// The machines at the end of the run.
     pub machines: Vec<Value>,
 }
 
@@ -89,7 +89,7 @@ pub fn node(machine: &str) -> String {
 }
 
 /// Two pods that run on a machine while it is lent, of which a budget lets so many be away.
-fn tenants(world: &World, machine: &str, away: u32) {
+pub fn tenants(world: &World, machine: &str, away: u32) {
     let labels = json!({"app": machine});
     let meta = json!({"name": machine, "namespace": "shop"});
     world.create(
@@ -122,7 +122,7 @@ async fn set_budget(world: &World, machine: &str, away: u32) {
     world.patch(&path, &json!({"spec": {"maxUnavailable": away}})).await;
 }
 
-/// What happens to writes to a path, from one moment to another.
+/// A fault of writes to a path, for a period.
 fn trouble(world: &World, path: &str, (from, until): (&str, &str), fault: Fault) {
     let (from, until) = (from.parse().expect("an instant"), until.parse().expect("an instant"));
     let trigger = Trigger::Between(from, until);
@@ -188,7 +188,7 @@ async fn play(mut world: World) -> Record {
     Record { fresh, crowded, busy, empty, log: world.log.clone(), events, machines }
 }
 
-/// Whether a machine has a Ready node.
+/// True if a machine has a Ready node.
 pub async fn is_lent(world: &World, machine: &str) -> bool {
     let status = world.status(machine).await;
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How emergencies end, as the histogram tells it.
+//! The ends of emergencies, by the histogram.
 
 use crate::play::{is_lent, machine, node, reclaim};
 use crate::world::World;
@@ -25,7 +25,7 @@ async fn lent() -> World {
     world
 }
 
-/// What a series is at, as it is written.
+/// The value of a series, as it is written.
 fn value(world: &World, series: &str) -> String {
     let page = world.metrics.page();
     let line = page.lines().find_map(|line| line.strip_prefix(&format!("fivespot_{series} ")));

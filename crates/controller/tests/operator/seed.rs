@@ -11,7 +11,7 @@ const fn row(name: &'static str, kind: &'static str, labels: &'static [&'static 
     Row { name, kind, labels }
 }
 
-/// What it documents.
+/// The documented metrics.
 pub const METRICS: [Row; 15] = [
     row("fivespot_reconciliations_total", "counter", &["phase", "result"]),
     row("fivespot_reconciliation_duration_seconds", "histogram", &["phase"]),
@@ -30,8 +30,8 @@ pub const METRICS: [Row; 15] = [
     row("fivespot_rapid_re_reclaims_total", "counter", &["namespace", "name"]),
 ];
 
-/// What we add.
-pub const ADDITIONS: [Row; 8] = [
+/// The metrics that 5-Spot adds.
+pub const ADDITIONS: [Row; 9] = [
     row("fivespot_machines_without_node", "gauge", &[]),
     row("fivespot_tz_database_info", "gauge", &["version"]),
     row("fivespot_next_boundary_timestamp_seconds", "gauge", &[]),
@@ -40,7 +40,11 @@ pub const ADDITIONS: [Row; 8] = [
     row("fivespot_queue_oldest_waiting_seconds", "gauge", &[]),
     row("fivespot_api_requests_total", "counter", &["verb", "code"]),
     row("fivespot_lent_seconds_total", "counter", &["namespace", "name"]),
+    row("fivespot_actions_skipped_total", "counter", &["reason"]),
 ];
+
+/// Counts races with others, which a run may or may not have.
+pub const RARE: &str = "fivespot_actions_skipped_total";
 
 /// Always 1, from the start: what they say is in their labels.
 pub const CONSTANT: [&str; 3] =

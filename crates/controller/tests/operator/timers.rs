@@ -60,7 +60,7 @@ async fn work(
     let mut world = World::new("off");
     world.health = health.clone();
     world.lend(&machine("a", &json!({})));
-    tokio::spawn(async move { health.keep_pulse().await });
+    tokio::spawn(async move { health.check_timers().await });
     world.begin();
     world.until(0, "09:30:00").await;
     assert_eq!(world.status("a").await["phase"], "Active");

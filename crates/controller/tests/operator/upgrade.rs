@@ -28,7 +28,7 @@ async fn serve(world: &World, plural: &str, version: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_older_cluster_api_is_found_without_a_restart_and_needs_no_drain_rules() {
+async fn an_older_cluster_api_is_found_without_a_restart() {
     let mut world = World::new("info");
     world.begin();
     world.until(0, "08:00:00").await;

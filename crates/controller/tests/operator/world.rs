@@ -1,14 +1,15 @@
 //! The controller on an embedded API, with everything that it tells.
 
 use five_spot_apiserver::faults::{FaultPlan, FaultyService};
-use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
+use five_spot_cluster::cache::ClusterSettings;
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::health::Health;
 use five_spot_controller::logging::{Filter, Format, subscriber};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::{RunError, Settings, run};
 use five_spot_core::world::Policy;
-use five_spot_standins::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
+use five_spot_standins::{Contract, StandInSettings, StandIns, Timing, cluster_api_crds, provider_crds};
 use futures::future::BoxFuture;
 use http::Request;
 use jiff::{SignedDuration, Timestamp};
@@ -21,7 +22,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What is in every Secret and every kubeconfig, and may be nowhere else.
+/// A text that is in every Secret and every kubeconfig, and may be nowhere else.
 pub const CANARY: &str = "c4n4ry-s3cr3t";
 
 /// A Monday, an hour before the windows open.
@@ -29,7 +30,7 @@ pub const START: &str = "2026-11-16T08:00:00Z";
 
 const SCHEDULED_MACHINES: &str = "/apis/5spot.finos.org/v1alpha1/namespaces/shop/scheduledmachines";
 
-/// Where the log lines go.
+/// The destination of the log lines.
 #[derive(Clone, Default)]
 pub struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -80,7 +81,7 @@ pub struct Asked {
 
 /// A cluster with a controller that runs in it.
 pub struct World {
-    pub api: Api,
+    pub api: ApiServer,
     pub clock: Clock,
     pub faults: FaultPlan,
     pub metrics: Arc<Metrics>,
@@ -88,9 +89,9 @@ pub struct World {
     pub log: Page,
     /// Whoever holds it makes the controller wait for ever that looks for the way into a workload cluster.
     pub way: Arc<tokio::sync::Mutex<()>>,
-    /// What the controller has asked for: when, how, and where with which query.
+    /// The requests of the controller: time, method, path and query.
     pub requests: Arc<Mutex<Vec<Asked>>>,
-    /// How many objects are reconciled at the same time. One, so that somebody has to wait.
+    /// The number of objects that are reconciled at the same time. One, so that others have to wait.
     pub concurrency: usize,
     client: kube::Client,
     stop: CancellationToken,
@@ -112,7 +113,7 @@ impl World {
         let lines = subscriber(Format::Json, filter, move || writer.clone(), false);
         let logging = tracing::subscriber::set_default(lines);
         let clock = Clock::starting_at(START.parse().expect("an instant"));
-        let api = Api::new(ApiConfig::new(clock.clone()));
+        let api = ApiServer::new(ApiServerConfig::new(clock.clone()));
         for crd in cluster_api_crds(Contract::V1Beta2).iter().chain(&provider_crds()).chain([crd]) {
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
         }
@@ -146,13 +147,13 @@ impl World {
         let client = || self.api.client("default");
         let timing =
             Timing { join: Duration::from_secs(10), provision: Duration::from_secs(10), ..Timing::default() };
-        let troupe = Troupe::new(client(), client(), self.clock.clone(), Scenario::new(timing));
-        tokio::spawn(troupe.with_kubeconfig(kubeconfig()).play());
+        let stand_ins = StandIns::new(client(), client(), self.clock.clone(), StandInSettings::new(timing));
+        tokio::spawn(stand_ins.with_kubeconfig(kubeconfig()).run());
         self.start();
     }
 
-    /// The controller begins to work.
-    pub fn start(&mut self) {
+    /// A connection of a program of its own to the same cluster.
+    pub fn connection(&self) -> Connection {
         let (requests, clock) = (self.requests.clone(), self.clock.clone());
         let faulty = FaultyService::new(self.api.service(), self.faults.clone());
         let service = Raw::new(tower::ServiceExt::map_request(faulty, move |request: Request<Body>| {
@@ -165,14 +166,26 @@ impl World {
         }));
         let clock = self.clock.clone();
         let dial = Arc::new(OneCluster { cluster: service.clone(), way: self.way.clone() });
-        let connection =
-            Connection::embedded(service, dial, Arc::new(move || clock.now()), "5spot-controller")
-                .with_witness(self.metrics.clone());
-        let policy =
-            Policy { finalizer_cleanup_timeout: SignedDuration::from_secs(120), ..Policy::default() };
+        Connection::embedded(service, dial, Arc::new(move || clock.now()), "5spot-controller")
+    }
+
+    /// The settings of the controller that concern its clusters.
+    pub fn cluster_settings() -> ClusterSettings {
+        ClusterSettings {
+            policy: Policy { finalizer_cleanup_timeout: SignedDuration::from_secs(120), ..Policy::default() },
+            namespaces: Vec::new(),
+            management_nodes: vec!["shop".to_owned()],
+            instance: "5spot-controller".to_owned(),
+        }
+    }
+
+    /// The controller begins to work.
+    pub fn start(&mut self) {
+        let connection = self.connection().with_observer(self.metrics.clone());
+        let ClusterSettings { policy, management_nodes, .. } = Self::cluster_settings();
         let settings = Settings {
             policy,
-            management_nodes: vec!["shop".to_owned()],
+            management_nodes,
             concurrency: self.concurrency,
             metrics: self.metrics.clone(),
             health: self.health.clone(),
@@ -189,7 +202,7 @@ impl World {
         }
     }
 
-    /// What was asked for since a moment.
+    /// The requests since a moment.
     pub fn asked_since(&self, moment: Timestamp) -> Vec<Asked> {
         let requests = self.requests.lock().expect("nobody panics with it");
         requests.iter().filter(|asked| asked.at >= moment).cloned().collect()

@@ -106,7 +106,7 @@ async fn flags_win_over_variables_and_variables_over_defaults() {
 }
 
 #[tokio::test]
-async fn namespaces_of_management_nodes_come_from_flags_or_the_variable() {
+async fn management_node_namespaces_come_from_flag_or_variable() {
     for (arguments, variables, field, expected) in [
         (vec![], vec![], "management_nodes_namespace", json!("")),
         (
@@ -164,7 +164,7 @@ async fn without_a_pod_name_the_instance_is_the_host() {
 }
 
 #[tokio::test]
-async fn text_is_for_people_and_has_no_colours_where_there_is_no_terminal() {
+async fn text_has_no_colours_without_a_terminal() {
     for (arguments, variables) in
         [(vec!["--log-format=text"], vec![]), (vec![], vec![("RUST_LOG_FORMAT", "text")])]
     {
@@ -243,7 +243,7 @@ async fn a_refusal_is_plain_text_where_text_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_yet_is_refused_as_a_flag_and_named_as_a_variable() {
+async fn a_future_flag_is_refused_and_its_variable_reported() {
     for (flag, variable) in five_spot_controller::args::NOT_YET {
         if let Some(flag) = flag {
             let said = run(&[flag, "1"], &[]).await;

@@ -16,7 +16,7 @@ pub fn program(home: &Path) -> Command {
     command
 }
 
-/// What came of a program that ends by itself.
+/// The output of a program that ends by itself.
 #[derive(Debug)]
 pub struct Said {
     pub code: Option<i32>,

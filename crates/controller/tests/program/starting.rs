@@ -4,7 +4,7 @@
 use crate::serving::{Running, api_without_ours};
 use five_spot_api::ScheduledMachine;
 use five_spot_apiserver::faults::{Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger};
-use five_spot_apiserver::{Api as Embedded, Clock, serve};
+use five_spot_apiserver::{ApiServer, Clock, serve};
 use http::StatusCode;
 use jiff::Timestamp;
 use kube::Api;
@@ -26,7 +26,7 @@ fn without_status_field(field: &str) -> Value {
     definition
 }
 
-fn lend(api: &Embedded) {
+fn lend(api: &ApiServer) {
     let spec = json!({
         "schedule": {"daysOfWeek": ["mon-sun"]}, "clusterName": "edge",
         "bootstrapSpec": {"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig", "spec": {}},
@@ -42,7 +42,7 @@ fn lend(api: &Embedded) {
 }
 
 #[tokio::test]
-async fn nothing_is_written_where_there_is_no_place_for_it_and_everything_once_there_is() {
+async fn nothing_is_written_before_the_crd_fits() {
     let (api, server) = api_without_ours().await;
     let running = Running::start(&server).await;
     running.answered("/ready", 503, &["is not installed, or serves no version"]).await;
@@ -64,7 +64,7 @@ async fn nothing_is_written_where_there_is_no_place_for_it_and_everything_once_t
 }
 
 #[tokio::test]
-async fn credentials_that_are_not_accepted_yet_leave_no_question_unasked() {
+async fn refused_credentials_are_retried() {
     let (api, _) = api_without_ours().await;
     api.create(DEFINITIONS, &without_status_field("drain"));
     lend(&api);

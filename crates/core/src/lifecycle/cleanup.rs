@@ -1,4 +1,4 @@
-//! The finalizer: put on before anything is made, taken off when everything is gone or has had its time.
+//! The finalizer: it is added before anything is created, and removed when everything is gone or the cleanup timeout is over.
 
 use super::draft::{Draft, Stage};
 use super::fault::FaultKind;
@@ -6,7 +6,7 @@ use super::removal;
 use super::situation::Situation;
 use crate::action::Action;
 
-/// Looks after the object itself.
+/// Adds or removes the finalizer of the object.
 pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
     let object = &situation.world.object;
     let Some(deletion) = object.deletion else {
@@ -16,17 +16,17 @@ pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
         return;
     };
     if !object.has_finalizer {
-        // It is no longer ours to act for: whatever still exists belongs to the garbage collector.
+        // The garbage collector deletes what still exists.
         draft.actions.clear();
         return;
     }
     if let Some(deadline) = removal::cleanup_deadline(situation) {
-        // From then on a pause of Cluster API does not hold the object any more.
+        // From then on a pause of Cluster API no longer holds the object back.
         draft.wake(situation, deadline);
     }
     if deletion.orphan {
-        // Nothing of it is removed, so that nothing has to be asked.
-        draft.stage = Stage::Resting;
+        // Nothing is deleted, so nothing has to be confirmed.
+        draft.stage = Stage::Idle;
         draft.is_urgent = true;
         return release(situation, draft);
     }
@@ -36,17 +36,17 @@ pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
     bound(situation, draft);
 }
 
-/// Lets the object go once the agents that were set up for it are gone.
+/// Removes the finalizer when the ConfigMaps of its reclaim agents are gone.
 fn release(situation: &Situation<'_>, draft: &mut Draft) {
     if situation.world.agent_configs.is_empty() {
         draft.act(Action::RemoveFinalizer);
     } else if is_overdue(situation) {
-        // Their cluster may be away for good.
+        // Their cluster may never return.
         give_up(situation, draft);
     }
 }
 
-/// A cleanup that has taken too long ends with the Machine's deletion, and is then given up.
+/// After the cleanup timeout, deletes the Machine and then gives up.
 fn bound(situation: &Situation<'_>, draft: &mut Draft) {
     if !is_overdue(situation) {
         return;
@@ -61,7 +61,7 @@ fn bound(situation: &Situation<'_>, draft: &mut Draft) {
     give_up(situation, draft);
 }
 
-/// Reports that the cleanup took too long and, unless the operator wants to look first, lets the object go.
+/// Reports that the cleanup timed out and, if the policy allows it, removes the finalizer.
 fn give_up(situation: &Situation<'_>, draft: &mut Draft) {
     let policy = situation.world.policy;
     let object = &situation.world.object;
@@ -82,7 +82,7 @@ fn give_up(situation: &Situation<'_>, draft: &mut Draft) {
     );
     if policy.force_finalizer_on_timeout {
         draft.is_urgent = true;
-        // Nothing in a workload cluster is waited for any more.
+        // Workload clusters are no longer waited for.
         draft.actions.retain(|action| {
             matches!(action, Action::DeleteBootstrap { .. } | Action::DeleteInfrastructure { .. })
         });
@@ -90,7 +90,7 @@ fn give_up(situation: &Situation<'_>, draft: &mut Draft) {
     }
 }
 
-/// Whether the cleanup of a deleted object has had its time.
+/// Returns true if the cleanup timeout of a deleted object is over.
 pub(super) fn is_overdue(situation: &Situation<'_>) -> bool {
     removal::cleanup_deadline(situation).is_some_and(|deadline| situation.now >= deadline)
 }

@@ -1,21 +1,21 @@
-//! Is a machine wanted? The first rule that applies decides.
+//! The demand for a machine. The first rule that applies decides.
 
 use super::reclaim::Reclaim;
 use super::situation::{Situation, instant};
-use crate::schedule::Standing;
+use crate::schedule::PlanState;
 use five_spot_api::condition::{ConditionType, Reason};
 use jiff::{SignedDuration, Timestamp};
 
-/// How far a clock may be put back without its being taken for another time: mistaken zones and daylight saving are
-/// hours, and a machine that is kept or missing for so long is no disaster.
-const LONGEST_STEP_BACK: SignedDuration = SignedDuration::from_hours(24);
+/// The longest step back of the clock that is recognized as such. Wrong time zones and daylight saving are a matter of hours,
+/// and a machine may be kept or missing for that long.
+const MAX_CLOCK_STEP_BACK: SignedDuration = SignedDuration::from_hours(24);
 
-/// Whether a machine is wanted, and by what.
+/// The demand for a machine, and its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
     Wanted(WantedBy),
     Unwanted(UnwantedBy),
-    /// The spec is not valid: whatever there is stays.
+    /// The spec is invalid: the current state stays as it is.
     Unclear,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum UnwantedBy {
     Reclaim,
     OverrideDown,
     Disabled,
-    /// Like `Disabled`, but it was a reclaim that switched the schedule off.
+    /// Like `Disabled`, but a reclaim disabled the schedule.
     DisabledByReclaim,
     OutsideWindow,
 }
@@ -75,35 +75,35 @@ pub(super) fn of(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> Demand
     let Some(plan) = situation.plan() else {
         return Demand::Unclear;
     };
-    match plan.at(lived_until(situation)) {
-        Standing::InWindow => Demand::Wanted(WantedBy::Window),
-        Standing::LeadTime => Demand::Wanted(WantedBy::LeadTime),
-        Standing::OverrideUp => Demand::Wanted(WantedBy::Override),
-        Standing::OverrideDown => Demand::Unwanted(UnwantedBy::OverrideDown),
-        Standing::Disabled if switched_off_by_reclaim(situation, reclaim) => {
+    match plan.at(evaluation_time(situation)) {
+        PlanState::InWindow => Demand::Wanted(WantedBy::Window),
+        PlanState::LeadTime => Demand::Wanted(WantedBy::LeadTime),
+        PlanState::OverrideUp => Demand::Wanted(WantedBy::Override),
+        PlanState::OverrideDown => Demand::Unwanted(UnwantedBy::OverrideDown),
+        PlanState::Disabled if disabled_by_reclaim(situation, reclaim) => {
             Demand::Unwanted(UnwantedBy::DisabledByReclaim)
         }
-        Standing::Disabled => Demand::Unwanted(UnwantedBy::Disabled),
-        Standing::OutsideWindow => Demand::Unwanted(UnwantedBy::OutsideWindow),
+        PlanState::Disabled => Demand::Unwanted(UnwantedBy::Disabled),
+        PlanState::OutsideWindow => Demand::Unwanted(UnwantedBy::OutsideWindow),
     }
 }
 
-/// The moment that the schedule is asked about: now, or the moment of its last turn if the clock has been put back
-/// since. A boundary that has been crossed is not crossed again, or a clock that goes back by a second would take a
-/// machine away that has just come.
+/// Returns the time at which the schedule is evaluated: now, or the time of the last transition if the clock was set back
+/// since. A boundary is never crossed twice; otherwise a clock that steps back by a second would remove a machine that has
+/// just been created.
 ///
-/// A turn that lies further ahead was made by a clock that was wrong, and does not count.
-fn lived_until(situation: &Situation<'_>) -> Timestamp {
-    let turn = situation
+/// A transition further in the future was made by a wrong clock and does not count.
+fn evaluation_time(situation: &Situation<'_>) -> Timestamp {
+    let transition = situation
         .prior_condition(ConditionType::Scheduled)
         .filter(|prior| prior.observed_generation == Some(situation.world.object.generation))
         .map(|prior| instant(&prior.last_transition_time))
-        .filter(|turn| turn.duration_since(situation.now) <= LONGEST_STEP_BACK);
-    turn.map_or(situation.now, |turn| turn.max(situation.now))
+        .filter(|transition| transition.duration_since(situation.now) <= MAX_CLOCK_STEP_BACK);
+    transition.map_or(situation.now, |transition| transition.max(situation.now))
 }
 
-/// A reclaim has just been finished, or was the last thing that happened to the schedule.
-fn switched_off_by_reclaim(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> bool {
+/// Returns true if a reclaim disabled the schedule, now or earlier.
+fn disabled_by_reclaim(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> bool {
     reclaim.is_some()
         || situation.prior_reason_is(ConditionType::Scheduled, Reason::EmergencyReclaimDisabledSchedule)
 }

@@ -1,4 +1,4 @@
-//! A decision in the making.
+//! A decision under construction.
 
 use super::fault::{Fault, FaultKind};
 use super::situation::Situation;
@@ -9,25 +9,25 @@ use five_spot_api::{DrainStatus, JoinStatus, ReclaimRecord, WorkloadCluster};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// What the steps of a decision have put together so far.
+/// The parts of a decision, as far as its steps have determined them.
 pub(super) struct Draft {
     pub(super) actions: Vec<Action>,
     pub(super) fault: Option<Fault>,
     pub(super) facts: Facts,
     pub(super) stage: Stage,
     pub(super) watch_pods: bool,
-    pub(super) judge_pods: bool,
+    pub(super) resolve_drain_rules: bool,
     pub(super) taints: TaintStage,
-    /// What a pause has held back.
+    /// The actions that a pause holds back.
     pub(super) held_back: Vec<Action>,
-    /// A machine is given back, or an object let go, that nothing may hold up any more.
+    /// True if nothing may delay the actions: they return a machine to its owner or release an object after its timeout.
     pub(super) is_urgent: bool,
-    /// The caches show a Node that should be gone: only its cluster can tell.
-    pub(super) doubts_node: bool,
+    /// True if the caches show a Node that should be gone, which only a live read can confirm.
+    pub(super) node_needs_confirmation: bool,
     wake: Option<Timestamp>,
 }
 
-/// What has to be remembered from one decision to the next.
+/// The facts that are recorded in the status for the next decision.
 #[derive(Clone)]
 pub(super) struct Facts {
     pub(super) shutdown_started_at: Option<Time>,
@@ -37,51 +37,51 @@ pub(super) struct Facts {
     pub(super) workload_cluster: Option<WorkloadCluster>,
 }
 
-/// What is going on, for the words in status.
+/// The current stage, for the messages in the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Nothing.
-    Resting,
-    /// The objects are being made.
+    /// Nothing is in progress.
+    Idle,
+    /// The objects are being created.
     Creating,
-    /// Objects of the last machine are still terminating.
+    /// The objects of the previous Machine are still being deleted.
     WaitingForOldMachine,
-    /// A Machine whose node did not join is given up; the next one comes later.
+    /// A Machine whose node did not join was given up; the next one is created later.
     WaitingToJoinAgain,
-    /// The Machine is there and wanted.
+    /// The Machine exists and is wanted.
     Running,
-    /// The Machine is there and wanted, but not as it is.
-    Parting(Parting),
-    /// The Machine has to go.
+    /// A machine is wanted, but this Machine cannot stay.
+    TakingDown(TakedownReason),
+    /// The Machine is being shut down.
     Removing,
-    /// It goes at once.
+    /// The Machine is being deleted without a drain.
     Ejecting,
 }
 
 impl Stage {
-    /// Another machine comes for this one.
+    /// Returns true if another Machine replaces this one.
     pub(super) const fn is_replacing(self) -> bool {
-        matches!(self, Self::Parting(Parting::SpecChanged | Parting::PartDeleted))
+        matches!(self, Self::TakingDown(TakedownReason::SpecChanged | TakedownReason::PartDeleted))
     }
 }
 
-/// Why a machine that is wanted has to go all the same.
+/// The reason why a Machine cannot stay although a machine is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parting {
-    /// The spec describes another one.
+pub(super) enum TakedownReason {
+    /// The spec has changed.
     SpecChanged,
-    /// Somebody has deleted a part of it.
+    /// Someone has deleted its bootstrap or infrastructure object.
     PartDeleted,
-    /// Its Cluster is being deleted, and cannot go before all of its Machines are gone.
+    /// Its Cluster is being deleted, which waits for all of its Machines.
     ClusterDeleted,
 }
 
-/// How the Node's taints stand.
+/// The state of the taints of the Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TaintStage {
-    /// None are wanted and none are ours.
+    /// No taints are wanted and none are owned.
     NotNeeded,
-    /// There is no Node to taint.
+    /// There is no Node.
     NoNode,
     /// The Node is not Ready.
     NodeNotReady,
@@ -89,13 +89,13 @@ pub(super) enum TaintStage {
     Writing,
     /// They could not be written.
     Failed(String),
-    /// Someone else's are in the way.
+    /// Someone else has set a taint with the same key and effect.
     Conflict(String),
-    /// They are there.
+    /// They are on the Node.
     Applied,
 }
 
-/// What is known of joins. Since when a node has been waited for belongs to the Machine that was there then.
+/// Returns the recorded join times. `waiting_since` is dropped if it belongs to an earlier Machine.
 fn known_join(situation: &Situation<'_>) -> Option<JoinStatus> {
     let prior = situation.prior();
     let known = prior.machine_ref.as_ref().and_then(|machine| machine.uid.as_deref());
@@ -118,13 +118,13 @@ impl Draft {
                 join: known_join(situation),
                 workload_cluster: prior.workload_cluster.clone(),
             },
-            stage: Stage::Resting,
+            stage: Stage::Idle,
             watch_pods: false,
-            judge_pods: false,
+            resolve_drain_rules: false,
             taints: TaintStage::NotNeeded,
             held_back: Vec::new(),
             is_urgent: false,
-            doubts_node: false,
+            node_needs_confirmation: false,
             wake: None,
         }
     }
@@ -133,7 +133,7 @@ impl Draft {
         self.actions.push(action);
     }
 
-    /// Records a fault, unless one is known already.
+    /// Records a fault, unless one is already recorded.
     pub(super) fn fail(&mut self, kind: FaultKind, message: impl Into<String>) {
         self.fault.get_or_insert_with(|| {
             let message = message.into();
@@ -141,24 +141,24 @@ impl Draft {
         });
     }
 
-    /// Records how far the drain is that belongs to the present shutdown.
+    /// Records the progress of the drain of the current shutdown.
     pub(super) fn record_drain(&mut self, situation: &Situation<'_>, progress: &Progress) {
         let last = self.facts.drain.take();
-        // One clock has told when both began, whatever it tells now.
+        // Both times come from the same clock, so they can be compared even if it was set back since.
         let shutdown = situation.prior().shutdown_started_at.as_ref();
         let prior = last.as_ref().filter(|drain| shutdown.is_some_and(|began| drain.started_at >= *began));
         let began = prior.and_then(|drain| situation.past(Some(&drain.started_at)));
         self.facts.drain = Some(drain::status(prior, began.unwrap_or(situation.second), progress));
     }
 
-    /// Asks to be woken at `time`, if it is still to come.
+    /// Requests another decision at `time`, if that is in the future.
     pub(super) fn wake(&mut self, situation: &Situation<'_>, time: Timestamp) {
         if time > situation.now {
             self.wake = Some(self.wake.map_or(time, |earlier| earlier.min(time)));
         }
     }
 
-    /// The earliest moment at which anything of this changes by itself.
+    /// Returns the earliest time at which another decision is needed.
     pub(super) fn wake_at(&self, situation: &Situation<'_>) -> Option<Timestamp> {
         let boundary = situation.plan().and_then(|plan| plan.next_boundary(situation.now));
         let retry = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);

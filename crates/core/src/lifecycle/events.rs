@@ -1,11 +1,11 @@
-//! What to announce: the difference between the status that was and the status that will be.
+//! The events of a decision, derived from the difference between the previous and the new status.
 
 use super::demand::{Demand, UnwantedBy};
 use super::draft::Draft;
 use super::fault::FaultKind;
 use super::reclaim;
 use super::situation::{Situation, instant};
-use super::status::{was_wanted, words};
+use super::status::{messages, was_wanted};
 use crate::action::{Event, EventCause};
 use crate::text;
 use crate::world::Uid;
@@ -14,8 +14,8 @@ use five_spot_api::event::EventReason;
 use five_spot_api::{Phase, ScheduledMachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The announcements of a decision, in the order in which things happen. A paused object makes none; what
-/// it had to say is said when the pause is over.
+/// Returns the events of a decision, in the order in which things happen. While an object is paused it has none; they follow
+/// when the pause is over.
 pub(super) fn announce(
     situation: &Situation<'_>,
     demand: Demand,
@@ -47,7 +47,7 @@ pub(super) fn announce(
     events
 }
 
-/// From what to what.
+/// The transition from the previous status to the new one.
 struct Change<'a> {
     situation: &'a Situation<'a>,
     demand: Demand,
@@ -77,9 +77,9 @@ impl Change<'_> {
         was && self.draft.held_back.is_empty()
     }
 
-    /// What made the machine wanted or unwanted: an edit of the spec, or else the boundary that has been
-    /// crossed. Both are the same when a decision is made again after a crash.
-    fn turning_point(&self, boundary: Option<jiff::Timestamp>) -> EventCause {
+    /// Returns the cause of a change of demand: an edit of the spec, or else the boundary that was crossed. Both are the same
+    /// when the decision is repeated after a crash.
+    fn demand_cause(&self, boundary: Option<jiff::Timestamp>) -> EventCause {
         let generation = self.situation.world.object.generation;
         match self.prior().observed_generation {
             Some(observed) if observed != generation => EventCause::Generation(generation),
@@ -101,7 +101,7 @@ impl Change<'_> {
             return EventCause::Instant(deletion.since);
         }
         let closed = self.prior().next_cleanup.as_ref().map(instant);
-        self.turning_point(closed.filter(|time| *time <= self.situation.now))
+        self.demand_cause(closed.filter(|time| *time <= self.situation.now))
     }
 
     fn shutdown_cause(&self) -> EventCause {
@@ -127,16 +127,16 @@ impl Change<'_> {
     fn schedule_inactive(&self) -> Option<Event> {
         let by_clock =
             matches!(self.demand, Demand::Unwanted(UnwantedBy::OutsideWindow | UnwantedBy::OverrideDown));
-        let turned = was_wanted(self.situation) || (self.pause_is_over() && self.situation.anything_left());
-        (by_clock && turned).then(|| {
-            let note = format!("The machine is no longer wanted: {}", words::demand(self.demand));
+        let changed = was_wanted(self.situation) || (self.pause_is_over() && self.situation.anything_left());
+        (by_clock && changed).then(|| {
+            let note = format!("The machine is no longer wanted: {}", messages::demand(self.demand));
             Self::event(EventReason::ScheduleInactive, note, self.removal_cause())
         })
     }
 
     fn recovered(&self) -> Option<Event> {
         let left_error = self.was() == Some(Phase::Error) && self.is() != Some(Phase::Error);
-        // That another machine is tried says nothing yet; that its node has joined does.
+        // Another attempt is not a recovery yet; a node that has joined is.
         let tried_again = self.status.join.as_ref().is_some_and(|join| join.failed_at.is_some());
         let joined_again = !tried_again
             && self.was() != Some(Phase::Error)
@@ -167,8 +167,8 @@ impl Change<'_> {
         let resumes = self.enters(Phase::Active) && self.was() == Some(Phase::ShuttingDown);
         let boundary = self.status.last_scheduled_time.as_ref().map(instant);
         (begins || resumes).then(|| {
-            let note = format!("A machine is wanted: {}", words::demand(self.demand));
-            Self::event(EventReason::ScheduleActive, note, self.turning_point(boundary))
+            let note = format!("A machine is wanted: {}", messages::demand(self.demand));
+            Self::event(EventReason::ScheduleActive, note, self.demand_cause(boundary))
         })
     }
 

@@ -1,35 +1,38 @@
-//! How sure one must be of the world before a decision is carried out.
+//! The evidence that a decision requires before it is carried out.
 
 use super::Decision;
 use super::draft::Draft;
 use crate::action::Action;
 use crate::world::World;
 
-/// How sure one must be of the world before the actions of a decision are carried out.
+/// The evidence that is required before the actions of a decision are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// What the caches show is enough: no action does harm if they lag behind.
+    /// The caches suffice: no action does harm if they are stale.
     Cached,
-    /// The API server itself has to confirm what the decision rests upon; then it is decided again.
+    /// The observed state must be confirmed by live reads, and the decision made again.
     Confirmed,
-    /// A machine is given back to its owner, or an object let go that has had its time. The decision is carried out
-    /// with what is known: nothing that cannot be read, written or published holds it up, and an action that fails does
-    /// not keep the next one from being tried. Each action still carries the UID that it is meant for.
+    /// The decision returns a machine to its owner or releases an object after its timeout. It is carried out with what is
+    /// known: no failed read, status write or event delays it, and a failed action does not prevent the next one. Each
+    /// action still carries the UID of its object.
     BestEffort,
 }
 
-/// The evidence that a finished draft asks for.
+/// Returns the evidence that a finished draft requires.
 pub(super) fn needed(draft: &Draft) -> Evidence {
     if draft.is_urgent && !draft.actions.is_empty() {
         Evidence::BestEffort
-    } else if draft.actions.iter().any(cannot_be_undone) || draft.fault.is_some() || draft.doubts_node {
+    } else if draft.actions.iter().any(cannot_be_undone)
+        || draft.fault.is_some()
+        || draft.node_needs_confirmation
+    {
         Evidence::Confirmed
     } else {
         Evidence::Cached
     }
 }
 
-/// Whether a stale cache could turn an action into harm.
+/// Returns true if the action could do harm when it is based on a stale cache.
 const fn cannot_be_undone(action: &Action) -> bool {
     match action {
         Action::ApplyBootstrap { .. }
@@ -56,9 +59,9 @@ const fn cannot_be_undone(action: &Action) -> bool {
 }
 
 impl Decision {
-    /// Whether the actions rely on the status being written first: always, unless nothing may hold them up. Even then a
-    /// reclaim that is not on record yet should be, because the Node that asks for it is gone soon, and an object that is
-    /// let go has no status afterwards.
+    /// Returns true if the status must be written before the actions are carried out. With [`Evidence::BestEffort`] this is
+    /// the case only for a reclaim that is not recorded yet, because the Node with the request is about to disappear, and for
+    /// the removal of the finalizer, after which the object has no status.
     pub fn relies_on_record(&self, world: &World) -> bool {
         let is_recorded =
             |node_uid: &str| world.status.reclaims.iter().any(|known| known.node_uid == node_uid);
@@ -68,17 +71,17 @@ impl Decision {
             || unfinished.any(|record| !is_recorded(&record.node_uid))
     }
 
-    /// The actions of an emergency whose record could not be written. The schedule is switched off before the Machine
-    /// goes: afterwards nothing would be left that says that its owner wants it.
+    /// Returns the actions of an emergency that could not be recorded. The schedule is disabled before the Machine is deleted,
+    /// because afterwards nothing would show that the owner needs the machine.
     pub fn actions_without_record(&self) -> Vec<Action> {
         let mut actions = self.actions.clone();
         let place = |wanted: fn(&Action) -> bool| self.actions.iter().position(wanted);
-        let switch_off = place(|action| matches!(action, Action::DisableSchedule));
+        let disable = place(|action| matches!(action, Action::DisableSchedule));
         let delete = place(|action| matches!(action, Action::DeleteMachine { .. }));
-        if let (Some(switch_off), Some(delete)) = (switch_off, delete)
-            && delete < switch_off
+        if let (Some(disable), Some(delete)) = (disable, delete)
+            && delete < disable
         {
-            let action = actions.remove(switch_off);
+            let action = actions.remove(disable);
             actions.insert(delete, action);
         }
         actions

@@ -1,4 +1,4 @@
-//! What keeps an object from being where it should be and needs someone.
+//! Errors of an object that need attention.
 
 use super::demand::Demand;
 use super::draft::{Draft, Stage};
@@ -6,43 +6,43 @@ use super::situation::{Situation, Spec};
 use crate::world::{ReferenceProblemKind, Workload, WorkloadProblem};
 use five_spot_api::condition::Reason;
 
-/// How many failures in a row it takes before a passing trouble is shown as an error.
+/// The number of consecutive transient failures after which the phase becomes `Error`.
 const TRANSIENT_FAILURES_UNTIL_ERROR: u32 = 5;
 
-/// A fault of this object.
+/// An error of an object that needs attention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind.
+    /// The kind.
     pub kind: FaultKind,
-    /// What exactly, in a sentence.
+    /// The description.
     pub message: String,
 }
 
 /// The kinds of [`Fault`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
-    /// The spec cannot be understood.
+    /// The spec is invalid.
     InvalidSpec,
-    /// An object of someone else has a name of ours.
+    /// An object that 5-Spot did not create has the name of one that it has to create.
     NameTaken,
-    /// Something that the spec refers to is missing, refused or not allowed.
+    /// An object that the spec refers to is missing, inaccessible or not allowed.
     References(ReferenceProblemKind),
     /// The workload cluster cannot be used.
     Workload(WorkloadProblem),
-    /// Pods still held the node at the deadline.
+    /// Pods still blocked the drain at its deadline.
     DrainTimedOut,
-    /// No Ready node within `joinTimeout`.
+    /// The node did not become Ready within `joinTimeout`.
     JoinFailed,
-    /// The cleanup of the deleted object took longer than its bound.
+    /// The cleanup of the deleted object exceeded its time limit.
     CleanupTimedOut,
-    /// The API server refused what had to be done.
+    /// The API server refused an action.
     Refused,
-    /// What had to be done failed again and again.
+    /// Actions failed repeatedly.
     Repeated,
 }
 
 impl FaultKind {
-    /// The reason of the condition `Ready`.
+    /// Returns the reason of the condition `Ready`.
     pub const fn reason(self) -> Reason {
         match self {
             Self::InvalidSpec => Reason::InvalidSpec,
@@ -57,7 +57,7 @@ impl FaultKind {
     }
 }
 
-/// The reason that a problem with the workload cluster gives to conditions.
+/// Returns the condition reason for a problem with the workload cluster.
 pub(super) const fn workload_reason(problem: WorkloadProblem) -> Reason {
     match problem {
         WorkloadProblem::SecretMissing => Reason::NotFound,
@@ -76,8 +76,8 @@ pub(super) const fn reference_reason(kind: ReferenceProblemKind) -> Reason {
     }
 }
 
-/// Faults that the steps before have not found themselves. One that they have found is closer to the
-/// cause, and stays.
+/// Adds the faults that the previous steps have not found. A fault that they have found is closer to the cause and takes
+/// precedence.
 pub(super) fn of_situation(situation: &Situation<'_>, demand: Demand, draft: &mut Draft) {
     match situation.spec {
         Spec::Invalid(spec) if demand == Demand::Unclear => {
@@ -86,7 +86,7 @@ pub(super) fn of_situation(situation: &Situation<'_>, demand: Demand, draft: &mu
         }
         Spec::Invalid(_) | Spec::Valid(_) => {}
     }
-    // A machine that goes at once needs nothing of its cluster.
+    // A removal without a drain does not need the workload cluster.
     let needs_workload = demand.wanted() || situation.living_machine().is_some();
     if let Workload::Unusable { problem, message, .. } = &situation.world.workload
         && needs_workload

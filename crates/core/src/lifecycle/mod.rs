@@ -1,11 +1,11 @@
-//! What should happen: [`decide`] looks at a spec, a world and a time, and says what to report, what to
-//! do, and when to look again. It reads nothing else and changes nothing.
+//! The lifecycle: [`decide`] takes a spec, the observed state and a time, and returns the status to report, the actions to
+//! carry out, and the time of the next decision. It reads nothing else and changes nothing.
 //!
-//! Carrying a decision out means, in this order: publish its events, write its status if it differs, do
-//! its actions one after the other up to the first that fails. Facts are thus on record before the
-//! actions that rely on them, and a crash at any point leaves a world from which the next decision goes on.
+//! A decision is carried out in this order: publish its events, write its status if it differs, and carry out its actions one
+//! after the other until the first failure. Facts are therefore recorded before the actions that rely on them, and after a
+//! crash at any point the next decision continues from the state that was reached.
 //!
-//! An emergency is different: see [`Evidence::BestEffort`].
+//! For emergencies, see [`Evidence::BestEffort`].
 
 mod cleanup;
 mod demand;
@@ -31,28 +31,36 @@ use crate::world::World;
 use demand::Demand;
 use draft::Draft;
 use five_spot_api::ScheduledMachineStatus;
+use five_spot_api::condition::Reason;
 use jiff::Timestamp;
 use situation::{Situation, Spec};
 
-/// What should happen now.
+/// The result of [`decide`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What to announce before anything else.
+    /// The events to publish first.
     pub events: Vec<Event>,
-    /// What to report.
+    /// The status to report.
     pub status: ScheduledMachineStatus,
-    /// What to do, in this order.
+    /// The actions to carry out, in this order.
     pub actions: Vec<Action>,
-    /// When time alone makes another decision, if it ever does.
+    /// The next time at which the decision changes even if the observed state does not.
     pub wake_at: Option<Timestamp>,
-    /// The pods of the Node have to be watched for the next decision.
+    /// True if the next decision needs the pods of the Node.
     pub watch_pods: bool,
-    /// What says which of them have to leave has to be looked up for the next decision.
-    pub judge_pods: bool,
-    /// What keeps the object from being where it should be and needs someone.
+    /// True if the next decision needs the DaemonSets and drain rules that apply to these pods.
+    pub resolve_drain_rules: bool,
+    /// The error of the object that needs attention, if any.
     pub fault: Option<Fault>,
-    /// How sure one must be of the world before the actions are carried out.
+    /// The evidence that is required before the actions are carried out.
     pub evidence: Evidence,
+    /// True if the object is where it should be: nothing has to be waited for, and no watch event can be missing. It is
+    /// what the condition `Ready` reports.
+    pub settled: bool,
+    /// True if the machine has a Ready Node in its cluster. It is what the condition `MachineReady` reports.
+    pub is_lent: bool,
+    /// Why a machine is wanted or not. It is the reason of the condition `Scheduled`.
+    pub demand: Reason,
 }
 
 /// Decides what should happen to an object with a valid spec.
@@ -60,8 +68,8 @@ pub fn decide(spec: &ValidSpec, world: &World, now: Timestamp) -> Decision {
     run(&Situation::new(Spec::Valid(spec), world, now))
 }
 
-/// Decides what should happen to an object whose spec cannot be understood: a machine that is lent stays
-/// as it is, and giving back, by deletion, kill switch or reclaim, still works.
+/// Decides what should happen to an object with an invalid spec: a machine that is lent stays as it is, and its removal by
+/// deletion, kill switch or reclaim still works.
 pub fn decide_invalid(spec: &InvalidSpec, world: &World, now: Timestamp) -> Decision {
     run(&Situation::new(Spec::Invalid(spec), world, now))
 }
@@ -82,18 +90,21 @@ fn run(situation: &Situation<'_>) -> Decision {
     fault::of_situation(situation, demand, &mut draft);
     upkeep::of_node(situation, demand, &mut draft);
     cleanup::of_object(situation, &mut draft);
-    draft.doubts_node = status::has_left_its_node_behind(situation);
+    draft.node_needs_confirmation = status::has_left_its_node_behind(situation);
     pause::hold_back(situation, reclaim.as_ref(), &mut draft);
     let status = status::compose(situation, demand, &draft);
     let events = events::announce(situation, demand, &draft, &status);
     let evidence = evidence::needed(&draft);
     Decision {
         events,
-        status,
         evidence,
+        settled: status::is_settled(situation, demand, &draft),
+        is_lent: status::is_lent(situation, &draft),
+        demand: status::demand_reason(situation, demand),
+        status,
         wake_at: draft.wake_at(situation),
         watch_pods: draft.watch_pods,
-        judge_pods: draft.judge_pods,
+        resolve_drain_rules: draft.resolve_drain_rules,
         actions: draft.actions,
         fault: draft.fault,
     }

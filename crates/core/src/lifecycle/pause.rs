@@ -1,4 +1,4 @@
-//! Holding back: a paused object is reported on, but nothing is changed for it.
+//! Pauses: the status of a paused object is still updated, but its actions are held back.
 
 use super::cleanup;
 use super::draft::Draft;
@@ -8,16 +8,16 @@ use crate::world::PauseLevel;
 use five_spot_api::condition::Reason;
 use five_spot_api::names::{self, annotation};
 
-/// How much is held back.
+/// The scope of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Nothing,
-    /// Everything but reclaims, the kill switch and a cleanup that has had its time.
+    /// Everything except reclaims, the kill switch and a cleanup whose timeout is over.
     Ordinary,
     Everything,
 }
 
-/// How much is held back in this situation. Only our own annotation can hold an emergency.
+/// Returns the scope of the pause. Only the annotation of 5-Spot can hold back an emergency.
 fn level(situation: &Situation<'_>) -> Held {
     let world = situation.world;
     let ours = world.object.paused.max(world.namespace_pause);
@@ -29,14 +29,14 @@ fn level(situation: &Situation<'_>) -> Held {
     }
 }
 
-/// What pauses an object.
+/// The cause of a pause.
 pub(super) struct Pause {
     pub(super) reason: Reason,
-    /// The object and the annotation or field that pause it.
+    /// The object and its annotation or field that cause the pause.
     pub(super) by: String,
 }
 
-/// What pauses the object, the closest thing first.
+/// Returns the cause of the pause, if the object is paused. The most specific one comes first.
 pub(super) fn cause(situation: &Situation<'_>) -> Option<Pause> {
     let world = situation.world;
     let (namespace, name) = (&world.object.namespace, &world.object.name);
@@ -67,14 +67,13 @@ fn cluster_paused(situation: &Situation<'_>) -> bool {
     situation.world.cluster.as_ref().is_some_and(|cluster| cluster.paused)
 }
 
-/// Whether Cluster API ignores the deletion of the Machine because of a pause of its own.
+/// Returns true if Cluster API ignores the deletion of the Machine because it is paused.
 pub(super) fn holds_up_cluster_api(situation: &Situation<'_>) -> bool {
     let going = situation.world.machine.ours().is_some_and(|machine| machine.terminating);
     going && (machine_paused(situation) || cluster_paused(situation))
 }
 
-/// Takes the actions out of a draft whose object is paused, and whatever they would have started: a clock
-/// that runs while nothing may be done would be unfair.
+/// Holds back the actions of a paused object, and the facts that they would have recorded: no timer runs during a pause.
 pub(super) fn hold_back(situation: &Situation<'_>, reclaim: Option<&Reclaim>, draft: &mut Draft) {
     let held = level(situation);
     let acting = situation.handling().kill_switch
@@ -87,7 +86,7 @@ pub(super) fn hold_back(situation: &Situation<'_>, reclaim: Option<&Reclaim>, dr
     }
     draft.held_back = std::mem::take(&mut draft.actions);
     draft.watch_pods = false;
-    // The end of a reclaim that was carried out in spite of the pause is a fact, not an action.
+    // The end of a reclaim that was carried out despite the pause is recorded.
     if held == Held::Everything || reclaim.is_none() {
         draft.facts = Draft::new(situation).facts;
     }

@@ -1,6 +1,6 @@
-//! Bringing a machine up, and keeping it as the spec says while it is wanted.
+//! Creating a machine, and keeping it in line with the spec while it is wanted.
 
-use super::draft::{Draft, Parting, Stage};
+use super::draft::{Draft, Stage, TakedownReason};
 use super::fault::FaultKind;
 use super::removal;
 use super::situation::Situation;
@@ -14,14 +14,13 @@ use five_spot_api::names;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// How long a Machine that did not join is left alone before the next is made: whatever is wrong with it
-/// is seldom cured by haste.
+/// The delay between a Machine whose node did not join and the next one. An immediate retry seldom helps.
 const JOIN_RETRY: SignedDuration = SignedDuration::from_mins(5);
 
-/// How many join times are remembered.
+/// The maximum number of join times in the status.
 const MAX_JOINS: usize = 10;
 
-/// Brings up a machine that is wanted, or keeps it up.
+/// Creates a machine that is wanted, or maintains it.
 pub(super) fn bring_up(situation: &Situation<'_>, draft: &mut Draft) {
     let Some(spec) = situation.valid() else { return };
     if !name_is_free(situation, draft) {
@@ -69,7 +68,7 @@ fn wait_for_old(situation: &Situation<'_>, draft: &mut Draft) {
     wait_to_join_again(situation, draft);
 }
 
-/// Makes what is missing, in CAPI's order, as soon as nothing old is in the way.
+/// Creates the missing objects, in the order of Cluster API, as soon as no old objects are left.
 fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
     let world = situation.world;
     draft.stage = Stage::WaitingForOldMachine;
@@ -93,13 +92,13 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
         return;
     };
     let Workload::Reachable(workload) = &world.workload else { return };
-    // Which cluster it is counts from the moment at which the Node is seen there.
+    // The UID of the cluster is recorded when the Node is seen there.
     draft.facts.workload_cluster = Some(WorkloadCluster { cluster_uid: None, ..workload.clone() });
     apply_provider_objects(situation, cluster, draft);
     draft.act(Action::ApplyMachine);
 }
 
-/// Terminating, or made from another spec: it has to go before the new one can come.
+/// Returns true if the object is terminating or was created from another spec, so that it must be deleted first.
 fn is_old(slot: &Slot<ProviderView>, spec: &ValidSpec) -> bool {
     slot.ours().is_some_and(|object| object.terminating || differs(object.machine_hash.as_ref(), spec))
 }
@@ -108,7 +107,7 @@ fn differs(hash: Option<&crate::Fingerprint>, spec: &ValidSpec) -> bool {
     hash.is_some_and(|hash| *hash != spec.machine_hash)
 }
 
-/// The Cluster that everything belongs to, if all that the spec refers to is in order.
+/// Returns the UID of the Cluster if there is no problem with the objects that the spec refers to.
 fn referenced_cluster<'a>(situation: &Situation<'a>, spec: &ValidSpec, draft: &mut Draft) -> Option<&'a Uid> {
     if let Some(problem) = situation.world.references.first() {
         draft.fail(FaultKind::References(problem.kind), format!("{}: {}", problem.field, problem.message));
@@ -121,7 +120,7 @@ fn referenced_cluster<'a>(situation: &Situation<'a>, spec: &ValidSpec, draft: &m
     situation.world.cluster.as_ref().map(|cluster| &cluster.uid)
 }
 
-/// What is wrong with the Cluster, if it is.
+/// Returns the problem with the Cluster, if there is one.
 pub(super) fn cluster_problem(world: &World, spec: &ValidSpec) -> Option<String> {
     let (name, namespace) = (&spec.cluster_name, &world.object.namespace);
     match &world.cluster {
@@ -146,19 +145,19 @@ fn needs_apply(slot: &Slot<ProviderView>) -> bool {
     slot.ours().is_none_or(|object| !object.intact)
 }
 
-/// A Machine that is there and wanted: taken down if it cannot stay as it is, given up if its node does not join, and
-/// mended where it has drifted.
+/// Maintains a Machine that is wanted: takes it down if it cannot stay, gives it up if its node does not join, and corrects
+/// drift.
 fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, draft: &mut Draft) {
     let world = situation.world;
-    if let Some(parting) = parting(world, spec, machine) {
-        draft.stage = Stage::Parting(parting);
+    if let Some(reason) = takedown_reason(world, spec, machine) {
+        draft.stage = Stage::TakingDown(reason);
         return removal::shut_down(situation, draft);
     }
     draft.stage = Stage::Running;
     draft.facts.shutdown_started_at = None;
     draft.facts.drain = None;
     if let Workload::Reachable(cluster) = &world.workload {
-        // Where it cannot be reached it may be another one: what was recorded would count for the Machine's life.
+        // Only a cluster that responds is recorded, because the record does not change while the Machine exists.
         let unseen = || WorkloadCluster { cluster_uid: None, ..cluster.clone() };
         let recorded = draft.facts.workload_cluster.get_or_insert_with(unseen);
         if world.node.found().is_some() && recorded.cluster_uid.is_none() {
@@ -178,22 +177,23 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
     }
 }
 
-/// Why a Machine that is wanted cannot stay. That the spec describes one which cannot be made is no reason.
-fn parting(world: &World, spec: &ValidSpec, machine: &MachineView) -> Option<Parting> {
+/// Returns the reason why a Machine cannot stay although a machine is wanted. A changed spec is no reason while its new
+/// Machine could not be created.
+fn takedown_reason(world: &World, spec: &ValidSpec, machine: &MachineView) -> Option<TakedownReason> {
     let can_be_made = world.references.is_empty() && cluster_problem(world, spec).is_none();
     let provider_objects = [&world.bootstrap, &world.infrastructure];
     if world.cluster.as_ref().is_some_and(|cluster| cluster.terminating) {
-        Some(Parting::ClusterDeleted)
+        Some(TakedownReason::ClusterDeleted)
     } else if provider_objects.iter().any(|slot| slot.ours().is_some_and(|object| object.terminating)) {
-        Some(Parting::PartDeleted)
+        Some(TakedownReason::PartDeleted)
     } else if can_be_made && differs(machine.machine_hash.as_ref(), spec) {
-        Some(Parting::SpecChanged)
+        Some(TakedownReason::SpecChanged)
     } else {
         None
     }
 }
 
-/// Keeps the record of joins; false once the node has had its time, to join or to come back, and is not there.
+/// Records the join of the node. Returns false if the time to join, or to return, is over and the node is not there.
 fn joins_in_time(
     situation: &Situation<'_>,
     spec: &ValidSpec,
@@ -202,18 +202,18 @@ fn joins_in_time(
 ) -> bool {
     let has_joined = situation.has_joined(machine);
     match &situation.world.node {
-        // Its node has joined, and is there. That it is not Ready is reported, and no reason to give the machine up.
+        // The node has joined. If it is not Ready, that is reported but no reason to give up the machine.
         NodeFact::Found(_) if has_joined => return stop_waiting(draft),
         NodeFact::Found(node) if node.readiness == Readiness::Ready => {
             record_join(situation, machine, draft);
             return stop_waiting(draft);
         }
-        // Nobody can tell whether the node has joined. Its time begins when somebody can.
+        // Whether the node has joined is unknown. The time to join starts when it is known.
         NodeFact::Unknown => return stop_waiting(draft),
         NodeFact::Found(_) | NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => {}
     }
-    // Not since the Machine was made: that is told by the API server's clock, and one that is behind ours by more than
-    // `joinTimeout` would let no Machine live.
+    // The creation timestamp of the Machine comes from the clock of the API server. If that is behind ours by more than
+    // `joinTimeout`, every Machine would be given up, so the time is measured by our own clock.
     let join = draft.facts.join.get_or_insert_default();
     let since = situation.past(join.waiting_since.as_ref()).unwrap_or(situation.second);
     join.waiting_since = Some(Time(since));
@@ -235,7 +235,7 @@ fn joins_in_time(
     false
 }
 
-/// The node is there, or nobody can tell: its time to join does not run. Always true.
+/// Stops the time to join, because the node is there or its state is unknown. Returns true.
 fn stop_waiting(draft: &mut Draft) -> bool {
     if let Some(join) = &mut draft.facts.join {
         join.waiting_since = None;
@@ -262,7 +262,7 @@ fn join_failure(what: &str, spec: &ValidSpec) -> String {
     )
 }
 
-/// After a Machine has been given up the next one waits. True once it may come.
+/// Delays the Machine after a failed one. Returns true when it may be created.
 fn wait_to_join_again(situation: &Situation<'_>, draft: &mut Draft) -> bool {
     let Some(spec) = situation.valid() else {
         return true;

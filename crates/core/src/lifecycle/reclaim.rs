@@ -1,5 +1,5 @@
-//! An owner wants the machine back: the emergency removal, step by step. Each step is idempotent, and
-//! what has been done shows in the world, so that a crash between any two of them goes on from there.
+//! The emergency reclaim: the owner needs the machine back. Each step is idempotent, and its result is visible in the observed
+//! state, so that after a crash between two steps the reclaim continues.
 
 use super::draft::{Draft, Stage};
 use super::removal;
@@ -14,19 +14,19 @@ use five_spot_api::reclaim::MAX_REASON_BYTES;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// How long an emergency waits for pods to be gone.
+/// The time limit for pods to be gone in an emergency, in seconds.
 pub const EMERGENCY_DRAIN_TIMEOUT_SECS: i64 = 60;
-/// This many reclaims within [`RAPID_RE_RECLAIM_WINDOW_SECS`] are a loop.
+/// The number of reclaims within [`RAPID_RE_RECLAIM_WINDOW_SECS`] that is reported as a loop.
 pub const RAPID_RE_RECLAIM_THRESHOLD: usize = 3;
-/// The window in which reclaims are counted.
+/// The period in which reclaims are counted, in seconds.
 pub const RAPID_RE_RECLAIM_WINDOW_SECS: i64 = 600;
 
-/// How many reclaims are remembered.
+/// The maximum number of reclaims in the status.
 const MAX_RECLAIMS: usize = 10;
 
-/// A reclaim that is being carried out, or is finished by this very decision.
+/// A reclaim that is in progress, or completed by this decision.
 pub(super) struct Reclaim {
-    /// Every reclaim there was, newest first; the first is the one at hand.
+    /// All recorded reclaims, newest first. The first is the current one.
     records: Vec<ReclaimRecord>,
     started_at: Timestamp,
     is_new: bool,
@@ -42,7 +42,7 @@ impl Reclaim {
     }
 }
 
-/// The reclaim at hand: one on record that is not finished, or a new request on the Node.
+/// Returns the current reclaim: a recorded one that is not finished, or a new request on the Node.
 pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
     let prior = situation.prior();
     let mut records = prior.reclaims.clone();
@@ -65,7 +65,8 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
     Some(Reclaim { records, started_at: unrecorded_start(situation), is_new: true })
 }
 
-/// When a reclaim began that is not on record: now, or when it first could not be recorded. Its time runs all the same.
+/// Returns the start of a reclaim that is not recorded: now, or the time at which recording it first failed. Its time limit
+/// applies all the same.
 fn unrecorded_start(situation: &Situation<'_>) -> Timestamp {
     situation
         .world
@@ -75,17 +76,17 @@ fn unrecorded_start(situation: &Situation<'_>) -> Timestamp {
         .unwrap_or(situation.second)
 }
 
-/// A request that is not on record yet. One that is, finished, under the same Node and time, is an echo
-/// from before its annotations were cleared.
+/// Returns the record of a new request. A request with the Node and time of a recorded one was already carried out; the caches
+/// do not show yet that its annotations were removed.
 fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
     let node = situation.world.node.found()?;
     let request = node.reclaim.as_ref()?;
-    // A time that is still to come was told by a wrong clock, or by somebody who lies.
+    // A time in the future comes from a wrong clock or is forged.
     let requested_at = request.requested_at.map(|time| floor(time).min(situation.second));
-    let echo = situation.prior().reclaims.iter().any(|record| {
+    let already_done = situation.prior().reclaims.iter().any(|record| {
         record.node_uid == node.uid.as_str() && Some(instant(&record.requested_at)) == requested_at
     });
-    if echo {
+    if already_done {
         return None;
     }
     Some(ReclaimRecord {
@@ -97,25 +98,25 @@ fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
     })
 }
 
-/// Everything is gone, the schedule is off, and the Node, if it is still there, asks no more.
+/// Returns true if everything is gone, the schedule is disabled, and the Node carries no request.
 fn is_done(situation: &Situation<'_>) -> bool {
     let asks = situation.world.node.found().is_some_and(|node| node.reclaim.is_some());
-    !situation.anything_left() && !asks && (situation.being_deleted() || !wants_to_come_back(situation))
+    !situation.anything_left() && !asks && (situation.being_deleted() || !would_be_lent_again(situation))
 }
 
-fn wants_to_come_back(situation: &Situation<'_>) -> bool {
+fn would_be_lent_again(situation: &Situation<'_>) -> bool {
     let handling = situation.handling();
     handling.enabled || handling.override_up
 }
 
-/// Carries the reclaim out as far as it can go now.
+/// Plans the next actions of the reclaim.
 pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
     draft.facts.reclaims.clone_from(&reclaim.records);
     draft.facts.shutdown_started_at = Some(Time(reclaim.started_at));
     draft.stage = Stage::Ejecting;
     draft.is_urgent = true;
     if !reclaim.unfinished() {
-        draft.stage = Stage::Resting;
+        draft.stage = Stage::Idle;
         return removal::forget(situation, draft);
     }
     if reclaim.is_new {
@@ -129,10 +130,10 @@ pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mu
             }
         }
     }
-    switch_off(situation, reclaim, draft);
+    disable_schedule(situation, reclaim, draft);
 }
 
-/// Empties the node and deletes the Machine. False while the pods still have time to go.
+/// Drains the node and deletes the Machine. Returns false while the pods still have time to leave.
 fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, draft: &mut Draft) -> bool {
     let emptied = situation.world.node.found().is_none_or(|node| empty(situation, reclaim, node, draft));
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
@@ -143,19 +144,19 @@ fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, dr
         return false;
     }
     if !emptied {
-        // Its time is over: what the workload cluster does not answer must not hold up the Machine's deletion.
+        // The time is over: an unresponsive workload cluster must not delay the deletion of the Machine.
         draft.actions.clear();
     }
     removal::delete_without_drain(machine, true, draft);
     true
 }
 
-/// The cluster of the Node is about to answer: its pods get the time that they have.
+/// Returns true if the workload cluster has not responded yet. The pods keep their time until it does.
 fn is_pending(situation: &Situation<'_>) -> bool {
     situation.world.node == NodeFact::Unknown && matches!(situation.world.workload, Workload::Pending(_))
 }
 
-/// Cordons and deletes pods; true when none are left.
+/// Cordons the node and deletes its pods. Returns true when none are left.
 fn empty(situation: &Situation<'_>, reclaim: &Reclaim, node: &NodeView, draft: &mut Draft) -> bool {
     draft.watch_pods = true;
     if !node.unschedulable {
@@ -168,12 +169,12 @@ fn empty(situation: &Situation<'_>, reclaim: &Reclaim, node: &NodeView, draft: &
     progress.done()
 }
 
-/// Switches the schedule off, so that the machine does not come back by itself, and only then clears the
-/// request: as long as that stands, a controller that was restarted begins again.
-fn switch_off(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
+/// Disables the schedule, so that the machine is not created again, and then removes the request from the Node. A controller
+/// that is restarted in between starts again from the request.
+fn disable_schedule(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
     let asking = situation.world.node.found().filter(|node| node.reclaim.is_some());
     if !situation.being_deleted() {
-        let on = wants_to_come_back(situation);
+        let on = would_be_lent_again(situation);
         if on {
             draft.act(Action::DisableSchedule);
         }
@@ -197,7 +198,7 @@ fn disabled_schedule(record: &ReclaimRecord) -> Event {
     }
 }
 
-/// What a reclaim announces when it begins and when it ends.
+/// Returns the events at the start and at the end of a reclaim.
 pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> Vec<Event> {
     let before = &situation.prior().reclaims;
     let Some(newest) = records.first() else {
@@ -226,7 +227,7 @@ pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> 
     }
     let was_open = before.iter().any(|record| same_request(record, newest) && record.finished_at.is_none());
     if was_open && newest.finished_at.is_some() && !situation.being_deleted() {
-        // Usually published already; the same cause makes it the same event.
+        // It is usually published already. The same cause makes it the same event.
         events.push(disabled_schedule(newest));
     }
     events

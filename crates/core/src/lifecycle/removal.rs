@@ -1,4 +1,4 @@
-//! Taking a machine down: gracefully, by emptying its node before the Machine is deleted, or at once.
+//! Removal of a machine: gracefully, with a drain before the Machine is deleted, or at once.
 
 use super::demand::UnwantedBy;
 use super::draft::{Draft, Stage};
@@ -13,7 +13,7 @@ use five_spot_api::event::EventReason;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Takes down what there is, for this cause.
+/// Removes what exists.
 pub(super) fn take_down(situation: &Situation<'_>, cause: UnwantedBy, draft: &mut Draft) {
     if situation.world.object.deletion.is_some_and(|deletion| deletion.orphan) {
         return;
@@ -34,12 +34,12 @@ pub(super) fn take_down(situation: &Situation<'_>, cause: UnwantedBy, draft: &mu
         shut_down(situation, draft);
     }
     if !situation.anything_left() {
-        draft.stage = Stage::Resting;
+        draft.stage = Stage::Idle;
         forget(situation, draft);
     }
 }
 
-/// A machine that is gone leaves nothing to remember but its last drain, its reclaims and joins.
+/// Clears the recorded facts about a machine that is gone, except its last drain, its reclaims and its join times.
 pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
     draft.facts.shutdown_started_at = None;
     if situation.world.machine.ours().is_none() && situation.world.former_node == FormerNode::Gone {
@@ -52,7 +52,7 @@ pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
     }
 }
 
-/// Deletes the Machine at once, without any drain, CAPI's included.
+/// Deletes the Machine at once. Neither 5-Spot nor Cluster API drains its node.
 pub(super) fn eject(situation: &Situation<'_>, draft: &mut Draft) {
     match situation.world.machine.ours() {
         Some(machine) => {
@@ -63,13 +63,13 @@ pub(super) fn eject(situation: &Situation<'_>, draft: &mut Draft) {
     }
 }
 
-/// Empties the node, then deletes the Machine, all within its deadline.
+/// Drains the node and then deletes the Machine, within the deadline.
 pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     let Some(machine) = situation.world.machine.ours() else {
         return clear_leftovers(situation, draft);
     };
     if machine.terminating {
-        return exclude_late(situation, machine, draft);
+        return skip_late_drain(situation, machine, draft);
     }
     let started_at = situation.past(draft.facts.shutdown_started_at.as_ref()).unwrap_or(situation.second);
     draft.facts.shutdown_started_at = Some(Time(started_at));
@@ -78,11 +78,11 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     match &situation.world.node {
         NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => delete_machine(machine, draft),
         NodeFact::Unknown => {
-            let stuck = Stuck {
+            let obstacle = Obstacle {
                 what: "the node cannot be drained because its workload cluster is unreachable".to_owned(),
                 pods: &[],
             };
-            overdue(situation, machine, deadline, &stuck, draft);
+            overdue(situation, machine, deadline, &obstacle, draft);
         }
         NodeFact::Found(node) => {
             let retry_at = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
@@ -91,8 +91,8 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     }
 }
 
-/// A Machine that is being deleted: what `onTimeout: Force` could not exclude before is excluded now.
-fn exclude_late(situation: &Situation<'_>, machine: &MachineView, draft: &mut Draft) {
+/// Tells Cluster API to skip its drain of a Machine that is already being deleted, when `onTimeout: Force` requires it.
+fn skip_late_drain(situation: &Situation<'_>, machine: &MachineView, draft: &mut Draft) {
     let started_at = draft.facts.shutdown_started_at.as_ref().map(instant);
     let Some(started_at) = started_at.filter(|_| situation.handling().on_timeout == OnTimeout::Force) else {
         return;
@@ -104,7 +104,7 @@ fn exclude_late(situation: &Situation<'_>, machine: &MachineView, draft: &mut Dr
     }
 }
 
-/// The moment at which draining ends, one way or the other.
+/// Returns the drain deadline.
 fn deadline(situation: &Situation<'_>, started_at: Timestamp) -> Timestamp {
     let handling = situation.handling();
     let timeout = handling.graceful_shutdown_timeout.min(handling.node_drain_timeout);
@@ -112,7 +112,7 @@ fn deadline(situation: &Situation<'_>, started_at: Timestamp) -> Timestamp {
     cleanup_deadline(situation).map_or(deadline, |bound| bound.min(deadline))
 }
 
-/// The moment at which the cleanup of a deleted object has taken too long.
+/// Returns the deadline for the cleanup of a deleted object.
 pub(super) fn cleanup_deadline(situation: &Situation<'_>) -> Option<Timestamp> {
     let since = situation.world.object.deletion?.since;
     Some(since.saturating_add(situation.world.policy.finalizer_cleanup_timeout).unwrap_or(Timestamp::MAX))
@@ -129,10 +129,11 @@ fn empty(
     if !node.unschedulable {
         draft.act(Action::Cordon { node: node_ref(node) });
     }
-    draft.judge_pods = node.has_unjudged_pods();
-    let Some(pods) = node.pods.as_ref().filter(|_| node.pods_judged) else {
-        let stuck = Stuck { what: format!("the pods of node {} could not be read", node.name), pods: &[] };
-        return overdue(situation, machine, pace.deadline, &stuck, draft);
+    draft.resolve_drain_rules = node.needs_drain_rules();
+    let Some(pods) = node.pods.as_ref().filter(|_| node.drain_rules_resolved) else {
+        let obstacle =
+            Obstacle { what: format!("the pods of node {} could not be read", node.name), pods: &[] };
+        return overdue(situation, machine, pace.deadline, &obstacle, draft);
     };
     let progress = drain::evict(pods, node.readiness, pace, situation.now);
     draft.record_drain(situation, &progress);
@@ -150,23 +151,23 @@ fn empty(
         named => format!("drain of node {} is blocked by {}", node.name, named.join(", ")),
     };
     let pods = drain::leaving(pods, node.readiness, pace.began, situation.now);
-    overdue(situation, machine, pace.deadline, &Stuck { what, pods: &pods }, draft);
+    overdue(situation, machine, pace.deadline, &Obstacle { what, pods: &pods }, draft);
 }
 
-/// What is in the way of a drain.
-struct Stuck<'a> {
-    /// In a sentence.
+/// The obstacle to a drain.
+struct Obstacle<'a> {
+    /// The description.
     what: String,
-    /// The pods that are still there.
+    /// The pods that are still on the node.
     pods: &'a [&'a PodView],
 }
 
-/// Past the deadline either the Machine is deleted regardless, or someone has to look at what holds it.
+/// After the deadline, deletes the Machine or reports the error, depending on `onTimeout`.
 fn overdue(
     situation: &Situation<'_>,
     machine: &MachineView,
     deadline: Timestamp,
-    stuck: &Stuck<'_>,
+    obstacle: &Obstacle<'_>,
     draft: &mut Draft,
 ) {
     if situation.now < deadline {
@@ -176,28 +177,28 @@ fn overdue(
         OnTimeout::Force => {
             draft.actions.clear();
             let started_at = draft.facts.shutdown_started_at.as_ref();
-            draft.act(Action::Publish(drain_forced(stuck, started_at, deadline, situation)));
+            draft.act(Action::Publish(drain_forced(obstacle, started_at, deadline, situation)));
             delete_without_drain(machine, true, draft);
         }
         OnTimeout::Error => {
             draft.fail(
                 FaultKind::DrainTimedOut,
-                format!("drain deadline {deadline} passed: {}; retrying", stuck.what),
+                format!("drain deadline {deadline} passed: {}; retrying", obstacle.what),
             );
         }
     }
 }
 
-/// What `onTimeout: Force` overrides, with the pods that are lost.
+/// Returns the event for a drain that `onTimeout: Force` ends, with the pods that are still on the node.
 fn drain_forced(
-    stuck: &Stuck<'_>,
+    obstacle: &Obstacle<'_>,
     started_at: Option<&Time>,
     deadline: Timestamp,
     situation: &Situation<'_>,
 ) -> Event {
     let names: Vec<String> =
-        stuck.pods.iter().take(drain::MAX_BLOCKED).map(|pod| pod.id.to_string()).collect();
-    let lost = match stuck.pods.len() {
+        obstacle.pods.iter().take(drain::MAX_BLOCKED).map(|pod| pod.id.to_string()).collect();
+    let lost = match obstacle.pods.len() {
         0 => String::new(),
         count => format!(" with {} on its node: {}", text::counted(count, "pod"), names.join(", ")),
     };
@@ -206,13 +207,13 @@ fn drain_forced(
         note: format!(
             "Drain deadline {deadline} passed and drain.onTimeout is Force: deleting Machine {}{lost} ({})",
             situation.machine_name(),
-            stuck.what
+            obstacle.what
         ),
         cause: EventCause::Instant(started_at.map_or(situation.second, instant)),
     }
 }
 
-/// Tells CAPI not to drain, because the node is empty or need not be emptied, and deletes the Machine.
+/// Tells Cluster API to skip its drain, because the node is drained or need not be, and deletes the Machine.
 pub(super) fn delete_without_drain(machine: &MachineView, volumes: bool, draft: &mut Draft) {
     if !machine.drain_excluded || (volumes && !machine.volume_wait_excluded) {
         draft.act(Action::ExcludeDrain { machine: machine.uid.clone(), volumes });
@@ -226,8 +227,8 @@ pub(super) fn delete_machine(machine: &MachineView, draft: &mut Draft) {
     }
 }
 
-/// Deletes what is left when the Machine is gone. Never earlier: CAPI abandons its drain when it finds
-/// the infrastructure object going.
+/// Deletes the provider objects that are left when the Machine is gone. Never earlier: Cluster API abandons its drain when the
+/// infrastructure object is being deleted.
 pub(super) fn clear_leftovers(situation: &Situation<'_>, draft: &mut Draft) {
     if let Some(uid) = leftover(&situation.world.infrastructure) {
         draft.act(Action::DeleteInfrastructure { uid });

@@ -1,7 +1,7 @@
-//! The three things that a decision depends on, and what can be read off them directly.
+//! The input of a decision, and facts that follow from it directly.
 
 use crate::schedule::Plan;
-use crate::spec::{Handling, InvalidSpec, ValidSpec};
+use crate::spec::{InvalidSpec, RemovalSettings, ValidSpec};
 use crate::world::{MachineView, Slot, World};
 use five_spot_api::ScheduledMachineStatus;
 use five_spot_api::condition::{ConditionType, Reason};
@@ -9,20 +9,20 @@ use five_spot_api::names;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// A spec, understood or not.
+/// A spec, valid or not.
 #[derive(Clone, Copy)]
 pub(super) enum Spec<'a> {
     Valid(&'a ValidSpec),
     Invalid(&'a InvalidSpec),
 }
 
-/// Spec, world and time.
+/// The input of a decision: the spec, the observed state and the time.
 pub(super) struct Situation<'a> {
     pub(super) spec: Spec<'a>,
     pub(super) world: &'a World,
     pub(super) now: Timestamp,
-    /// The second that `now` lies in: status knows no fractions, and what is read back must be what was
-    /// decided upon.
+    /// `now`, rounded down to seconds: times in the status have no fractions, and a value that is read back must equal the
+    /// one that was decided.
     pub(super) second: Timestamp,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Situation<'a> {
         Self { spec, world, now, second: floor(now) }
     }
 
-    pub(super) const fn handling(&self) -> Handling {
+    pub(super) const fn handling(&self) -> RemovalSettings {
         match self.spec {
             Spec::Valid(spec) => spec.handling,
             Spec::Invalid(spec) => spec.handling,
@@ -61,19 +61,19 @@ impl<'a> Situation<'a> {
         self.prior_condition(kind).is_some_and(|condition| condition.reason == reason.as_str())
     }
 
-    /// A remembered time, unless it lies in the future: then the clock has been put back since, and to
-    /// wait for that moment would be wrong.
+    /// Returns a recorded time, unless it is in the future: then the clock was set back since, and waiting for that time would
+    /// be wrong.
     pub(super) fn past(&self, time: Option<&Time>) -> Option<Timestamp> {
         time.map(instant).filter(|time| *time <= self.second)
     }
 
-    /// The Machine, if it is ours and not on its way out.
+    /// Returns the Machine if it exists and is not being deleted.
     pub(super) fn living_machine(&self) -> Option<&'a MachineView> {
         self.world.machine.ours().filter(|machine| !machine.terminating)
     }
 
-    /// Whether anything of ours exists in the management cluster besides the object itself. What is on record and
-    /// cannot be asked about counts as existing.
+    /// Returns true if any object that 5-Spot created still exists in the management cluster. A recorded object whose state
+    /// is unknown counts as existing.
     pub(super) fn anything_left(&self) -> bool {
         let (world, prior) = (self.world, self.prior());
         is_left(&world.machine, prior.machine_ref.is_some())
@@ -81,7 +81,7 @@ impl<'a> Situation<'a> {
             || is_left(&world.infrastructure, prior.infrastructure_ref.is_some())
     }
 
-    /// The same, where even what is not on record counts as long as nobody can say that it does not exist.
+    /// Returns the same, but an object whose state is unknown counts as existing even if it is not recorded.
     pub(super) fn anything_may_be_left(&self) -> bool {
         let world = self.world;
         let unknown =
@@ -89,13 +89,13 @@ impl<'a> Situation<'a> {
         unknown || self.anything_left()
     }
 
-    /// The node of this Machine has joined, at some time.
+    /// Returns true if the node of this Machine has joined at some time.
     pub(super) fn has_joined(&self, machine: &MachineView) -> bool {
         let joined = self.prior().join.as_ref().and_then(|join| join.machine_uid.as_deref());
         joined == Some(machine.uid.as_str())
     }
 
-    /// The name of the Machine, whether it exists or not.
+    /// Returns the name of the Machine, whether it exists or not.
     pub(super) fn machine_name(&self) -> String {
         names::machine(&self.world.object.name)
     }
@@ -113,12 +113,12 @@ fn is_left<T>(slot: &Slot<T>, recorded: bool) -> bool {
     }
 }
 
-/// The instant of a remembered time.
+/// Returns a recorded time as a timestamp.
 pub(super) const fn instant(time: &Time) -> Timestamp {
     time.0
 }
 
-/// The second that a moment lies in.
+/// Rounds a time down to seconds.
 pub(super) fn floor(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second() - i64::from(time.subsec_nanosecond() < 0)).unwrap_or(time)
 }

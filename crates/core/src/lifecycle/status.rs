@@ -1,7 +1,7 @@
-//! Putting the status together: the phase, the conditions, and everything that is remembered.
+//! The status of a decision: the phase, the conditions and the recorded facts.
 
 mod conditions;
-pub(super) mod words;
+pub(super) mod messages;
 
 use super::demand::{Demand, UnwantedBy};
 use super::draft::{Draft, Stage};
@@ -16,11 +16,11 @@ use five_spot_api::{JoinStatus, ObjectRef, Phase, ScheduledMachineStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// The status that this draft amounts to.
+/// Returns the status of a draft.
 pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> ScheduledMachineStatus {
     let world = situation.world;
     let phase = phase(situation, demand, draft);
-    let message = words::message(situation, phase, demand, draft);
+    let message = messages::message(situation, phase, demand, draft);
     let plan = situation.plan().filter(|_| follows_plan(demand));
     let next_activation = plan.and_then(|plan| plan.next_activation(situation.now));
     let next_cleanup = plan.and_then(|plan| plan.next_cleanup(situation.now));
@@ -68,14 +68,29 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
     }
 }
 
-/// Whether the caches show for the first time that a Node has outlived its Machine: its deletion may just be news that
-/// has not come yet.
+/// True if the object is where it should be.
+pub(super) fn is_settled(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> bool {
+    conditions::is_ready(situation, phase(situation, demand, draft), draft)
+}
+
+/// True if the machine has a Ready Node in its cluster.
+pub(super) fn is_lent(situation: &Situation<'_>, draft: &Draft) -> bool {
+    conditions::is_machine_ready(situation, draft)
+}
+
+/// Why a machine is wanted or not.
+pub(super) fn demand_reason(situation: &Situation<'_>, demand: Demand) -> Reason {
+    conditions::demand_reason(situation, demand)
+}
+
+/// Returns true if the caches show for the first time that a Node has outlived its Machine. Its deletion may not have reached
+/// the cache yet.
 pub(super) fn has_left_its_node_behind(situation: &Situation<'_>) -> bool {
     let is_known = situation.prior_reason_is(ConditionType::MachineReady, Reason::NodeLeftBehind);
     situation.world.former_node == FormerNode::LeftBehind && !is_known
 }
 
-/// The phase is what is true, whatever was true before.
+/// Returns the phase, which does not depend on the previous phase.
 fn phase(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> Phase {
     let reclaiming = draft.facts.reclaims.iter().any(|record| record.finished_at.is_none());
     if reclaiming || demand == Demand::Unwanted(UnwantedBy::Reclaim) {
@@ -88,8 +103,8 @@ fn phase(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> Phase {
         Demand::Unclear => Phase::Error,
         Demand::Wanted(_) => match draft.stage {
             Stage::Running => Phase::Active,
-            Stage::Parting(_) => Phase::ShuttingDown,
-            Stage::Resting
+            Stage::TakingDown(_) => Phase::ShuttingDown,
+            Stage::Idle
             | Stage::Creating
             | Stage::WaitingForOldMachine
             | Stage::WaitingToJoinAgain
@@ -105,7 +120,7 @@ fn phase(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> Phase {
     }
 }
 
-/// Whether the clock has the last word; while something stands above it, nothing is planned.
+/// Returns true if the schedule determines the next change. Under a deletion, kill switch or reclaim nothing is scheduled.
 const fn follows_plan(demand: Demand) -> bool {
     match demand {
         Demand::Wanted(_)
@@ -120,8 +135,8 @@ const fn follows_plan(demand: Demand) -> bool {
     }
 }
 
-/// The start of the latest wanted period. An override does not say since when it holds, so there the
-/// moment at which it was first seen counts.
+/// Returns the start of the latest period in which a machine was wanted. An override has no start, so the time at which it
+/// was first seen counts.
 fn last_scheduled_time(situation: &Situation<'_>, demand: Demand) -> Option<Time> {
     let prior = situation.prior().last_scheduled_time.clone();
     if !demand.wanted() {
@@ -135,7 +150,7 @@ fn last_scheduled_time(situation: &Situation<'_>, demand: Demand) -> Option<Time
     }
 }
 
-/// The Node of the Machine; one that nobody can see at the moment, or that has outlived its Machine, stays on record.
+/// Returns the Node of the Machine. A Node whose state is unknown, or that has outlived its Machine, stays recorded.
 fn node_ref(situation: &Situation<'_>) -> Option<ObjectRef> {
     let world = situation.world;
     let recorded = situation.prior().node_ref.clone();

@@ -1,5 +1,4 @@
-//! Keeping the Node of a machine that is wanted as it should be: schedulable or cordoned ahead of time,
-//! tainted, and with or without the reclaim agent.
+//! Maintenance of the Node of a machine that is wanted: the cordon before the window closes, the taints, and the reclaim agent.
 
 use super::demand::{Demand, UnwantedBy};
 use super::draft::{Draft, Stage, TaintStage};
@@ -11,7 +10,7 @@ use crate::taints::{self, Taints};
 use crate::world::{NodeView, Readiness, TaintId};
 use five_spot_api::NodeTaint;
 
-/// Looks after the Node and the agent.
+/// Maintains the Node and the reclaim agent.
 pub(super) fn of_node(situation: &Situation<'_>, demand: Demand, draft: &mut Draft) {
     remove_agents(situation, demand, draft);
     let Some(spec) = situation.valid() else { return };
@@ -27,7 +26,7 @@ pub(super) fn of_node(situation: &Situation<'_>, demand: Demand, draft: &mut Dra
     place_agent(situation, spec, node, draft);
 }
 
-/// Cordons before the window closes, and uncordons what we cordoned when there is no more reason.
+/// Cordons the node before the window closes, and uncordons a node that 5-Spot cordoned when the reason is gone.
 fn cordon_ahead(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, draft: &mut Draft) {
     let closing = spec.plan.next_cleanup(situation.now).filter(|_| spec.cordon_before.is_positive());
     let cordon_at = closing.and_then(|closing| closing.checked_sub(spec.cordon_before).ok());
@@ -43,7 +42,7 @@ fn cordon_ahead(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, dr
     }
 }
 
-/// The taints on this Node that are ours, by its own record or, if that was removed, by ours.
+/// Returns the taints that 5-Spot owns on this Node, according to its annotation or, if that was removed, to the status.
 pub(super) fn owned_taints(situation: &Situation<'_>, node: &NodeView) -> Vec<TaintId> {
     let prior = situation.prior();
     let same_node =
@@ -61,7 +60,7 @@ fn target_taints(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView) -
     taints::reconcile(&spec.node_taints, &owned_taints(situation, node), &node.taints)
 }
 
-/// Whether the Node's taints, or its own record of which are ours, have to be written.
+/// Returns true if the taints of the Node or its annotation have to be written.
 fn differ(node: &NodeView, target: &Taints) -> bool {
     let mut recorded = node.owned_taints.clone();
     recorded.sort();
@@ -110,7 +109,7 @@ fn taint_stage(situation: &Situation<'_>, spec: &ValidSpec) -> TaintStage {
     if differ(node, &target) { TaintStage::Writing } else { TaintStage::Applied }
 }
 
-/// The taints of ours that are on the Node now.
+/// Returns the taints that 5-Spot owns and that are on the Node.
 pub(super) fn applied_taints(situation: &Situation<'_>) -> Vec<NodeTaint> {
     let Some(node) = situation.world.node.found() else {
         return Vec::new();
@@ -136,8 +135,8 @@ fn place_agent(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, dra
     }
 }
 
-/// An agent goes when nobody asks for it any more, or when the machine has come back under another name.
-/// A window that closes is no reason: the machine will be back.
+/// Removes agents that are no longer wanted, and those of nodes whose machine has joined again under another name. An agent
+/// stays when a window closes, because the machine will be lent again.
 fn remove_agents(situation: &Situation<'_>, demand: Demand, draft: &mut Draft) {
     let world = situation.world;
     let gone_for_good = demand == Demand::Unwanted(UnwantedBy::Deletion);

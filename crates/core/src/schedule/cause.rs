@@ -1,8 +1,8 @@
-//! What makes a machine wanted.
+//! The causes that make a machine wanted.
 
 use std::fmt;
 
-/// One thing that makes a machine wanted. The order is that of the words.
+/// A cause that makes a machine wanted. The order is alphabetical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// An exception with state `open`.
@@ -18,11 +18,11 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause there is, in order.
+    /// All causes, in order.
     pub const ALL: [Self; 5] =
         [Self::Exception, Self::LeadTime, Self::Override, Self::Schedule, Self::Window];
 
-    /// The word for it.
+    /// Returns the name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Exception => "exception",
@@ -38,37 +38,37 @@ impl Cause {
     }
 }
 
-/// A set of causes. It is displayed as their words in order, joined by `+`.
+/// A set of causes. It is displayed as their names in order, joined by `+`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Causes(u8);
 
 impl Causes {
-    /// No cause at all.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// This set and one more cause.
+    /// Returns this set with another cause.
     #[must_use]
     pub const fn with(self, cause: Cause) -> Self {
         Self(self.0 | cause.bit())
     }
 
-    /// The causes of either set.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether the cause is in the set.
+    /// Returns true if the set contains the cause.
     pub const fn contains(self, cause: Cause) -> bool {
         self.0 & cause.bit() != 0
     }
 
-    /// Whether there is no cause.
+    /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The causes, in order.
+    /// Returns the causes, in order.
     pub fn iter(self) -> impl Iterator<Item = Cause> {
         Cause::ALL.into_iter().filter(move |&cause| self.contains(cause))
     }

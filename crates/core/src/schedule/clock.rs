@@ -1,7 +1,7 @@
-//! The clock on the wall of a zone: which instants a local time means.
+//! The local clock of a time zone, and the instants that correspond to a local time.
 //!
-//! A local clock skips time when it is put forward and shows it twice when it is put back. The two
-//! questions below have one answer all the same, whatever the size of the step.
+//! A local clock skips time when it is set forward and repeats time when it is set back. [`WallClock::first_at`] and
+//! [`WallClock::last_before`] still have exactly one answer, whatever the size of the step.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -13,8 +13,7 @@ pub(super) const MINUTES_PER_WEEK: i64 = 7 * MINUTES_PER_DAY;
 
 const SECONDS_PER_MINUTE: i64 = 60;
 
-/// A minute on a local clock, counted from 1970-01-01T00:00 on that clock as if it never skipped or
-/// repeated one.
+/// A minute of a local clock, counted from 1970-01-01T00:00 on that clock as if it never skipped or repeated a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LocalMinute(pub(super) i64);
 
@@ -23,7 +22,7 @@ pub(super) struct LocalMinute(pub(super) i64);
 pub(super) struct LocalDay(pub(super) i64);
 
 impl LocalDay {
-    /// A Monday: weeks are counted from here.
+    /// The Monday from which weeks are counted.
     pub(super) const SOME_MONDAY: Self = Self(4);
 
     pub(super) fn of(date: Date) -> Self {
@@ -31,7 +30,7 @@ impl LocalDay {
         Self(date.duration_since(epoch).as_hours() / 24)
     }
 
-    /// Days since Monday.
+    /// Returns the number of days since Monday.
     pub(super) fn weekday(self) -> usize {
         let days = (self.0 - Self::SOME_MONDAY.0).rem_euclid(7);
         usize::try_from(days).unwrap_or_default()
@@ -61,7 +60,7 @@ impl WallClock {
         &self.timezone
     }
 
-    /// The minute that the clock shows.
+    /// Returns the minute that the clock shows.
     pub(super) fn reads(&self, t: Timestamp) -> LocalMinute {
         // Timestamps before 1970 with a fraction round towards zero; a clock always rounds down.
         let second = t.as_second() - i64::from(t.subsec_nanosecond() < 0);
@@ -69,7 +68,7 @@ impl WallClock {
         LocalMinute(local.div_euclid(SECONDS_PER_MINUTE))
     }
 
-    /// The first instant at which the clock shows this minute or a later one.
+    /// Returns the first instant at which the clock shows this minute or a later one.
     pub(super) fn first_at(&self, minute: LocalMinute) -> Timestamp {
         let local = minute.0 * SECONDS_PER_MINUTE;
         match self.offset_at(local) {
@@ -80,10 +79,10 @@ impl WallClock {
         }
     }
 
-    /// The end of the last instant at which the clock shows an earlier minute.
+    /// Returns the end of the last instant at which the clock shows an earlier minute.
     ///
-    /// What counts is the second before the minute. Where the clock goes back to 01:00, 00:59:59 is
-    /// shown once, so that the first 01:00 is meant; 01:29:59 is shown twice, so for 01:30 it is the second.
+    /// The second before the minute determines the result. Where the clock is set back to 01:00, it shows 00:59:59 once, so
+    /// the result for 01:00 is the first 01:00. It shows 01:29:59 twice, so the result for 01:30 is the second 01:30.
     pub(super) fn last_before(&self, minute: LocalMinute) -> Timestamp {
         let local = minute.0 * SECONDS_PER_MINUTE;
         match self.offset_at(local - 1) {
@@ -98,7 +97,7 @@ impl WallClock {
         self.timezone.to_ambiguous_timestamp(civil(local)).offset()
     }
 
-    /// The instant at which the clock jumps over a local second that it never shows.
+    /// Returns the instant at which the clock skips a local second.
     fn transition_over(&self, local: i64, before: Offset, after: Offset) -> Timestamp {
         let (earliest, latest) = (instant(local, after), instant(local, before));
         self.timezone
@@ -109,12 +108,12 @@ impl WallClock {
     }
 }
 
-/// A local second as a date and a time; near the ends of the calendar the nearest that exists.
+/// Returns a local second as a date and a time, clamped to the range of the calendar.
 fn civil(local: i64) -> DateTime {
     Offset::UTC.to_datetime(instant(local, Offset::UTC))
 }
 
-/// The instant of a local second under an offset; beyond the ends of time, the nearest of the two.
+/// Returns the instant of a local second under an offset, clamped to the range of timestamps.
 fn instant(local: i64, offset: Offset) -> Timestamp {
     let second = local - i64::from(offset.seconds());
     let nearest = if second.is_negative() { Timestamp::MIN } else { Timestamp::MAX };

@@ -1,20 +1,20 @@
-//! The compiled schedule: what is open, since when and until when.
+//! The compiled schedule.
 
 use super::cause::{Cause, Causes};
 use super::clock::WallClock;
+use super::constant::{ConstantInterval, constant_at, constant_intervals};
 use super::exception::Layer;
-use super::pattern::{Stretch, Window};
-use super::quiet::{Quiet, quiet_at, quiet_stretches};
+use super::pattern::{Interval, Window};
 use super::week::{Week, WholeHours};
 use five_spot_api::ScheduleState;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// The shortest time there is: an instant minus this is the last one before it.
+/// The resolution of timestamps: an instant minus this is the last one before it.
 pub(super) const TICK: SignedDuration = SignedDuration::from_nanos(1);
 
-/// When it is open, by days, hours, windows and exceptions alone. Cheap to clone.
+/// A schedule of days, hours, windows and exceptions. It is cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     compiled: Arc<Compiled>,
@@ -25,26 +25,26 @@ struct Compiled {
     zone_name: String,
     clock: WallClock,
     week: Week,
-    /// The exceptions in their order: a later one wins over an earlier.
+    /// The exceptions in their order; a later one takes precedence.
     layers: Vec<Layer>,
-    quiet: Vec<Quiet>,
+    constants: Vec<ConstantInterval>,
 }
 
-/// A half-open stretch of time during which the schedule is open for the same causes.
+/// A half-open interval in which the schedule is open for the same causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Its first instant.
     pub start: Timestamp,
     /// The first instant after it.
     pub end: Timestamp,
-    /// What makes it open.
+    /// The causes that make it open.
     pub causes: Causes,
 }
 
-/// An answer and a stretch of time over which it holds at least.
-struct Steady<T> {
+/// An answer, and an interval in which it is certainly the same.
+struct StableAnswer<T> {
     answer: T,
-    stretch: Stretch,
+    interval: Interval,
 }
 
 impl Schedule {
@@ -56,72 +56,72 @@ impl Schedule {
         layers: Vec<Layer>,
     ) -> Self {
         let whole_hours = WholeHours::of_week([schedule.as_slice(), windows.as_slice()].concat());
-        let quiet = quiet_stretches(&whole_hours, &layers, &clock);
+        let constants = constant_intervals(&whole_hours, &layers, &clock);
         let week = Week::new(schedule, windows);
-        Self { compiled: Arc::new(Compiled { zone_name, clock, week, layers, quiet }) }
+        Self { compiled: Arc::new(Compiled { zone_name, clock, week, layers, constants }) }
     }
 
-    /// The zone of its local times.
+    /// Returns the time zone.
     pub fn timezone(&self) -> &TimeZone {
         self.compiled.clock.timezone()
     }
 
-    /// The name of the zone, as in the spec.
+    /// Returns the name of the time zone, as in the spec.
     pub fn timezone_name(&self) -> &str {
         &self.compiled.zone_name
     }
 
-    /// Whether it is open at an instant.
+    /// Returns true if the schedule is open at an instant.
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.compiled.openness(now).answer
     }
 
-    /// The earliest instant after `after` at which it opens or closes; none if it never does.
+    /// Returns the earliest instant after `after` at which the schedule opens or closes; `None` if it never does.
     pub fn next_change(&self, after: Timestamp) -> Option<Timestamp> {
-        let Steady { answer: open, mut stretch } = self.compiled.openness(after);
+        let StableAnswer { answer: open, mut interval } = self.compiled.openness(after);
         let mut t = after;
         loop {
-            // No answer holds beyond the end of time.
-            if stretch.until <= t || stretch.until == Timestamp::MAX {
+            // There is no change after the last timestamp.
+            if interval.until <= t || interval.until == Timestamp::MAX {
                 return None;
             }
-            t = stretch.until;
+            t = interval.until;
             let next = self.compiled.openness(t);
             if next.answer != open {
                 return Some(t);
             }
-            stretch = next.stretch;
+            interval = next.interval;
         }
     }
 
-    /// If it is open: since when. None if it is closed, or open for ever back.
+    /// Returns the start of the current opening. Returns `None` if the schedule is closed, or has always been open.
     pub fn open_since(&self, now: Timestamp) -> Option<Timestamp> {
         self.is_open(now).then(|| self.last_change(now)).flatten()
     }
 
-    /// The latest instant up to `before` at which it opened or closed; none if it never did.
+    /// Returns the latest instant up to `before` at which the schedule opened or closed; `None` if it never did.
     pub(super) fn last_change(&self, before: Timestamp) -> Option<Timestamp> {
-        let Steady { answer: open, mut stretch } = self.compiled.openness(before);
+        let StableAnswer { answer: open, mut interval } = self.compiled.openness(before);
         loop {
-            let since = stretch.since;
+            let since = interval.since;
             let earlier = self.compiled.openness(since.checked_sub(TICK).ok()?);
             if earlier.answer != open {
                 return Some(since);
             }
-            if earlier.stretch.since >= since {
+            if earlier.interval.since >= since {
                 return None;
             }
-            stretch = earlier.stretch;
+            interval = earlier.interval;
         }
     }
 
-    /// The stretches in `[from, to)` in which it is open, in order. Two that touch have different causes.
+    /// Returns the intervals in `[from, to)` in which the schedule is open, in order. Adjacent ones have different causes.
     pub fn spans(&self, from: Timestamp, to: Timestamp) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         let mut t = from;
         while t < to {
-            let Steady { answer: causes, stretch } = self.compiled.causes(t);
-            let end = stretch.until.min(to);
+            let StableAnswer { answer: causes, interval } = self.compiled.causes(t);
+            let end = interval.until.min(to);
             match spans.last_mut() {
                 Some(last) if last.end == t && last.causes == causes => last.end = end,
                 Some(_) | None if !causes.is_empty() => spans.push(Span { start: t, end, causes }),
@@ -135,10 +135,10 @@ impl Schedule {
         spans
     }
 
-    /// The stretch around an instant in which neither an exception nor another offset of the zone begins
-    /// or ends: a week in it is like the next.
-    pub(super) fn regular_around(&self, t: Timestamp) -> Stretch {
-        let offset = Stretch {
+    /// Returns the interval around an instant in which no exception and no offset of the zone begins or ends. All weeks in it
+    /// are identical.
+    pub(super) fn regular_around(&self, t: Timestamp) -> Interval {
+        let offset = Interval {
             since: self
                 .timezone()
                 .preceding(t)
@@ -153,46 +153,46 @@ impl Schedule {
         offset.within(self.without_exception_edge_around(t))
     }
 
-    /// The stretch around an instant in which no exception begins or ends.
-    pub(super) fn without_exception_edge_around(&self, t: Timestamp) -> Stretch {
+    /// Returns the interval around an instant in which no exception begins or ends.
+    pub(super) fn without_exception_edge_around(&self, t: Timestamp) -> Interval {
         let edges =
             self.compiled.layers.iter().flat_map(|layer| [layer.extent().since, layer.extent().until]);
-        edges.fold(Stretch::EVER, |stretch, edge| {
+        edges.fold(Interval::EVER, |interval, edge| {
             let side = if edge <= t {
-                Stretch { since: edge, until: Timestamp::MAX }
+                Interval { since: edge, until: Timestamp::MAX }
             } else {
-                Stretch { since: Timestamp::MIN, until: edge }
+                Interval { since: Timestamp::MIN, until: edge }
             };
-            stretch.within(side)
+            interval.within(side)
         })
     }
 }
 
 impl Compiled {
-    fn openness(&self, t: Timestamp) -> Steady<bool> {
-        if let Some(Quiet { open, stretch }) = quiet_at(&self.quiet, t) {
-            return Steady { answer: open, stretch };
+    fn openness(&self, t: Timestamp) -> StableAnswer<bool> {
+        if let Some(ConstantInterval { open, interval }) = constant_at(&self.constants, t) {
+            return StableAnswer { answer: open, interval };
         }
-        let Steady { answer: causes, stretch } = self.causes(t);
-        Steady { answer: !causes.is_empty(), stretch }
+        let StableAnswer { answer: causes, interval } = self.causes(t);
+        StableAnswer { answer: !causes.is_empty(), interval }
     }
 
-    /// What makes it open at an instant. The last `closed` that rules the instant takes out whatever was
-    /// there before, so the search goes backwards from the end of the exceptions to it.
-    fn causes(&self, t: Timestamp) -> Steady<Causes> {
-        let (mut causes, mut stretch) = (Causes::NONE, Stretch::EVER);
+    /// Returns the causes that make the schedule open at an instant. The last `closed` exception at the instant overrules all
+    /// earlier ones, so the search goes backwards through the exceptions.
+    fn causes(&self, t: Timestamp) -> StableAnswer<Causes> {
+        let (mut causes, mut interval) = (Causes::NONE, Interval::EVER);
         for layer in self.layers.iter().rev() {
             let membership = layer.around(&self.clock, t);
-            stretch = stretch.within(membership.stretch);
+            interval = interval.within(membership.interval);
             match (membership.inside, layer.state) {
                 (true, ScheduleState::Open) => causes = causes.with(Cause::Exception),
                 (true, ScheduleState::Closed) => {
-                    return Steady { answer: causes, stretch };
+                    return StableAnswer { answer: causes, interval };
                 }
                 (false, ScheduleState::Open | ScheduleState::Closed) => {}
             }
         }
         let (weekly, around) = self.week.around(&self.clock, t);
-        Steady { answer: causes.union(weekly), stretch: stretch.within(around) }
+        StableAnswer { answer: causes.union(weekly), interval: interval.within(around) }
     }
 }

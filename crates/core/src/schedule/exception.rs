@@ -1,26 +1,26 @@
-//! What is laid over the week: days that are open or closed whatever the weekday.
+//! Exceptions to the weekly pattern: days that are open or closed whatever the weekday.
 
 use super::clock::{LocalDay, WallClock};
 use super::grammar::{HourMask, Hours};
-use super::pattern::{Membership, Pattern, Stretch};
+use super::pattern::{Interval, Membership, Pattern};
 use five_spot_api::ScheduleState;
 use jiff::Timestamp;
 use std::ops::RangeInclusive;
 
-/// The same hours on some days in a row, open or closed.
+/// The same hours on consecutive days, open or closed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Layer {
     pub(super) state: ScheduleState,
     pub(super) days: RangeInclusive<LocalDay>,
     pub(super) hours: HourMask,
     pattern: Pattern,
-    /// From its first instant to its last: most instants are outside, and need no closer look.
-    extent: Stretch,
+    /// The interval from its first instant to its last. Most instants are outside and need no further evaluation.
+    extent: Interval,
 }
 
 impl Layer {
-    /// The layers that one exception amounts to. Hours over midnight belong to the day on which they
-    /// begin, so they are missing on the first day and left over on the day after the last.
+    /// Returns the layers of an exception. Hours after midnight belong to the day on which their range starts, so the first day
+    /// lacks them and the day after the last one has them.
     pub(super) fn of_exception(
         state: ScheduleState,
         days: &RangeInclusive<LocalDay>,
@@ -49,9 +49,9 @@ impl Layer {
         Self { state, days, hours, pattern, extent }
     }
 
-    /// Whether an instant is ruled by this layer, and a stretch around it over which that holds.
+    /// Returns the membership of an instant in this layer.
     pub(super) fn around(&self, clock: &WallClock, t: Timestamp) -> Membership {
-        let Stretch { since, until } = self.extent;
+        let Interval { since, until } = self.extent;
         if t < since {
             Membership::outside(Timestamp::MIN, since)
         } else if until <= t && until < Timestamp::MAX {
@@ -61,8 +61,8 @@ impl Layer {
         }
     }
 
-    /// The instants at which the layer begins and ends.
-    pub(super) const fn extent(&self) -> Stretch {
+    /// Returns the interval from the first instant of the layer to the last.
+    pub(super) const fn extent(&self) -> Interval {
         self.extent
     }
 }

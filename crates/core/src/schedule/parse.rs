@@ -1,4 +1,4 @@
-//! From what a person wrote to a schedule, or to everything that is wrong with it.
+//! Parsing of schedules.
 
 use super::clock::{LocalDay, MINUTES_PER_WEEK, WallClock};
 use super::compiled::Schedule;
@@ -12,7 +12,7 @@ use five_spot_api::{ScheduleException, ScheduleSpec, WeeklyWindow, rules};
 use std::cmp::Ordering;
 use std::ops::{BitOr, RangeInclusive};
 
-// How many entries the lists may have, as in the CRD.
+// The maximum numbers of entries, as in the CRD.
 const MAX_DAYS: usize = 16;
 const MAX_HOURS: usize = 24;
 const MAX_WINDOWS: usize = 64;
@@ -20,8 +20,8 @@ const MAX_EXCEPTIONS: usize = 400;
 const MAX_EXCEPTION_HOURS: usize = 8;
 
 impl Schedule {
-    /// Reads the schedule that stands at `path`, and reports every field that is wrong. Two fields are not
-    /// part of it: `enabled` and `leadTime` belong to a [`Plan`](super::Plan).
+    /// Parses the schedule at `path`, or returns all errors in it. The fields `enabled` and `leadTime` are not part of it; they
+    /// belong to a [`Plan`](super::Plan).
     pub fn parse(spec: &ScheduleSpec, path: &str) -> Result<Self, Vec<FieldError>> {
         let mut problems = Problems::default();
         let timezone = problems.keep(zone::parse(&spec.timezone, &format!("{path}.timezone")));
@@ -48,7 +48,7 @@ impl Schedule {
     }
 }
 
-/// Everything that is wrong, in the order in which it was found.
+/// The errors, in the order in which they were found.
 #[derive(Default)]
 struct Problems(Vec<FieldError>);
 
@@ -57,13 +57,13 @@ impl Problems {
         self.0.push(FieldError::new(field, message));
     }
 
-    /// What was read; or nothing, and the problem is kept.
+    /// Returns the parsed value, or records the error and returns `None`.
     fn keep<T>(&mut self, result: Result<T, FieldError>) -> Option<T> {
         result.map_err(|problem| self.0.push(problem)).ok()
     }
 }
 
-/// Reads a list of entries of which each may be wrong by itself.
+/// Parses a list. Each entry may have errors of its own.
 fn list<Entry, T>(
     entries: &[Entry],
     path: &str,
@@ -75,14 +75,14 @@ fn list<Entry, T>(
     if !allowed.contains(&entries.len()) {
         let found = entries.len();
         problems.push(path, format!("found {found} entries; must have {least} to {most}"));
-        // A list of a million entries should not become a million messages.
+        // The errors of a huge list are not reported one by one.
         return Vec::new();
     }
     let entries = entries.iter().enumerate();
     entries.filter_map(|(index, entry)| read(entry, &format!("{path}[{index}]"), problems)).collect()
 }
 
-/// The union of a list of days or hours; what an absent list means is the caller's to say.
+/// Returns the union of a list of days or hours; `None` if the list is absent.
 fn union<T: BitOr<Output = T> + Default>(
     entries: Option<&Vec<String>>,
     path: &str,
@@ -95,7 +95,7 @@ fn union<T: BitOr<Output = T> + Default>(
     Some(sets.into_iter().fold(T::default(), T::bitor))
 }
 
-/// `daysOfWeek` by `hoursOfDay`. One alone means all of the other; without both there are no such windows.
+/// Returns the windows of `daysOfWeek` and `hoursOfDay`. If one is absent, all of its values count; if both are, there are none.
 fn weekly_hours(spec: &ScheduleSpec, path: &str, problems: &mut Problems) -> Vec<Window> {
     let days = spec.days_of_week.as_ref();
     let days = union(days, &format!("{path}.daysOfWeek"), MAX_DAYS, problems, Weekdays::parse);
@@ -123,7 +123,7 @@ fn window(window: &WeeklyWindow, path: &str, problems: &mut Problems) -> Option<
     }
 }
 
-/// An exception whose fields are all right.
+/// A valid exception.
 struct Exception {
     state: five_spot_api::ScheduleState,
     days: RangeInclusive<LocalDay>,

@@ -1,4 +1,4 @@
-//! Rows of local windows, and what they say about an instant.
+//! Repeating sequences of local windows.
 
 use super::clock::{LocalDay, LocalMinute, MINUTES_PER_DAY, MINUTES_PER_WEEK, WallClock};
 use super::grammar::HourMask;
@@ -13,57 +13,57 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether another window lies inside this one.
+    /// Returns true if another window lies inside this one.
     pub(super) const fn covers(self, other: Self) -> bool {
         self.from <= other.from && other.to <= self.to
     }
 
-    /// Whether another window has a minute in common with this one.
-    pub(super) const fn meets(self, other: Self) -> bool {
+    /// Returns true if another window overlaps this one.
+    pub(super) const fn overlaps(self, other: Self) -> bool {
         self.from < other.to && other.from < self.to
     }
 }
 
-/// A stretch of time, half open, over which some answer stays the same. The first and the last instant
-/// of all stand for a stretch without beginning and without end.
+/// A half-open interval in which an answer is the same. [`Timestamp::MIN`] and [`Timestamp::MAX`] stand for an interval
+/// without a start or an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct Interval {
     pub(super) since: Timestamp,
     pub(super) until: Timestamp,
 }
 
-impl Stretch {
+impl Interval {
     pub(super) const EVER: Self = Self { since: Timestamp::MIN, until: Timestamp::MAX };
 
-    /// What two stretches around the same instant have in common.
+    /// Returns the intersection of two intervals around the same instant.
     #[must_use]
     pub(super) fn within(self, other: Self) -> Self {
         Self { since: self.since.max(other.since), until: self.until.min(other.until) }
     }
 }
 
-/// Whether an instant is inside a pattern, and the stretch around it over which that holds at least.
+/// The membership of an instant in a pattern, and an interval around it in which it is certainly the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Membership {
     pub(super) inside: bool,
-    pub(super) stretch: Stretch,
+    pub(super) interval: Interval,
 }
 
 impl Membership {
     pub(super) const fn outside(since: Timestamp, until: Timestamp) -> Self {
-        Self { inside: false, stretch: Stretch { since, until } }
+        Self { inside: false, interval: Interval { since, until } }
     }
 
     const fn inside(since: Timestamp, until: Timestamp) -> Self {
-        Self { inside: true, stretch: Stretch { since, until } }
+        Self { inside: true, interval: Interval { since, until } }
     }
 }
 
-/// Windows of local time that come again in every cycle. They are numbered in their order, through all
-/// cycles; neither their starts nor their ends ever go back from one to the next.
+/// Windows of local time that repeat in every cycle. They are numbered in order through all cycles, and both their starts and
+/// their ends are ascending.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pattern {
-    /// Where cycle 0 starts.
+    /// The start of cycle 0.
     origin: LocalMinute,
     /// The length of a cycle, in minutes.
     cycle: i64,
@@ -74,13 +74,13 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Windows of [`united_in_the_week`] that come again every week for ever.
+    /// Returns the pattern of windows from [`merged_in_week`] that repeat every week.
     pub(super) fn weekly(windows: Vec<Window>) -> Self {
         let numbers = if windows.is_empty() { 0..0 } else { i64::MIN..i64::MAX };
         Self { origin: LocalDay::SOME_MONDAY.midnight(), cycle: MINUTES_PER_WEEK, windows, numbers }
     }
 
-    /// The same hours on each of some days.
+    /// Returns the pattern of the same hours on each day of a range.
     pub(super) fn daily(days: RangeInclusive<LocalDay>, hours: HourMask) -> Self {
         let (first, last) = days.into_inner();
         let windows = hours.windows();
@@ -89,7 +89,7 @@ impl Pattern {
         Self { origin: first.midnight(), cycle: MINUTES_PER_DAY, windows, numbers }
     }
 
-    /// What holds at an instant. The stretch need not be the longest: the next one may say the same.
+    /// Returns the membership of an instant. Its interval need not be the longest possible one.
     pub(super) fn around(&self, clock: &WallClock, t: Timestamp) -> Membership {
         let (number, since) = self.first_ending_after(clock, t);
         let Some(window) = self.window(number) else {
@@ -103,22 +103,22 @@ impl Pattern {
         }
     }
 
-    /// From the first instant of the first window to the last of the last.
-    pub(super) fn extent(&self, clock: &WallClock) -> Stretch {
+    /// Returns the interval from the start of the first window to the end of the last one.
+    pub(super) fn extent(&self, clock: &WallClock) -> Interval {
         let (first, last) =
             (self.window(self.numbers.start), self.window(self.numbers.end.saturating_sub(1)));
         match (first, last) {
             (Some(first), Some(last)) => {
-                Stretch { since: clock.first_at(first.from), until: clock.last_before(last.to) }
+                Interval { since: clock.first_at(first.from), until: clock.last_before(last.to) }
             }
-            (None, _) | (_, None) => Stretch { since: Timestamp::MAX, until: Timestamp::MAX },
+            (None, _) | (_, None) => Interval { since: Timestamp::MAX, until: Timestamp::MAX },
         }
     }
 
-    /// The first window that ends after `t`, by its number, and the end of the one before it.
+    /// Returns the number of the first window that ends after `t`, and the end of the window before it.
     fn first_ending_after(&self, clock: &WallClock, t: Timestamp) -> (i64, Timestamp) {
-        // A window whose end the clock does not show yet is not over. While the clock repeats itself, windows
-        // that it seems to have passed may come back, so the search goes on backwards from there.
+        // A window is not over before the clock shows its end. While the clock repeats an hour, windows that seem to be over
+        // may continue, so the search goes backwards from there.
         let mut number =
             self.first_ending_after_minute(clock.reads(t)).clamp(self.numbers.start, self.numbers.end);
         loop {
@@ -155,33 +155,33 @@ impl Pattern {
     }
 }
 
-/// One of the windows of a pattern, in its place in time.
+/// A window of a pattern in a particular cycle.
 struct LocalWindow {
     from: LocalMinute,
     to: LocalMinute,
 }
 
-/// The union of windows in minutes since Monday 00:00, in order. Windows over the end of the week are cut there,
-/// which makes no difference: where two windows touch there is no hole between them.
-pub(super) fn united_in_the_week(windows: Vec<Window>) -> Vec<Window> {
-    united(windows.into_iter().flat_map(split_at_the_end_of_the_week).collect())
+/// Returns the union of windows in minutes since Monday 00:00, in order. A window across the end of the week is split there,
+/// which makes no difference because there is no gap between adjacent windows.
+pub(super) fn merged_in_week(windows: Vec<Window>) -> Vec<Window> {
+    merged(windows.into_iter().flat_map(split_at_week_end).collect())
 }
 
-fn split_at_the_end_of_the_week(window: Window) -> impl Iterator<Item = Window> {
+fn split_at_week_end(window: Window) -> impl Iterator<Item = Window> {
     let over = (window.to - MINUTES_PER_WEEK).max(0);
     [Window { from: 0, to: over }, Window { from: window.from, to: window.to - over }]
         .into_iter()
         .filter(|part| part.from < part.to)
 }
 
-fn united(mut windows: Vec<Window>) -> Vec<Window> {
+fn merged(mut windows: Vec<Window>) -> Vec<Window> {
     windows.sort_unstable();
-    let mut united: Vec<Window> = Vec::with_capacity(windows.len());
+    let mut merged: Vec<Window> = Vec::with_capacity(windows.len());
     for window in windows {
-        match united.last_mut() {
+        match merged.last_mut() {
             Some(last) if window.from <= last.to => last.to = last.to.max(window.to),
-            Some(_) | None => united.push(window),
+            Some(_) | None => merged.push(window),
         }
     }
-    united
+    merged
 }

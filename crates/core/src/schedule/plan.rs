@@ -1,13 +1,14 @@
-//! What the clock wants: the schedule with lead time, override and `enabled` on top.
+//! The plan: the schedule with its lead time, override and `enabled`.
 
-use super::bridge::{Start, period_end, period_start};
 use super::cause::{Cause, Causes};
 use super::compiled::Schedule;
 use super::grammar::Override;
+use super::period::{Start, period_end, period_start};
 use five_spot_api::OverrideState;
 use jiff::{SignedDuration, Timestamp};
 
-/// When a machine is wanted, as far as the clock can say. Kill switch, reclaim and deletion come before it.
+/// The times at which a machine is wanted, as far as they depend on the clock. The kill switch, a reclaim and a deletion take
+/// precedence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     schedule: Schedule,
@@ -16,9 +17,9 @@ pub struct Plan {
     overriding: Option<Override>,
 }
 
-/// Why a machine is wanted at an instant, or why not.
+/// The state of a plan at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum PlanState {
     /// Wanted: the schedule is open.
     InWindow,
     /// Wanted: the schedule opens within the lead time.
@@ -33,8 +34,8 @@ pub enum Standing {
     OutsideWindow,
 }
 
-impl Standing {
-    /// Every standing there is.
+impl PlanState {
+    /// All states.
     pub const ALL: [Self; 6] = [
         Self::InWindow,
         Self::LeadTime,
@@ -44,7 +45,7 @@ impl Standing {
         Self::OutsideWindow,
     ];
 
-    /// Whether a machine is wanted.
+    /// Returns true if a machine is wanted.
     pub const fn wanted(self) -> bool {
         match self {
             Self::InWindow | Self::LeadTime | Self::OverrideUp => true,
@@ -53,19 +54,19 @@ impl Standing {
     }
 }
 
-/// A half-open stretch of time during which a machine is wanted.
+/// A half-open interval in which a machine is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
     /// Its first instant.
     pub start: Timestamp,
     /// The first instant after it.
     pub end: Timestamp,
-    /// What makes it, taken over all of it.
+    /// The causes in the whole period.
     pub causes: Causes,
 }
 
 impl Plan {
-    /// What a schedule amounts to with everything else that goes by the clock.
+    /// Returns the plan of a schedule with its lead time, `enabled` and override.
     pub const fn new(
         schedule: Schedule,
         lead_time: SignedDuration,
@@ -75,39 +76,38 @@ impl Plan {
         Self { schedule, lead_time, enabled, overriding }
     }
 
-    /// The schedule underneath.
+    /// Returns the schedule.
     pub const fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// How an instant stands: override before `enabled` before the schedule.
-    pub fn at(&self, now: Timestamp) -> Standing {
+    /// Returns the state at an instant. The override takes precedence over `enabled`, and `enabled` over the schedule.
+    pub fn at(&self, now: Timestamp) -> PlanState {
         match self.override_at(now) {
-            Some(Override { state: OverrideState::Up, .. }) => Standing::OverrideUp,
-            Some(Override { state: OverrideState::Down, .. }) => Standing::OverrideDown,
-            None if !self.enabled => Standing::Disabled,
-            None if self.schedule.is_open(now) => Standing::InWindow,
-            None if self.is_lead_time(now) => Standing::LeadTime,
-            None => Standing::OutsideWindow,
+            Some(Override { state: OverrideState::Up, .. }) => PlanState::OverrideUp,
+            Some(Override { state: OverrideState::Down, .. }) => PlanState::OverrideDown,
+            None if !self.enabled => PlanState::Disabled,
+            None if self.schedule.is_open(now) => PlanState::InWindow,
+            None if self.is_lead_time(now) => PlanState::LeadTime,
+            None => PlanState::OutsideWindow,
         }
     }
 
-    /// The earliest instant after `now` at which a machine becomes wanted.
+    /// Returns the earliest instant after `now` at which a machine becomes wanted.
     pub fn next_activation(&self, now: Timestamp) -> Option<Timestamp> {
-        let standing = self.at(now);
-        let turn = self.next_turn(now, standing)?;
-        if standing.wanted() { self.next_turn(turn, self.at(turn)) } else { Some(turn) }
+        let state = self.at(now);
+        let change = self.next_demand_change(now, state)?;
+        if state.wanted() { self.next_demand_change(change, self.at(change)) } else { Some(change) }
     }
 
-    /// The earliest instant after `now` at which a machine is no longer wanted.
+    /// Returns the earliest instant after `now` at which a machine is no longer wanted.
     pub fn next_cleanup(&self, now: Timestamp) -> Option<Timestamp> {
-        let standing = self.at(now);
-        let turn = self.next_turn(now, standing)?;
-        if standing.wanted() { Some(turn) } else { self.next_turn(turn, self.at(turn)) }
+        let state = self.at(now);
+        let change = self.next_demand_change(now, state)?;
+        if state.wanted() { Some(change) } else { self.next_demand_change(change, self.at(change)) }
     }
 
-    /// The earliest instant after `now` at which anything changes: how it stands, or whether the schedule
-    /// is open.
+    /// Returns the earliest instant after `now` at which the state of the plan or of the schedule changes.
     pub fn next_boundary(&self, now: Timestamp) -> Option<Timestamp> {
         let change = self.schedule.next_change(now);
         let sooner = match self.override_at(now) {
@@ -118,12 +118,15 @@ impl Plan {
         [sooner, change].into_iter().flatten().min()
     }
 
-    /// If a machine is wanted: the start of the wanted period. None where that cannot be known, because an
-    /// override made it wanted at some time before, or where it lies too far back to matter.
+    /// Returns the start of the current wanted period. Returns `None` if no machine is wanted, if the start is unknown because
+    /// of an override, or if it is too long ago to matter.
     pub fn wanted_since(&self, now: Timestamp) -> Option<Timestamp> {
         match self.at(now) {
-            Standing::InWindow | Standing::LeadTime => {}
-            Standing::OverrideUp | Standing::OverrideDown | Standing::Disabled | Standing::OutsideWindow => {
+            PlanState::InWindow | PlanState::LeadTime => {}
+            PlanState::OverrideUp
+            | PlanState::OverrideDown
+            | PlanState::Disabled
+            | PlanState::OutsideWindow => {
                 return None;
             }
         }
@@ -131,7 +134,7 @@ impl Plan {
         let since = match by_schedule {
             Start::At(since) | Start::Before(since) => since,
         };
-        // The period may go back into the time that an override ruled.
+        // The period may extend back into the time of an override.
         match (self.overriding.filter(|overriding| since <= overriding.until), by_schedule) {
             (Some(Override { state: OverrideState::Down, until }), _) => Some(until),
             (None, Start::At(start)) => Some(start),
@@ -139,7 +142,7 @@ impl Plan {
         }
     }
 
-    /// The periods in `[from, to)` in which a machine is wanted, in order; no two of them touch.
+    /// Returns the periods in `[from, to)` in which a machine is wanted, in order. No two of them are adjacent.
     pub fn periods(&self, from: Timestamp, to: Timestamp) -> Vec<Period> {
         let mut periods = Vec::new();
         let mut t = from;
@@ -153,56 +156,56 @@ impl Plan {
         periods
     }
 
-    /// The wanted part of a stretch over which the standing does not change.
+    /// Returns the wanted parts of an interval in which the state does not change.
     fn pieces(&self, start: Timestamp, end: Timestamp) -> Vec<Period> {
         let whole = |cause: Cause| vec![Period { start, end, causes: cause.into() }];
         match self.at(start) {
-            Standing::InWindow => {
+            PlanState::InWindow => {
                 let spans = self.schedule.spans(start, end).into_iter();
                 spans.map(|span| Period { start: span.start, end: span.end, causes: span.causes }).collect()
             }
-            Standing::LeadTime => whole(Cause::LeadTime),
-            Standing::OverrideUp => whole(Cause::Override),
-            Standing::OverrideDown | Standing::Disabled | Standing::OutsideWindow => Vec::new(),
+            PlanState::LeadTime => whole(Cause::LeadTime),
+            PlanState::OverrideUp => whole(Cause::Override),
+            PlanState::OverrideDown | PlanState::Disabled | PlanState::OutsideWindow => Vec::new(),
         }
     }
 
-    /// The override, if it counts at an instant.
+    /// Returns the override if it is in effect at an instant.
     fn override_at(&self, now: Timestamp) -> Option<Override> {
         self.overriding.filter(|overriding| now < overriding.until)
     }
 
-    /// Whether the schedule, which is closed, opens within the lead time.
+    /// Returns true if the schedule, which is closed, opens within the lead time.
     fn is_lead_time(&self, now: Timestamp) -> bool {
         let opens = || self.schedule.next_change(now);
         !self.lead_time.is_zero() && opens().is_some_and(|opens| self.lead_start(opens) <= now)
     }
 
-    /// When the lead time of a window starts.
+    /// Returns the start of the lead time of a window.
     fn lead_start(&self, opens: Timestamp) -> Timestamp {
         opens.checked_sub(self.lead_time).unwrap_or(Timestamp::MIN)
     }
 
-    /// The earliest instant after `now` at which wanted turns into unwanted or the other way round.
-    fn next_turn(&self, now: Timestamp, standing: Standing) -> Option<Timestamp> {
+    /// Returns the earliest instant after `now` at which a machine becomes wanted or unwanted.
+    fn next_demand_change(&self, now: Timestamp, state: PlanState) -> Option<Timestamp> {
         let Some(Override { until, .. }) = self.override_at(now) else {
-            return self.next_turn_of_schedule(now, standing);
+            return self.next_schedule_change(now, state);
         };
         let then = self.at(until);
-        if then.wanted() == standing.wanted() { self.next_turn_of_schedule(until, then) } else { Some(until) }
+        if then.wanted() == state.wanted() { self.next_schedule_change(until, then) } else { Some(until) }
     }
 
-    /// The same, of an instant at which no override counts.
-    fn next_turn_of_schedule(&self, now: Timestamp, standing: Standing) -> Option<Timestamp> {
-        match standing {
-            Standing::InWindow | Standing::LeadTime => period_end(&self.schedule, self.lead_time, now),
-            Standing::OutsideWindow => self.schedule.next_change(now).map(|opens| self.lead_start(opens)),
-            Standing::OverrideUp | Standing::OverrideDown | Standing::Disabled => None,
+    /// Returns the same for an instant at which no override is in effect.
+    fn next_schedule_change(&self, now: Timestamp, state: PlanState) -> Option<Timestamp> {
+        match state {
+            PlanState::InWindow | PlanState::LeadTime => period_end(&self.schedule, self.lead_time, now),
+            PlanState::OutsideWindow => self.schedule.next_change(now).map(|opens| self.lead_start(opens)),
+            PlanState::OverrideUp | PlanState::OverrideDown | PlanState::Disabled => None,
         }
     }
 }
 
-/// Adds a piece behind the periods before it, as a part of the last one if it touches that.
+/// Appends a period, merged with the last one if they are adjacent.
 fn append(periods: &mut Vec<Period>, piece: Period) {
     match periods.last_mut() {
         Some(last) if last.end == piece.start => {

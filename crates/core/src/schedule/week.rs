@@ -3,10 +3,10 @@
 use super::cause::{Cause, Causes};
 use super::clock::{MINUTES_PER_DAY, MINUTES_PER_HOUR, WallClock};
 use super::grammar::{HourMask, Hours, Weekdays};
-use super::pattern::{Pattern, Stretch, Window, united_in_the_week};
+use super::pattern::{Interval, Pattern, Window, merged_in_week};
 use jiff::Timestamp;
 
-/// Two patterns that are open together. They are kept apart because a period tells what made it.
+/// The two patterns of a week. They are separate because a period lists its causes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Week {
     /// `daysOfWeek` and `hoursOfDay`.
@@ -20,21 +20,21 @@ impl Week {
         Self { schedule: pattern(schedule), windows: pattern(windows) }
     }
 
-    /// What makes it open at an instant, and a stretch around the instant over which nothing of it changes.
-    pub(super) fn around(&self, clock: &WallClock, t: Timestamp) -> (Causes, Stretch) {
+    /// Returns the causes that make the week open at an instant, and an interval around it in which they are the same.
+    pub(super) fn around(&self, clock: &WallClock, t: Timestamp) -> (Causes, Interval) {
         let (schedule, windows) = (self.schedule.around(clock, t), self.windows.around(clock, t));
         let causes = [(schedule, Cause::Schedule), (windows, Cause::Window)];
         let causes =
             causes.into_iter().filter(|(membership, _)| membership.inside).map(|(_, cause)| cause).collect();
-        (causes, schedule.stretch.within(windows.stretch))
+        (causes, schedule.interval.within(windows.interval))
     }
 }
 
 fn pattern(windows: Vec<Window>) -> Pattern {
-    Pattern::weekly(united_in_the_week(windows))
+    Pattern::weekly(merged_in_week(windows))
 }
 
-/// The windows of `hours` on each of `days`. Hours after midnight belong to the day on which they begin.
+/// Returns the windows of `hours` on each of `days`. Hours after midnight belong to the day on which their range starts.
 pub(super) fn days_by_hours(days: Weekdays, hours: Hours) -> Vec<Window> {
     let of_day = |day: usize| {
         let next = (day + 1) % 7;
@@ -49,8 +49,7 @@ fn on_weekday(day: usize, mask: HourMask) -> Vec<Window> {
     mask.windows().into_iter().map(shift).collect()
 }
 
-/// The hours of one weekday that are open from their first minute to their last, and those that are
-/// closed all along. The rest are neither.
+/// The hours of a weekday that are completely open, and those that are completely closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct WholeHours {
     pub(super) open: HourMask,
@@ -58,13 +57,13 @@ pub(super) struct WholeHours {
 }
 
 impl WholeHours {
-    /// Those of each weekday, in a week of some windows.
+    /// Returns the whole hours of each weekday for the given windows.
     pub(super) fn of_week(windows: Vec<Window>) -> [Self; 7] {
-        let windows = united_in_the_week(windows);
+        let windows = merged_in_week(windows);
         std::array::from_fn(|day| Self {
             open: HourMask::which(|hour| windows.iter().any(|window| window.covers(hour_of_week(day, hour)))),
             closed: HourMask::which(|hour| {
-                !windows.iter().any(|window| window.meets(hour_of_week(day, hour)))
+                !windows.iter().any(|window| window.overlaps(hour_of_week(day, hour)))
             }),
         })
     }

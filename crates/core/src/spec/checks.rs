@@ -1,5 +1,5 @@
-//! What is allowed in each field, beyond its type: the rules of the CRD once more, with their sentences,
-//! because the CRD in a cluster may be older than the program.
+//! Checks of the fields beyond their types: the rules of the CRD with the same messages, because the CRD in a cluster may be
+//! older than the program.
 
 mod syntax;
 
@@ -14,13 +14,13 @@ use five_spot_api::{
 use jiff::SignedDuration;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The default of both shutdown timeouts, for a spec whose own cannot be read.
+/// The default of both shutdown timeouts, for a spec in which they cannot be read.
 pub(super) const DEFAULT_SHUTDOWN: SignedDuration = SignedDuration::from_mins(5);
 
-/// The longest reason that a person may give for an override or an exception.
+/// The maximum length of the reason of an override or an exception.
 const MAX_REASON: usize = 256;
 
-/// Collects what is wrong, so that a person sees all of it at once.
+/// A collector of errors, so that a person sees all of them at once.
 #[derive(Default)]
 pub(super) struct Checks {
     errors: Vec<FieldError>,

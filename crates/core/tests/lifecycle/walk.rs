@@ -9,10 +9,10 @@ use five_spot_core::world::{NodeFact, Readiness, Slot};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How many things may go against an object on one path. Two is every ordered pair.
+/// The number of disturbances on one path. Two covers every ordered pair.
 const DISTURBANCES: u32 = 2;
 
-/// What may happen besides the controller and the machinery doing their work.
+/// A disturbance in addition to the normal work of the controller and the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disturbance {
     KillSwitch,
@@ -115,7 +115,7 @@ fn later(simulation: &mut Simulation) -> bool {
     moved
 }
 
-/// What tells two states apart: everything that can make a difference later.
+/// The identity of a state: everything that can make a difference later.
 fn key(simulation: &Simulation) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!(
@@ -133,7 +133,7 @@ fn key(simulation: &Simulation) -> u64 {
     hasher.finish()
 }
 
-/// What a decision may never ask for, whatever has happened before.
+/// Checks the rules that hold for every decision.
 fn check_decision(simulation: &Simulation, path: &[String]) {
     let decision = simulation.decide();
     let world = &simulation.world;
@@ -242,7 +242,7 @@ fn at_rest(simulation: &Simulation) -> bool {
 }
 
 #[test]
-fn whatever_happens_nothing_is_orphaned_nothing_is_doubled_and_it_always_ends() {
+fn nothing_is_orphaned_or_doubled_and_every_run_ends() {
     let mut spec = office_hours();
     spec.node_taints = vec![NodeTaint {
         key: "ours".to_owned(),

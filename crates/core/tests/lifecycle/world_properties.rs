@@ -1,4 +1,4 @@
-//! What holds of every decision, in worlds that nobody would think of.
+//! Properties of every decision, in random observed states.
 
 use crate::simulation::{office_hours, time};
 use five_spot_api::reclaim::ReclaimRequest;
@@ -168,7 +168,7 @@ prop_compose! {
         owned in any::<bool>(),
         reclaim in option::weighted(0.2, option::of(moment())),
         pods in option::of(prop::collection::vec(pod(), 0..4)),
-        pods_judged in prop::bool::weighted(0.8),
+        drain_rules_resolved in prop::bool::weighted(0.8),
     ) -> NodeView {
         let [taint, _] = some_taints();
         NodeView {
@@ -183,7 +183,7 @@ prop_compose! {
             agent_label: flags[3],
             reclaim: reclaim.map(|requested_at| ReclaimRequest { reason: "process-match: java".to_owned(), requested_at }),
             pods,
-            pods_judged,
+            drain_rules_resolved,
         }
     }
 }
@@ -453,9 +453,9 @@ proptest! {
         prop_assert_eq!(second.actions, first.actions);
     }
 
-    /// What a higher rule forbids, no lower rule does.
+    /// No action violates a rule of higher precedence.
     #[test]
-    fn nothing_is_done_that_a_higher_rule_forbids(spec in spec(), world in world(), now in moment()) {
+    fn no_action_violates_a_rule_of_higher_precedence(spec in spec(), world in world(), now in moment()) {
         let decision = decision(&spec, &world, now);
         let does = |wanted: fn(&Action) -> bool| decision.actions.iter().any(wanted);
         let creates = does(|action| matches!(

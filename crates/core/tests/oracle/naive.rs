@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 const DAY: i64 = 24 * 60;
 const WEEK: i64 = 7 * DAY;
 
-/// What the local clock shows at each of a row of minutes.
+/// The readings of the local clock at consecutive minutes.
 pub struct Samples {
     first: i64,
     /// The local minute that is shown, counted from 1970-01-01T00:00 local time.
@@ -59,7 +59,7 @@ impl Samples {
     }
 }
 
-/// Whether the schedule is open, for each minute.
+/// Returns for each minute whether the schedule is open.
 pub fn open(schedule: &ScheduleSpec, samples: &Samples) -> Vec<bool> {
     let mut open = vec![false; samples.local.len()];
     for day in samples.days() {
@@ -94,7 +94,7 @@ pub fn open(schedule: &ScheduleSpec, samples: &Samples) -> Vec<bool> {
     open
 }
 
-/// Whether a machine is wanted, for each minute; the last minutes, of which the lead time is not sampled, may be wrong.
+/// Returns for each minute whether a machine is wanted. The last minutes, whose lead time is not sampled, may be wrong.
 pub fn wanted(open: &[bool], case: &Case, samples: &Samples) -> Vec<bool> {
     let lead = usize::try_from(case.lead_time.as_mins()).unwrap();
     let opens = next(open, |&open| open);

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, PartialObjectMeta};
 
-/// What is kept of a CAPI Cluster.
+/// The facts that are kept of a CAPI Cluster.
 pub(crate) type ClusterFacts = ClusterView;
 
 /// A CAPI Cluster, in either version.
@@ -18,7 +18,7 @@ pub(crate) fn cluster(object: &DynamicObject) -> ClusterFacts {
     }
 }
 
-/// What is kept of a namespace: our pause annotation.
+/// The fact that is kept of a namespace: our pause annotation.
 pub(crate) fn namespace_pause(object: &PartialObjectMeta<Namespace>) -> Option<PauseLevel> {
     pause(object)
 }

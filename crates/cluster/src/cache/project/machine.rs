@@ -1,7 +1,7 @@
 //! CAPI Machines, in either version.
 
 use super::{capi_paused, has_owner, terminating};
-use crate::cache::drift::Digest;
+use crate::cache::managed_fields::Digest;
 use crate::transport::valid_name::is_subdomain;
 use five_spot_api::names::annotation;
 use five_spot_core::Fingerprint;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
-/// What is kept of a Machine of ours.
+/// The facts that are kept of a Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MachineFacts {
     pub(crate) api_version: String,
@@ -54,7 +54,7 @@ pub(crate) fn machine(object: &DynamicObject) -> MachineFacts {
     }
 }
 
-/// Whether a condition is true, in either version of the API.
+/// True if a condition is true, in either version of the API.
 fn has_condition(object: &DynamicObject, kind: &str) -> bool {
     let conditions = object.data.pointer("/status/conditions").and_then(|list| list.as_array());
     conditions

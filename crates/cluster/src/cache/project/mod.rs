@@ -42,12 +42,12 @@ pub(crate) fn made_for(object: &impl Resource) -> Option<String> {
     object.labels().get(label::SCHEDULED_MACHINE).cloned()
 }
 
-/// Whether an object still refers to a `ScheduledMachine` as its owner, of whichever life.
+/// True if an object still refers to a `ScheduledMachine` as its owner, of whichever life.
 fn has_owner(object: &impl Resource) -> bool {
     object.owner_references().iter().any(|owner| owner.kind == five_spot_api::names::KIND)
 }
 
-/// Whose an object is that has a name of ours.
+/// The owner of an object that has one of our names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Belongs {
     /// To the `ScheduledMachine`, in this life or an earlier one.

@@ -20,7 +20,7 @@ const MOST_TAINTS: usize = 128;
 /// Bytes that are kept of a value that does not count.
 const MOST_IGNORED: usize = 64;
 
-/// What is kept of a Node. Its heartbeats are not, so that they change nothing.
+/// The facts that are kept of a Node. Heartbeats are not among them, so that they change nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFacts {
     pub(crate) uid: Uid,
@@ -94,7 +94,7 @@ fn owned(text: &str) -> Vec<TaintId> {
     entries.map(|Entry { key, effect }| TaintId { key, effect }).collect()
 }
 
-/// What is kept of an agent's ConfigMap.
+/// The facts that are kept of an agent's ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AgentConfigFacts {
     pub(crate) node: NodeName,

@@ -12,24 +12,24 @@ use kube::ResourceExt;
 /// On a Pod: it mirrors a static pod of the kubelet.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What a cordon puts on a Node, with the effect `NoSchedule`.
+/// The taint of a cordoned Node, with the effect `NoSchedule`.
 const CORDON: &str = "node.kubernetes.io/unschedulable";
 
 /// Bytes of labels that are kept of a pod.
 const MOST_LABELS: usize = 8 << 10;
 
-/// What is kept of a Pod.
+/// The facts that are kept of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodFacts {
     pub(crate) id: PodId,
     pub(crate) mirror: bool,
     /// The DaemonSet that it belongs to, whether that still exists or not.
     pub(crate) daemon_set: Option<ObjectKey>,
-    /// When it was made, if a cordon does not keep it away.
+    /// The creation time, if it tolerates a cordon.
     pub(crate) comes_back: Option<Timestamp>,
     pub(crate) finished: bool,
     pub(crate) terminating: Option<PodTermination>,
-    /// What its own label says of it; without one, rules may.
+    /// The behaviour by its own label; without one, rules may apply.
     pub(crate) drain: Option<PodDrain>,
     pub(crate) labels: Labels,
 }

@@ -1,14 +1,14 @@
 //! Bootstrap and infrastructure objects, of any provider: nothing but metadata is looked at.
 
 use super::terminating;
-use crate::cache::drift::Digest;
+use crate::cache::managed_fields::Digest;
 use five_spot_api::names::annotation;
 use five_spot_core::Fingerprint;
 use five_spot_core::world::Uid;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
-/// What is kept of a provider's object of ours.
+/// The facts that are kept of an object of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProviderFacts {
     pub(crate) made_for: Option<String>,

@@ -13,23 +13,23 @@ use std::sync::Arc;
 /// The finalizer that `--cascade=orphan` puts onto an object.
 const ORPHAN: &str = "orphan";
 
-/// What is kept of a `ScheduledMachine`.
+/// The facts that are kept of a `ScheduledMachine`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ObjectFacts {
     pub(crate) view: ObjectView,
     pub(crate) spec: Result<Arc<ValidSpec>, Arc<InvalidSpec>>,
     pub(crate) status: StatusText,
     pub(crate) record: Record,
-    /// Who wrote the spec last, by field manager.
+    /// The field manager that wrote the spec last.
     pub(crate) spec_by: Option<String>,
     /// Any new value is a reason to look at once.
     pub(crate) force_reconcile: Option<String>,
 }
 
-/// What is asked of every status more often than it is worth to read the whole of it.
+/// The parts of the status that are needed too often to parse the whole status each time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
-    /// How the Node's cluster is reached.
+    /// The cluster of the Node.
     pub(crate) workload_cluster: Option<WorkloadCluster>,
     /// The kinds of the provider's objects, where they are other ones than the spec names now.
     pub(crate) former_kinds: Box<[ProviderKind]>,

@@ -14,7 +14,7 @@ impl StatusText {
         Self(serde_json::to_string(status).unwrap_or_default().into())
     }
 
-    /// What it says.
+    /// The parsed content.
     pub(crate) fn read(&self) -> ScheduledMachineStatus {
         serde_json::from_str(&self.0).unwrap_or_default()
     }

@@ -56,13 +56,13 @@ pub struct Cidr {
     prefix: u8,
 }
 
-/// Why a text is no network.
+/// The error in the text of a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CidrError {
     /// It does not begin with an address.
     #[error("'{0}' is not an IP address or a network such as 10.0.0.0/8")]
     Address(String),
-    /// What follows the slash is not a length.
+    /// The part after the slash is not a length.
     #[error("'{0}' is not a prefix length from 0 to {1}")]
     Prefix(String, u8),
 }
@@ -113,7 +113,7 @@ fn is_in_v6(address: Ipv6Addr, network: Ipv6Addr, prefix: u8) -> bool {
     address.to_bits() & mask == network.to_bits() & mask
 }
 
-/// Which addresses a client may connect to. Clones are the same rules.
+/// The addresses that a client may connect to. Clones share the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AddressRules {
     /// All of them: for the management cluster, whose address the operator has chosen.
@@ -127,7 +127,7 @@ pub enum AddressRules {
 }
 
 impl AddressRules {
-    /// Whether a connection may lead there.
+    /// True if a connection to this address is permitted.
     pub fn permits(&self, address: IpAddr) -> bool {
         match self {
             Self::Any => true,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_names_is_permitted_and_nothing_else_is_taken_away() {
+    fn an_allowed_network_permits_only_itself() {
         let rules = rules(&["127.0.0.1", "169.254.0.0/16", "fe80::/64"]);
         for (address, permitted) in [
             ("127.0.0.1", true),

@@ -2,7 +2,7 @@
 
 use super::budget::{Budget, Share};
 use super::shape::Shape;
-use super::{Call, DoorError, Limits, limits, status};
+use super::{Call, Limits, TransportError, limits, status};
 use bytes::Bytes;
 use http::{Response, header};
 use http_body::Frame;
@@ -17,7 +17,7 @@ pub(super) type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 /// The largest size that is allocated at once on the word of the server.
 const FIRST_ALLOCATION: usize = 64 << 10;
 
-/// What one answer may be.
+/// The limits of one answer.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     bytes: usize,
@@ -41,15 +41,15 @@ impl Bounds {
         Self { bytes: limits.list_page_bytes, values, items }
     }
 
-    fn check(&self, bytes: usize, shape: &Shape) -> Result<(), DoorError> {
+    fn check(&self, bytes: usize, shape: &Shape) -> Result<(), TransportError> {
         if bytes > self.bytes {
-            return Err(DoorError::AnswerTooLarge { limit: self.bytes });
+            return Err(TransportError::AnswerTooLarge { limit: self.bytes });
         }
         if shape.items() > self.items {
-            return Err(DoorError::TooManyObjects { limit: self.items });
+            return Err(TransportError::TooManyObjects { limit: self.items });
         }
         if shape.values() > self.values {
-            return Err(DoorError::TooManyValues { limit: self.values });
+            return Err(TransportError::TooManyValues { limit: self.values });
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ where
 {
     let (mut head, body) = response.into_parts();
     if head.status.is_redirection() {
-        return Err(DoorError::Redirected(head.status.as_u16()).into());
+        return Err(TransportError::Redirected(head.status.as_u16()).into());
     }
     let mut share = budget.share();
     if !head.status.is_success() {
@@ -159,15 +159,15 @@ impl Line {
     }
 
     /// Goes on with these bytes of the watch.
-    pub(super) fn read(&mut self, data: &[u8]) -> Result<(), DoorError> {
+    pub(super) fn read(&mut self, data: &[u8]) -> Result<(), TransportError> {
         for piece in data.split_inclusive(|byte| *byte == b'\n') {
             self.bytes += piece.len();
             if self.bytes > self.limits.watch_line_bytes {
-                return Err(DoorError::LineTooLong { limit: self.limits.watch_line_bytes });
+                return Err(TransportError::LineTooLong { limit: self.limits.watch_line_bytes });
             }
             self.shape.read(piece);
             if self.shape.values() > self.limits.values_per_object {
-                return Err(DoorError::TooManyValues { limit: self.limits.values_per_object });
+                return Err(TransportError::TooManyValues { limit: self.limits.values_per_object });
             }
             if piece.ends_with(b"\n") {
                 (self.bytes, self.shape) = (0, Shape::default());

@@ -1,6 +1,6 @@
 //! The memory that answers of one cluster may take while they are read.
 
-use super::DoorError;
+use super::TransportError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,7 +22,7 @@ impl Budget {
     }
 }
 
-/// What one answer takes of a budget, until this is dropped.
+/// The part of a budget that one answer uses, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     budget: Budget,
@@ -31,11 +31,11 @@ pub(super) struct Share {
 
 impl Share {
     /// Takes more, if the budget has it.
-    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), DoorError> {
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), TransportError> {
         let before = self.budget.buffered.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
         if before.saturating_add(bytes) > self.budget.limit {
-            return Err(DoorError::OverBudget { limit: self.budget.limit });
+            return Err(TransportError::OverBudget { limit: self.budget.limit });
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ mod tests {
         let budget = Budget::new(100);
         let (mut one, mut other) = (budget.share(), budget.share());
         one.grow(60).unwrap();
-        assert_eq!(other.grow(60), Err(DoorError::OverBudget { limit: 100 }));
+        assert_eq!(other.grow(60), Err(TransportError::OverBudget { limit: 100 }));
         drop(other);
         one.grow(40).unwrap();
         one.clear();

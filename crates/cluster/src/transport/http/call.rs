@@ -1,4 +1,4 @@
-//! What a request asks for, read off its method and path.
+//! The call of a request, from its method and path.
 
 use http::{Method, Request};
 
@@ -67,13 +67,13 @@ impl Call {
         }
     }
 
-    /// Whether it changes the cluster.
+    /// True if it changes the cluster.
     pub fn writes(&self) -> bool {
         !matches!(self.verb, "get" | "list" | "watch")
     }
 }
 
-/// What follows a namespace in a path is a resource, unless it is a part of the namespace itself.
+/// True if the part of a path after a namespace is a resource, and not a part of the namespace itself.
 fn is_resource(rest: &[&str]) -> bool {
     !matches!(rest, [] | ["status" | "finalize"])
 }

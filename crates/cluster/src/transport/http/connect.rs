@@ -35,7 +35,7 @@ const OFFERED: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// A service that sends requests to the cluster of a configuration.
 pub(super) type NetworkService = BoxCloneSyncService<Request<Body>, Response<PooledBody>, BoxError>;
 
-/// What a client may connect to, and how often at the same time.
+/// The addresses and the number of connections that a client may use.
 #[derive(Clone, Debug)]
 pub struct ConnectRules {
     addresses: AddressRules,
@@ -99,7 +99,7 @@ impl fmt::Debug for Connector {
     }
 }
 
-/// Why there is no connection. Shown in the log of the controller, never to a tenant.
+/// A failed connection. It is shown in the log of the controller, never to a tenant.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
     #[error("the URL of the server has no host")]

@@ -1,6 +1,6 @@
 //! Requests that are not sent, and answers that do not come or are refused.
 
-use super::{Call, Door};
+use super::{Call, Transport};
 use std::error::Error;
 use std::time::Duration;
 use tower::BoxError;
@@ -9,9 +9,9 @@ use tracing::warn;
 /// An answer gives this many failures back: a cluster that is well again is asked at full rate after a few of them.
 const FORGIVEN: u32 = 10;
 
-/// What was not sent, or not answered, on our side of the door. No variant repeats what a server has sent.
+/// A request that was not sent or not answered, for a reason on our side. No variant repeats text of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DoorError {
+pub enum TransportError {
     /// No answer within the deadline. It may still have been carried out.
     #[error("no answer within {} s", .0.as_secs())]
     Deadline(Duration),
@@ -20,7 +20,7 @@ pub enum DoorError {
     Silent(Duration),
     /// We may not write now; nothing was sent.
     #[error("not sent: {0}")]
-    Fenced(&'static str),
+    Guarded(&'static str),
     /// A workload cluster cannot be reached. All reasons read alike, because a kubeconfig may lead anywhere, and a
     /// refused connection told from a timeout would make a port scanner of the controller. The log has the reason.
     #[error("the cluster is unreachable")]
@@ -73,26 +73,26 @@ pub enum DoorError {
 }
 
 /// The failures that say how far we got with a server. A tenant must not be able to tell them apart.
-const fn tells_of_network(error: &DoorError) -> bool {
-    matches!(error, DoorError::Deadline(_) | DoorError::Silent(_))
+const fn tells_of_network(error: &TransportError) -> bool {
+    matches!(error, TransportError::Deadline(_) | TransportError::Silent(_))
 }
 
-impl Door {
-    /// Whether a request may be sent now. Notes that a list begins or goes on.
-    pub(super) fn permit(&self, call: &Call, uri: &str) -> Result<(), DoorError> {
+impl Transport {
+    /// True if a request may be sent now. Notes that a list begins or goes on.
+    pub(super) fn permit(&self, call: &Call, uri: &str) -> Result<(), TransportError> {
         if call.verb == "list" {
             self.watches.begins_anew(uri);
             let limit = self.limits.pages_per_list;
             if self.watches.next_page(uri) > limit {
-                return Err(DoorError::EndlessList { limit });
+                return Err(TransportError::EndlessList { limit });
             }
         }
         if !self.requests.take_one() {
-            return Err(DoorError::TooManyRequests { limit: self.limits.requests_per_minute });
+            return Err(TransportError::TooManyRequests { limit: self.limits.requests_per_minute });
         }
         // The version is asked for to find out whether the cluster is well again.
         if !self.failures.has_any() && !uri.ends_with("/version") {
-            return Err(DoorError::Unreachable);
+            return Err(TransportError::Unreachable);
         }
         Ok(())
     }
@@ -114,34 +114,34 @@ impl Door {
     }
 
     fn report(&self, error: BoxError, describe: impl FnOnce(&str) -> String) -> BoxError {
-        if self.pulse.is_none() {
+        if self.responsiveness.is_none() {
             // The management cluster is trusted, and whoever operates it needs to know.
             return error;
         }
-        let ours = error.downcast_ref::<DoorError>().cloned();
+        let ours = error.downcast_ref::<TransportError>().cloned();
         // What was not sent has not failed.
         let sent = !matches!(
             ours,
             Some(
-                DoorError::Silent(_)
-                    | DoorError::Unreachable
-                    | DoorError::Fenced(_)
-                    | DoorError::TooManyRequests { .. }
+                TransportError::Silent(_)
+                    | TransportError::Unreachable
+                    | TransportError::Guarded(_)
+                    | TransportError::TooManyRequests { .. }
             )
         );
         if sent {
             self.failures.take(1);
         }
-        let told = match ours {
+        let reported = match ours {
             Some(error) if !tells_of_network(&error) => error,
-            Some(_) | None => DoorError::Unreachable,
+            Some(_) | None => TransportError::Unreachable,
         };
         let text = describe(&with_causes(&*error));
         let text = five_spot_core::text::bounded(&text, five_spot_core::text::MAX_MESSAGE);
         if sent && let Some(repeated) = self.warnings.note(&text) {
             warn!(cluster = %self.cluster, error = %text, repeated, "Request to a workload cluster failed");
         }
-        told.into()
+        reported.into()
     }
 }
 

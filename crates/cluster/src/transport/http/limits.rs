@@ -10,7 +10,7 @@ use std::time::Duration;
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// What a cluster may send, and how often it is asked.
+/// The limits on the answers of a cluster and on the requests to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one page of a list.

@@ -1,11 +1,9 @@
-//! The one door for every request: a `tower` layer around every client, of the management cluster or of a workload
-//! cluster, real or embedded.
+//! The `tower` layer around every client, of the management cluster or of a workload cluster, real or embedded.
 //!
-//! It says who we are, bounds how long an answer may take, asks before each write whether we may write at all, starts
-//! no watch more than once a second, ends a watch that has fallen silent, and tells a [`Witness`] of every answer.
-//! It bounds what a cluster may send and how often it is asked ([`Limits`]), decides where a connection may lead
-//! ([`AddressRules`]), and passes on no text of a server but a bounded `Status`.
-//! It never tries again: that is for the queue, which knows what else is waiting.
+//! It sets the User-Agent, limits the time of every answer, checks the [`WriteGuard`]s before each write, starts no watch
+//! more than once a second, ends a watch that has fallen silent, and reports every answer to a [`RequestObserver`]. It
+//! limits the size of answers and the rate of requests ([`Limits`]), restricts the addresses of connections
+//! ([`AddressRules`]), and passes on no text of a server but a bounded `Status`. It never retries: that is up to the queue.
 
 mod address;
 mod answer;
@@ -14,11 +12,11 @@ mod call;
 mod connect;
 mod failure;
 mod limits;
-mod passage;
 mod pool;
 mod protocol;
-mod pulse;
 mod rate;
+mod request_context;
+mod responsiveness;
 mod service;
 mod shape;
 mod status;
@@ -30,11 +28,11 @@ mod watches;
 pub use address::{AddressRules, Cidr, CidrError};
 pub use call::Call;
 pub use connect::ConnectRules;
-pub use failure::DoorError;
+pub use failure::TransportError;
 pub(crate) use failure::with_causes;
 pub use limits::Limits;
 pub use protocol::Protocol;
-pub use service::DoorService;
+pub use service::TransportService;
 pub use watches::WatchState;
 
 use crate::transport::repeat::Repeats;
@@ -43,64 +41,64 @@ use http::{HeaderValue, StatusCode};
 use kube::client::Body;
 use kube::{Client, Config};
 use protocol::LatestProtocol;
-use pulse::Pulse;
 use rate::Rate;
+use responsiveness::Responsiveness;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::StorageAnswers;
 use watches::Watches;
 
-/// How long an answer may take, watches aside. A kube-apiserver gives up after 60 s itself; nothing that we ask for
+/// The time that an answer may take, watches aside. A kube-apiserver gives up after 60 s itself; nothing that we ask for
 /// takes one more than a second, and a worker that waits is a worker less.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How long a watch may be silent. A kube-apiserver sends a bookmark about every minute, so that after three the
+/// The time for which a watch may be silent. A kube-apiserver sends a bookmark about every minute, so that after three the
 /// connection is dead, whatever TCP says.
 const WATCH_SILENCE: Duration = Duration::from_mins(3);
 
 /// A request that has been answered, or has failed.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// What was asked.
+    /// The call.
     pub call: Call,
     /// The status of the answer; absent if there was none.
     pub status: Option<StatusCode>,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
 }
 
-/// Someone who is told of every request, for metrics, for a timeline, for a test.
-pub trait Witness: Send + Sync + 'static {
+/// An observer of every request, for metrics, for a timeline, for a test.
+pub trait RequestObserver: Send + Sync + 'static {
     /// A request has been answered or has failed.
     fn answered(&self, exchange: &Exchange);
 }
 
-/// Nobody looks.
-struct Nobody;
+/// An observer that ignores everything.
+struct NoObserver;
 
-impl Witness for Nobody {
+impl RequestObserver for NoObserver {
     fn answered(&self, _: &Exchange) {}
 }
 
-/// Whether this instance may write at this moment.
-pub trait Fence: Send + Sync + 'static {
-    /// Why not, if it may not.
+/// A condition for every write. All guards of a transport have to agree.
+pub trait WriteGuard: Send + Sync + 'static {
+    /// Permits a write, or refuses it with the reason that the failed call reports.
     fn check(&self) -> Result<(), &'static str>;
 }
 
-/// The door. Clones are the same door.
+/// The layer. Clones share its state.
 #[derive(Clone)]
-pub struct Door {
+pub struct Transport {
     user_agent: HeaderValue,
-    witness: Arc<dyn Witness>,
-    /// All of them have to agree. Without any, everything may be written.
-    fences: Arc<[Arc<dyn Fence>]>,
+    observer: Arc<dyn RequestObserver>,
+    /// All of them have to permit a write.
+    write_guards: Arc<[Arc<dyn WriteGuard>]>,
     watches: Watches,
     protocol: LatestProtocol,
     storage: StorageAnswers,
-    /// Whether the cluster behind it answers. Not asked of the management cluster: without that nothing can be done.
-    pulse: Option<Pulse>,
+    /// True if the cluster behind it answers. Not asked of the management cluster: without that nothing can be done.
+    responsiveness: Option<Responsiveness>,
     /// The cluster, for log lines: `management`, or the Secret that leads to it.
     cluster: Arc<str>,
     limits: Limits,
@@ -111,8 +109,8 @@ pub struct Door {
     warnings: Arc<Repeats>,
 }
 
-impl Door {
-    /// A door for a program of this name, `5spot-controller` for instance.
+impl Transport {
+    /// A transport for a program of this name, `5spot-controller` for instance.
     ///
     /// # Panics
     /// If the name cannot stand in a header.
@@ -122,12 +120,12 @@ impl Door {
         let limits = Limits::MANAGEMENT;
         Self {
             user_agent,
-            witness: Arc::new(Nobody),
-            fences: Arc::default(),
+            observer: Arc::new(NoObserver),
+            write_guards: Arc::default(),
             watches: Watches::default(),
             protocol: LatestProtocol::default(),
             storage: StorageAnswers::default(),
-            pulse: None,
+            responsiveness: None,
             cluster: "management".into(),
             limits,
             budget: Budget::new(limits.buffered_bytes),
@@ -138,22 +136,22 @@ impl Door {
         }
     }
 
-    /// The same door with someone who looks.
+    /// The same transport with another observer.
     #[must_use]
-    pub fn with_witness(self, witness: Arc<dyn Witness>) -> Self {
-        Self { witness, ..self }
+    pub fn with_observer(self, observer: Arc<dyn RequestObserver>) -> Self {
+        Self { observer, ..self }
     }
 
-    /// The same door with one more fence before every write. The fences that it has stay.
+    /// The same transport with one more write guard, after those that it has.
     #[must_use]
-    pub fn with_fence(self, fence: Arc<dyn Fence>) -> Self {
-        let fences = self.fences.iter().cloned().chain([fence]).collect();
-        Self { fences, ..self }
+    pub fn with_write_guard(self, guard: Arc<dyn WriteGuard>) -> Self {
+        let write_guards = self.write_guards.iter().cloned().chain([guard]).collect();
+        Self { write_guards, ..self }
     }
 
-    /// The reason of the first fence that refuses writes at this moment.
-    fn check_fences(&self) -> Result<(), &'static str> {
-        self.fences.iter().try_for_each(|fence| fence.check())
+    /// The reason of the first guard that refuses writes at this moment.
+    fn check_write_guards(&self) -> Result<(), &'static str> {
+        self.write_guards.iter().try_for_each(|guard| guard.check())
     }
 
     /// A client that reaches a cluster over the network, as far as `rules` permit.
@@ -174,7 +172,7 @@ impl Door {
         Client::new(tower::Layer::layer(self, service), "default")
     }
 
-    /// The same door for a workload cluster: its watches are not to be mistaken for those of this one, it may fall
+    /// The same transport for a workload cluster: its watches are not to be mistaken for those of this one, it may fall
     /// silent, and it is not trusted. `cluster` names it in log lines.
     #[must_use]
     pub fn workload(&self, cluster: &str) -> Self {
@@ -183,7 +181,7 @@ impl Door {
             watches: Watches::default(),
             protocol: LatestProtocol::default(),
             storage: StorageAnswers::default(),
-            pulse: Some(Pulse::default()),
+            responsiveness: Some(Responsiveness::default()),
             cluster: cluster.into(),
             limits,
             budget: Budget::new(limits.buffered_bytes),
@@ -205,7 +203,7 @@ impl Door {
         self.storage.silence()
     }
 
-    /// How the watches of a path stand, whatever they select.
+    /// The status of the watches of a path, whatever they select.
     pub fn watch_of(&self, path: &str) -> WatchState {
         self.watches.state(path)
     }
@@ -216,16 +214,16 @@ impl Door {
     }
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").field("user_agent", &self.user_agent).finish_non_exhaustive()
+        f.debug_struct("Transport").field("user_agent", &self.user_agent).finish_non_exhaustive()
     }
 }
 
-impl<S> tower::Layer<S> for Door {
-    type Service = DoorService<S>;
+impl<S> tower::Layer<S> for Transport {
+    type Service = TransportService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        DoorService::new(self.clone(), inner)
+        TransportService::new(self.clone(), inner)
     }
 }

@@ -26,7 +26,7 @@ impl Rate {
         Self { per_minute, state: Arc::new(Mutex::new(State { tokens: per_minute, updated: None })) }
     }
 
-    /// Whether one more is permitted now.
+    /// True if one more is permitted now.
     pub(super) fn has_any(&self) -> bool {
         self.refilled().tokens >= 1.0
     }

@@ -1,8 +1,8 @@
-//! What the door does with one request.
+//! The handling of one request.
 
 use super::answer::{self, AnswerBody};
-use super::passage::Passage;
-use super::{ANSWER_DEADLINE, Call, Door, DoorError, Exchange, WATCH_SILENCE};
+use super::request_context::RequestContext;
+use super::{ANSWER_DEADLINE, Call, Exchange, Transport, TransportError, WATCH_SILENCE};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, header};
@@ -10,20 +10,20 @@ use std::task::{Context, Poll};
 use tokio::time::{Instant, timeout};
 use tower::BoxError;
 
-/// A service behind the door.
+/// A service behind the transport.
 #[derive(Clone, Debug)]
-pub struct DoorService<S> {
-    door: Door,
+pub struct TransportService<S> {
+    transport: Transport,
     inner: S,
 }
 
-impl<S> DoorService<S> {
-    pub(super) const fn new(door: Door, inner: S) -> Self {
-        Self { door, inner }
+impl<S> TransportService<S> {
+    pub(super) const fn new(transport: Transport, inner: S) -> Self {
+        Self { transport, inner }
     }
 }
 
-impl<S, Q, B> tower::Service<Request<Q>> for DoorService<S>
+impl<S, Q, B> tower::Service<Request<Q>> for TransportService<S>
 where
     S: tower::Service<Request<Q>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -41,14 +41,14 @@ where
 
     fn call(&mut self, mut request: Request<Q>) -> Self::Future {
         let call = Call::of(&request);
-        request.headers_mut().insert(header::USER_AGENT, self.door.user_agent.clone());
+        request.headers_mut().insert(header::USER_AGENT, self.transport.user_agent.clone());
         if call.writes()
-            && let Err(why) = self.door.check_fences()
+            && let Err(why) = self.transport.check_write_guards()
         {
-            return Box::pin(std::future::ready(Err(DoorError::Fenced(why).into())));
+            return Box::pin(std::future::ready(Err(TransportError::Guarded(why).into())));
         }
-        request.extensions_mut().insert(Passage::new(&call, &self.door.fences));
-        let door = self.door.clone();
+        request.extensions_mut().insert(RequestContext::new(&call, &self.transport.write_guards));
+        let transport = self.transport.clone();
         let uri = request.uri().to_string();
         // The call is made now, so that the readiness that was asked for is the one that is used. A future does
         // nothing before it is polled, which for a watch is after its turn has come.
@@ -57,60 +57,64 @@ where
             // Checked again when the request is first polled: between the two a process may be stopped. Nothing is
             // awaited before a write is sent.
             if call.writes()
-                && let Err(why) = door.check_fences()
+                && let Err(why) = transport.check_write_guards()
             {
-                return Err(DoorError::Fenced(why).into());
+                return Err(TransportError::Guarded(why).into());
             }
-            if let Err(refused) = door.permit(&call, &uri) {
-                return Err(door.failed(&call, refused.into()));
+            if let Err(refused) = transport.permit(&call, &uri) {
+                return Err(transport.failed(&call, refused.into()));
             }
             if call.verb == "watch" {
-                door.watches.turn(&uri).await;
+                transport.watches.turn(&uri).await;
             }
             let began = Instant::now();
-            let answer = match door.pulse.as_ref().map(|pulse| pulse.ask(finds_out(&call, &uri))) {
-                None => bounded(&door, &call, &uri, answer).await,
+            let answer = match transport
+                .responsiveness
+                .as_ref()
+                .map(|responsiveness| responsiveness.ask(finds_out(&call, &uri)))
+            {
+                None => bounded(&transport, &call, &uri, answer).await,
                 Some(Err(silent)) => Err(silent.into()),
                 Some(Ok(waiting)) => {
-                    let answer = bounded(&door, &call, &uri, answer).await;
+                    let answer = bounded(&transport, &call, &uri, answer).await;
                     if !answer.as_ref().is_err_and(is_deadline) {
-                        waiting.heard();
+                        waiting.note_answer();
                     }
                     answer
                 }
             };
             let status = answer.as_ref().ok().map(Response::status);
             if let Some(status) = status {
-                door.storage.answered(&call, status);
+                transport.storage.answered(&call, status);
             }
             if call.verb == "watch" && !status.is_some_and(|status| status.is_success()) {
-                door.watches.failed_to_start(&uri);
+                transport.watches.failed_to_start(&uri);
             }
             let answer = match answer {
                 Ok(answer) => {
-                    door.answered();
+                    transport.answered();
                     Ok(answer)
                 }
-                Err(error) => Err(door.failed(&call, error)),
+                Err(error) => Err(transport.failed(&call, error)),
             };
-            door.witness.answered(&Exchange { call, status, took: began.elapsed() });
+            transport.observer.answered(&Exchange { call, status, took: began.elapsed() });
             answer
         })
     }
 }
 
-/// Whether a request may be sent to a cluster that is silent: nobody waits for watches and what begins them, and the
+/// True if a request may be sent to a cluster that is silent: nobody waits for watches and what begins them, and the
 /// version is asked for to find out.
 fn finds_out(call: &Call, uri: &str) -> bool {
     matches!(call.verb, "watch" | "list") || uri.ends_with("/version")
 }
 
 fn is_deadline(error: &BoxError) -> bool {
-    matches!(error.downcast_ref::<DoorError>(), Some(DoorError::Deadline(_)))
+    matches!(error.downcast_ref::<TransportError>(), Some(TransportError::Deadline(_)))
 }
 
 async fn bounded<B, E>(
-    door: &Door,
+    transport: &Transport,
     call: &Call,
     uri: &str,
     answer: impl Future<Output = Result<Response<B>, E>>,
@@ -124,11 +128,13 @@ where
         let response = answer.await.map_err(Into::into)?;
         if call.verb == "watch" && response.status().is_success() {
             let (head, body) = response.into_parts();
-            let body = door.watches.follow(door, uri, body, WATCH_SILENCE);
+            let body = transport.watches.follow(transport, uri, body, WATCH_SILENCE);
             return Ok(Response::from_parts(head, body));
         }
         let query = uri.split_once('?').map_or("", |(_, query)| query);
-        answer::read(response, call, query, &door.limits, &door.budget).await
+        answer::read(response, call, query, &transport.limits, &transport.budget).await
     };
-    timeout(ANSWER_DEADLINE, whole).await.unwrap_or_else(|_| Err(DoorError::Deadline(ANSWER_DEADLINE).into()))
+    timeout(ANSWER_DEADLINE, whole)
+        .await
+        .unwrap_or_else(|_| Err(TransportError::Deadline(ANSWER_DEADLINE).into()))
 }

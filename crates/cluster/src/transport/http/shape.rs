@@ -3,7 +3,7 @@
 //! A parser allocates for every value before anybody can say that there are too many: ten million `{}` are 30 MB of
 //! text and gigabytes of Nodes.
 
-/// What has been read so far of a text that comes in pieces.
+/// The part of a text that has been read so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     in_string: bool,

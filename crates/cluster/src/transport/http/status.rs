@@ -1,4 +1,4 @@
-//! What is passed on of a refusal: a `Status` of Kubernetes, bounded, and never any other text.
+//! The body of a refusal: a bounded `Status` of Kubernetes, and never any other text.
 //!
 //! `kube` puts a body that is no `Status` into the message of its error, which ends up in a status that a tenant can
 //! read. A kubeconfig may lead to a server that is not the tenant's.
@@ -14,7 +14,7 @@ const MANAGEMENT_MESSAGE: usize = 16 << 10;
 /// Causes of a refusal that are kept.
 const CAUSES: usize = 16;
 
-/// What is read of a `Status`, and written again.
+/// The fields of a `Status` that are passed on.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(clippy::struct_field_names)]

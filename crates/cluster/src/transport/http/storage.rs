@@ -15,7 +15,7 @@ const READYZ: &str = "/readyz";
 /// The beginning of a bookmark in a watch.
 const BOOKMARK: &[u8] = br#"{"type":"BOOKMARK""#;
 
-/// When the storage last answered. Clones are the same.
+/// The time at which the storage last answered. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct StorageAnswers(Arc<Mutex<Instant>>);
 

@@ -1,6 +1,6 @@
-//! What the door does to requests, under paused time.
+//! Tests of the transport, under paused time.
 
-use super::{Call, Door, DoorError, Exchange, Fence, Witness};
+use super::{Call, Exchange, RequestObserver, Transport, TransportError, WriteGuard};
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{Request, Response};
@@ -25,32 +25,32 @@ fn answer(text: &'static str) -> Answer {
 const EMPTY_LIST: &str = r#"{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
 
 /// A client whose every request is answered by `reply`.
-fn client<F>(door: &Door, reply: impl Fn(Request<Body>) -> F + Clone + Send + 'static) -> Client
+fn client<F>(transport: &Transport, reply: impl Fn(Request<Body>) -> F + Clone + Send + 'static) -> Client
 where
     F: Future<Output = Result<Answer, BoxError>> + Send + 'static,
 {
-    door.client_over(tower::service_fn(reply))
+    transport.client_over(tower::service_fn(reply))
 }
 
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<Exchange>>>);
 
-impl Witness for Notes {
+impl RequestObserver for Notes {
     fn answered(&self, exchange: &Exchange) {
         self.0.lock().unwrap().push(exchange.clone());
     }
 }
 
-fn why(error: &kube::Error) -> Option<DoorError> {
+fn why(error: &kube::Error) -> Option<TransportError> {
     let kube::Error::Service(source) = error else { return None };
-    source.downcast_ref::<DoorError>().cloned()
+    source.downcast_ref::<TransportError>().cloned()
 }
 
 /// A cluster that hangs costs one request its deadline, and those that come later nothing.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_a_cluster_that_is_known_to_hang() {
-    let door = Door::new("5spot-controller").workload("shop/demo");
-    let client = client(&door, |request: Request<Body>| async move {
+    let transport = Transport::new("5spot-controller").workload("shop/demo");
+    let client = client(&transport, |request: Request<Body>| async move {
         if request.uri().path() != "/version" {
             std::future::pending::<()>().await;
         }
@@ -64,20 +64,20 @@ async fn nobody_waits_for_a_cluster_that_is_known_to_hang() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     let asked = Instant::now();
     let error = nodes.get("b").await.expect_err("nothing is sent");
-    assert_eq!(why(&error), Some(DoorError::Unreachable), "a tenant is told no more");
+    assert_eq!(why(&error), Some(TransportError::Unreachable), "a tenant is told no more");
     assert_eq!(asked.elapsed(), Duration::ZERO);
     client.apiserver_version().await.err();
     assert!(tokio::time::timeout(Duration::from_secs(1), nodes.get("c")).await.is_err(), "it is asked again");
-    assert_eq!(first.await.expect("it ends"), Some(DoorError::Unreachable));
+    assert_eq!(first.await.expect("it ends"), Some(TransportError::Unreachable));
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_request_says_who_we_are_and_is_noted() {
     let agents: Arc<Mutex<Vec<String>>> = Arc::default();
     let notes = Notes::default();
-    let door = Door::new("5spot-controller").with_witness(Arc::new(notes.clone()));
+    let transport = Transport::new("5spot-controller").with_observer(Arc::new(notes.clone()));
     let seen = agents.clone();
-    let client = client(&door, move |request: Request<Body>| {
+    let client = client(&transport, move |request: Request<Body>| {
         seen.lock().unwrap().push(request.headers()["user-agent"].to_str().unwrap().to_owned());
         async { Ok(answer(EMPTY_LIST)) }
     });
@@ -98,28 +98,28 @@ async fn every_request_says_who_we_are_and_is_noted() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_does_not_come_ends_at_the_deadline() {
-    let door = Door::new("test");
-    let client = client(&door, |_| std::future::pending());
+    let transport = Transport::new("test");
+    let client = client(&transport, |_| std::future::pending());
     let began = Instant::now();
     let error = Api::<Node>::all(client).get("a").await.unwrap_err();
-    assert_eq!(why(&error), Some(DoorError::Deadline(super::ANSWER_DEADLINE)));
+    assert_eq!(why(&error), Some(TransportError::Deadline(super::ANSWER_DEADLINE)));
     assert_eq!(began.elapsed(), super::ANSWER_DEADLINE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_end_ends_at_the_deadline_too() {
-    let door = Door::new("test");
-    let client = client(&door, |_| async {
+    let transport = Transport::new("test");
+    let client = client(&transport, |_| async {
         let body = StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, BoxError>>());
         Ok(Response::new(body.boxed_unsync()))
     });
     let error = Api::<Node>::all(client).get("a").await.unwrap_err();
-    assert_eq!(why(&error), Some(DoorError::Deadline(super::ANSWER_DEADLINE)));
+    assert_eq!(why(&error), Some(TransportError::Deadline(super::ANSWER_DEADLINE)));
 }
 
 struct Closed;
 
-impl Fence for Closed {
+impl WriteGuard for Closed {
     fn check(&self) -> Result<(), &'static str> {
         Err("not the leader")
     }
@@ -128,15 +128,15 @@ impl Fence for Closed {
 #[tokio::test(start_paused = true)]
 async fn behind_a_closed_fence_nothing_is_written_and_everything_read() {
     let sent: Arc<Mutex<u32>> = Arc::default();
-    let door = Door::new("test").with_fence(Arc::new(Closed));
+    let transport = Transport::new("test").with_write_guard(Arc::new(Closed));
     let count = sent.clone();
-    let client = client(&door, move |_| {
+    let client = client(&transport, move |_| {
         *count.lock().unwrap() += 1;
         async { Ok(answer(EMPTY_LIST)) }
     });
     let configs: Api<ConfigMap> = Api::namespaced(client.clone(), "a");
     let error = configs.create(&PostParams::default(), &ConfigMap::default()).await.unwrap_err();
-    assert_eq!(why(&error), Some(DoorError::Fenced("not the leader")));
+    assert_eq!(why(&error), Some(TransportError::Guarded("not the leader")));
     assert_eq!(*sent.lock().unwrap(), 0);
     Api::<Node>::all(client).list(&ListParams::default()).await.unwrap();
     assert_eq!(*sent.lock().unwrap(), 1);
@@ -145,9 +145,9 @@ async fn behind_a_closed_fence_nothing_is_written_and_everything_read() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_at_once_starts_once_a_second() {
     let starts: Arc<Mutex<Vec<Instant>>> = Arc::default();
-    let door = Door::new("test");
+    let transport = Transport::new("test");
     let seen = starts.clone();
-    let client = client(&door, move |_| {
+    let client = client(&transport, move |_| {
         let seen = seen.clone();
         async move {
             seen.lock().unwrap().push(Instant::now());
@@ -168,8 +168,8 @@ async fn a_watch_that_ends_at_once_starts_once_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_falls_silent_is_ended_and_its_age_is_known() {
-    let door = Door::new("test");
-    let client = client(&door, |_| async {
+    let transport = Transport::new("test");
+    let client = client(&transport, |_| async {
         let body = StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, BoxError>>());
         Ok(Response::new(body.boxed_unsync()))
     });
@@ -177,9 +177,9 @@ async fn a_watch_that_falls_silent_is_ended_and_its_age_is_known() {
     let mut events = nodes.watch(&WatchParams::default(), "1").await.unwrap().boxed();
     let began = Instant::now();
     assert!(tokio::time::timeout(Duration::from_mins(1), events.next()).await.is_err());
-    assert_eq!(door.watch_ages(), [("/api/v1/nodes".to_owned(), Duration::from_mins(1))]);
+    assert_eq!(transport.watch_ages(), [("/api/v1/nodes".to_owned(), Duration::from_mins(1))]);
     assert!(events.next().await.expect("the end of it").is_err());
     assert!(began.elapsed() >= super::WATCH_SILENCE);
     drop(events);
-    assert_eq!(door.watch_ages(), []);
+    assert_eq!(transport.watch_ages(), []);
 }

@@ -1,7 +1,7 @@
 //! Watches: when each may start again, and when each was last heard of.
 
 use super::answer::{Line, next_frame};
-use super::{Door, DoorError};
+use super::{Transport, TransportError};
 use bytes::Bytes;
 use futures::stream;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -16,7 +16,7 @@ use tower::BoxError;
 /// server ends at once, in good order, it starts again at once: 19,000 times a second were seen.
 const BETWEEN_STARTS: Duration = Duration::from_secs(1);
 
-/// How long a watch may take to be opened again before it counts as disconnected: the server ends every watch after a
+/// The time that a watch may take to be opened again before it counts as disconnected: the server ends every watch after a
 /// few minutes, in good order.
 const REOPENING: Duration = Duration::from_secs(10);
 
@@ -24,15 +24,15 @@ const REOPENING: Duration = Duration::from_secs(10);
 /// nobody may take the watch for connected.
 const REOPENING_AFTER_FAILURE: Duration = Duration::from_secs(3);
 
-/// How long a watch is remembered that has ended.
+/// The time for which a watch is remembered that has ended.
 const REMEMBERED: Duration = Duration::from_mins(15);
 
-/// How a watch stands.
+/// The status of a watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchState {
     /// It is open, or was until a moment ago.
     pub connected: bool,
-    /// How long it has hung: it is open, or was opened again and again, and nothing comes. That a server is away, or
+    /// The time for which it has hung: it is open, or was opened again and again, and nothing comes. That a server is away, or
     /// refuses, is heard at once and is no hanging. Absent if the watch was never tried.
     pub idle: Option<Duration>,
 }
@@ -42,7 +42,7 @@ pub(super) struct Watches {
     seen: Arc<Mutex<BTreeMap<String, Seen>>>,
 }
 
-/// What is known of one watch.
+/// The record of one watch.
 #[derive(Debug, Default)]
 struct Seen {
     next_start: Option<Instant>,
@@ -50,10 +50,10 @@ struct Seen {
     last_byte: Option<Instant>,
     /// Until when it counts as connected although it has ended.
     connected_until: Option<Instant>,
-    /// When anything was last heard that shows that it does not hang: an event, its end, a refusal, or that it begins
+    /// The time at which anything was last heard that shows that it does not hang: an event, its end, a refusal, or that it begins
     /// anew with a list. That it was opened shows nothing: what stands between us and the server may open it and keep
     /// its events.
-    heard: Option<Instant>,
+    last_activity: Option<Instant>,
     /// Pages of its list that have been asked for.
     pages: u32,
 }
@@ -63,12 +63,12 @@ impl Seen {
         WatchState {
             connected: self.last_byte.is_some()
                 || self.connected_until.is_some_and(|time| Instant::now() < time),
-            idle: self.heard.map(|time| time.elapsed()),
+            idle: self.last_activity.map(|time| time.elapsed()),
         }
     }
 
     fn is_worth_remembering(&self, now: Instant) -> bool {
-        let recent = self.heard.is_some_and(|time| now.duration_since(time) < REMEMBERED);
+        let recent = self.last_activity.is_some_and(|time| now.duration_since(time) < REMEMBERED);
         self.last_byte.is_some() || self.next_start > Some(now) || recent
     }
 }
@@ -82,7 +82,7 @@ impl Watches {
             let now = Instant::now();
             seen.retain(|_, watch| watch.is_worth_remembering(now));
             let watch = seen.entry(name(uri)).or_default();
-            watch.heard.get_or_insert(now);
+            watch.last_activity.get_or_insert(now);
             let start = watch.next_start.map_or(now, |next| next.max(now));
             watch.next_start = Some(start + BETWEEN_STARTS);
             start
@@ -92,19 +92,19 @@ impl Watches {
 
     /// A watch begins anew, with a list. That is bounded by its own deadline.
     pub(super) fn begins_anew(&self, uri: &str) {
-        self.heard(name(uri));
+        self.note_activity(name(uri));
     }
 
     /// A watch was refused, or nobody was there.
     pub(super) fn failed_to_start(&self, uri: &str) {
-        self.heard(name(uri));
+        self.note_activity(name(uri));
     }
 
-    fn heard(&self, name: String) {
-        self.seen().entry(name).or_default().heard = Some(Instant::now());
+    fn note_activity(&self, name: String) {
+        self.seen().entry(name).or_default().last_activity = Some(Instant::now());
     }
 
-    /// How the watches of a path stand, whatever they select: the one that stands worst.
+    /// The status of the watches of a path, whatever they select: the worst of them.
     pub(super) fn state(&self, path: &str) -> WatchState {
         let seen = self.seen();
         let of_path = |name: &&String| name.split('?').next() == Some(path);
@@ -128,10 +128,10 @@ impl Watches {
     }
 
     /// Passes a watch's events on, notes when they come, and ends it if they stop coming or break a limit. Events that
-    /// come faster than the limits of the door permit are read more slowly.
+    /// come faster than the limits of the transport permit are read more slowly.
     pub(super) fn follow<B>(
         &self,
-        door: &Door,
+        transport: &Transport,
         uri: &str,
         body: B,
         silence: Duration,
@@ -141,35 +141,35 @@ impl Watches {
         B::Error: Into<BoxError>,
     {
         let open = Open::new(self.clone(), name(uri));
-        let line = Line::new(door.limits, &door.budget);
+        let line = Line::new(transport.limits, &transport.budget);
         let frames =
-            stream::unfold(Some((Box::pin(body), open, line, door.clone())), move |state| async move {
-                let (mut body, mut open, mut line, door) = state?;
+            stream::unfold(Some((Box::pin(body), open, line, transport.clone())), move |state| async move {
+                let (mut body, mut open, mut line, transport) = state?;
                 let next =
                     async { next_frame(&mut body.as_mut()).await.map(|frame| frame.map_err(Into::into)) };
                 match timeout(silence, next).await {
                     Ok(Some(Ok(frame))) => {
-                        open.heard();
+                        open.note_activity();
                         let data = frame.data_ref().cloned().unwrap_or_default();
-                        door.storage.received(&data);
+                        transport.storage.received(&data);
                         if let Err(broken) = line.read(&data) {
-                            return Some((Err(door.watch_failed(&open.name, broken.into())), None));
+                            return Some((Err(transport.watch_failed(&open.name, broken.into())), None));
                         }
-                        let pause = door.watch_rate.take(data.len());
+                        let pause = transport.watch_rate.take(data.len());
                         if !pause.is_zero() {
                             sleep(pause).await;
                         }
-                        Some((Ok(frame), Some((body, open, line, door))))
+                        Some((Ok(frame), Some((body, open, line, transport))))
                     }
                     Ok(Some(Err(error))) => {
                         open.end = End::Failed;
-                        Some((Err(door.watch_failed(&open.name, error)), None))
+                        Some((Err(transport.watch_failed(&open.name, error)), None))
                     }
                     Ok(None) => None,
                     Err(_) => {
                         open.end = End::FellSilent;
-                        let error = DoorError::Deadline(silence).into();
-                        Some((Err(door.watch_failed(&open.name, error)), None))
+                        let error = TransportError::Deadline(silence).into();
+                        Some((Err(transport.watch_failed(&open.name, error)), None))
                     }
                 }
             });
@@ -211,16 +211,16 @@ impl Open {
         let mut seen = watches.seen();
         let watch = seen.entry(name.clone()).or_default();
         watch.last_byte = Some(now);
-        watch.heard.get_or_insert(now);
+        watch.last_activity.get_or_insert(now);
         drop(seen);
         Self { watches, name, end: End::Ordinary }
     }
 
-    fn heard(&self) {
+    fn note_activity(&self) {
         let now = Some(Instant::now());
         let mut seen = self.watches.seen();
         let watch = seen.entry(self.name.clone()).or_default();
-        (watch.last_byte, watch.heard) = (now, now);
+        (watch.last_byte, watch.last_activity) = (now, now);
     }
 }
 
@@ -234,13 +234,13 @@ impl Drop for Open {
             };
             (watch.last_byte, watch.connected_until) = (None, Some(now + reopening));
             if self.end != End::FellSilent {
-                watch.heard = Some(now);
+                watch.last_activity = Some(now);
             }
         }
     }
 }
 
-/// What makes a watch this one: where it looks and what it selects, not where it has got to.
+/// The identity of a watch: its path and selectors, without its position.
 fn name(uri: &str) -> String {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let selects = |pair: &&str| pair.starts_with("fieldSelector=") || pair.starts_with("labelSelector=");
@@ -268,7 +268,7 @@ mod tests {
         });
         let uri = format!("{PATH}?watch=true&resourceVersion=7");
         let body = StreamBody::new(events);
-        (sender, watches.follow(&Door::new("test"), &uri, body, Duration::from_mins(3)))
+        (sender, watches.follow(&Transport::new("test"), &uri, body, Duration::from_mins(3)))
     }
 
     #[tokio::test(start_paused = true)]
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_is_opened_again_and_again_and_tells_nothing_hangs() {
+    async fn a_watch_that_reopens_without_events_counts_as_hanging() {
         let watches = Watches::default();
         for round in 1..=3 {
             let (_events, mut body) = open(&watches);
@@ -319,7 +319,7 @@ mod tests {
         let watches = Watches::default();
         let broken = stream::iter([Err::<Frame<Bytes>, BoxError>("broken pipe".into())]);
         let body = StreamBody::new(broken);
-        let mut body = watches.follow(&Door::new("test"), PATH, body, Duration::from_mins(3));
+        let mut body = watches.follow(&Transport::new("test"), PATH, body, Duration::from_mins(3));
         assert!(body.frame().await.is_some_and(|frame| frame.is_err()));
         drop(body);
         assert!(watches.state(PATH).connected, "it is opened again after a second");

@@ -1,4 +1,4 @@
-//! Whether the definition that the cluster serves is the one that this program was written for.
+//! The comparison of the CRD that the cluster serves with the one of this program.
 //!
 //! An API server drops, without a word, what the schema of a kind does not know. A status is the memory of this program: one
 //! that forgets what was written to it is worse than none.
@@ -10,7 +10,7 @@ use kube::Client;
 use serde_json::Value;
 use std::fmt;
 
-/// How the definition that is served compares with ours.
+/// The result of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Definition {
     /// Everything that this program has to remember has its place.
@@ -26,16 +26,16 @@ pub enum Definition {
 /// Fields that only one of both has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// What this program knows and the cluster does not.
+    /// Fields that this program knows and the cluster does not.
     pub missing: Vec<String>,
-    /// What the cluster knows and this program does not.
+    /// Fields that the cluster knows and this program does not.
     pub unknown: Vec<String>,
 }
 
-/// What the definition is called.
+/// The name of the CRD.
 const NAME: &str = "scheduledmachines.5spot.finos.org";
 
-/// How many fields are named before the rest is only counted.
+/// The number of fields that are named; the others are only counted.
 const NAMED: usize = 5;
 
 impl fmt::Display for Definition {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_only_not_be_asked_for_is_a_remark_and_what_would_be_forgotten_an_obstacle() {
+    fn a_missing_spec_field_is_a_remark_a_status_field_an_obstacle() {
         let older = compare(&our_schema(), &without("/properties/spec/properties/drain"));
         let Definition::Fits(differences) = &older else { panic!("{older:?}") };
         assert_eq!(differences.missing, ["spec.drain"]);

@@ -1,4 +1,4 @@
-//! What has to be so before the controller can do its work: the right definition of `ScheduledMachine`, and the permissions
+//! The preconditions of a controller: a CRD of `ScheduledMachine` that fits, and the permissions
 //! that every object needs. Both are asked of the API server itself, by requests that everyone may send.
 
 mod definition;

@@ -1,6 +1,6 @@
-//! Whether this program may do what every object needs.
+//! The permissions that every object needs.
 //!
-//! What only some objects need (the kinds of their provider, the Secret of their kubeconfig, the Nodes of their cluster) is
+//! Permissions that only some objects need (the kinds of their provider, the Secret of their kubeconfig, their Nodes) are
 //! found out when it is needed, and stands in their conditions.
 
 use k8s_openapi::api::authorization::v1::{
@@ -21,11 +21,11 @@ pub struct Permission {
     pub resource: &'static str,
     /// The part of the object, if not the whole.
     pub subresource: &'static str,
-    /// Where; everywhere if absent.
+    /// The namespace; all namespaces if absent.
     pub namespace: Option<String>,
 }
 
-/// What every object needs, with its verbs.
+/// The resources and verbs that every object needs.
 const EVERYWHERE: [(&str, &str, &str, &[&str]); 6] = [
     ("5spot.finos.org", "scheduledmachines", "", &["get", "list", "watch", "patch"]),
     ("5spot.finos.org", "scheduledmachines", "status", &["patch"]),
@@ -35,7 +35,7 @@ const EVERYWHERE: [(&str, &str, &str, &[&str]); 6] = [
     ("events.k8s.io", "events", "", &["create", "patch"]),
 ];
 
-/// What has to be permitted to a controller that looks after these namespaces; after all, if there are none.
+/// The permissions of a controller for these namespaces; for all namespaces if there are none.
 pub fn required(namespaces: &[String]) -> Vec<Permission> {
     let places: Vec<Option<String>> =
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() };

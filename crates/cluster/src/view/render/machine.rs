@@ -1,6 +1,7 @@
 //! The CAPI Machine, in either version.
 
-use super::{CapiVersion, Source, texts};
+use super::{Source, texts};
+use crate::transport::kinds::CapiVersion;
 use five_spot_api::ProviderObject;
 use five_spot_api::names::{self, annotation};
 use serde_json::{Value, json};
@@ -47,7 +48,7 @@ pub(crate) fn machine(source: &Source<'_>) -> Value {
     })
 }
 
-/// How long Cluster API tries to delete the Node of a deleted Machine. Its default of ten seconds leaves the Node behind
+/// The time for which Cluster API tries to delete the Node of a deleted Machine. Its default of ten seconds leaves the Node behind
 /// if the workload cluster is away for longer; 0 would keep the Machine of a cluster that is gone for ever.
 const NODE_DELETION_TIMEOUT_SECONDS: u32 = 3600;
 

@@ -10,6 +10,7 @@ pub(crate) use agent::agent_config;
 pub(crate) use machine::{machine, node_deletion_timeout};
 pub(crate) use provider::{bootstrap, infrastructure};
 
+use crate::transport::kinds::CapiVersion;
 use five_spot_api::ScheduledMachineSpec;
 use five_spot_api::names::{self, label};
 use five_spot_core::ValidSpec;
@@ -22,41 +23,12 @@ pub(crate) struct Source<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) uid: &'a Uid,
-    /// What a person wrote, whole.
+    /// The spec as it was written.
     pub(crate) raw: &'a ScheduledMachineSpec,
-    /// What it means.
+    /// The parsed spec.
     pub(crate) spec: &'a ValidSpec,
     /// The version of Cluster API that the management cluster speaks.
     pub(crate) capi_version: CapiVersion,
-}
-
-/// The versions of Cluster API's own objects that we can speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CapiVersion {
-    /// `cluster.x-k8s.io/v1beta1`.
-    V1Beta1,
-    /// `cluster.x-k8s.io/v1beta2`.
-    V1Beta2,
-}
-
-/// The API group of Cluster API itself.
-pub(crate) const CAPI_GROUP: &str = "cluster.x-k8s.io";
-
-impl CapiVersion {
-    /// The newest first.
-    pub(crate) const PREFERRED: [Self; 2] = [Self::V1Beta2, Self::V1Beta1];
-
-    /// The word in an `apiVersion`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::V1Beta1 => "v1beta1",
-            Self::V1Beta2 => "v1beta2",
-        }
-    }
-
-    pub(crate) fn api_version(self) -> String {
-        format!("{CAPI_GROUP}/{}", self.as_str())
-    }
 }
 
 impl Source<'_> {

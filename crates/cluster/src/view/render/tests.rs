@@ -87,7 +87,7 @@ fn a_machine_in_the_current_version() {
 }
 
 #[test]
-fn a_machine_in_the_older_version_says_the_same_in_its_own_words() {
+fn a_v1beta1_machine_has_the_same_content() {
     let object = rendered(CapiVersion::V1Beta1, machine);
     assert_eq!(object["apiVersion"], "cluster.x-k8s.io/v1beta1");
     assert_eq!(object["spec"]["nodeDrainTimeout"], "120s");

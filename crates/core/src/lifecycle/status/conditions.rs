@@ -1,4 +1,4 @@
-//! The conditions, each computed from what is observed.
+//! The conditions, each computed from the observed state.
 
 use super::super::demand::Demand;
 use super::super::draft::{Draft, Stage, TaintStage};
@@ -6,7 +6,7 @@ use super::super::fault::{reference_reason, workload_reason};
 use super::super::pause::{self, Pause};
 use super::super::provision::cluster_problem;
 use super::super::situation::{Situation, Spec};
-use super::words;
+use super::messages;
 use crate::FieldError;
 use crate::text;
 use crate::world::{FormerNode, NodeFact, Readiness, Workload, WorkloadProblem};
@@ -14,11 +14,11 @@ use five_spot_api::Phase;
 use five_spot_api::condition::{ConditionType, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// The longest message of a condition, in bytes. The API server takes 32,768; a person reads less.
+/// The maximum length of the message of a condition, in bytes. The API server accepts 32,768.
 const MAX_CONDITION: usize = 4096;
 
-/// What a condition says.
-struct Verdict {
+/// The value of a condition.
+struct ConditionValue {
     status: Status,
     reason: Reason,
     message: String,
@@ -41,7 +41,7 @@ impl Status {
     }
 }
 
-impl Verdict {
+impl ConditionValue {
     fn new(holds: bool, reason: Reason, message: impl Into<String>) -> Self {
         Self { status: if holds { Status::True } else { Status::False }, reason, message: message.into() }
     }
@@ -51,12 +51,12 @@ impl Verdict {
     }
 }
 
-/// Whether the last decision found that a machine was wanted.
+/// Returns true if a machine was wanted at the last decision.
 pub(in crate::lifecycle) fn was_wanted(situation: &Situation<'_>) -> bool {
     situation.prior_condition(ConditionType::Scheduled).is_some_and(|condition| condition.status == "True")
 }
 
-/// All conditions that have something to say, in their order.
+/// Returns all conditions that apply, in their order.
 pub(super) fn all(
     situation: &Situation<'_>,
     phase: Phase,
@@ -76,15 +76,15 @@ pub(super) fn all(
     ConditionType::ALL
         .into_iter()
         .filter_map(|kind| match current(kind) {
-            Some(verdict) => Some(condition(situation, kind, &verdict)),
-            None if kept_while_silent(kind, draft) => situation.prior_condition(kind).cloned(),
+            Some(value) => Some(condition(situation, kind, &value)),
+            None if keeps_previous(kind, draft) => situation.prior_condition(kind).cloned(),
             None => None,
         })
         .collect()
 }
 
-/// A condition that has nothing new to say stays as it was in these cases, and is dropped in all others.
-fn kept_while_silent(kind: ConditionType, draft: &Draft) -> bool {
+/// Returns true if a condition without a new value keeps its previous one; otherwise it is dropped.
+fn keeps_previous(kind: ConditionType, draft: &Draft) -> bool {
     match kind {
         ConditionType::NodeTainted => draft.taints == TaintStage::Writing,
         ConditionType::Drained => draft.facts.drain.is_some(),
@@ -96,9 +96,9 @@ fn kept_while_silent(kind: ConditionType, draft: &Draft) -> bool {
     }
 }
 
-/// The time of a condition is that of its last change of status.
-fn condition(situation: &Situation<'_>, kind: ConditionType, verdict: &Verdict) -> Condition {
-    let status = verdict.status.as_str();
+/// Returns the condition with the time of its last change of status.
+fn condition(situation: &Situation<'_>, kind: ConditionType, value: &ConditionValue) -> Condition {
+    let status = value.status.as_str();
     let since = situation
         .prior_condition(kind)
         .filter(|prior| prior.status == status)
@@ -106,46 +106,63 @@ fn condition(situation: &Situation<'_>, kind: ConditionType, verdict: &Verdict) 
     Condition {
         type_: kind.as_str().to_owned(),
         status: status.to_owned(),
-        reason: verdict.reason.as_str().to_owned(),
-        message: text::bounded(&verdict.message, MAX_CONDITION).into_owned(),
+        reason: value.reason.as_str().to_owned(),
+        message: text::bounded(&value.message, MAX_CONDITION).into_owned(),
         observed_generation: Some(situation.world.object.generation),
         last_transition_time: since,
     }
 }
 
-fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) -> Verdict {
+/// True if the condition `Ready` is true.
+pub(super) fn is_ready(situation: &Situation<'_>, phase: Phase, draft: &Draft) -> bool {
+    matches!(ready(situation, phase, draft, "").status, Status::True)
+}
+
+/// True if the condition `MachineReady` is true.
+pub(super) fn is_machine_ready(situation: &Situation<'_>, draft: &Draft) -> bool {
+    matches!(machine_ready(situation, draft).status, Status::True)
+}
+
+/// The reason of the condition `Scheduled`.
+pub(super) fn demand_reason(situation: &Situation<'_>, demand: Demand) -> Reason {
+    scheduled(situation, demand).reason
+}
+
+fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) -> ConditionValue {
     if let Some(fault) = &draft.fault {
-        return Verdict::new(false, fault.kind.reason(), fault.message.clone());
+        return ConditionValue::new(false, fault.kind.reason(), fault.message.clone());
     }
     if let Some(failure) = &situation.world.failures.last {
-        return Verdict::new(false, Reason::ReconcileFailed, failure.message.clone());
+        return ConditionValue::new(false, Reason::ReconcileFailed, failure.message.clone());
     }
     if !draft.held_back.is_empty() {
-        return Verdict::new(false, Reason::Paused, message);
+        return ConditionValue::new(false, Reason::Paused, message);
     }
     match phase {
         Phase::Active => {
             let node = machine_ready(situation, draft);
             match node.status {
-                Status::True => Verdict::new(true, Reason::NodeReady, message),
-                Status::False | Status::Unknown => Verdict::new(false, node.reason, message),
+                Status::True => ConditionValue::new(true, Reason::NodeReady, message),
+                Status::False | Status::Unknown => ConditionValue::new(false, node.reason, message),
             }
         }
         Phase::Pending if draft.stage == Stage::WaitingForOldMachine => {
-            Verdict::new(false, Reason::WaitingForOldMachine, message)
+            ConditionValue::new(false, Reason::WaitingForOldMachine, message)
         }
-        Phase::Pending => Verdict::new(false, Reason::Provisioning, message),
-        Phase::ShuttingDown if draft.stage.is_replacing() => Verdict::new(false, Reason::Replacing, message),
-        Phase::ShuttingDown => Verdict::new(false, Reason::ShuttingDown, message),
-        Phase::EmergencyRemove => Verdict::new(false, Reason::EmergencyRemove, message),
-        Phase::Inactive => Verdict::new(true, Reason::Inactive, message),
-        Phase::Disabled => Verdict::new(true, Reason::Disabled, message),
-        Phase::Terminated => Verdict::new(true, Reason::Terminated, message),
-        Phase::Error => Verdict::new(false, Reason::ReconcileFailed, message),
+        Phase::Pending => ConditionValue::new(false, Reason::Provisioning, message),
+        Phase::ShuttingDown if draft.stage.is_replacing() => {
+            ConditionValue::new(false, Reason::Replacing, message)
+        }
+        Phase::ShuttingDown => ConditionValue::new(false, Reason::ShuttingDown, message),
+        Phase::EmergencyRemove => ConditionValue::new(false, Reason::EmergencyRemove, message),
+        Phase::Inactive => ConditionValue::new(true, Reason::Inactive, message),
+        Phase::Disabled => ConditionValue::new(true, Reason::Disabled, message),
+        Phase::Terminated => ConditionValue::new(true, Reason::Terminated, message),
+        Phase::Error => ConditionValue::new(false, Reason::ReconcileFailed, message),
     }
 }
 
-fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> Verdict {
+fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
     let Some(machine) = situation.world.machine.ours() else {
         return without_machine(situation);
     };
@@ -155,7 +172,7 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> Verdict {
         NodeFact::NotYet | NodeFact::Gone if is_lost => {
             let recorded = situation.prior().node_ref.as_ref();
             let node = recorded.map_or_else(|| "the node".to_owned(), |node| format!("node {}", node.name));
-            Verdict::new(
+            ConditionValue::new(
                 false,
                 Reason::NodeLost,
                 format!(
@@ -163,22 +180,28 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> Verdict {
                 ),
             )
         }
-        NodeFact::NotYet => Verdict::new(false, Reason::NoNodeYet, format!("Machine {name} has no node yet")),
-        NodeFact::Gone => {
-            Verdict::new(false, Reason::NoNodeYet, format!("the node of Machine {name} does not exist"))
+        NodeFact::NotYet => {
+            ConditionValue::new(false, Reason::NoNodeYet, format!("Machine {name} has no node yet"))
         }
-        NodeFact::Mismatch { name: node } => Verdict::new(
+        NodeFact::Gone => ConditionValue::new(
+            false,
+            Reason::NoNodeYet,
+            format!("the node of Machine {name} does not exist"),
+        ),
+        NodeFact::Mismatch { name: node } => ConditionValue::new(
             false,
             if is_lost { Reason::NodeLost } else { Reason::NoNodeYet },
             format!("node {node} does not belong to Machine {name}: their provider IDs differ"),
         ),
         NodeFact::Unknown => unknown_node(situation),
         NodeFact::Found(node) => match node.readiness {
-            Readiness::Ready => Verdict::new(true, Reason::NodeReady, format!("node {} is Ready", node.name)),
-            Readiness::NotReady => {
-                Verdict::new(false, Reason::NodeNotReady, format!("node {} is not Ready", node.name))
+            Readiness::Ready => {
+                ConditionValue::new(true, Reason::NodeReady, format!("node {} is Ready", node.name))
             }
-            Readiness::Unreachable => Verdict::new(
+            Readiness::NotReady => {
+                ConditionValue::new(false, Reason::NodeNotReady, format!("node {} is not Ready", node.name))
+            }
+            Readiness::Unreachable => ConditionValue::new(
                 false,
                 Reason::NodeNotReady,
                 format!("the kubelet of node {} has stopped reporting", node.name),
@@ -187,22 +210,22 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> Verdict {
     }
 }
 
-/// There is no Machine; its Node should be gone as well.
-fn without_machine(situation: &Situation<'_>) -> Verdict {
+/// Returns the value while no Machine exists. Its Node should be gone as well.
+fn without_machine(situation: &Situation<'_>) -> ConditionValue {
     let node = situation.prior().node_ref.as_ref().map_or("", |node| node.name.as_str());
     let machine = situation.machine_name();
     match situation.world.former_node {
         FormerNode::Gone => {
-            Verdict::new(false, Reason::NoMachine, format!("Machine {machine} does not exist"))
+            ConditionValue::new(false, Reason::NoMachine, format!("Machine {machine} does not exist"))
         }
-        FormerNode::LeftBehind => Verdict::new(
+        FormerNode::LeftBehind => ConditionValue::new(
             false,
             Reason::NodeLeftBehind,
             format!(
                 "node {node} is still in the workload cluster although Machine {machine} is gone; once its owner has the machine back, delete the Node in the workload cluster"
             ),
         ),
-        FormerNode::Unknown => Verdict::new(
+        FormerNode::Unknown => ConditionValue::new(
             false,
             Reason::NoMachine,
             format!(
@@ -212,38 +235,38 @@ fn without_machine(situation: &Situation<'_>) -> Verdict {
     }
 }
 
-/// The Node's cluster cannot be asked, or contradicts Cluster API.
-fn unknown_node(situation: &Situation<'_>) -> Verdict {
+/// Returns the value while the workload cluster cannot be reached or contradicts Cluster API.
+fn unknown_node(situation: &Situation<'_>) -> ConditionValue {
     match &situation.world.workload {
         Workload::Unusable { problem, message, .. } => {
-            Verdict::unknown(workload_reason(*problem), message.clone())
+            ConditionValue::unknown(workload_reason(*problem), message.clone())
         }
         Workload::Pending(_) => {
-            Verdict::unknown(Reason::Unreachable, "waiting for the workload cluster to respond")
+            ConditionValue::unknown(Reason::Unreachable, "waiting for the workload cluster to respond")
         }
-        Workload::Reachable(_) => Verdict::unknown(
+        Workload::Reachable(_) => ConditionValue::unknown(
             Reason::NodeLost,
             "the workload cluster has no Node for this Machine, but Cluster API reports the node as healthy; 5-Spot takes no action until the two agree",
         ),
     }
 }
 
-fn scheduled(situation: &Situation<'_>, demand: Demand) -> Verdict {
+fn scheduled(situation: &Situation<'_>, demand: Demand) -> ConditionValue {
     if demand != Demand::Unclear {
-        return Verdict::new(demand.wanted(), demand.reason(), words::demand(demand));
+        return ConditionValue::new(demand.wanted(), demand.reason(), messages::demand(demand));
     }
     let invalid = invalid_fields(situation, in_schedule);
     if invalid.is_empty() {
-        Verdict::unknown(Reason::InvalidSpec, words::demand(demand))
+        ConditionValue::unknown(Reason::InvalidSpec, messages::demand(demand))
     } else {
-        Verdict::new(false, Reason::InvalidSchedule, invalid)
+        ConditionValue::new(false, Reason::InvalidSchedule, invalid)
     }
 }
 
-fn references_valid(situation: &Situation<'_>) -> Verdict {
+fn references_valid(situation: &Situation<'_>) -> ConditionValue {
     let invalid = invalid_fields(situation, |error| !in_schedule(error));
     if !invalid.is_empty() {
-        return Verdict::new(false, Reason::NotAllowed, invalid);
+        return ConditionValue::new(false, Reason::NotAllowed, invalid);
     }
     let world = situation.world;
     if let Some(first) = world.references.first() {
@@ -252,19 +275,19 @@ fn references_valid(situation: &Situation<'_>) -> Verdict {
             .iter()
             .map(|problem| format!("{}: {}", problem.field, problem.message))
             .collect();
-        return Verdict::new(false, reference_reason(first.kind), messages.join("; "));
+        return ConditionValue::new(false, reference_reason(first.kind), messages.join("; "));
     }
     if let Some(problem) = situation.valid().and_then(|spec| cluster_problem(world, spec)) {
-        return Verdict::new(false, Reason::NotFound, problem);
+        return ConditionValue::new(false, Reason::NotFound, problem);
     }
     match &world.workload {
         Workload::Unusable { problem, message, .. }
             if matches!(problem, WorkloadProblem::SecretMissing | WorkloadProblem::SecretForbidden) =>
         {
-            Verdict::new(false, workload_reason(*problem), message.clone())
+            ConditionValue::new(false, workload_reason(*problem), message.clone())
         }
         Workload::Unusable { .. } | Workload::Pending(_) | Workload::Reachable(_) => {
-            Verdict::new(true, Reason::Resolved, "all objects that the spec refers to exist")
+            ConditionValue::new(true, Reason::Resolved, "all objects that the spec refers to exist")
         }
     }
 }
@@ -284,43 +307,44 @@ fn invalid_fields(situation: &Situation<'_>, which: impl Fn(&FieldError) -> bool
     }
 }
 
-fn node_tainted(draft: &Draft) -> Option<Verdict> {
+fn node_tainted(draft: &Draft) -> Option<ConditionValue> {
     match &draft.taints {
         TaintStage::NotNeeded | TaintStage::Writing => None,
-        TaintStage::NoNode => {
-            Some(Verdict::unknown(Reason::NoNodeYet, "waiting for the Node before applying the taints"))
-        }
-        TaintStage::NodeNotReady => Some(Verdict::new(
+        TaintStage::NoNode => Some(ConditionValue::unknown(
+            Reason::NoNodeYet,
+            "waiting for the Node before applying the taints",
+        )),
+        TaintStage::NodeNotReady => Some(ConditionValue::new(
             false,
             Reason::NodeNotReady,
             "waiting for the Node to become Ready before applying the taints",
         )),
-        TaintStage::Failed(error) => Some(Verdict::new(false, Reason::PatchFailed, error.clone())),
+        TaintStage::Failed(error) => Some(ConditionValue::new(false, Reason::PatchFailed, error.clone())),
         TaintStage::Conflict(which) => {
-            Some(Verdict::new(false, Reason::TaintOwnershipConflict, which.clone()))
+            Some(ConditionValue::new(false, Reason::TaintOwnershipConflict, which.clone()))
         }
         TaintStage::Applied => {
-            Some(Verdict::new(true, Reason::Applied, "all taints of spec.nodeTaints are on the Node"))
+            Some(ConditionValue::new(true, Reason::Applied, "all taints of spec.nodeTaints are on the Node"))
         }
     }
 }
 
-fn drained(draft: &Draft) -> Option<Verdict> {
+fn drained(draft: &Draft) -> Option<ConditionValue> {
     let drain = draft.facts.drain.as_ref()?;
     let count = format!("{} of {} pods have left the node", drain.evicted, drain.total);
     Some(if drain.evicted >= drain.total {
-        Verdict::new(true, Reason::Drained, count)
+        ConditionValue::new(true, Reason::Drained, count)
     } else if drain.blocked.is_empty() {
-        Verdict::new(false, Reason::Draining, count)
+        ConditionValue::new(false, Reason::Draining, count)
     } else {
         let names: Vec<&str> = drain.blocked.iter().map(|blocked| blocked.pod.as_str()).collect();
-        Verdict::new(false, Reason::Blocked, format!("{count}; blocked by {}", names.join(", ")))
+        ConditionValue::new(false, Reason::Blocked, format!("{count}; blocked by {}", names.join(", ")))
     })
 }
 
-fn paused(situation: &Situation<'_>, draft: &Draft) -> Verdict {
+fn paused(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
     let Some(Pause { reason, by }) = pause::cause(situation) else {
-        return Verdict::new(false, Reason::NotPaused, "not paused");
+        return ConditionValue::new(false, Reason::NotPaused, "not paused");
     };
     let message = if pause::holds_up_cluster_api(situation) {
         let machine = situation.machine_name();
@@ -333,5 +357,5 @@ fn paused(situation: &Situation<'_>, draft: &Draft) -> Verdict {
         let actions: Vec<String> = draft.held_back.iter().map(ToString::to_string).collect();
         format!("paused by {by}; held back: {}", actions.join(", "))
     };
-    Verdict::new(true, reason, message)
+    ConditionValue::new(true, reason, message)
 }

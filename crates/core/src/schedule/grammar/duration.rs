@@ -4,7 +4,7 @@ use crate::FieldError;
 use five_spot_api::rules::{self, Rule};
 use jiff::SignedDuration;
 
-/// Which durations a field takes, and the rule of the CRD that says so.
+/// The range of durations that a field accepts, and the corresponding rule of the CRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurationBounds {
     max: SignedDuration,
@@ -13,13 +13,13 @@ pub struct DurationBounds {
 }
 
 impl DurationBounds {
-    /// From `1s` to `24h`.
+    /// `1s` to `24h`.
     pub const POSITIVE: Self =
         Self { max: SignedDuration::from_hours(24), zero: false, rule: rules::DURATION };
     /// `0s`, or up to `24h`.
     pub const OR_ZERO: Self =
         Self { max: SignedDuration::from_hours(24), zero: true, rule: rules::DURATION_OR_ZERO };
-    /// What pods get in an emergency, which is over within a minute.
+    /// The grace period of pods in an emergency reclaim.
     pub const POD_GRACE: Self =
         Self { max: SignedDuration::from_secs(45), zero: true, rule: rules::POD_GRACE_PERIOD };
 }

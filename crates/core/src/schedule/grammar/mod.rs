@@ -1,5 +1,4 @@
-//! What people write in a schedule, read strictly: exactly what the rules of the CRD accept, so that
-//! nothing passes here that the API server refuses, or the other way round.
+//! The grammar of schedules. The parsers accept exactly what the rules of the CRD accept.
 
 mod date;
 mod days;
@@ -17,10 +16,10 @@ pub use until::Override;
 
 use std::ops::BitOr;
 
-/// The longest entry that lists days or hours; all 24 hours joined by commas fit.
+/// The maximum length of an entry of days or hours. All 24 hours, separated by commas, fit.
 const MAX_COMBINATION_CHARACTERS: usize = 64;
 
-/// Reads an entry such as `mon-wed,fri`: ranges and single values, joined by commas.
+/// Parses an entry such as `mon-wed,fri`: ranges and single values, separated by commas.
 fn combination<T, Set>(entry: &str, value: fn(&str) -> Option<T>, range: fn(T, T) -> Set) -> Option<Set>
 where
     T: Copy,

@@ -1,20 +1,20 @@
-//! Overrides and the instant at which they end.
+//! Overrides and their end.
 
 use crate::FieldError;
 use five_spot_api::{OverrideSpec, OverrideState, rules};
 use jiff::Timestamp;
 
-/// Wins over the schedule until it expires.
+/// A temporary override of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// Whether a machine is wanted meanwhile.
+    /// The effect.
     pub state: OverrideState,
-    /// The first instant at which it no longer counts.
+    /// The first instant at which it is no longer in effect.
     pub until: Timestamp,
 }
 
 impl Override {
-    /// Reads an override that stands at `path`.
+    /// Parses the override at `path`.
     pub fn parse(spec: &OverrideSpec, path: &str) -> Result<Self, FieldError> {
         let until = instant(&spec.until)
             .ok_or_else(|| FieldError::refused(&format!("{path}.until"), &spec.until, &rules::UNTIL))?;
@@ -22,8 +22,8 @@ impl Override {
     }
 }
 
-/// Reads a time in RFC 3339. The parser behind it takes more than that (dates alone, leap seconds, zones
-/// in brackets), which the API server would refuse: the shape is checked first.
+/// Parses an RFC 3339 time. The underlying parser accepts more (dates alone, leap seconds, zones in brackets), which the API
+/// server would reject, so the format is checked first.
 fn instant(text: &str) -> Option<Timestamp> {
     let (local, rest) = text.split_at_checked("2026-12-24T18:00:00".len())?;
     let offset = rest.strip_prefix('.').map_or(Some(rest), after_fraction)?;
@@ -33,18 +33,18 @@ fn instant(text: &str) -> Option<Timestamp> {
     well_formed.then(|| text.parse().ok()).flatten()
 }
 
-/// Hours and minutes, less than a day.
+/// Returns true for an offset of hours and minutes below a day.
 fn is_offset(text: &str) -> bool {
     (has_shape(text, "+dd:dd") || has_shape(text, "-dd:dd")) && text[1..] < *"24"
 }
 
-/// What follows the one to nine digits of a fraction.
+/// Returns the rest after the one to nine digits of a fraction.
 fn after_fraction(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(|character: char| character.is_ascii_digit());
     matches!(text.len() - rest.len(), 1..=9).then_some(rest)
 }
 
-/// Whether a text has digits where the shape has a `d`, and is like the shape elsewhere.
+/// Returns true if a text has digits where the shape has a `d`, and equals the shape elsewhere.
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
         && text.bytes().zip(shape.bytes()).all(|(found, expected)| match expected {

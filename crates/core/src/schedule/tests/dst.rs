@@ -97,7 +97,7 @@ fn half_an_hour_on_lord_howe() {
 }
 
 #[test]
-fn a_clock_that_is_put_back_to_midnight() {
+fn a_clock_that_is_set_back_to_midnight() {
     // Havana: 01:00 becomes 00:00.
     check(
         &in_zone("America/Havana").days("sat").hours("23"),
@@ -120,7 +120,7 @@ fn a_clock_that_is_put_back_to_midnight() {
 }
 
 #[test]
-fn a_clock_that_is_put_back_over_midnight() {
+fn a_clock_that_is_set_back_across_midnight() {
     // Beirut: 00:00 becomes 23:00 of the day before.
     check(
         &in_zone("Asia/Beirut").days("sat").hours("23"),
@@ -137,7 +137,7 @@ fn a_clock_that_is_put_back_over_midnight() {
 }
 
 #[test]
-fn a_clock_that_is_put_forward_from_midnight() {
+fn a_clock_that_is_set_forward_from_midnight() {
     // Beirut: 00:00 becomes 01:00.
     check(
         &in_zone("Asia/Beirut").days("sat").hours("23").open_hours("2026-03-29", "0"),

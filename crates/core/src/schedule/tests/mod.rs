@@ -1,12 +1,12 @@
 //! Tables and properties of the schedule as a whole.
 
 mod dst;
-mod ends_of_time;
 mod periods;
 mod plan;
 mod properties;
 mod refusals;
 mod rules;
+mod time_limits;
 mod written;
 
 use super::{Causes, Plan, Schedule};
@@ -26,7 +26,7 @@ fn midnight(date: &str, zone: &TimeZone) -> Timestamp {
     zone.to_ambiguous_timestamp(date.to_datetime(jiff::civil::Time::midnight())).compatible().unwrap()
 }
 
-/// A half-open stretch the way the tables write it: local times with their offsets, and the causes.
+/// A half-open interval the way the tables write it: local times with their offsets, and the causes.
 fn shown(start: Timestamp, end: Timestamp, causes: Causes, zone: &TimeZone) -> String {
     let local = |t: Timestamp| t.to_zoned(zone.clone()).strftime("%a %F %H:%M%:z").to_string();
     format!("{} .. {} {}", local(start), local(end), causes)

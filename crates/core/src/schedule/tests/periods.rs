@@ -13,7 +13,7 @@ fn check(plan: &Plan, from: &str, to: &str, expected: &[&str]) {
 }
 
 #[test]
-fn periods_tell_all_their_causes() {
+fn periods_list_all_their_causes() {
     check(
         &office(30),
         "2026-11-16T00:00:00Z",
@@ -69,7 +69,7 @@ fn bridged(zone: &str, exceptions: impl FnOnce(Written) -> Written) -> Plan {
     Plan::new(schedule, SignedDuration::from_hours(1), true, None)
 }
 
-/// When such a plan, which is up at noon of the 16th of November 2026, comes to an end.
+/// Returns the end of the period of such a plan that contains noon of 16 November 2026.
 #[track_caller]
 fn check_end(plan: &Plan, cleanup: Option<&str>) {
     assert_eq!(plan.next_cleanup(at("2026-11-16T12:00:00Z")), cleanup.map(at));
@@ -85,7 +85,7 @@ fn lead_time_may_bridge_every_night() {
 }
 
 #[test]
-fn a_bridge_ends_at_the_first_day_that_is_closed() {
+fn a_bridged_period_ends_at_the_first_closed_day() {
     for (closed, cleanup) in [
         ("2026-11-17", "2026-11-16T22:00:00Z"),
         ("2026-11-24", "2026-11-23T22:00:00Z"),
@@ -105,7 +105,7 @@ fn a_bridge_ends_at_the_first_day_that_is_closed() {
 }
 
 #[test]
-fn a_bridge_may_be_too_short_when_the_clock_is_put_back() {
+fn lead_time_may_not_bridge_a_gap_that_a_repeated_hour_extends() {
     // Beirut repeats the hour before midnight once a year.
     let beirut = bridged("Asia/Beirut", |written| written);
     check_end(&beirut, Some("2027-10-30T20:00:00Z"));
@@ -114,7 +114,7 @@ fn a_bridge_may_be_too_short_when_the_clock_is_put_back() {
 }
 
 #[test]
-fn a_bridge_may_be_long_enough_only_when_the_clock_is_put_forward() {
+fn lead_time_may_bridge_a_gap_only_across_a_clock_change() {
     // Two hours of Sunday night, of which the clock skips one in March: that week is like no other.
     let schedule = in_zone("Europe/Berlin").window("sun 03:30", "sun 01:30").schedule();
     let plan = Plan::new(schedule, SignedDuration::from_hours(1), true, None);
@@ -124,7 +124,7 @@ fn a_bridge_may_be_long_enough_only_when_the_clock_is_put_forward() {
 }
 
 #[test]
-fn the_start_of_a_bridge_is_sought_for_a_year_or_so() {
+fn the_start_of_a_period_is_searched_for_about_a_year() {
     for (closed, since) in [
         ("2026-11-14", Some("2026-11-14T23:00:00Z")),
         ("2026-01-10", Some("2026-01-10T23:00:00Z")),
@@ -138,7 +138,7 @@ fn the_start_of_a_bridge_is_sought_for_a_year_or_so() {
 }
 
 #[test]
-fn an_override_says_when_a_period_began_only_if_nothing_has_interrupted_it_since() {
+fn an_override_starts_a_period_unless_a_gap_follows() {
     let now = at("2026-11-16T12:00:00Z");
     let closed_in_may = bridged("UTC", |written| written.closed("2025-05-10"));
     for (until, since) in [

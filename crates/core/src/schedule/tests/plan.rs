@@ -2,7 +2,7 @@
 
 use super::at;
 use super::written::in_zone;
-use crate::schedule::{Override, Plan, Standing};
+use crate::schedule::{Override, Plan, PlanState};
 use five_spot_api::OverrideState;
 use jiff::SignedDuration;
 
@@ -23,12 +23,12 @@ pub(super) fn with_override(
     Plan::new(plan.schedule().clone(), SignedDuration::from_mins(lead_minutes), enabled, overriding)
 }
 
-/// Everything that a plan says about an instant: standing, next activation, cleanup and boundary, start.
+/// Everything that a plan says about an instant: state, next activation, cleanup and boundary, start.
 #[track_caller]
-fn check(plan: &Plan, now: &str, standing: Standing, [activation, cleanup, boundary, since]: [&str; 4]) {
+fn check(plan: &Plan, now: &str, state: PlanState, [activation, cleanup, boundary, since]: [&str; 4]) {
     let now = at(now);
     let instant = |text: &str| (text != "-").then(|| at(text));
-    assert_eq!(plan.at(now), standing, "standing");
+    assert_eq!(plan.at(now), state, "state");
     assert_eq!(plan.next_activation(now), instant(activation), "next activation");
     assert_eq!(plan.next_cleanup(now), instant(cleanup), "next cleanup");
     assert_eq!(plan.next_boundary(now), instant(boundary), "next boundary");
@@ -40,25 +40,25 @@ fn the_schedule_alone() {
     check(
         &office(0),
         "2026-11-16T08:00:00Z",
-        Standing::OutsideWindow,
+        PlanState::OutsideWindow,
         ["2026-11-16T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "-"],
     );
     check(
         &office(0),
         "2026-11-16T09:00:00Z",
-        Standing::InWindow,
+        PlanState::InWindow,
         ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z"],
     );
     check(
         &office(0),
         "2026-11-20T17:59:59.999999999Z",
-        Standing::InWindow,
+        PlanState::InWindow,
         ["2026-11-23T09:00:00Z", "2026-11-20T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-20T09:00:00Z"],
     );
     check(
         &office(0),
         "2026-11-20T18:00:00Z",
-        Standing::OutsideWindow,
+        PlanState::OutsideWindow,
         ["2026-11-23T09:00:00Z", "2026-11-23T18:00:00Z", "2026-11-23T09:00:00Z", "-"],
     );
 }
@@ -68,19 +68,19 @@ fn lead_time_comes_before_the_window() {
     check(
         &office(30),
         "2026-11-16T08:29:59Z",
-        Standing::OutsideWindow,
+        PlanState::OutsideWindow,
         ["2026-11-16T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T08:30:00Z", "-"],
     );
     check(
         &office(30),
         "2026-11-16T08:30:00Z",
-        Standing::LeadTime,
+        PlanState::LeadTime,
         ["2026-11-17T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "2026-11-16T08:30:00Z"],
     );
     check(
         &office(30),
         "2026-11-16T12:00:00Z",
-        Standing::InWindow,
+        PlanState::InWindow,
         ["2026-11-17T08:30:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T08:30:00Z"],
     );
 }
@@ -91,19 +91,19 @@ fn lead_time_that_reaches_the_window_before_keeps_the_machine() {
     check(
         &office(15 * 60),
         "2026-11-17T12:00:00Z",
-        Standing::InWindow,
+        PlanState::InWindow,
         ["2026-11-22T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-17T18:00:00Z", "2026-11-15T18:00:00Z"],
     );
     check(
         &office(15 * 60),
         "2026-11-17T18:00:00Z",
-        Standing::LeadTime,
+        PlanState::LeadTime,
         ["2026-11-22T18:00:00Z", "2026-11-20T18:00:00Z", "2026-11-18T09:00:00Z", "2026-11-15T18:00:00Z"],
     );
     check(
         &office(15 * 60 - 1),
         "2026-11-17T18:00:00Z",
-        Standing::OutsideWindow,
+        PlanState::OutsideWindow,
         ["2026-11-17T18:01:00Z", "2026-11-18T18:00:00Z", "2026-11-17T18:01:00Z", "-"],
     );
 }
@@ -114,99 +114,99 @@ fn an_override_wins_until_it_expires() {
     check(
         &up,
         "2026-11-16T20:00:00Z",
-        Standing::OverrideUp,
+        PlanState::OverrideUp,
         ["2026-11-17T09:00:00Z", "2026-11-16T22:00:00Z", "2026-11-16T22:00:00Z", "-"],
     );
     // The schedule changes meanwhile, which shows in `inSchedule` only.
     check(
         &up,
         "2026-11-16T17:00:00Z",
-        Standing::OverrideUp,
+        PlanState::OverrideUp,
         ["2026-11-17T09:00:00Z", "2026-11-16T22:00:00Z", "2026-11-16T18:00:00Z", "-"],
     );
     check(
         &up,
         "2026-11-16T22:00:00Z",
-        Standing::OutsideWindow,
+        PlanState::OutsideWindow,
         ["2026-11-17T09:00:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "-"],
     );
     let down = with_override(&office(0), true, 0, OverrideState::Down, "2026-11-16T12:00:00Z");
     check(
         &down,
         "2026-11-16T10:00:00Z",
-        Standing::OverrideDown,
+        PlanState::OverrideDown,
         ["2026-11-16T12:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T12:00:00Z", "-"],
     );
     check(
         &down,
         "2026-11-16T13:00:00Z",
-        Standing::InWindow,
+        PlanState::InWindow,
         ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T12:00:00Z"],
     );
 }
 
 #[test]
-fn an_override_that_ends_where_the_schedule_wants_the_same_is_no_boundary_of_wanted() {
+fn an_override_without_effect_at_its_end_is_no_boundary() {
     let up = with_override(&office(0), true, 0, OverrideState::Up, "2026-11-16T12:00:00Z");
     check(
         &up,
         "2026-11-16T08:00:00Z",
-        Standing::OverrideUp,
+        PlanState::OverrideUp,
         ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z", "-"],
     );
-    // The machine was there before the override ended, nobody knows since when.
+    // The machine existed before the override ended, since an unknown time.
     check(
         &up,
         "2026-11-16T13:00:00Z",
-        Standing::InWindow,
+        PlanState::InWindow,
         ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "-"],
     );
     let until_lead = with_override(&office(0), true, 30, OverrideState::Up, "2026-11-17T08:30:00Z");
     check(
         &until_lead,
         "2026-11-17T08:45:00Z",
-        Standing::LeadTime,
+        PlanState::LeadTime,
         ["2026-11-18T08:30:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "-"],
     );
     let down_in_time = with_override(&office(0), true, 30, OverrideState::Down, "2026-11-17T08:30:00Z");
     check(
         &down_in_time,
         "2026-11-17T08:45:00Z",
-        Standing::LeadTime,
+        PlanState::LeadTime,
         ["2026-11-18T08:30:00Z", "2026-11-17T18:00:00Z", "2026-11-17T09:00:00Z", "2026-11-17T08:30:00Z"],
     );
     let down = with_override(&office(0), true, 0, OverrideState::Down, "2026-11-16T20:00:00Z");
     check(
         &down,
         "2026-11-16T19:00:00Z",
-        Standing::OverrideDown,
+        PlanState::OverrideDown,
         ["2026-11-17T09:00:00Z", "2026-11-17T18:00:00Z", "2026-11-16T20:00:00Z", "-"],
     );
 }
 
 #[test]
-fn an_override_of_long_ago_is_forgotten() {
+fn an_expired_override_has_no_effect() {
     for state in [OverrideState::Up, OverrideState::Down] {
         check(
             &with_override(&office(0), true, 0, state, "2026-11-16T08:59:59Z"),
             "2026-11-16T13:00:00Z",
-            Standing::InWindow,
+            PlanState::InWindow,
             ["2026-11-17T09:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T18:00:00Z", "2026-11-16T09:00:00Z"],
         );
     }
 }
 
 #[test]
-fn a_disabled_schedule_wants_nothing_but_still_opens_and_closes() {
+fn a_disabled_schedule_still_opens_and_closes() {
     let disabled = Plan::new(office(0).schedule().clone(), SignedDuration::ZERO, false, None);
-    check(&disabled, "2026-11-16T10:00:00Z", Standing::Disabled, ["-", "-", "2026-11-16T18:00:00Z", "-"]);
+    check(&disabled, "2026-11-16T10:00:00Z", PlanState::Disabled, ["-", "-", "2026-11-16T18:00:00Z", "-"]);
     let up = with_override(&office(0), false, 0, OverrideState::Up, "2026-11-16T12:00:00Z");
     check(
         &up,
         "2026-11-16T10:00:00Z",
-        Standing::OverrideUp,
+        PlanState::OverrideUp,
         ["-", "2026-11-16T12:00:00Z", "2026-11-16T12:00:00Z", "-"],
     );
     let down = with_override(&office(0), false, 0, OverrideState::Down, "2026-11-16T12:00:00Z");
-    check(&down, "2026-11-16T10:00:00Z", Standing::OverrideDown, ["-", "-", "2026-11-16T12:00:00Z", "-"]);
+    check(&down, "2026-11-16T10:00:00Z", PlanState::OverrideDown, ["-", "-", "2026-11-16T12:00:00Z", "-"]);
 }

@@ -1,4 +1,4 @@
-//! What must be true of every schedule and every plan, at any instant.
+//! Properties of every schedule and every plan, at any instant.
 
 use super::written::Written;
 use crate::schedule::{Override, Plan, Schedule, parse_duration};
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn it_is_open_since_the_last_change(schedule in schedule(), now in instant()) {
+    fn open_since_is_the_last_change(schedule in schedule(), now in instant()) {
         let since = schedule.open_since(now);
         if let Some(since) = since {
             prop_assert!(since <= now);
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn activation_and_cleanup_are_turns(plan in plan(), now in instant()) {
+    fn activation_and_cleanup_are_changes_of_demand(plan in plan(), now in instant()) {
         let (activation, cleanup) = (plan.next_activation(now), plan.next_cleanup(now));
         for (turn, other_turn, wanted) in [(activation, cleanup, true), (cleanup, activation, false)] {
             let Some(turn) = turn else { continue };

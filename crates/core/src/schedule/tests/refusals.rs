@@ -1,4 +1,4 @@
-//! What is refused, at which field, and in which words.
+//! Invalid schedules, with the field and the message of each error.
 
 use super::written::{Written, exception, in_zone};
 use five_spot_api::{ScheduleException, ScheduleState};
@@ -71,7 +71,7 @@ fn lists_have_bounds() {
 }
 
 #[test]
-fn a_list_that_is_there_is_not_empty() {
+fn a_list_that_is_present_must_not_be_empty() {
     let mut written = office();
     written.0.days_of_week = Some(Vec::new());
     written.0.hours_of_day = Some(Vec::new());
@@ -227,7 +227,7 @@ fn every_bad_field_is_reported_at_once() {
 }
 
 #[test]
-fn a_long_value_is_cut_and_a_strange_one_escaped() {
+fn long_values_are_cut_and_control_characters_escaped() {
     let problems = in_zone("UTC").days(&"ü".repeat(1_000)).days("a\nb\u{202e}").parse().unwrap_err();
     let shown = format!("found \"{}\"...; must be", "ü".repeat(64));
     assert!(problems[0].message.starts_with(&shown), "{}", problems[0]);

@@ -92,7 +92,7 @@ fn days_that_touch_are_one_span() {
 }
 
 #[test]
-fn windows_go_to_the_minute_and_over_midnight_and_the_week() {
+fn windows_have_minute_precision_and_may_cross_the_week() {
     check(
         &in_zone("UTC").window("fri 21:30", "mon 06:00").window("wed 12:15", "wed 12:16"),
         "2026-11-16",
@@ -106,7 +106,7 @@ fn windows_go_to_the_minute_and_over_midnight_and_the_week() {
 }
 
 #[test]
-fn windows_are_united_with_days_and_hours_and_say_what_they_are() {
+fn windows_add_to_days_and_hours_and_name_their_cause() {
     check(
         &in_zone("UTC")
             .days("mon")
@@ -158,7 +158,7 @@ fn an_open_day_is_added() {
 }
 
 #[test]
-fn hours_of_an_exception_over_midnight_belong_to_the_day_on_which_they_begin() {
+fn exception_hours_across_midnight_belong_to_the_first_day() {
     check(
         &in_zone("UTC").days("mon-sun").closed_hours("2026-11-17..2026-11-18", "22-6"),
         "2026-11-16",
@@ -184,7 +184,7 @@ fn hours_of_an_exception_over_midnight_belong_to_the_day_on_which_they_begin() {
 }
 
 #[test]
-fn a_later_exception_wins_over_an_earlier() {
+fn a_later_exception_takes_precedence() {
     let office = || in_zone("UTC").days("mon-fri").hours("8-17");
     check(
         &office().closed("2026-11-16..2026-11-20").open_hours("2026-11-18", "10-11"),

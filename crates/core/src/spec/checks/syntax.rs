@@ -1,4 +1,4 @@
-//! How names, keys, values and versions may look.
+//! The syntax of names, keys, values and versions.
 
 use five_spot_api::names::PROVIDER_GROUPS;
 

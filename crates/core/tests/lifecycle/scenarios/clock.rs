@@ -16,7 +16,7 @@ const STEPS: [SignedDuration; 5] = [
 ];
 
 #[test]
-fn a_machine_that_has_come_stays_when_the_clock_goes_back_over_its_boundary() {
+fn a_clock_step_back_does_not_remove_a_new_machine() {
     for step in STEPS {
         let mut simulation = at_work();
         simulation.now = time("2026-11-16T09:00:00Z") - step + SignedDuration::from_millis(1);
@@ -29,7 +29,7 @@ fn a_machine_that_has_come_stays_when_the_clock_goes_back_over_its_boundary() {
 }
 
 #[test]
-fn a_machine_that_has_gone_does_not_come_back_when_the_clock_goes_back_over_its_boundary() {
+fn a_clock_step_back_does_not_recreate_a_removed_machine() {
     for step in STEPS {
         let mut simulation = at_work();
         simulation.advance_to("2026-11-16T18:00:00Z");
@@ -43,7 +43,7 @@ fn a_machine_that_has_gone_does_not_come_back_when_the_clock_goes_back_over_its_
 }
 
 #[test]
-fn a_drain_counts_on_when_the_clock_goes_back() {
+fn a_drain_keeps_its_counts_when_the_clock_is_set_back() {
     let counted = |simulation: &Simulation| {
         let drain = simulation.world.status.drain.as_ref().expect("a drain");
         (drain.evicted, drain.total)
@@ -64,7 +64,7 @@ fn a_drain_counts_on_when_the_clock_goes_back() {
 }
 
 #[test]
-fn a_machine_has_its_time_to_join_whatever_the_clock_of_the_api_server_says() {
+fn join_timeout_ignores_the_clock_of_the_api_server() {
     let mut simulation = Simulation::new(office_hours());
     simulation.provider_works = false;
     simulation.advance_to("2026-11-16T09:00:00Z");
@@ -80,7 +80,7 @@ fn a_machine_has_its_time_to_join_whatever_the_clock_of_the_api_server_says() {
 }
 
 #[test]
-fn a_machine_that_comes_during_a_pause_has_its_time_to_join_from_its_end_on() {
+fn join_timeout_starts_when_a_pause_ends() {
     let mut simulation = Simulation::new(office_hours());
     simulation.provider_works = false;
     simulation.advance_to("2026-11-16T09:10:00Z");
@@ -98,7 +98,7 @@ fn a_machine_that_comes_during_a_pause_has_its_time_to_join_from_its_end_on() {
 }
 
 #[test]
-fn an_edit_counts_at_once_whatever_the_clock_did() {
+fn an_edit_takes_effect_even_after_a_clock_change() {
     let mut simulation = at_work();
     simulation.now = time("2026-11-16T08:30:00Z");
     simulation.edit(|spec| spec.schedule.hours_of_day = Some(vec!["10-17".to_owned()]));
@@ -107,7 +107,7 @@ fn an_edit_counts_at_once_whatever_the_clock_did() {
 }
 
 #[test]
-fn a_clock_that_was_a_year_ahead_is_not_believed_for_a_year() {
+fn a_clock_that_was_a_year_ahead_is_ignored() {
     let mut simulation = Simulation::new(office_hours());
     simulation.now = time("2027-11-16T10:00:00Z");
     simulation.settle();

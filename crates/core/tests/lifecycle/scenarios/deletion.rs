@@ -23,7 +23,7 @@ fn deletion_shuts_down_gracefully_and_releases_the_object() {
 }
 
 #[test]
-fn a_cleanup_that_takes_too_long_deletes_the_machine_says_so_once_and_lets_go() {
+fn a_timed_out_cleanup_is_reported_once_and_released() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.budget_blocks = true;
@@ -42,7 +42,7 @@ fn a_cleanup_that_takes_too_long_deletes_the_machine_says_so_once_and_lets_go() 
 }
 
 #[test]
-fn strict_mode_keeps_the_finalizer_and_says_so_once() {
+fn strict_mode_keeps_the_finalizer_and_reports_once() {
     let mut simulation = at_work();
     simulation.world.policy.force_finalizer_on_timeout = false;
     simulation.delete_object();
@@ -60,7 +60,7 @@ fn strict_mode_keeps_the_finalizer_and_says_so_once() {
 }
 
 #[test]
-fn a_refused_deletion_of_the_machine_does_not_hold_the_object_for_ever() {
+fn a_refused_machine_deletion_does_not_keep_the_object() {
     let mut simulation = at_work();
     simulation.delete_object();
     simulation.machine().delete_refused = true;

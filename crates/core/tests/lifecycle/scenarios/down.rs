@@ -35,7 +35,7 @@ fn the_window_closes_the_node_is_drained_and_everything_goes() {
 }
 
 #[test]
-fn a_blocked_drain_is_shown_becomes_an_error_at_its_deadline_and_recovers() {
+fn a_blocked_drain_fails_at_its_deadline_and_recovers() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.budget_blocks = true;
@@ -67,7 +67,7 @@ fn a_blocked_drain_is_shown_becomes_an_error_at_its_deadline_and_recovers() {
 }
 
 #[test]
-fn force_deletes_the_machine_at_the_deadline_with_capis_drain_excluded() {
+fn force_deletes_the_machine_at_the_deadline() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.budget_blocks = true;
@@ -138,7 +138,7 @@ fn cordon_before_cordons_ahead_of_the_end() {
 }
 
 #[test]
-fn the_kill_switch_removes_at_once_and_lets_go_again() {
+fn the_kill_switch_removes_at_once_and_can_be_reset() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.budget_blocks = true;
@@ -158,7 +158,7 @@ fn the_kill_switch_removes_at_once_and_lets_go_again() {
 }
 
 #[test]
-fn the_kill_switch_cuts_a_drain_short_also_under_deletion() {
+fn the_kill_switch_ends_a_drain_even_under_deletion() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.budget_blocks = true;
@@ -190,7 +190,7 @@ fn disabling_shuts_down_gracefully() {
 }
 
 #[test]
-fn an_event_is_named_after_the_boundary_or_the_edit_that_caused_it() {
+fn events_are_named_after_the_boundary_or_edit() {
     let mut simulation = at_work();
     simulation.now = time("2026-11-16T18:00:07Z");
     let cause = |simulation: &Simulation| simulation.decide().events[0].cause.clone();

@@ -1,4 +1,4 @@
-//! A machine goes back to its owner whatever else is broken.
+//! Emergencies while other components are broken.
 
 use super::{at_work, unusable};
 use crate::simulation::{Simulation, time};
@@ -18,7 +18,7 @@ fn lose_workload(simulation: &mut Simulation) {
 }
 
 #[test]
-fn a_kill_switch_needs_nothing_of_the_workload_cluster() {
+fn a_kill_switch_does_not_need_the_workload_cluster() {
     let mut simulation = at_work();
     lose_workload(&mut simulation);
     simulation.edit(|spec| spec.kill_switch = true);
@@ -37,7 +37,7 @@ fn a_kill_switch_needs_nothing_of_the_workload_cluster() {
 }
 
 #[test]
-fn a_kill_switch_does_not_wait_for_a_cluster_that_has_not_answered_yet() {
+fn a_kill_switch_does_not_wait_for_the_workload_cluster() {
     let mut simulation = at_work();
     let cluster = simulation.world.workload.cluster().clone();
     simulation.world.workload = Workload::Pending(cluster);
@@ -51,7 +51,7 @@ fn a_kill_switch_does_not_wait_for_a_cluster_that_has_not_answered_yet() {
 }
 
 #[test]
-fn what_cannot_be_asked_about_is_not_gone() {
+fn unknown_objects_do_not_count_as_gone() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_switch = true);
     simulation.provider_works = false;
@@ -67,7 +67,7 @@ fn what_cannot_be_asked_about_is_not_gone() {
 }
 
 #[test]
-fn a_deleted_object_waits_for_what_cannot_be_asked_about_until_its_bound() {
+fn a_deleted_object_waits_for_unknown_objects_until_timeout() {
     let mut simulation = at_work();
     simulation.provider_works = false;
     simulation.delete_object();
@@ -81,7 +81,7 @@ fn a_deleted_object_waits_for_what_cannot_be_asked_about_until_its_bound() {
 }
 
 #[test]
-fn a_reclaim_that_cannot_be_recorded_runs_out_of_time_all_the_same() {
+fn a_reclaim_that_cannot_be_recorded_still_times_out() {
     let mut simulation = at_work();
     simulation.start_pods(&["stubborn"]);
     simulation.ask_for_reclaim();
@@ -105,7 +105,7 @@ fn a_reclaim_that_cannot_be_recorded_runs_out_of_time_all_the_same() {
 }
 
 #[test]
-fn a_reclaim_whose_cluster_has_not_answered_yet_waits_for_it_up_to_its_bound() {
+fn a_reclaim_waits_for_the_workload_cluster_until_timeout() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.ask_for_reclaim();
@@ -119,7 +119,7 @@ fn a_reclaim_whose_cluster_has_not_answered_yet_waits_for_it_up_to_its_bound() {
     assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
     simulation.now = time("2026-11-16T10:00:01Z");
     simulation.world.workload =
-        unusable(cluster, WorkloadProblem::Unreachable, "nobody answers, and nobody will");
+        unusable(cluster, WorkloadProblem::Unreachable, "the cluster does not respond");
     assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
     simulation.world.workload = at_work().world.workload;
     simulation.world.node = seen;
@@ -128,7 +128,7 @@ fn a_reclaim_whose_cluster_has_not_answered_yet_waits_for_it_up_to_its_bound() {
 }
 
 #[test]
-fn at_its_bound_a_reclaim_asks_nothing_of_the_workload_cluster() {
+fn a_timed_out_reclaim_skips_the_workload_cluster() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.ask_for_reclaim();
@@ -142,7 +142,7 @@ fn at_its_bound_a_reclaim_asks_nothing_of_the_workload_cluster() {
 }
 
 #[test]
-fn a_reason_of_any_length_and_a_time_to_come_are_cut_down() {
+fn a_long_reason_and_a_future_time_are_bounded() {
     let mut simulation = at_work();
     simulation.ask_for_reclaim();
     let request = simulation.node().reclaim.as_mut().unwrap();
@@ -157,7 +157,7 @@ fn a_reason_of_any_length_and_a_time_to_come_are_cut_down() {
 }
 
 #[test]
-fn a_paused_cluster_api_that_holds_up_a_removal_is_named() {
+fn a_cluster_api_pause_that_blocks_a_removal_is_reported() {
     let mut simulation = at_work();
     simulation.machine().capi_paused = true;
     simulation.provider_works = false;
@@ -172,7 +172,7 @@ fn a_paused_cluster_api_that_holds_up_a_removal_is_named() {
 }
 
 #[test]
-fn the_finalizer_bound_acts_under_every_pause_but_all() {
+fn only_pause_all_stops_the_finalizer_timeout() {
     for (pause, is_held) in
         [(None, false), (Some(PauseLevel::Ordinary), false), (Some(PauseLevel::All), true)]
     {

@@ -7,7 +7,7 @@ use five_spot_core::Evidence;
 use five_spot_core::world::{FormerNode, NodeFact, Readiness, Slot, Workload};
 
 #[test]
-fn a_lost_node_is_reported_at_once_and_given_up_after_the_time_to_join() {
+fn a_lost_node_is_reported_and_replaced_after_join_timeout() {
     let mut simulation = at_work();
     let node = std::mem::replace(&mut simulation.world.node, NodeFact::Gone);
     simulation.settle();
@@ -36,7 +36,7 @@ fn a_lost_node_is_reported_at_once_and_given_up_after_the_time_to_join() {
 }
 
 #[test]
-fn a_new_attempt_to_join_is_no_recovery_and_a_join_is() {
+fn a_join_is_a_recovery_and_a_new_attempt_is_not() {
     let mut simulation = Simulation::new(crate::simulation::office_hours());
     simulation.nodes_join = false;
     simulation.advance_to("2026-11-16T09:24:00Z");
@@ -51,7 +51,7 @@ fn a_new_attempt_to_join_is_no_recovery_and_a_join_is() {
 }
 
 #[test]
-fn a_node_that_outlives_its_machine_stays_on_record_until_it_is_gone() {
+fn a_node_left_behind_stays_in_status_until_it_is_gone() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_switch = true);
     simulation.world.former_node = FormerNode::LeftBehind;
@@ -75,7 +75,7 @@ fn a_node_that_outlives_its_machine_stays_on_record_until_it_is_gone() {
 }
 
 #[test]
-fn that_a_node_is_left_behind_is_asked_before_it_is_said() {
+fn a_node_left_behind_is_confirmed_before_it_is_reported() {
     let mut simulation = at_work();
     simulation.world.machine = Slot::Absent;
     simulation.world.node = NodeFact::NotYet;

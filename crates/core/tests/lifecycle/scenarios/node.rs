@@ -15,7 +15,7 @@ fn a_node_of_another_machine_is_never_touched() {
 }
 
 #[test]
-fn taints_are_applied_once_the_node_is_ready_changed_and_taken_off() {
+fn taints_are_applied_updated_and_removed() {
     let mut spec = office_hours();
     spec.node_taints = with_taints(&[("a", "1")]);
     let mut simulation = Simulation::new(spec);
@@ -70,7 +70,7 @@ fn taints_that_could_not_be_written_are_reported() {
 }
 
 #[test]
-fn the_agent_comes_with_kill_if_commands_stays_over_night_and_goes_when_cleared() {
+fn the_agent_follows_kill_if_commands_and_not_windows() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_if_commands = vec!["java".to_owned()]);
     simulation.settle();
@@ -93,7 +93,7 @@ fn the_agent_comes_with_kill_if_commands_stays_over_night_and_goes_when_cleared(
 }
 
 #[test]
-fn the_agents_configuration_follows_the_node_and_goes_with_the_object() {
+fn the_agent_config_follows_the_node_and_the_object() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_if_commands = vec!["java".to_owned()]);
     simulation.settle();
@@ -109,7 +109,7 @@ fn the_agents_configuration_follows_the_node_and_goes_with_the_object() {
 }
 
 #[test]
-fn taints_whose_record_was_taken_off_the_node_are_still_ours() {
+fn taints_stay_owned_when_their_annotation_is_removed() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.node_taints = with_taints(&[("a", "1")]));
     simulation.settle();

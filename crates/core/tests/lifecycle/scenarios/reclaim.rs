@@ -7,7 +7,7 @@ use five_spot_core::world::PauseLevel;
 use jiff::SignedDuration;
 
 #[test]
-fn a_reclaim_empties_the_node_deletes_the_machine_and_switches_the_schedule_off() {
+fn a_reclaim_removes_the_machine_and_disables_the_schedule() {
     let mut simulation = at_work();
     simulation.start_pods(&["web", "job"]);
     simulation.budget_blocks = true;
@@ -68,7 +68,7 @@ fn a_reclaim_waits_at_most_a_minute_for_pods() {
 }
 
 #[test]
-fn a_reclaim_takes_an_override_up_with_it_and_goes_before_everything() {
+fn a_reclaim_removes_an_up_override_and_takes_precedence() {
     let mut simulation = Simulation::new(office_hours());
     simulation.overrule(OverrideState::Up, "2026-11-17T00:00:00Z");
     simulation.advance_to("2026-11-16T08:30:00Z");
@@ -107,7 +107,7 @@ fn a_reclaim_under_deletion_does_not_edit_the_spec() {
 }
 
 #[test]
-fn an_echo_of_a_finished_reclaim_starts_nothing() {
+fn a_finished_request_is_not_carried_out_again() {
     let mut simulation = at_work();
     simulation.ask_for_reclaim();
     let stale = simulation.world.node.clone();
@@ -162,7 +162,7 @@ fn a_reclaim_acts_under_an_ordinary_pause_and_waits_under_all() {
 }
 
 #[test]
-fn a_second_request_of_the_same_node_is_a_reclaim_of_its_own() {
+fn a_second_request_of_the_same_node_is_a_new_reclaim() {
     let mut simulation = at_work();
     simulation.ask_for_reclaim();
     let mut first = simulation.decide().status.reclaims.remove(0);
@@ -175,7 +175,7 @@ fn a_second_request_of_the_same_node_is_a_reclaim_of_its_own() {
 }
 
 #[test]
-fn an_override_that_wants_no_machine_does_not_hold_a_reclaim_open() {
+fn a_down_override_does_not_keep_a_reclaim_unfinished() {
     let mut simulation = at_work();
     simulation.overrule(OverrideState::Down, "2026-11-16T09:30:00Z");
     simulation.settle();

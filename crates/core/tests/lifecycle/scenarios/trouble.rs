@@ -1,4 +1,4 @@
-//! What goes wrong, what is held back, and how it ends.
+//! Errors and pauses, and the recovery from them.
 
 use super::{at_work, failed, unusable};
 use crate::simulation::{Simulation, office_hours, time};
@@ -28,7 +28,7 @@ fn a_name_that_is_taken_is_an_error_and_never_touched() {
 }
 
 #[test]
-fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
+fn a_missing_cluster_or_provider_kind_is_reported() {
     let mut simulation = Simulation::new(office_hours());
     simulation.world.cluster = None;
     simulation.advance_to("2026-11-16T10:00:00Z");
@@ -55,7 +55,7 @@ fn a_missing_cluster_or_provider_kind_is_named_and_waited_for() {
 }
 
 #[test]
-fn a_machine_is_not_given_up_for_one_that_cannot_be_made() {
+fn a_machine_stays_while_its_successor_cannot_be_created() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.cluster_name = "typo".to_owned());
     simulation.world.cluster = None;
@@ -81,7 +81,7 @@ fn a_machine_is_not_given_up_for_one_that_cannot_be_made() {
 }
 
 #[test]
-fn a_cluster_that_is_being_deleted_gets_its_machine_taken_away_gracefully_and_no_other() {
+fn a_cluster_under_deletion_loses_its_machine_gracefully() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);
     simulation.world.cluster.as_mut().unwrap().terminating = true;
@@ -110,7 +110,7 @@ fn a_cluster_that_is_being_deleted_gets_its_machine_taken_away_gracefully_and_no
 }
 
 #[test]
-fn an_invalid_spec_keeps_the_machine_as_it_is_and_can_still_be_deleted() {
+fn an_invalid_spec_keeps_the_machine_and_can_be_deleted() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.schedule.timezone = "Mars/Base".to_owned());
     simulation.settle();
@@ -168,7 +168,7 @@ fn a_broken_kubeconfig_fails_closed_and_recovers() {
 }
 
 #[test]
-fn a_machine_whose_node_cannot_be_asked_for_is_not_given_up_and_its_cluster_is_not_guessed() {
+fn an_unreachable_cluster_does_not_fail_the_join() {
     // As after a restore: the Machine is there, and status knows nothing of it.
     let mut simulation = at_work();
     simulation.world.status = ScheduledMachineStatus::default();
@@ -193,7 +193,7 @@ fn a_machine_whose_node_cannot_be_asked_for_is_not_given_up_and_its_cluster_is_n
 }
 
 #[test]
-fn passing_trouble_keeps_the_phase_until_five_failures_in_a_row() {
+fn transient_failures_keep_the_phase_until_the_fifth() {
     let mut simulation = at_work();
     simulation.world.failures = failed(4, false, false);
     let decision = simulation.decide();
@@ -214,7 +214,7 @@ fn passing_trouble_keeps_the_phase_until_five_failures_in_a_row() {
 }
 
 #[test]
-fn a_pause_holds_everything_back_and_shows_what_it_holds() {
+fn a_pause_holds_actions_back_and_lists_them() {
     let mut simulation = at_work();
     simulation.world.cluster.as_mut().unwrap().paused = true;
     simulation.advance_to("2026-11-16T18:01:00Z");
@@ -238,7 +238,7 @@ fn a_pause_holds_everything_back_and_shows_what_it_holds() {
 }
 
 #[test]
-fn every_kind_of_pause_holds_and_only_all_holds_the_kill_switch() {
+fn only_pause_all_holds_back_the_kill_switch() {
     type Pause = fn(&mut Simulation);
     let pauses: [(Pause, &str, bool); 6] = [
         (|s| s.world.cluster.as_mut().unwrap().paused = true, "ClusterPaused", false),

@@ -26,7 +26,7 @@ fn a_new_object_outside_its_window_is_inactive_and_ready() {
 }
 
 #[test]
-fn the_window_opens_at_the_second_and_the_objects_are_made_in_order() {
+fn objects_are_created_in_order_when_the_window_opens() {
     let mut simulation = Simulation::new(office_hours());
     simulation.settle();
     assert_eq!(simulation.decide().wake_at, Some(time("2026-11-16T09:00:00Z")));
@@ -82,7 +82,7 @@ fn an_override_down_wins_over_the_window() {
 }
 
 #[test]
-fn a_machine_deleted_by_hand_comes_back() {
+fn a_machine_deleted_by_hand_is_recreated() {
     let mut simulation = at_work();
     simulation.machine().terminating = true;
     simulation.provider_works = false;
@@ -97,7 +97,7 @@ fn a_machine_deleted_by_hand_comes_back() {
 }
 
 #[test]
-fn a_changed_template_is_applied_in_place_a_changed_provider_spec_replaces() {
+fn a_template_change_applies_and_a_provider_change_replaces() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.machine_template.labels = labels(&[("team", "blue")]));
     simulation.settle();
@@ -123,7 +123,7 @@ fn a_changed_template_is_applied_in_place_a_changed_provider_spec_replaces() {
 }
 
 #[test]
-fn drift_is_mended_and_a_missing_provider_object_is_made_again() {
+fn drift_is_corrected_and_missing_objects_are_recreated() {
     let mut simulation = at_work();
     simulation.machine().intact = false;
     if let Slot::Ours(bootstrap) = &mut simulation.world.bootstrap {
@@ -136,7 +136,7 @@ fn drift_is_mended_and_a_missing_provider_object_is_made_again() {
 }
 
 #[test]
-fn an_infrastructure_object_on_its_way_out_takes_the_machine_with_it() {
+fn a_deleted_infrastructure_object_replaces_the_machine() {
     let mut simulation = at_work();
     if let Slot::Ours(infrastructure) = &mut simulation.world.infrastructure {
         infrastructure.terminating = true;
@@ -148,7 +148,7 @@ fn an_infrastructure_object_on_its_way_out_takes_the_machine_with_it() {
 }
 
 #[test]
-fn leftovers_of_a_crashed_run_are_used_if_they_fit_and_removed_if_not() {
+fn leftovers_of_a_crash_are_reused_or_removed() {
     let mut simulation = Simulation::new(office_hours());
     simulation.now = time("2026-11-16T09:30:00Z");
     simulation.reconcile_until(2);
@@ -181,7 +181,7 @@ fn leftovers_outside_the_window_are_removed() {
 }
 
 #[test]
-fn a_machine_whose_node_does_not_join_is_given_up_and_made_again_after_five_minutes() {
+fn a_machine_that_does_not_join_is_recreated_after_5_minutes() {
     let mut simulation = Simulation::new(office_hours());
     simulation.provider_works = false;
     simulation.advance_to("2026-11-16T09:19:59Z");
@@ -280,7 +280,7 @@ fn a_second_failure_to_join_waits_its_own_five_minutes() {
 }
 
 #[test]
-fn whatever_single_object_is_left_keeps_it_from_being_inactive() {
+fn any_remaining_object_prevents_the_phase_inactive() {
     for infrastructure in [false, true] {
         let mut simulation = Simulation::new(office_hours());
         simulation.now = time("2026-11-16T09:30:00Z");
@@ -301,7 +301,7 @@ fn whatever_single_object_is_left_keeps_it_from_being_inactive() {
 }
 
 #[test]
-fn the_message_says_where_the_machine_is_and_why() {
+fn the_message_names_the_node_and_the_cause() {
     let mut simulation = at_work();
     let message = |simulation: &Simulation| simulation.world.status.message.clone().unwrap_or_default();
     assert_eq!(message(&simulation), "Machine desk-machine is lent as node desk-1; the schedule is open");

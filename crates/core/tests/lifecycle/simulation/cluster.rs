@@ -1,4 +1,4 @@
-//! What the cluster does: what a decision asks for, and what CAPI, the provider and the kubelet do by themselves.
+//! The simulated cluster: the effects of actions, and the work of Cluster API, the provider and the kubelet.
 
 use super::Simulation;
 use five_spot_api::{NodeTaint, OverrideState};
@@ -159,7 +159,7 @@ impl Simulation {
         }
     }
 
-    /// What CAPI, the provider and the kubelet do by themselves. Returns whether anything moved.
+    /// Advances Cluster API, the provider and the kubelet. Returns true if anything changed.
     pub fn machinery(&mut self) -> bool {
         let pods = self.kubelet();
         let machine = self.capi();
@@ -223,7 +223,7 @@ fn new_node(uid: Uid) -> NodeView {
         agent_label: false,
         reclaim: None,
         pods: None,
-        pods_judged: true,
+        drain_rules_resolved: true,
     }
 }
 

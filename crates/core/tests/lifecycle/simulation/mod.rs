@@ -128,7 +128,7 @@ impl Simulation {
         }
     }
 
-    /// What would be decided now.
+    /// Returns the decision for the current state.
     pub fn decide(&self) -> Decision {
         match ValidSpec::parse(&self.spec) {
             Ok(spec) => decide(&spec, &self.world, self.now),
@@ -315,7 +315,7 @@ impl Simulation {
         format!("uid-{}", self.uids)
     }
 
-    /// A pod watch shows the pods; without one, nobody sees them.
+    /// The pods are visible only while they are watched.
     fn show_pods(&mut self) {
         let pods = self.watching_pods.then(|| self.pods.clone());
         if let NodeFact::Found(node) = &mut self.world.node {

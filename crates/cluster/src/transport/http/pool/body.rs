@@ -16,7 +16,7 @@ pub(in crate::transport::http) struct PooledBody {
     held: Held,
 }
 
-/// What a body holds.
+/// The content of a body.
 #[derive(Debug)]
 enum Held {
     /// A stream of a connection of HTTP/2.
@@ -61,7 +61,7 @@ impl http_body::Body for PooledBody {
         let frame = ready!(Pin::new(&mut self.incoming).poll_frame(context));
         match (&frame, &self.held) {
             (None, _) => self.ended(),
-            (Some(Ok(_)), Held::Stream(stream)) => stream.heard(),
+            (Some(Ok(_)), Held::Stream(stream)) => stream.note_received(),
             (Some(_), Held::Stream(_) | Held::Connection(..)) => {}
         }
         Poll::Ready(frame)

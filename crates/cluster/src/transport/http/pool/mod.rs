@@ -12,8 +12,8 @@ mod shared;
 mod tests;
 
 use super::connect::{Connector, Dialled};
-use super::passage::{Lane, Passage};
 use super::protocol::{LatestProtocol, Protocol};
+use super::request_context::{Lane, RequestContext};
 pub(super) use body::PooledBody;
 use exclusive::Idle;
 use futures::future::BoxFuture;
@@ -29,11 +29,11 @@ use tower::BoxError;
 /// the same default.
 pub(super) const STREAMS: usize = 80;
 
-/// How often a request is given to another connection because the one that it was given to had just been closed. It was
+/// The number of times that a request is given to another connection because its own had just been closed. It was
 /// not sent then.
 const ATTEMPTS: usize = 3;
 
-/// How long an idle connection is kept.
+/// The time for which an idle connection is kept.
 const KEPT_IDLE: Duration = Duration::from_secs(90);
 
 /// Pings on connections of HTTP/2.
@@ -113,12 +113,12 @@ impl Inner {
     }
 
     async fn send(&self, mut request: Request<Body>) -> Result<Response<PooledBody>, BoxError> {
-        let passage = request.extensions_mut().remove::<Passage>().unwrap_or(Passage::plain());
+        let context = request.extensions_mut().remove::<RequestContext>().unwrap_or(RequestContext::plain());
         let mut attempt = 1;
         loop {
-            let way = self.way(passage.lane).await?;
+            let way = self.way(context.lane).await?;
             // To find or open a connection may have taken time. From here on nothing is awaited before it is sent.
-            passage.check()?;
+            context.check()?;
             let answer = match way {
                 Way::Shared(stream) => stream.send(request).await,
                 Way::Exclusive(sender) => exclusive::send(sender, request, &self.idle).await,

@@ -23,7 +23,7 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Bytes of an answer's headers. Warnings of the API server are headers.
 const HEADER_BYTES: u32 = 64 << 10;
 
-/// How long a request waits before the connection is suspected because nothing at all has come on it. A renewal of a
+/// The time for which a request waits before the connection is suspected because nothing at all has come on it. A renewal of a
 /// Lease is given up after five seconds; pings need 40 to tell.
 const SUSPICIOUS: Duration = Duration::from_secs(3);
 
@@ -43,8 +43,8 @@ struct Connection {
     most_streams: AtomicUsize,
     /// A request was given up on it: it takes no others, and those that it has go on.
     suspected: AtomicBool,
-    /// When anything was last received, and when the last stream ended.
-    heard: Mutex<Instant>,
+    /// The time at which anything was last received, and when the last stream ended.
+    last_received: Mutex<Instant>,
 }
 
 /// A stream of a connection, until this is dropped.
@@ -88,7 +88,7 @@ impl SharedConnections {
             streams: AtomicUsize::new(1),
             most_streams: AtomicUsize::new(STREAMS),
             suspected: AtomicBool::new(false),
-            heard: Mutex::new(Instant::now()),
+            last_received: Mutex::new(Instant::now()),
         });
         lock(&self.open).push(connection.clone());
         tokio::spawn(drive(driver, connection.clone(), self.open.clone()));
@@ -139,7 +139,7 @@ impl Connection {
     }
 
     fn is_idle(&self) -> bool {
-        self.streams.load(Ordering::Relaxed) == 0 && lock(&self.heard).elapsed() >= KEPT_IDLE
+        self.streams.load(Ordering::Relaxed) == 0 && lock(&self.last_received).elapsed() >= KEPT_IDLE
     }
 }
 
@@ -155,7 +155,7 @@ impl Reserved {
         drop(waiting);
         match answer {
             Ok(answer) => {
-                self.heard();
+                self.note_received();
                 Ok(answer.map(|body| PooledBody::shared(body, self)))
             }
             Err(error) => {
@@ -169,8 +169,8 @@ impl Reserved {
     }
 
     /// Something was received.
-    pub(super) fn heard(&self) {
-        *lock(&self.connection.heard) = Instant::now();
+    pub(super) fn note_received(&self) {
+        *lock(&self.connection.last_received) = Instant::now();
     }
 }
 
@@ -179,7 +179,7 @@ impl Drop for Reserved {
         self.connection.streams.fetch_sub(1, Ordering::Relaxed);
         // What is idle is so from now on.
         if !self.connection.suspected.load(Ordering::Relaxed) {
-            self.heard();
+            self.note_received();
         }
     }
 }
@@ -194,8 +194,8 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let heard = *lock(&self.connection.heard);
-        if !self.is_answered && self.since.elapsed() >= SUSPICIOUS && heard <= self.since {
+        let last_received = *lock(&self.connection.last_received);
+        if !self.is_answered && self.since.elapsed() >= SUSPICIOUS && last_received <= self.since {
             self.connection.suspected.store(true, Ordering::Relaxed);
         }
     }

@@ -1,7 +1,7 @@
 mod server;
 
 use super::*;
-use crate::transport::http::Fence;
+use crate::transport::http::WriteGuard;
 use crate::transport::http::connect::ConnectRules;
 use bytes::Bytes;
 use futures::future::join_all;
@@ -35,15 +35,15 @@ fn client(server: &Server, pings: Pings) -> Client {
 }
 
 impl Client {
-    async fn send_with(&self, path: &str, passage: Passage) -> Result<Response<PooledBody>, BoxError> {
+    async fn send_with(&self, path: &str, context: RequestContext) -> Result<Response<PooledBody>, BoxError> {
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = format!("{}{path}", self.url.trim_end_matches('/')).parse().expect("a URI");
-        request.extensions_mut().insert(passage);
+        request.extensions_mut().insert(context);
         self.pool.clone().ready().await?.call(request).await
     }
 
     async fn send(&self, lane: Lane, path: &str) -> Result<Response<PooledBody>, BoxError> {
-        let sending = self.send_with(path, Passage { lane, fences: None });
+        let sending = self.send_with(path, RequestContext { lane, write_guards: None });
         timeout(PATIENCE, sending).await.expect("an answer or an error in time")
     }
 
@@ -184,7 +184,7 @@ async fn an_idle_connection_is_closed() {
 }
 
 #[tokio::test]
-async fn over_http1_every_watch_has_a_connection_and_the_others_are_used_again() {
+async fn over_http1_only_watches_need_connections_of_their_own() {
     let server = Server::http1().await;
     let client = client(&server, Pings::default());
     for _ in 0..5 {
@@ -200,7 +200,7 @@ async fn over_http1_every_watch_has_a_connection_and_the_others_are_used_again()
 /// Refuses, and counts how often it was asked.
 struct Expired(Mutex<u32>);
 
-impl Fence for Expired {
+impl WriteGuard for Expired {
     fn check(&self) -> Result<(), &'static str> {
         *self.0.lock().expect("no panic") += 1;
         Err("the Lease has expired")
@@ -211,18 +211,18 @@ impl Fence for Expired {
 async fn fences_are_asked_when_the_connection_is_there() {
     let server = Server::http2().await;
     let client = client(&server, Pings::default());
-    let fence = Arc::new(Expired(Mutex::default()));
-    let fences: Arc<[Arc<dyn Fence>]> = Arc::new([fence.clone()]);
+    let guard = Arc::new(Expired(Mutex::default()));
+    let write_guards: Arc<[Arc<dyn WriteGuard>]> = Arc::new([guard.clone()]);
     server.freeze();
-    let passage = Passage { lane: Lane::Requests, fences: Some(fences) };
-    let writing = client.send_with("/write", passage);
+    let context = RequestContext { lane: Lane::Requests, write_guards: Some(write_guards) };
+    let writing = client.send_with("/write", context);
     tokio::pin!(writing);
     assert!(timeout(Duration::from_millis(200), &mut writing).await.is_err(), "TLS is being agreed on");
-    assert_eq!(*fence.0.lock().expect("no panic"), 0, "it is not asked before");
+    assert_eq!(*guard.0.lock().expect("no panic"), 0, "it is not asked before");
     server.thaw();
     let error = timeout(PATIENCE, writing).await.expect("in time").expect_err("it is refused");
-    let error = error.downcast_ref::<crate::transport::http::DoorError>().cloned();
-    assert_eq!(error, Some(crate::transport::http::DoorError::Fenced("the Lease has expired")));
+    let error = error.downcast_ref::<crate::transport::http::TransportError>().cloned();
+    assert_eq!(error, Some(crate::transport::http::TransportError::Guarded("the Lease has expired")));
     assert_eq!(server.requests(), 0);
 }
 

@@ -1,0 +1,47 @@
+//! The causes for which an object is reconciled.
+
+/// A change that concerns an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeCause {
+    /// The object itself, apart from its status.
+    Object,
+    /// The status of the object alone: as a rule our own write.
+    Status,
+    /// Its namespace, which may be paused.
+    Namespace,
+    /// Its Cluster.
+    Cluster,
+    /// Its Machine.
+    Machine,
+    /// An object of a provider that belongs to it.
+    Provider,
+    /// A Secret with the kubeconfig of its cluster.
+    Secret,
+    /// Its Node.
+    Node,
+    /// The ConfigMap of the reclaim agent on its node.
+    AgentConfig,
+    /// A pod on its node.
+    Pod,
+    /// The status of a watch.
+    Watch,
+}
+
+impl ChangeCause {
+    /// The reason in log lines, in the words that `kube` uses in its own spans.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Object | Self::Status => "object updated",
+            Self::Namespace => "related object updated: Namespace",
+            Self::Cluster => "related object updated: Cluster",
+            Self::Machine => "related object updated: Machine",
+            Self::Provider => "related object updated: provider object",
+            Self::Secret => "related object updated: Secret",
+            Self::Node => "related object updated: Node",
+            Self::AgentConfig => "related object updated: ConfigMap of the agent",
+            Self::Pod => "related object updated: Pod",
+            Self::Watch => "a watch was lost or is back",
+        }
+    }
+}

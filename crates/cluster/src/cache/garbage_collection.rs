@@ -1,0 +1,43 @@
+//! Garbage collection: watches, links and index entries that no object needs any more are removed a while after a
+//! change. One pass over everything for each of ten thousand deleted objects would take longer than the deletions.
+
+use crate::cache::caches::Caches;
+use crate::cache::lock::lock;
+use crate::cache::references::{WorkloadKey, references};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time between a change and the collection that it causes.
+const COLLECT_AFTER: Duration = Duration::from_secs(10);
+
+/// Collects garbage after changes, for as long as the caches are watched.
+pub(super) fn start(caches: &Arc<Caches>) {
+    let collected = caches.clone();
+    caches.spawn(async move {
+        loop {
+            collected.maybe_unused.notified().await;
+            tokio::time::sleep(COLLECT_AFTER).await;
+            close_unused(&collected);
+            collected.node_index.retain(|cluster, node, key| collected.is_indexed(cluster, node, key));
+        }
+    });
+}
+
+/// Closes the watches and links that no object needs any more.
+fn close_unused(caches: &Caches) {
+    let mut kinds = BTreeSet::new();
+    let mut secrets = BTreeSet::new();
+    let mut is_empty = true;
+    for needed in caches.objects.select(|key, object| Some(references(key, object))) {
+        is_empty = false;
+        kinds.extend(needed.kinds);
+        secrets.extend(needed.secrets);
+    }
+    lock(&caches.providers).retain(|kind, _| kinds.contains(kind));
+    lock(&caches.secrets).retain(|_, namespace| namespace.retain(|secret| secrets.contains(secret)));
+    lock(&caches.links).retain(|key, _| match key {
+        WorkloadKey::Management => !is_empty,
+        WorkloadKey::Kubeconfig { secret, .. } => secrets.contains(secret),
+    });
+}

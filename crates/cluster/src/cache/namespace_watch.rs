@@ -1,0 +1,175 @@
+//! A watch of one namespace by its name, for a controller that looks after chosen namespaces only.
+//!
+//! A list of namespaces, even one that selects a single name, takes a permission for the whole cluster. To get a namespace,
+//! and to watch it by the path of its own, takes one in that namespace: a Role is enough.
+
+use crate::transport::error::or_absent;
+use futures::stream::{self, BoxStream, Stream, StreamExt};
+use http::{Request, header};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PartialObjectMeta;
+use kube::core::WatchEvent;
+use kube::runtime::watcher::{Error, Event};
+use kube::{Api, Client, ResourceExt};
+use std::collections::VecDeque;
+
+/// The metadata of a namespace.
+type Meta = PartialObjectMeta<Namespace>;
+
+/// Answers hold no more than the metadata.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// The path of the watch of a namespace by its name.
+pub(crate) fn watch_path(name: &str) -> String {
+    format!("/api/v1/watch/namespaces/{name}")
+}
+
+/// The events of a namespace, in the order of a watcher: the current state first, then the changes.
+pub(crate) fn events(client: Client, name: String) -> impl Stream<Item = Result<Event<Meta>, Error>> {
+    stream::unfold(WatchStep::Read, move |step| {
+        let (client, name) = (client.clone(), name.clone());
+        async move { Some(next(&client, &name, step).await) }
+    })
+}
+
+/// The progress of a watch.
+enum WatchStep {
+    /// Nothing is known, or nothing that can be relied upon.
+    Read,
+    /// The rest of what was found is to be told.
+    Emit(VecDeque<Event<Meta>>, Option<String>),
+    /// Everything up to this version is known. Nothing: there was no such namespace.
+    Reopen(Option<String>),
+    /// A watch is open.
+    Open(BoxStream<'static, kube::Result<WatchEvent<Meta>>>, Option<String>),
+}
+
+async fn next(client: &Client, name: &str, mut step: WatchStep) -> (Result<Event<Meta>, Error>, WatchStep) {
+    loop {
+        step = match step {
+            WatchStep::Read => match read(client, name).await {
+                Ok(found) => found,
+                Err(error) => return (Err(Error::InitialListFailed(error)), WatchStep::Read),
+            },
+            WatchStep::Emit(mut rest, version) => match rest.pop_front() {
+                Some(event) => return (Ok(event), WatchStep::Emit(rest, version)),
+                None => WatchStep::Reopen(version),
+            },
+            WatchStep::Reopen(version) => match open(client, name, version.as_deref()).await {
+                Ok(events) => WatchStep::Open(events, version),
+                Err(error) => return (Err(Error::WatchStartFailed(error)), WatchStep::Read),
+            },
+            WatchStep::Open(mut events, version) => match events.next().await {
+                Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
+                    let version = object.resource_version();
+                    return (Ok(Event::Apply(object)), WatchStep::Open(events, version));
+                }
+                Some(Ok(WatchEvent::Deleted(object))) => {
+                    let version = object.resource_version();
+                    return (Ok(Event::Delete(object)), WatchStep::Open(events, version));
+                }
+                Some(Ok(WatchEvent::Bookmark(mark))) => {
+                    WatchStep::Open(events, Some(mark.metadata.resource_version))
+                }
+                // The version is too old, most of all: begin again.
+                Some(Ok(WatchEvent::Error(status))) => {
+                    return (Err(Error::WatchError(status)), WatchStep::Read);
+                }
+                Some(Err(error)) => return (Err(Error::WatchFailed(error)), WatchStep::Reopen(version)),
+                // A server ends every watch within the hour, in good order. The next begins with what there is, so that an
+                // event that was lost on its way is made good for.
+                None => WatchStep::Reopen(None),
+            },
+        };
+    }
+}
+
+async fn read(client: &Client, name: &str) -> kube::Result<WatchStep> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    let found = or_absent(api.get_metadata(name).await)?;
+    let version = found.as_ref().and_then(ResourceExt::resource_version);
+    let there = found.map(Event::InitApply);
+    let events = [Event::Init].into_iter().chain(there).chain([Event::InitDone]);
+    Ok(WatchStep::Emit(events.collect(), version))
+}
+
+async fn open(
+    client: &Client,
+    name: &str,
+    version: Option<&str>,
+) -> kube::Result<BoxStream<'static, kube::Result<WatchEvent<Meta>>>> {
+    let from = version.map(|version| format!("&resourceVersion={version}")).unwrap_or_default();
+    let request = Request::get(format!("{}?watch=true&allowWatchBookmarks=true{from}", watch_path(name)))
+        .header(header::ACCEPT, METADATA_ONLY)
+        .body(Vec::new())
+        .map_err(kube::Error::HttpError)?;
+    Ok(client.request_events::<Meta>(request).await?.boxed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::http::Transport;
+    use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
+    use kube::api::{DeleteParams, Patch, PatchParams};
+    use serde_json::json;
+    use std::sync::Arc;
+    use std::sync::Mutex;
+
+    /// The requests so far, in the words of an audit log.
+    #[derive(Default)]
+    struct Asked(Mutex<Vec<String>>);
+
+    impl crate::transport::http::RequestObserver for Asked {
+        fn answered(&self, exchange: &crate::transport::http::Exchange) {
+            let call = &exchange.call;
+            let name = call.name.as_deref().unwrap_or("*");
+            self.0.lock().expect("a list").push(format!("{} {} {name}", call.verb, call.resource));
+        }
+    }
+
+    fn described(event: Option<Result<Event<Meta>, Error>>) -> String {
+        let text = |object: &Meta| {
+            format!("{} {}", object.name_any(), object.annotations().get("a").map_or("-", String::as_str))
+        };
+        match event.expect("it goes on").expect("no failure") {
+            Event::Init => "begins".to_owned(),
+            Event::InitApply(object) => format!("has {}", text(&object)),
+            Event::InitDone => "complete".to_owned(),
+            Event::Apply(object) => format!("now {}", text(&object)),
+            Event::Delete(object) => format!("gone {}", object.name_any()),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_is_told_of_and_nothing_is_listed() {
+        let embedded = ApiServer::new(ApiServerConfig::new(Clock::system()));
+        let asked = Arc::new(Asked::default());
+        let client = Transport::new("test").with_observer(asked.clone()).client_over(embedded.service());
+        let namespaces: Api<Namespace> = Api::all(Transport::new("other").client_over(embedded.service()));
+        let mut events = std::pin::pin!(events(client, "shop".to_owned()));
+        assert_eq!(described(events.next().await), "begins");
+        assert_eq!(described(events.next().await), "complete", "there is none yet");
+        for name in ["shop", "other"] {
+            let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a namespace");
+            namespaces.create(&kube::api::PostParams::default(), &namespace).await.expect("it is new");
+        }
+        assert_eq!(described(events.next().await), "now shop -");
+        for name in ["other", "shop"] {
+            let patch = Patch::Merge(json!({"metadata": {"annotations": {"a": "b"}}}));
+            namespaces.patch(name, &PatchParams::default(), &patch).await.expect("it is there");
+        }
+        assert_eq!(described(events.next().await), "now shop b");
+        namespaces.delete("shop", &DeleteParams::default()).await.expect("it is there");
+        let mut last = described(events.next().await);
+        while last == "now shop b" {
+            last = described(events.next().await);
+        }
+        assert_eq!(last, "gone shop");
+        let asked = asked.0.lock().expect("a list").clone();
+        assert!(
+            asked.iter().all(|call| call == "get namespaces shop" || call == "watch namespaces shop"),
+            "{asked:?}"
+        );
+    }
+}

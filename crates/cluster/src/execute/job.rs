@@ -1,0 +1,113 @@
+//! One execution of one decision: the facts that it is based on, and the calls that all actions share.
+
+use crate::cache::caches::Caches;
+use crate::cache::lock::lock;
+use crate::cache::workload::WorkloadLink;
+use crate::execute::outcome::SkipReason;
+use crate::transport::key::ObjectKey;
+use crate::transport::operation::{Operation, TargetKind, Verb};
+use crate::view::confirm::{Confirmed, Template};
+use crate::view::observed::Observed;
+use five_spot_core::action::Action;
+use five_spot_core::{Decision, Evidence};
+use std::sync::{Arc, Mutex};
+
+/// The facts that a decision was made on.
+#[derive(Clone, Copy)]
+pub enum Basis<'a> {
+    /// The caches. Enough for actions that do no harm if the caches lag, and for an emergency.
+    Cached(&'a Observed),
+    /// Live reads. Needed to create, delete or release anything outside of an emergency.
+    Confirmed(&'a Confirmed),
+}
+
+impl<'a> Basis<'a> {
+    /// The object and its world.
+    pub fn observed(self) -> &'a Observed {
+        match self {
+            Self::Cached(observed) => observed,
+            Self::Confirmed(confirmed) => confirmed.observed(),
+        }
+    }
+}
+
+/// The permission to delete or release an object: facts that the API server has confirmed, or an emergency, which does
+/// not wait for them. Each deletion still carries the UID that it is meant for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Warrant(());
+
+impl Warrant {
+    const fn of(basis: Basis<'_>, decision: &Decision) -> Option<Self> {
+        match (basis, decision.evidence) {
+            (Basis::Confirmed(_), _) | (Basis::Cached(_), Evidence::BestEffort) => Some(Self(())),
+            (Basis::Cached(_), Evidence::Cached | Evidence::Confirmed) => None,
+        }
+    }
+}
+
+/// The execution of one decision.
+pub(super) struct Job<'a> {
+    pub(super) caches: &'a Arc<Caches>,
+    pub(super) key: &'a ObjectKey,
+    pub(super) observed: &'a Observed,
+    basis: Basis<'a>,
+    warrant: Option<Warrant>,
+    skipped: Mutex<Vec<SkipReason>>,
+}
+
+impl<'a> Job<'a> {
+    pub(super) fn new(
+        caches: &'a Arc<Caches>,
+        key: &'a ObjectKey,
+        basis: Basis<'a>,
+        decision: &Decision,
+    ) -> Self {
+        Self {
+            observed: basis.observed(),
+            warrant: Warrant::of(basis, decision),
+            skipped: Mutex::default(),
+            caches,
+            key,
+            basis,
+        }
+    }
+
+    /// The permission to delete or release.
+    pub(super) fn warrant(&self) -> Result<Warrant, SkipReason> {
+        self.warrant.ok_or(SkipReason::Unconfirmed)
+    }
+
+    /// The confirmed spec from which objects are made.
+    pub(super) fn template(&self) -> Result<&'a Template, SkipReason> {
+        match self.basis {
+            Basis::Confirmed(confirmed) => confirmed.template().ok_or(SkipReason::InvalidSpec),
+            Basis::Cached(_) => Err(SkipReason::Unconfirmed),
+        }
+    }
+
+    /// The link to the cluster of the Node.
+    pub(super) fn link(&self) -> Result<&'a WorkloadLink, SkipReason> {
+        self.observed.link.as_deref().ok_or(SkipReason::NoWorkloadCluster)
+    }
+
+    /// The UID of the object that was decided on.
+    pub(super) fn uid(&self) -> &str {
+        self.observed.world.object.uid.as_str()
+    }
+
+    /// Notes a skipped action.
+    pub(super) fn note_skipped(&self, action: &Action, reason: SkipReason) {
+        tracing::debug!(%action, reason = reason.as_str(), "Action skipped: its precondition is gone");
+        lock(&self.skipped).push(reason);
+    }
+
+    /// The reasons of the skipped actions.
+    pub(super) fn into_skipped(self) -> Vec<SkipReason> {
+        std::mem::take(&mut *lock(&self.skipped))
+    }
+
+    /// An operation on the object itself.
+    pub(super) fn on_object(&self, verb: Verb) -> Operation {
+        Operation::new(verb, TargetKind::ScheduledMachine, self.key.clone())
+    }
+}
