@@ -11,11 +11,11 @@ pub struct Case {
     pub name: String,
     /// The whole object, in no particular namespace.
     pub object: Value,
-    /// What the API server answers when the object is created under strict field validation.
+    /// The answer of the API server to a create with strict field validation.
     pub expected: Expected,
 }
 
-/// What the API server answers.
+/// The answer of the API server.
 #[derive(Debug)]
 pub enum Expected {
     /// The object is created. Each JSON pointer then leads to its value, or to nothing if that is `null`.
@@ -24,7 +24,7 @@ pub enum Expected {
     Refused(Refusal),
 }
 
-/// How an object is refused.
+/// The refusal of an object.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// The field that is named in `details.causes`; under code 400 the unknown field in the message.

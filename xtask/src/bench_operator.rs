@@ -12,19 +12,19 @@ use crate::{cargo, control_plane, e2e};
 /// Flags of `bench-operator`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How many objects with a Ready node.
+    /// Number of objects with a Ready node.
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..))]
     objects: u32,
-    /// How many objects there are when memory is measured for the first time, to see what each further one takes.
+    /// Number of objects at the first memory measurement, from which the cost of each further one is computed.
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     first: u32,
-    /// How long nothing happens.
+    /// Length of the idle period.
     #[arg(long, value_name = "MINUTES", default_value_t = 10)]
     minutes: u64,
-    /// How many changes are measured before and after the quiet time.
+    /// Number of changes measured before and after the idle period.
     #[arg(long, value_name = "COUNT", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
     changes: u32,
-    /// What the figures look like.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }

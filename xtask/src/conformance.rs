@@ -31,7 +31,7 @@ enum Mode {
     Check(Cases),
     /// Compare the server with the embedded API on random operations.
     Walk {
-        /// How many walks of a hundred operations each.
+        /// Number of walks of a hundred operations each.
         #[arg(default_value_t = 25)]
         walks: u64,
     },

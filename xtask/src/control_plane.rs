@@ -35,7 +35,7 @@ enum Command {
     Status {
         #[command(flatten)]
         which: Which,
-        /// How to print it.
+        /// Output format.
         #[arg(short, long, value_enum, default_value_t = Output::Text)]
         output: Output,
     },
@@ -129,7 +129,7 @@ fn up(name: &str) -> anyhow::Result<()> {
     bail!("the process that keeps the control plane up ended without a word: {}", server.wait()?)
 }
 
-/// What `serve` tells `up`, one JSON value a line.
+/// A message from `serve` to `up`, one JSON value a line.
 #[derive(serde::Serialize, serde::Deserialize)]
 enum Line {
     Step(String),

@@ -23,7 +23,7 @@ pub(crate) const CONTROLLER_PROGRAM: &str = "5spot-controller";
 /// The package of the reclaim agent, which the suite finds beside itself too.
 const AGENT: &str = "five-spot-agent";
 
-/// What the suite needs besides what it builds: the official Python client is one of the clients.
+/// Tools that the suite does not build itself: it tests the official Python client.
 const TOOLS: [Tool; 2] = [
     Tool { check: &["python3", "--version"], package: "python3" },
     Tool { check: &["python3", "-c", "import venv, ensurepip"], package: "python3-venv" },
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     arguments: Vec<String>,
 }
 
-/// What the suite says about itself at its end.
+/// The report of the suite.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Only this layout. Without it pairs and clocks are tried with two clusters, everything else in both.
     #[arg(long, value_enum)]
     layout: Option<Layout>,
-    /// What is left to chance: which reads are stale, which requests a storm hits, which cases a sample has.
+    /// Seed: which reads are stale, which requests a storm hits, which cases a sample has.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// At most so many runs of each kind in each scenario and layout, spread over all there are.
@@ -50,12 +50,12 @@ pub(crate) struct Args {
     /// Exactly one run, by the name that a failure was told under.
     #[arg(long, value_name = "CASE", conflicts_with_all = ["kinds", "scenarios", "layout", "sample"])]
     only: Option<String>,
-    /// How to print the summary. What is going on is told on standard error.
+    /// Output format of the summary. Progress is written to standard error.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// What goes wrong.
+/// A kind of faults.
 #[derive(Clone, Copy, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -73,6 +73,8 @@ enum Kind {
     Clocks,
     /// The watch event of a write is delivered before its response, after it, or after the next reconcile: each write.
     Orderings,
+    /// A hostile tenant has a namespace of the same cluster.
+    Neighbours,
 }
 
 /// Where the Nodes are.
@@ -83,7 +85,7 @@ enum Layout {
     Both,
 }
 
-/// What the program is told.
+/// The options of the program.
 #[derive(Serialize)]
 struct Options<'a> {
     kinds: &'a [Kind],

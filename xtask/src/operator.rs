@@ -12,7 +12,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What reads what the controller tells.
+/// The programs that read the controller's output.
 const TOOLS: [Tool; 5] = [
     Tool { check: &["promtool", "--version"], package: "prometheus" },
     Tool { check: &["prometheus", "--version"], package: "prometheus" },
@@ -50,7 +50,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the play left. It goes with this.
+/// The recorded output of a run; removed on drop.
 struct Record {
     directory: PathBuf,
 }

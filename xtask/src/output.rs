@@ -1,8 +1,8 @@
-//! What the tasks print their results as.
+//! The output formats of the tasks.
 
 use clap::ValueEnum;
 
-/// How something is printed.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// For people.

@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use std::process::{Command, Stdio};
 
-/// How to tell that a program is there, and the Debian package that brings it.
+/// A program: the command that finds it, and the Debian package that contains it.
 pub(crate) struct Tool {
     /// A command that succeeds if it is.
     pub(crate) check: &'static [&'static str],

@@ -1,7 +1,8 @@
-//! How fast the embedded API is: a list of 10,000 objects (aim: below 100 ms) and a write (aim: below 200 µs).
+//! Benchmarks of the in-memory API server: a list of 10,000 objects (aim: below 100 ms) and a write (aim: below 200
+//! µs).
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -26,8 +27,8 @@ fn pod(name: &str) -> Value {
     json!({"metadata": {"name": name, "labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "x:1"}]}})
 }
 
-fn filled() -> Api {
-    let api = Api::new(ApiConfig::new(Clock::system()));
+fn filled() -> ApiServer {
+    let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
     let crd = serde_json::to_value(five_spot_api::crd()).expect("a CRD is JSON");
     api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
     for number in 0..OBJECTS {
@@ -36,7 +37,7 @@ fn filled() -> Api {
     api
 }
 
-async fn send(api: &Api, method: Method, path: &str, content_type: &str, body: String) -> usize {
+async fn send(api: &ApiServer, method: Method, path: &str, content_type: &str, body: String) -> usize {
     let request = Request::builder()
         .method(method)
         .uri(path)

@@ -11,13 +11,13 @@ pub struct ApiError {
     pub code: StatusCode,
     /// The machine-readable reason, such as `NotFound`; empty if there is none.
     pub reason: &'static str,
-    /// What a person reads.
+    /// The message for people.
     pub message: String,
     /// `details` of the status; null if there are none.
     pub details: Value,
 }
 
-/// What an error is about: the resource or kind of `details`, and its group.
+/// The subject of an error: the resource or kind of `details`, and its group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub group: &'a str,
@@ -193,7 +193,8 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// What this API does not do: said plainly, so that nobody takes it for an answer of Kubernetes.
+    /// An error for something that this server does not support, worded so that nobody takes it for an answer of
+    /// Kubernetes.
     pub(crate) fn not_implemented(what: impl AsRef<str>) -> Self {
         let message = format!("the 5-Spot sandbox does not implement {}", what.as_ref());
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message)

@@ -1,12 +1,12 @@
 //! A Kubernetes API server in memory, for tests and demos of clients and controllers.
 //!
-//! [`Api`] is the handle. [`Api::client`] returns a `kube::Client` that needs no network; [`Api::service`] is the same
+//! [`ApiServer`] is the handle. [`ApiServer::client`] returns a `kube::Client` that needs no network; [`ApiServer::service`] is the same
 //! as a `tower` service; [`serve`] puts it on a loopback port for `kubectl`. The server has no clock and no randomness
 //! of its own ([`Clock`], a seed), keeps nothing on disk, and answers as a kube-apiserver v1.36 does: a conformance
 //! suite of recorded answers checks that. What it does not support it refuses with 501 and a message.
 //!
 //! ```
-//! use five_spot_apiserver::{Api, ApiConfig, Clock};
+//! use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kube::api::PostParams;
 //! use std::time::Duration;
@@ -15,7 +15,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // With tokio's clock paused, time jumps to the next timer whenever nothing else can run.
 //! let clock = Clock::starting_at("2026-03-02T08:00:00Z".parse()?);
-//! let server = Api::new(ApiConfig::new(clock.clone()));
+//! let server = ApiServer::new(ApiServerConfig::new(clock.clone()));
 //!
 //! let config_maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(server.client("default"));
 //! tokio::time::sleep(Duration::from_hours(24)).await;
@@ -52,30 +52,30 @@
 //! Users and permissions, admission webhooks and policies, conversion webhooks, `scale`, `log`, `exec` and the other
 //! subresources of Pods, and the limit of ten update managers in `managedFields`.
 
-mod api;
+mod api_server;
 mod apply;
-mod bells;
 pub mod clock;
 mod discovery;
-mod door;
 mod error;
 pub mod faults;
+mod frontend;
 pub mod ids;
 mod kinds;
 mod object;
 mod patch;
 mod select;
 mod service_state;
-mod settle;
+mod side_effects;
 mod state;
 mod store;
 mod strategy;
 mod tables;
 mod types;
 mod verbs;
+mod watch_signals;
 
-pub use api::{Api, ApiConfig};
+pub use api_server::{ApiServer, ApiServerConfig};
 pub use clock::Clock;
-pub use door::{ApiService, BoxError, HttpServer, ResponseBody, serve};
 pub use error::ApiError;
+pub use frontend::{ApiService, BoxError, HttpServer, ResponseBody, serve};
 pub use select::LabelSelector;

@@ -1,20 +1,20 @@
-//! The state behind its lock, and the bells of those who wait for changes.
+//! The state behind its lock, and the signals of those who wait for changes.
 
-use crate::bells::{Bell, Bells};
 use crate::kinds::StoreId;
 use crate::state::State;
+use crate::watch_signals::{WatchSignal, WatchSignals};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What all handles of one API share.
+/// The state that all handles of an API server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    bells: Bells,
+    signals: WatchSignals,
 }
 
 impl Shared {
     pub(crate) fn new(state: State) -> Self {
-        Self { state: Mutex::new(state), bells: Bells::default() }
+        Self { state: Mutex::new(state), signals: WatchSignals::default() }
     }
 
     /// The state, for reading. A panic elsewhere does not make it unusable: every change is a single step.
@@ -30,13 +30,13 @@ impl Shared {
             (result, state.store.take_changed())
         };
         if !changed.is_empty() {
-            self.bells.ring(&changed);
+            self.signals.notify(&changed);
         }
         result
     }
 
-    /// A bell that rings when objects of this resource change.
-    pub(crate) fn bell(&self, store: &StoreId) -> Bell {
-        self.bells.hang(store)
+    /// A signal that rings when objects of this resource change.
+    pub(crate) fn signal(&self, store: &StoreId) -> WatchSignal {
+        self.signals.subscribe(store)
     }
 }

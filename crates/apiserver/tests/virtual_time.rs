@@ -3,7 +3,7 @@
 use five_spot_apiserver::faults::{
     Fault, FaultPlan, FaultyService, Outcome, RequestKind, Rule, Seen, Trigger, WatchFault,
 };
-use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -23,7 +23,7 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
 #[tokio::test(start_paused = true)]
 async fn a_reflector_follows_a_month_of_changes() {
     let clock = Clock::starting_at(start());
-    let api = Api::new(ApiConfig::new(clock.clone()));
+    let api = ApiServer::new(ApiServerConfig::new(clock.clone()));
     let config_maps: kube::Api<ConfigMap> = kube::Api::namespaced(api.client("default"), "default");
     let (reader, writer) = reflector::store();
     let follow = watcher(config_maps.clone(), watcher::Config::default()).default_backoff().reflect(writer);
@@ -45,7 +45,7 @@ async fn a_reflector_follows_a_month_of_changes() {
 #[tokio::test(start_paused = true)]
 async fn every_fault_shows_as_it_should() {
     let clock = Clock::starting_at(start());
-    let api = Api::new(ApiConfig::new(clock.clone()));
+    let api = ApiServer::new(ApiServerConfig::new(clock.clone()));
     let plan = FaultPlan::new(clock.clone(), 7);
     let client = kube::Client::new(FaultyService::new(api.service(), plan.clone()), "default");
     let config_maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client.clone());
@@ -109,7 +109,7 @@ async fn a_watcher_survives_every_fault_of_its_watch() {
         WatchFault::HangBefore(1),
     ] {
         let clock = Clock::starting_at(start());
-        let api = Api::new(ApiConfig::new(clock.clone()));
+        let api = ApiServer::new(ApiServerConfig::new(clock.clone()));
         let plan = FaultPlan::new(clock.clone(), 7);
         plan.add(Rule {
             kind: RequestKind::Watch,

@@ -1,6 +1,6 @@
 //! Watches in time: in which order they are woken, when bookmarks come, when they end, and what a sleeping one costs.
 
-use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use futures::{StreamExt as _, future};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
@@ -14,13 +14,13 @@ use tower::Service as _;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-fn api() -> Api {
+fn api() -> ApiServer {
     let start = "2026-03-02T08:00:00Z".parse().expect("a timestamp");
-    Api::new(ApiConfig::new(Clock::starting_at(start)))
+    ApiServer::new(ApiServerConfig::new(Clock::starting_at(start)))
 }
 
 /// Opens a watch, hands each of its events on, and says in the end how long it was open.
-async fn watch(api: Api, path: String, mut tell: impl FnMut(Value)) -> Duration {
+async fn watch(api: ApiServer, path: String, mut tell: impl FnMut(Value)) -> Duration {
     let begun = Instant::now();
     let request = Request::get(path).body(Full::<bytes::Bytes>::default()).expect("a request");
     let mut body = api.service().call(request).await.expect("an answer").into_body();
@@ -32,7 +32,7 @@ async fn watch(api: Api, path: String, mut tell: impl FnMut(Value)) -> Duration 
 }
 
 /// The kinds of a watch's events and the seconds at which they came, and when it ended.
-async fn timetable(api: &Api, path: String) -> (Vec<(String, u64)>, u64) {
+async fn timetable(api: &ApiServer, path: String) -> (Vec<(String, u64)>, u64) {
     let (begun, mut events) = (Instant::now(), Vec::new());
     let open = watch(api.clone(), path, |event| {
         events.push((event["type"].as_str().expect("a type").to_owned(), begun.elapsed().as_secs()));

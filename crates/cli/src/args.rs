@@ -15,14 +15,14 @@ pub struct Args {
     pub command: Command,
 }
 
-/// What there is to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Preview(preview::Args),
     Sandbox(sandbox::Args),
 }
 
-/// Whether no command is named: then it is the controller that is started, `5spot` and `5spot-controller` being the
+/// True if no command is named: then the controller is started, `5spot` and `5spot-controller` being the
 /// same program.
 pub fn are_for_the_controller(words: &[OsString]) -> bool {
     match words.get(1).and_then(|word| word.to_str()) {
@@ -32,7 +32,7 @@ pub fn are_for_the_controller(words: &[OsString]) -> bool {
     }
 }
 
-/// How a command ended, for whoever called it.
+/// The exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All is well.

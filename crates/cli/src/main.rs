@@ -3,21 +3,21 @@
 
 mod args;
 mod element;
+mod environment;
 mod manifest;
 mod output;
 mod preview;
 mod range;
 mod sandbox;
 mod style;
-mod surroundings;
 mod validity;
 mod wording;
 mod wrap;
 
 use args::{Args, Command};
 use clap::Parser;
+use environment::ProcessEnvironment;
 use std::process::ExitCode;
-use surroundings::Surroundings;
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         return five_spot_controller::program::main(words);
     }
     match Args::parse_from(words).command {
-        Command::Preview(args) => preview::run(&args, &Surroundings::observe()).into(),
-        Command::Sandbox(args) => sandbox::run(&args, &Surroundings::observe()).into(),
+        Command::Preview(args) => preview::run(&args, &ProcessEnvironment::observe()).into(),
+        Command::Sandbox(args) => sandbox::run(&args, &ProcessEnvironment::observe()).into(),
     }
 }

@@ -1,4 +1,4 @@
-//! What is said to the person: answers on stdout, complaints on stderr.
+//! Output: results on stdout, errors and warnings on stderr.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,6 @@
-//! How text looks: its width, its characters, and whether it has colours.
+//! The style of text output: width, characters, colours.
 
-use crate::surroundings::Surroundings;
+use crate::environment::ProcessEnvironment;
 
 /// The narrowest text in which a day still has a column for each hour.
 pub const MIN_WIDTH: usize = 40;
@@ -11,7 +11,7 @@ pub const MAX_WIDTH: usize = 400;
 /// Where there is no terminal to ask.
 pub const DEFAULT_WIDTH: usize = 80;
 
-/// How the text looks.
+/// The style of text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// No line is longer.
@@ -20,7 +20,7 @@ pub struct Style {
     pub colored: bool,
 }
 
-/// What to draw with.
+/// The characters to draw with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
     Unicode,
@@ -28,13 +28,13 @@ pub enum Charset {
 }
 
 impl Style {
-    /// What suits the place where the text is read.
-    pub fn of(surroundings: &Surroundings) -> Self {
-        let width = surroundings.columns.unwrap_or(DEFAULT_WIDTH);
+    /// The style that suits the terminal or file.
+    pub fn of(process_environment: &ProcessEnvironment) -> Self {
+        let width = process_environment.columns.unwrap_or(DEFAULT_WIDTH);
         Self {
             width: width.clamp(MIN_WIDTH, MAX_WIDTH),
-            charset: if surroundings.ascii_only { Charset::Ascii } else { Charset::Unicode },
-            colored: surroundings.stdout_is_terminal && !surroundings.no_color,
+            charset: if process_environment.ascii_only { Charset::Ascii } else { Charset::Unicode },
+            colored: process_environment.stdout_is_terminal && !process_environment.no_color,
         }
     }
 

@@ -40,7 +40,7 @@ pub fn weekday_time(local: DateTime) -> String {
     format!("{} {}", local.strftime("%a"), time(local.time()))
 }
 
-/// What the zone calls its time: `EST`. Many zones have no letters, only `+1030`, which reads like a number.
+/// The abbreviation of the zone at an instant: `EST`. Many zones have none, only `+1030`, which reads like a number.
 pub fn zone_at(zone: &TimeZone, instant: Timestamp) -> String {
     let info = zone.to_offset_info(instant);
     let name = info.abbreviation();

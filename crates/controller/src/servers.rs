@@ -95,7 +95,10 @@ pub async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) -> std:
 pub async fn serve_health(listener: TcpListener, health: Arc<Health>) -> std::io::Result<()> {
     let (alive, ready) = (health.clone(), health);
     let alive = get(move || answer(alive, |health| (health.ailments(), Vec::new())));
-    let ready = get(move || answer(ready, |health| (health.obstacles(), health.remarks())));
+    let ready = get(move || {
+        ready.note_readiness_request();
+        answer(ready, |health| (health.obstacles(), health.remarks()))
+    });
     let router = Router::new()
         .route("/health", alive.clone())
         .route("/healthz", alive)

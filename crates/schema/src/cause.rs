@@ -1,10 +1,10 @@
-//! What is wrong with an object, in the words of the API server.
+//! The validation errors of the API server.
 
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Write as _};
 
-/// How the API server names the place of an error that it cannot place.
+/// The field path that the API server uses for errors without one.
 const NOWHERE: &str = "<nil>";
 
 /// One entry of `details.causes` in the answer to a refused write.
@@ -14,7 +14,7 @@ pub struct Cause {
     pub field: String,
     /// The class of the fault.
     pub reason: CauseReason,
-    /// What was found and what is allowed.
+    /// The value found and the values allowed.
     pub message: String,
 }
 
@@ -54,7 +54,7 @@ impl CauseReason {
         }
     }
 
-    /// How a message of this class begins.
+    /// The beginning of a message of this class.
     const fn title(self) -> &'static str {
         match self {
             Self::FieldValueDuplicate => "Duplicate value",
@@ -67,7 +67,7 @@ impl CauseReason {
         }
     }
 
-    /// Whether rules are not even tried on an object with such a fault: they could break on it, or cost
+    /// Returns true if rules are not even tried on an object with such a fault: they could break on it, or cost
     /// more than was reckoned.
     pub(super) const fn stops_rules(self) -> bool {
         match self {

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-/// How many patterns are kept. Patterns are literals in rules, so there are only a few.
+/// The number of compiled patterns that are kept. Patterns are literals in rules, so there are few.
 const MAX_PATTERNS: usize = 1024;
 
 thread_local! {

@@ -31,7 +31,7 @@ const RESERVED: [&str; 20] = [
     "while",
 ];
 
-/// What a rule sees as `self`: only fields that the schema knows, under names that the language can say.
+/// Converts a value to the `self` of a rule: only fields of the schema, under names that CEL can express.
 pub(super) fn to_cel(value: &Value, schema: &Schema) -> CelValue {
     match value {
         Value::Null => CelValue::Null,

@@ -3,12 +3,12 @@
 use jiff::civil::Date;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Whether a format means anything to this module. Others are accepted as they come.
+/// Returns true if a format means anything to this module. Others are accepted as they come.
 pub(super) fn is_known(format: &str) -> bool {
     matches!(format, "date-time" | "datetime" | "date" | "ipv4" | "ipv6" | "uuid" | "byte" | "password")
 }
 
-/// Whether a string has the format.
+/// Returns true if a string has the format.
 pub(super) fn matches(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_date_time(text),

@@ -117,7 +117,7 @@ pub enum SchemaError {
     Rule {
         /// The expression.
         expression: String,
-        /// What the parser says.
+        /// The error of the parser.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -29,7 +29,7 @@ pub(super) fn check(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mu
     }
 }
 
-/// Whether [`check`] would report anything.
+/// Returns true if [`check`] would report anything.
 pub(super) fn has_duplicates(value: &Value, schema: &Schema) -> bool {
     let mut causes = Vec::new();
     check(value, schema, &Path::ROOT, &mut causes);

@@ -21,7 +21,7 @@ pub(super) struct CompiledRule {
     /// The rule's own message, or the expression if it has none.
     text: String,
     has_message: bool,
-    /// What the error names, relative to the value: `metadata.name`.
+    /// The field that the error names, relative to the value: `metadata.name`.
     field: String,
     reason: Option<String>,
     uses_old_self: bool,

@@ -59,7 +59,7 @@ pub(super) struct Limit {
     pub(super) exclusive: bool,
 }
 
-/// What makes two items of a list the same.
+/// The key by which two items of a list are the same.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum ListKind {
     /// Nothing: the list is one value.
@@ -107,13 +107,13 @@ impl Schema {
         self.properties.get(name).or(self.entries.as_deref())
     }
 
-    /// Whether there is a rule anywhere.
+    /// Returns true if there is a rule anywhere.
     pub(super) fn has_rules(&self) -> bool {
         let below = self.properties.values().chain(self.entries.as_deref()).chain(self.items.as_deref());
         !self.rules.is_empty() || below.chain(&self.all_of).any(Self::has_rules)
     }
 
-    /// Whether values of this schema are objects or lists.
+    /// Returns true if values of this schema are objects or lists.
     pub(super) fn is_compound(&self) -> bool {
         matches!(self.types.as_slice(), ["object" | "array"])
     }

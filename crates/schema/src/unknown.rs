@@ -5,7 +5,7 @@ use super::structural::Schema;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// What every object has, and no schema of ours speaks of.
+/// The fields that every object has and schemas do not list.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Paths of all unknown fields, sorted. They stay where they are.
@@ -21,7 +21,7 @@ pub(super) fn remove(object: &mut Value, schema: &Schema) {
     prune(object, schema, true);
 }
 
-/// What becomes of a field.
+/// The treatment of a field.
 enum Fate<'a> {
     Unknown,
     KeptAsItIs,

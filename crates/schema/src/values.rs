@@ -152,7 +152,7 @@ fn check_number(number: &Number, schema: &Schema, path: &Path<'_>, causes: &mut 
     }
 }
 
-/// How the wanted integer is called in the message if the number is not one.
+/// The name of the expected integer type in the message if the number is out of range.
 fn out_of_range(number: &Number, schema: &Schema) -> Option<String> {
     if schema.types != ["integer"] {
         return None;

@@ -12,14 +12,14 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use table::{Case, Expected, Refusal};
 
-/// What the API server does with an object that is created: unknown fields first, then defaults, then checks.
+/// Admits an object as the API server does on create: unknown fields, then defaults, then validation.
 fn admit(validator: &Validator, object: &mut Value) -> Result<(), Vec<Cause>> {
     validator.apply_defaults(object);
     let causes = validator.validate(object, None);
     if causes.is_empty() { Ok(()) } else { Err(causes) }
 }
 
-/// What is wrong with the answer to a case, if anything.
+/// The difference between the answer to a case and the table, if any.
 fn complaint(validator: &Validator, case: &Case) -> Option<String> {
     let unknown = validator.unknown_fields(&case.object);
     let mut object = case.object.clone();

@@ -2,17 +2,17 @@
 //!
 //! Once made, it is left alone: whoever deletes it wants to see what happens without.
 
-use super::agenda::{Actor, Next};
 use super::cluster_api::Contract;
-use super::kinds::{CONTROL_PLANE_GROUP, CORE_GROUP, Kind, Place};
-use super::stage::{Change, Stage};
+use super::context::{ActorContext, Change};
+use super::kinds::{CONTROL_PLANE_GROUP, CORE_GROUP, Kind, ObjectKey};
+use super::work_queue::{Actor, Next};
 use five_spot_api::names;
 use serde_json::json;
 
 /// The maker of Clusters.
 #[derive(Debug)]
 pub(super) struct Clusters {
-    /// What leads into the workload cluster; without it 5-Spot finds Nodes where it finds Machines.
+    /// The kubeconfig of the workload cluster; without it Nodes are in the cluster of the Machines.
     kubeconfig: Option<String>,
 }
 
@@ -28,70 +28,74 @@ impl Clusters {
             || group == CONTROL_PLANE_GROUP && !kind.ends_with("Template")
     }
 
-    async fn write_kubeconfig(&self, place: &Place, stage: &mut Stage) -> kube::Result<()> {
+    async fn write_kubeconfig(&self, key: &ObjectKey, context: &mut ActorContext) -> kube::Result<()> {
         let Some(kubeconfig) = &self.kubeconfig else {
             return Ok(());
         };
-        let name = format!("{}-kubeconfig", place.name);
+        let name = format!("{}-kubeconfig", key.name);
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": name, "labels": {"cluster.x-k8s.io/cluster-name": place.name}},
+            "metadata": {"name": name, "labels": {"cluster.x-k8s.io/cluster-name": key.name}},
             "type": "cluster.x-k8s.io/secret",
             "stringData": {"value": kubeconfig},
         });
-        stage.create(&Kind::secret().place(&place.namespace, &name), secret).await
+        context.create(&Kind::secret().key(&key.namespace, &name), secret).await
     }
 }
 
 impl Actor for Clusters {
-    fn concerned(&self, change: &Change, stage: &Stage) -> Vec<Place> {
-        let Some(clusters) = stage.kind(CORE_GROUP, "Cluster") else {
+    fn concerned(&self, change: &Change, context: &ActorContext) -> Vec<ObjectKey> {
+        let Some(clusters) = context.kind(CORE_GROUP, "Cluster") else {
             return Vec::new();
         };
         let named = |namespace: &str, object: &kube::api::DynamicObject| {
-            object.data["spec"]["clusterName"].as_str().map(|name| clusters.place(namespace, name))
+            object.data["spec"]["clusterName"].as_str().map(|name| clusters.key(namespace, name))
         };
-        if change.place.kind == Kind::definition() {
+        if change.key.kind == Kind::definition() {
             // Clusters may only just have become possible.
-            let namers = [stage.kind(names::GROUP, "ScheduledMachine"), stage.kind(CORE_GROUP, "Machine")];
-            let known = namers.iter().flatten().flat_map(|kind| stage.list(kind, ""));
-            return known.filter_map(|(place, object)| named(&place.namespace, object)).collect();
+            let namers =
+                [context.kind(names::GROUP, "ScheduledMachine"), context.kind(CORE_GROUP, "Machine")];
+            let known = namers.iter().flatten().flat_map(|kind| context.list(kind, ""));
+            return known.filter_map(|(key, object)| named(&key.namespace, object)).collect();
         }
-        if change.place.kind == clusters {
+        if change.key.kind == clusters {
             return Vec::new();
         }
-        change.after.as_ref().and_then(|object| named(&change.place.namespace, object)).into_iter().collect()
+        change.after.as_ref().and_then(|object| named(&change.key.namespace, object)).into_iter().collect()
     }
 
-    async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {
-        if !place.kind.is(CORE_GROUP, "Cluster") || stage.get(place).is_some() {
+    async fn reconcile(&mut self, key: &ObjectKey, context: &mut ActorContext) -> kube::Result<Next> {
+        if !key.kind.is(CORE_GROUP, "Cluster") || context.get(key).is_some() {
             return Ok(None);
         }
         // The way in comes first: Cluster API retries a failed connection only after half a minute.
-        self.write_kubeconfig(place, stage).await?;
+        self.write_kubeconfig(key, context).await?;
         let mut cluster = json!({
-            "apiVersion": place.kind.api_version(), "kind": place.kind.kind(),
-            "metadata": {"name": place.name},
+            "apiVersion": key.kind.api_version(), "kind": key.kind.kind(),
+            "metadata": {"name": key.name},
             "spec": {"controlPlaneEndpoint": {"host": "127.0.0.1", "port": 6443}},
         });
-        if let Some(control_plane) = make_control_plane(place, stage).await? {
-            cluster["spec"]["controlPlaneRef"] = Contract::of(&place.kind).reference(&control_plane);
+        if let Some(control_plane) = make_control_plane(key, context).await? {
+            cluster["spec"]["controlPlaneRef"] = Contract::of(&key.kind).reference(&control_plane);
         }
-        stage.create(place, cluster).await?;
+        context.create(key, cluster).await?;
         Ok(None)
     }
 }
 
 /// A control plane that somebody else runs, of the first kind that there is. Without one Cluster API takes every Node
 /// for the last one: it would not drain it, and leave it behind.
-async fn make_control_plane(cluster: &Place, stage: &mut Stage) -> kube::Result<Option<Place>> {
-    let Some(kind) = stage.kind_of_group(CONTROL_PLANE_GROUP) else {
+async fn make_control_plane(
+    cluster: &ObjectKey,
+    context: &mut ActorContext,
+) -> kube::Result<Option<ObjectKey>> {
+    let Some(kind) = context.kind_of_group(CONTROL_PLANE_GROUP) else {
         return Ok(None);
     };
-    let place = kind.place(&cluster.namespace, &cluster.name);
+    let key = kind.key(&cluster.namespace, &cluster.name);
     let object = json!({
-        "apiVersion": kind.api_version(), "kind": kind.kind(), "metadata": {"name": place.name}, "spec": {},
+        "apiVersion": kind.api_version(), "kind": kind.kind(), "metadata": {"name": key.name}, "spec": {},
     });
-    stage.create(&place, object).await?;
-    Ok(Some(place))
+    context.create(&key, object).await?;
+    Ok(Some(key))
 }

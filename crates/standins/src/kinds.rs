@@ -29,7 +29,7 @@ struct Parts {
 
 /// An object by its kind and name. Cluster-wide ones have an empty namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ObjectKey {
     pub(super) kind: Kind,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -92,7 +92,7 @@ impl Kind {
         &self.0.version
     }
 
-    /// Whether it is this kind, whatever the version.
+    /// Returns true if it is this kind, whatever the version.
     pub(super) fn is(&self, group: &str, kind: &str) -> bool {
         self.0.group == group && self.0.kind == kind
     }
@@ -112,17 +112,17 @@ impl Kind {
         Api::all_with(client.clone(), &self.resource())
     }
 
-    pub(super) fn place(&self, namespace: &str, name: &str) -> Place {
-        Place { kind: self.clone(), namespace: namespace.to_owned(), name: name.to_owned() }
+    pub(super) fn key(&self, namespace: &str, name: &str) -> ObjectKey {
+        ObjectKey { kind: self.clone(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     /// Where an object of this kind is.
-    pub(super) fn place_of(&self, object: &DynamicObject) -> Place {
-        self.place(object.metadata.namespace.as_deref().unwrap_or_default(), &object.name_any())
+    pub(super) fn key_of(&self, object: &DynamicObject) -> ObjectKey {
+        self.key(object.metadata.namespace.as_deref().unwrap_or_default(), &object.name_any())
     }
 }
 
-impl Place {
+impl ObjectKey {
     /// The door to objects beside this one.
     pub(super) fn api(&self, client: &Client) -> Api<DynamicObject> {
         let resource = self.kind.resource();

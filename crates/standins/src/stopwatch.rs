@@ -17,7 +17,7 @@ impl<K> Default for Stopwatch<K> {
 }
 
 impl<K: Ord> Stopwatch<K> {
-    /// How long a step still takes; nothing once it is over.
+    /// The time left of a step; `None` once it is over.
     pub(super) fn rest(&mut self, step: K, takes: Duration) -> Option<Duration> {
         let began = *self.began.entry(step).or_insert_with(Instant::now);
         Some((began + takes).saturating_duration_since(Instant::now())).filter(|rest| !rest.is_zero())

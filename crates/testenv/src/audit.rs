@@ -44,7 +44,7 @@ pub struct AuditRecord {
     pub code: Option<u16>,
 }
 
-/// What a request was about.
+/// The object of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AuditObject {
@@ -136,7 +136,7 @@ impl AuditQuery {
         self
     }
 
-    /// Whether a record is wanted.
+    /// Returns true if a record is wanted.
     pub fn matches(&self, record: &AuditRecord) -> bool {
         let Self { user, user_agent_prefix, verbs, resource, namespace, name, since } = self;
         user.as_ref().is_none_or(|user| record.user == *user)

@@ -12,7 +12,7 @@ use crate::versions;
 /// Overrides every other choice of cache directory.
 pub const CACHE_DIR_VARIABLE: &str = "FIVE_SPOT_CACHE_DIR";
 
-/// What can go wrong with the cache itself.
+/// An error of the cache.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// Neither the override nor a home directory is set.
@@ -26,7 +26,7 @@ pub enum CacheError {
         "failed to {action} {path}: {source}; the cache may be deleted at any time and is then built again"
     )]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
         /// On which file.
         path: PathBuf,
@@ -58,6 +58,17 @@ impl CacheEnvironment {
     }
 }
 
+/// The directory under which everything is cached that `environment` chooses. Creates nothing.
+pub fn directory(environment: &CacheEnvironment) -> Result<PathBuf, CacheError> {
+    match environment {
+        CacheEnvironment { override_dir: Some(dir), .. } => Ok(dir.clone()),
+        // The XDG specification says that a relative path here is to be ignored.
+        CacheEnvironment { xdg_cache_home: Some(dir), .. } if dir.is_absolute() => Ok(dir.join("5spot")),
+        CacheEnvironment { home: Some(home), .. } => Ok(home.join(".cache").join("5spot")),
+        CacheEnvironment { .. } => Err(CacheError::NoPlace),
+    }
+}
+
 /// The cache directory of one operating system, processor and recipe.
 #[derive(Debug, Clone)]
 pub struct Cache {
@@ -67,13 +78,7 @@ pub struct Cache {
 impl Cache {
     /// The cache that `environment` chooses. Creates nothing yet.
     pub fn locate(environment: &CacheEnvironment) -> Result<Self, CacheError> {
-        let base = match environment {
-            CacheEnvironment { override_dir: Some(dir), .. } => dir.clone(),
-            // The XDG specification says that a relative path here is to be ignored.
-            CacheEnvironment { xdg_cache_home: Some(dir), .. } if dir.is_absolute() => dir.join("5spot"),
-            CacheEnvironment { home: Some(home), .. } => home.join(".cache").join("5spot"),
-            CacheEnvironment { .. } => return Err(CacheError::NoPlace),
-        };
+        let base = directory(environment)?;
         let platform = format!("{}-{}-r{}", std::env::consts::OS, std::env::consts::ARCH, versions::RECIPE);
         Ok(Self { root: base.join("control-plane").join(platform) })
     }
@@ -118,7 +123,7 @@ pub struct CacheLock {
     _file: File,
 }
 
-/// Whether `path`, a file or a directory, was installed completely and is as it was then.
+/// Returns true if `path`, a file or a directory, was installed completely and is as it was then.
 pub fn is_complete(path: &Path) -> bool {
     let Ok(receipt) = fs::read_to_string(receipt_of(path)) else {
         return false;

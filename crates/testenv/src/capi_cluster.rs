@@ -16,7 +16,7 @@ use crate::world::Scene;
 /// Connecting takes a second; a first failure costs another thirty.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(90);
 
-/// Who manages the control plane of the Cluster.
+/// The manager of the Cluster's control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlPlaneOwner {
     /// Somebody else: Cluster API drains nodes and deletes them.

@@ -47,7 +47,7 @@ struct Shared {
 /// The user agent of the harness itself, so that its requests can be told from those under test.
 pub const HARNESS_AGENT: &str = "5spot-testenv";
 
-/// How the user agent of the controller begins.
+/// The prefix of the controller's user agent.
 pub const CONTROLLER_AGENT: &str = "5spot-controller/";
 
 impl Cluster {
@@ -92,7 +92,7 @@ impl Cluster {
         &self.shared.kubeconfig
     }
 
-    /// What the API server has been asked, by whom and with what result.
+    /// The audit log of the API server.
     pub fn audit_log(&self) -> AuditLog {
         AuditLog::new(self.shared.side, self.shared.audit_log.clone())
     }

@@ -1,4 +1,4 @@
-//! What roles grant, compared with what was asked of an API server: least privilege, both ways.
+//! Comparison of granted roles with audited requests: least privilege, both ways.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -46,7 +46,7 @@ pub fn granted(documents: &[Value]) -> BTreeSet<Deed> {
     deeds
 }
 
-/// How often something was done, and how often it was refused.
+/// The number of times something was done, and of times it was refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     /// It was allowed.
@@ -55,7 +55,7 @@ pub struct Count {
     pub refused: u64,
 }
 
-/// What was asked, by what it takes to be allowed. Questions about objects only, and none that everyone may ask.
+/// The requests by the permission that they need. Only requests for objects, and none that everyone may make.
 pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<Deed, Count> {
     let mut used: BTreeMap<Deed, Count> = BTreeMap::new();
     for record in records {
@@ -106,7 +106,7 @@ impl Comparison {
         Self { rows }
     }
 
-    /// What was refused, or done without one of these grants.
+    /// The requests that were refused, or made without one of these grants.
     pub fn ungranted(&self) -> Vec<String> {
         let wrong = self.rows.iter().filter(|(_, (granted, count))| !granted || count.refused > 0);
         wrong
@@ -116,7 +116,7 @@ impl Comparison {
             .collect()
     }
 
-    /// What is granted and was never done.
+    /// The grants that no request used.
     pub fn unused(&self) -> Vec<Deed> {
         let idle = self.rows.iter().filter(|(_, (granted, count))| *granted && count.allowed == 0);
         idle.map(|(deed, _)| deed.clone()).collect()
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn making_by_apply_takes_two_permissions_and_a_part_one_of_its_own() {
+    fn apply_needs_create_and_patch_and_subresources_their_own() {
         let records = [record("patch", "pods", 201), record("create", "pods/eviction", 429)];
         let deeds: Vec<Deed> = used(&records).into_keys().collect();
         assert_eq!(said(&deeds), ["create pods (core)", "patch pods (core)", "create pods/eviction (core)"]);
     }
 
     #[test]
-    fn what_everyone_may_ask_and_who_has_not_come_in_count_for_nothing() {
+    fn public_and_unauthenticated_requests_are_not_counted() {
         let mut begun = record("watch", "pods", 200);
         begun.stage = "ResponseStarted".into();
         let records = [

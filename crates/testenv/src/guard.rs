@@ -196,7 +196,7 @@ impl ProcessIdentity {
         (state != "Z").then_some(Self { pid, start_time })
     }
 
-    /// Whether the very same process still runs.
+    /// Returns true if the very same process still runs.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }

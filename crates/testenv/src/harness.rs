@@ -25,7 +25,7 @@ pub const PARENT_VARIABLE: &str = "FIVE_SPOT_DIE_WITH_PARENT";
 /// Where a report for machines is written, if set.
 pub const REPORT_VARIABLE: &str = "FIVE_SPOT_E2E_REPORT";
 
-/// What a test returns; assertions may panic instead.
+/// The result of a test; assertions may panic instead.
 pub type TestResult = anyhow::Result<()>;
 
 /// Most tests wait most of the time, so there may be many more than processors.
@@ -78,14 +78,14 @@ macro_rules! tests {
 
 /// The world as the tests of a program share it.
 #[derive(Default)]
-struct Stage {
+struct SuiteState {
     // A world that did not start is not tried again: every test would wait for the same failure.
     world: OnceCell<Result<Arc<World>, String>>,
     // Tests that disturb the world hold it alone.
     company: RwLock<()>,
 }
 
-/// What is asked of the world when all tests have ended, and whether all of them have run and passed.
+/// A check at the end of the suite. The flag says that all tests have run and passed.
 pub type LastQuestion = for<'a> fn(&'a World, bool) -> BoxFuture<'a, TestResult>;
 
 /// Runs the tests that the command line asks for, and asks a last question of their world. To be returned from `main`.
@@ -106,21 +106,21 @@ pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let stage = Arc::new(Stage::default());
+    let suite = Arc::new(SuiteState::default());
     let begun = Instant::now();
     // Those that want to be alone come last, so that the others need not wait for them.
     let (alone, together): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(|test| test.alone);
-    let trials = together.into_iter().chain(alone).map(|test| trial(test, &runtime, &stage)).collect();
+    let trials = together.into_iter().chain(alone).map(|test| trial(test, &runtime, &suite)).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     let whole = conclusion.num_filtered_out == 0 && !conclusion.has_failed();
-    let answered = match stage.world.get() {
+    let answered = match suite.world.get() {
         Some(Ok(world)) => runtime.block_on(last(world, whole)),
         Some(Err(_)) | None => Ok(()),
     };
     if let Err(error) = &answered {
         eprintln!("\n{error:#}");
     }
-    let ended = runtime.block_on(end(&stage, begun, &conclusion));
+    let ended = runtime.block_on(end(&suite, begun, &conclusion));
     match (conclusion.has_failed() || answered.is_err(), ended) {
         (false, Ok(())) => ExitCode::SUCCESS,
         (true, Ok(())) => ExitCode::FAILURE,
@@ -131,14 +131,14 @@ pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
     }
 }
 
-fn trial(test: Test, runtime: &Arc<Runtime>, stage: &Arc<Stage>) -> Trial {
-    let (runtime, stage) = (Arc::clone(runtime), Arc::clone(stage));
-    Trial::test(test.name.clone(), move || runtime.block_on(perform(&test, &stage)))
+fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<SuiteState>) -> Trial {
+    let (runtime, suite) = (Arc::clone(runtime), Arc::clone(suite));
+    Trial::test(test.name.clone(), move || runtime.block_on(run_test(&test, &suite)))
 }
 
-async fn perform(test: &Test, stage: &Stage) -> Result<(), Failed> {
+async fn run_test(test: &Test, suite: &SuiteState) -> Result<(), Failed> {
     let start = || async { World::start().await.map_err(|error| error.to_string()) };
-    let world = match stage.world.get_or_init(start).await {
+    let world = match suite.world.get_or_init(start).await {
         Ok(world) => world,
         Err(error) => {
             return Err(Failed::from(format!("there is no control plane to test on: {error}")));
@@ -146,9 +146,9 @@ async fn perform(test: &Test, stage: &Stage) -> Result<(), Failed> {
     };
     let (_alone, _together);
     if test.alone {
-        _alone = stage.company.write().await;
+        _alone = suite.company.write().await;
     } else {
-        _together = stage.company.read().await;
+        _together = suite.company.read().await;
     }
     let scene = Arc::new(world.scene(&test.name).await?);
     let body = AssertUnwindSafe((test.body)(Arc::clone(&scene))).catch_unwind();
@@ -169,11 +169,11 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Ends the world, and says what it cost.
 async fn end(
-    stage: &Stage,
+    suite: &SuiteState,
     begun: Instant,
     conclusion: &libtest_mimic::Conclusion,
 ) -> Result<(), WorldError> {
-    let Some(Ok(world)) = stage.world.get() else {
+    let Some(Ok(world)) = suite.world.get() else {
         return Ok(());
     };
     let cost = Cost::of(world).await;
@@ -193,7 +193,7 @@ async fn end(
     Ok(world.stop().await?)
 }
 
-/// What a world has cost so far.
+/// The resources used so far.
 struct Cost {
     memory: u64,
     disk: u64,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::pki::Identity;
 
-/// Who is asking.
+/// The identity of a client.
 #[derive(Debug, Clone)]
 pub enum Credentials {
     /// A client certificate.

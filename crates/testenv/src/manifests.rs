@@ -38,7 +38,7 @@ pub enum ManifestError {
     /// The document is no Kubernetes object.
     #[error("not a Kubernetes object ({reason}): {text}")]
     Shape {
-        /// What is missing.
+        /// The missing part.
         reason: &'static str,
         /// The document's beginning.
         text: String,
@@ -58,7 +58,7 @@ pub enum ManifestError {
     NotEstablished {
         /// Its name.
         name: String,
-        /// How long was waited.
+        /// The time limit.
         within: Duration,
     },
 }

@@ -83,9 +83,9 @@ impl Authority {
 
 /// The key pair that signs `ServiceAccount` tokens, in PEM. Not a certificate: the public key stands alone.
 pub struct SigningKey {
-    /// What the API server and the controller-manager sign with.
+    /// The key that the API server and the controller-manager sign with.
     pub private: String,
-    /// What the API server verifies with.
+    /// The key that the API server verifies with.
     pub public: String,
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::guard::{self, ProcessIdentity};
 use crate::run_directory;
 
-/// What to start, so that it can be started again.
+/// The command line of a process, kept so that it can be restarted.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
     /// The component's name, also that of its log.

@@ -81,7 +81,7 @@ impl RunDirectory {
     }
 }
 
-/// Whether the owner of a run directory lives.
+/// Returns true if the owner of a run directory lives.
 pub fn is_alive(path: &Path) -> bool {
     let Ok(lock) = OpenOptions::new().write(true).open(path.join(LOCK)) else {
         return false;

@@ -18,9 +18,9 @@ pub enum WaitError {
     Deadline {
         /// The object.
         name: String,
-        /// What was hoped for.
+        /// The expected condition.
         what: String,
-        /// How long was waited.
+        /// The time limit.
         within: Duration,
         /// The object as last seen.
         last: String,
@@ -30,9 +30,9 @@ pub enum WaitError {
     DidNotLast {
         /// The object.
         name: String,
-        /// What should have lasted.
+        /// The condition that should have lasted.
         what: String,
-        /// How long it did.
+        /// The time it lasted.
         after: Duration,
         /// The object as it was then.
         last: String,

@@ -6,7 +6,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-/// What the server answered.
+/// The answer of the server.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The HTTP status.
@@ -60,7 +60,7 @@ pub struct Cause {
     pub field: String,
     /// `FieldValueInvalid` and its like.
     pub reason: String,
-    /// What a person reads.
+    /// The message for people.
     pub message: String,
 }
 

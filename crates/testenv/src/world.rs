@@ -18,12 +18,12 @@ use crate::cache::CacheError;
 use crate::cluster::{Cluster, Side};
 use crate::control_plane::{Component, ControlPlane, ControlPlaneError};
 use crate::kubeconfig::ClientError;
-use crate::provider::{Behaviour, Provider};
+use crate::provider::{Provider, ProviderBehaviour};
 use crate::timeline::{self, Entry, Recorder};
 use crate::wait::{self, WaitError};
 use crate::{proxy, run_directory};
 
-/// How much of each component's log a failed test shows.
+/// The number of lines of each component's log that a failed test shows.
 const LOG_LINES: usize = 50;
 /// The controller-manager makes a namespace's default `ServiceAccount` within a second.
 const NAMESPACE_READY_WITHIN: std::time::Duration = std::time::Duration::from_mins(1);
@@ -90,7 +90,7 @@ impl World {
         &self.control_plane
     }
 
-    /// What was seen so far.
+    /// The recorder of the timeline.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
     }
@@ -156,7 +156,7 @@ impl Scene {
     }
 
     /// Changes how the provider behaves towards this test.
-    pub fn provider(&self, change: impl FnOnce(&mut Behaviour)) {
+    pub fn provider(&self, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.world.provider.in_namespace(&self.namespace, change);
     }
 

@@ -20,7 +20,7 @@ pub enum CaseError {
     Parse {
         /// Which one.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
 }
@@ -39,7 +39,7 @@ pub struct Suite {
 pub struct Case {
     /// The file that it is in, without its extension.
     pub area: String,
-    /// What it shows.
+    /// The name.
     pub name: String,
     /// Requests, in order.
     pub steps: Vec<Step>,
@@ -48,7 +48,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// What a recording and a difference call this case.
+    /// The identifier of this case in recordings and differences.
     pub fn id(&self) -> String {
         format!("{}: {}", self.area, self.name)
     }
@@ -89,7 +89,7 @@ pub struct Step {
     pub messages: bool,
 }
 
-/// What an answer that takes its time will be like.
+/// The condition to wait for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Until {
@@ -99,7 +99,7 @@ pub struct Until {
     /// Where to look in it: a JSON pointer.
     #[serde(default)]
     pub at: Option<String>,
-    /// What is there; null: nothing.
+    /// The expected value; null: absent.
     #[serde(default)]
     pub is: Value,
 }

@@ -8,9 +8,9 @@ use std::fmt;
 pub struct Mismatch {
     /// A JSON pointer into the answers of a case: `/2/body/metadata/labels`.
     pub at: String,
-    /// What the recording has there.
+    /// The recorded value.
     pub expected: Option<Value>,
-    /// What was answered.
+    /// The value in the answer.
     pub found: Option<Value>,
 }
 

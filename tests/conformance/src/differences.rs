@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
-    /// What it is called.
+    /// The name.
     pub name: String,
     /// Why the embedded API is allowed to answer otherwise.
     pub reason: String,

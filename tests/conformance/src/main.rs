@@ -3,7 +3,7 @@
 //!
 //! `cargo run -p five-spot-conformance -- record tests/conformance [case prefix]`
 
-use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_conformance::{Case, Recording, Runner, Suite, compare, walk};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Asks the real server and the embedded one for the same random walks.
 async fn walk_on_both(real: &Runner, suite: &Suite, walks: u64) -> Result<(), Box<dyn std::error::Error>> {
     let walks: Vec<Case> = (1..=walks).map(|seed| walk(seed, 100)).collect();
-    let api = Api::new(ApiConfig::new(Clock::system()));
+    let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
     let embedded = Runner::new(api.client("default"), "walk", Duration::from_millis(1));
     embedded.set_up(suite).await?;
     let (expected, found) = (real.run_all(&walks, 12).await, embedded.run_all(&walks, 12).await);

@@ -110,7 +110,7 @@ impl Normaliser {
         }
     }
 
-    /// What the cluster's own controllers own is not what a client did.
+    /// Removes entries of the cluster's own controllers, which no client caused.
     fn managed_fields(metadata: &mut serde_json::Map<String, Value>) {
         let Some(Value::Array(entries)) = metadata.get_mut("managedFields") else {
             return;

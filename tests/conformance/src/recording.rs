@@ -1,4 +1,4 @@
-//! What a real server answered, on disk.
+//! The recorded answers of a real server, on disk.
 
 use super::case::CaseError;
 use super::run::Answers;

@@ -28,7 +28,7 @@ pub enum RunError {
     NeverSo {
         /// Which request.
         request: String,
-        /// What came instead.
+        /// The last answer.
         last: Value,
     },
     /// The preparations were refused.
@@ -52,11 +52,11 @@ pub struct Runner {
     client: kube::Client,
     /// Part of every name, so that runs do not meet.
     prefix: String,
-    /// How long to wait between two looks at something that takes time.
+    /// The polling interval.
     patience: Duration,
 }
 
-/// How often something that takes time is looked at.
+/// The number of polls.
 const LOOKS: usize = 150;
 
 impl Runner {
@@ -135,8 +135,8 @@ impl Runner {
     async fn prepare_namespace(&self, namespace: &str) -> Result<(), RunError> {
         let body = json!({"metadata": {"name": namespace}}).to_string();
         self.raw(&Method::POST, "/api/v1/namespaces", Some(body), None, None).await?;
-        for furniture in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
-            let path = format!("/api/v1/namespaces/{namespace}/{furniture}");
+        for default_object in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
+            let path = format!("/api/v1/namespaces/{namespace}/{default_object}");
             self.poll(&path, |status, _| status == 200).await?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The embedded API answers as a real kube-apiserver was recorded to answer.
 
-use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_conformance::{Case, Differences, Recording, Runner, Suite, compare, walk};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ async fn answers_like_the_real_server() {
     let differences =
         Differences::load(&directory().join("differences.yaml")).expect("the differences can be read");
     let start = "2026-03-02T08:00:00Z".parse().expect("a timestamp");
-    let api = Api::new(ApiConfig::new(Clock::starting_at(start)));
+    let api = ApiServer::new(ApiServerConfig::new(Clock::starting_at(start)));
     let runner = Runner::new(api.client("default"), "case", Duration::from_millis(100));
     runner.set_up(&suite).await.expect("the kinds of the suite are accepted");
     let mut report = Vec::new();

@@ -26,13 +26,13 @@ use crate::startup::Program;
 
 /// The Secret with the kubeconfig of the controller's own identity in the workload cluster.
 const SECRET: &str = "edge-nodes";
-/// How many objects are made before all of them have to have a Ready node: the rest of the world takes longer than we do.
+/// The number of objects created before all of them have to have a Ready node: other components are slower than 5-Spot.
 const STEP: usize = 50;
-/// How many of them are made at a time.
+/// The number of objects created at the same time.
 const AT_A_TIME: usize = 8;
-/// How often a server that is too busy is asked.
+/// The number of attempts when the server is too busy.
 const ATTEMPTS: u32 = 10;
-/// How long nothing may be asked before the controller counts as silent.
+/// The time without requests after which the controller counts as idle.
 const SILENCE: Duration = Duration::from_secs(10);
 /// After how long connections that nobody uses any more are closed, and a bit.
 const CONNECTIONS_CLOSED: Duration = Duration::from_secs(100);
@@ -48,7 +48,7 @@ pub(crate) struct Fleet {
     controller: PathBuf,
     program: Option<Program>,
     made: usize,
-    /// How often all were changed, so that every change is one.
+    /// The number of rounds of changes so far, which makes every change different.
     rounds: AtomicI64,
 }
 
@@ -163,7 +163,7 @@ impl Fleet {
         })
     }
 
-    /// What the controller has asked so far.
+    /// The requests of the controller so far.
     pub(super) async fn usage(&self) -> anyhow::Result<Usage> {
         Ok(Usage::read(&self.logs(), &self.program()?.metrics().await?)?)
     }

@@ -1,11 +1,11 @@
-//! What the audit logs and the controller itself tell of its requests.
+//! The requests of the controller, from the audit logs and its own metrics.
 
 use std::{fmt, io};
 
 use five_spot_testenv::audit::{AuditLog, AuditQuery};
 use five_spot_testenv::cluster::CONTROLLER_AGENT;
 
-/// How many requests there have been so far.
+/// The number of requests so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     pub(super) reads: u64,
@@ -17,7 +17,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// What the audit logs tell, beside what the controller's metrics say.
+    /// Reads the requests from the audit logs and from the controller's metrics.
     pub(super) fn read(logs: &[AuditLog], metrics: &str) -> io::Result<Self> {
         let mut usage = Self { by_its_own_count: own_count(metrics), ..Self::default() };
         for log in logs {
@@ -55,12 +55,12 @@ fn own_count(metrics: &str) -> u64 {
     requests.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }
 
-/// How much memory a process holds, as the kernel counts it.
+/// The memory of a process, as the kernel counts it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Memory {
     /// All of it, the pages of the program itself included, which come as they are needed.
     pub(crate) resident: u64,
-    /// What it has asked for: heap and stacks.
+    /// The anonymous memory: heap and stacks.
     pub(crate) anonymous: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) use report::Latency;
 /// The word by which this program is asked for it in place of tests.
 const WORD: &str = "bench-operator";
 
-/// What is to be measured.
+/// The parameters of a measurement.
 struct Wanted {
     controller: PathBuf,
     objects: usize,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// How long something took, in milliseconds.
+/// A latency distribution, in milliseconds.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Latency {
@@ -34,7 +34,7 @@ impl fmt::Display for Latency {
     }
 }
 
-/// What was measured.
+/// The results of a measurement.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {

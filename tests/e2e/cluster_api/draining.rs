@@ -1,4 +1,4 @@
-//! How Cluster API drains a node, and when it does not.
+//! Drains by Cluster API, and Machines that it does not drain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![
         deletion_drains_and_cascades,
         drain_passes_are_twenty_seconds_apart,
-        drain_timeout_takes_effect_at_the_next_pass_and_deletes_no_pod,
+        drain_timeout_applies_at_the_next_pass_and_deletes_no_pod,
         excluding_the_drain_defeats_a_budget_and_leaves_the_pod,
         pods_labelled_skip_are_not_evicted,
         deleting_the_infrastructure_in_mid_drain_abandons_it,
@@ -100,7 +100,7 @@ async fn drain_passes_are_twenty_seconds_apart(scene: Arc<Scene>) -> TestResult 
     made.until_gone(GONE_WITHIN).await
 }
 
-async fn drain_timeout_takes_effect_at_the_next_pass_and_deletes_no_pod(scene: Arc<Scene>) -> TestResult {
+async fn drain_timeout_applies_at_the_next_pass_and_deletes_no_pod(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let plan = MachinePlan { drain_timeout_seconds: Some(1), ..MachinePlan::new("m") };
     let made = running(&scene, &cluster, plan).await?;
@@ -118,7 +118,7 @@ async fn drain_timeout_takes_effect_at_the_next_pass_and_deletes_no_pod(scene: A
     Ok(())
 }
 
-/// What a kill switch and an emergency reclaim use.
+/// The kill switch and emergency reclaims rely on this.
 async fn excluding_the_drain_defeats_a_budget_and_leaves_the_pod(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let annotations = json!({ "machine.cluster.x-k8s.io/exclude-node-draining": "" });
@@ -146,7 +146,7 @@ async fn pods_labelled_skip_are_not_evicted(scene: Arc<Scene>) -> TestResult {
     Ok(())
 }
 
-/// What ours has to honour as well: a rule of the management cluster about pods of the workload cluster.
+/// Our drain has to honour these rules too: they are in the management cluster and about pods of the workload cluster.
 async fn machine_drain_rules_are_honoured(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let rule = json!({

@@ -26,7 +26,7 @@ pub(crate) enum Contract {
     V1Beta2,
 }
 
-/// What is to be made. The fields are what tests vary.
+/// The plan of a Machine. Tests vary its fields.
 #[derive(Debug, Clone)]
 pub(crate) struct MachinePlan {
     pub(crate) name: String,
@@ -63,11 +63,11 @@ impl MachinePlan {
     }
 }
 
-/// What was made.
+/// A created Machine.
 pub(crate) struct MadeMachine<'a> {
     pub(crate) scene: &'a Scene,
     pub(crate) plan: MachinePlan,
-    /// Who asked for the Machine; a ConfigMap, since to Cluster API and the garbage collector any owner is as good.
+    /// The owner of the Machine; a ConfigMap, since to Cluster API and the garbage collector any owner will do.
     pub(crate) owner: ConfigMap,
 }
 

@@ -22,8 +22,8 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![
         machine_with_a_controller_is_not_adopted,
         machine_without_a_controller_is_adopted_by_its_cluster,
-        foreign_controller_of_the_infrastructure_sticks_until_it_is_removed,
-        foreground_deletion_defeats_a_budget_without_the_cluster_reference,
+        a_foreign_controller_reference_blocks_until_it_is_removed,
+        foreground_deletion_without_cluster_ref_ignores_budgets,
         foreground_deletion_drains_with_the_cluster_reference,
         background_deletion_drains,
         orphaning_deletion_leaves_the_machine,
@@ -51,9 +51,7 @@ async fn machine_without_a_controller_is_adopted_by_its_cluster(scene: Arc<Scene
 }
 
 /// Why our references on bootstrap and infrastructure objects are plain.
-async fn foreign_controller_of_the_infrastructure_sticks_until_it_is_removed(
-    scene: Arc<Scene>,
-) -> TestResult {
+async fn a_foreign_controller_reference_blocks_until_it_is_removed(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let plan = MachinePlan { infrastructure_has_controller: true, ..MachinePlan::new("m") };
     let made = make(&scene, &cluster, plan).await?;
@@ -71,7 +69,7 @@ async fn foreign_controller_of_the_infrastructure_sticks_until_it_is_removed(
 }
 
 /// The garbage collector deletes the infrastructure at once, and the drain is abandoned.
-async fn foreground_deletion_defeats_a_budget_without_the_cluster_reference(scene: Arc<Scene>) -> TestResult {
+async fn foreground_deletion_without_cluster_ref_ignores_budgets(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let made =
         running(&scene, &cluster, MachinePlan { owned_by_cluster: false, ..MachinePlan::new("m") }).await?;

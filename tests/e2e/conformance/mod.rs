@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_conformance::{Case, Differences, Recording, Runner, Suite, compare, walk};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::tests;
@@ -16,7 +16,7 @@ use five_spot_testenv::world::Scene;
 const WALKS: u64 = 25;
 const OPERATIONS: usize = 100;
 
-/// How many cases a cluster is asked at once: its controllers make and furnish a namespace for each.
+/// The number of cases run at the same time: the cluster's controllers set up a namespace for each.
 const AT_ONCE: usize = 12;
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -50,7 +50,7 @@ async fn both_servers_answer_random_walks_alike(scene: Arc<Scene>) -> TestResult
     let differences = Differences::load(&directory().join("differences.yaml"))?;
     let walks: Vec<Case> = (1..=WALKS).map(|seed| walk(seed, OPERATIONS)).collect();
     let real = Runner::new(scene.management().admin(), "walk", Duration::from_millis(100));
-    let api = Api::new(ApiConfig::new(Clock::system()));
+    let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
     let embedded = Runner::new(api.client("default"), "walk", Duration::from_millis(1));
     real.set_up(&suite).await?;
     embedded.set_up(&suite).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::provider::Conduct;
+use five_spot_testenv::provider::StepBehaviour;
 use five_spot_testenv::tests;
 use five_spot_testenv::wait;
 use five_spot_testenv::world::Scene;
@@ -30,7 +30,7 @@ pub(crate) fn tests() -> Vec<Test> {
 const WITHIN: Duration = Duration::from_secs(90);
 
 async fn hanging_bootstrap_keeps_the_machine_pending(scene: Arc<Scene>) -> TestResult {
-    scene.provider(|behaviour| behaviour.bootstrap = Conduct::Hangs);
+    scene.provider(|behaviour| behaviour.bootstrap = StepBehaviour::Hangs);
     let cluster = cluster(&scene).await?;
     let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
     let pending = |machine: &DynamicObject| {
@@ -38,32 +38,32 @@ async fn hanging_bootstrap_keeps_the_machine_pending(scene: Arc<Scene>) -> TestR
             && condition(machine, "BootstrapConfigReady").0 == "False"
     };
     wait::until_present(&made.machines(), "m", "to be Pending", WITHIN, pending).await?;
-    scene.provider(|behaviour| behaviour.bootstrap = Conduct::Works);
+    scene.provider(|behaviour| behaviour.bootstrap = StepBehaviour::Works);
     made.until_running().await?;
     Ok(())
 }
 
 async fn failing_machine_is_told_and_recovers(scene: Arc<Scene>) -> TestResult {
-    scene.provider(|behaviour| behaviour.provision = Conduct::Fails("no route to host".into()));
+    scene.provider(|behaviour| behaviour.provision = StepBehaviour::Fails("no route to host".into()));
     let cluster = cluster(&scene).await?;
     let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
     let told = |machine: &DynamicObject| {
         condition_message(machine, "InfrastructureReady").contains("no route to host")
     };
     wait::until_present(&made.machines(), "m", "to tell the provider's reason", WITHIN, told).await?;
-    scene.provider(|behaviour| behaviour.provision = Conduct::Works);
+    scene.provider(|behaviour| behaviour.provision = StepBehaviour::Works);
     made.until_running().await?;
     Ok(())
 }
 
 async fn node_that_never_joins_leaves_the_machine_provisioned(scene: Arc<Scene>) -> TestResult {
-    scene.provider(|behaviour| behaviour.join = Conduct::Hangs);
+    scene.provider(|behaviour| behaviour.join = StepBehaviour::Hangs);
     let cluster = cluster(&scene).await?;
     let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
     let provisioned = |machine: &DynamicObject| machine.data["status"]["phase"] == "Provisioned";
     wait::until_present(&made.machines(), "m", "to be Provisioned", WITHIN, provisioned).await?;
     assert!(made.nodes().get_opt(&made.node()).await?.is_none());
-    scene.provider(|behaviour| behaviour.join = Conduct::Works);
+    scene.provider(|behaviour| behaviour.join = StepBehaviour::Works);
     made.until_running().await?;
     Ok(())
 }
@@ -71,14 +71,14 @@ async fn node_that_never_joins_leaves_the_machine_provisioned(scene: Arc<Scene>)
 async fn hanging_release_holds_the_deletion(scene: Arc<Scene>) -> TestResult {
     let cluster = cluster(&scene).await?;
     let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
-    scene.provider(|behaviour| behaviour.release = Conduct::Hangs);
+    scene.provider(|behaviour| behaviour.release = StepBehaviour::Hangs);
     made.delete().await?;
     let waiting =
         |machine: &DynamicObject| condition(machine, "Deleting").1 == "WaitingForInfrastructureDeletion";
     wait::until_present(&made.machines(), "m", "to wait for the infrastructure", WITHIN, waiting).await?;
     let infrastructure = made.infrastructures().get(&made.infrastructure()).await?;
     assert!(infrastructure.metadata.deletion_timestamp.is_some() && !infrastructure.finalizers().is_empty());
-    scene.provider(|behaviour| behaviour.release = Conduct::Works);
+    scene.provider(|behaviour| behaviour.release = StepBehaviour::Works);
     made.until_gone(WITHIN).await
 }
 

@@ -1,4 +1,4 @@
-//! What a failing test prints has everything in it that the test saw.
+//! The output of a failing test contains everything that the test observed.
 
 use std::sync::Arc;
 use std::time::Duration;

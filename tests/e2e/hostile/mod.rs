@@ -14,7 +14,7 @@ use five_spot_testenv::world::{Scene, World};
 use jiff::Timestamp;
 
 use crate::bench::{Fleet, Latency, Memory};
-use crate::scenarios::{another_world, controller_identity};
+use crate::scenarios::{another_control_plane, controller_identity};
 use crate::startup::controller_program;
 use attacker::Attacker;
 
@@ -45,7 +45,7 @@ pub(crate) fn tests() -> Vec<Test> {
 }
 
 async fn a_hostile_tenant_does_not_hurt_its_neighbour() -> TestResult {
-    let world = another_world("hostile-tenant").await?;
+    let world = another_control_plane("hostile-tenant").await?;
     let result = beside_each_other(&world).await;
     world.stop().await?;
     result

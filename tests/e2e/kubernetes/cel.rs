@@ -1,4 +1,4 @@
-//! What CEL in a CRD can and cannot check: the limits within which our own rules are written.
+//! The limits of CEL in CRDs, within which our own rules are written.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -63,7 +63,7 @@ async fn sorting_by_last_timestamp_sorts_nothing(scene: Arc<Scene>) -> TestResul
     Ok(())
 }
 
-/// How a name made from object, reason and cause keeps a restarted controller from telling twice.
+/// An event name made from object, reason and cause keeps a restarted controller from reporting twice.
 async fn same_name_again_is_a_conflict(scene: Arc<Scene>) -> TestResult {
     assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
     let again = post(&scene, &event(&scene, "e")).await?;

@@ -42,7 +42,7 @@ async fn applying_a_taint_conflicts_and_by_force_wipes_foreign_ones(scene: Arc<S
     Ok(())
 }
 
-/// What we do instead: a patch that carries the version that it was computed from.
+/// A patch that carries the version from which it was computed, as ours do.
 async fn stale_resource_version_in_a_patch_is_a_conflict(scene: Arc<Scene>) -> TestResult {
     let seen = ready_node(&scene).await?;
     let name = seen.name_any();
@@ -82,7 +82,7 @@ async fn failed_test_of_a_json_patch_refuses_all_of_it(scene: Arc<Scene>) -> Tes
     Ok(())
 }
 
-/// How the agent makes sure that the Node is its own without reading it.
+/// The agent uses this to make sure that the Node is its own without reading it.
 async fn json_patch_can_test_the_machine_id(scene: Arc<Scene>) -> TestResult {
     let name = ready_node(&scene).await?.name_any();
     let info = json!({

@@ -83,12 +83,12 @@ async fn compare(world: &World, whole: bool) -> TestResult {
     Ok(())
 }
 
-/// What both roles grant for reasons of their own.
+/// Grants that both roles have for separate reasons.
 fn shared(deed: &Deed) -> bool {
     deed.resource == "namespaces"
 }
 
-/// What the accounts in our own namespace asked as the controller.
+/// The controller's requests by accounts of our namespace.
 fn records(world: &World) -> anyhow::Result<Vec<AuditRecord>> {
     let query = AuditQuery::all().user_agent(CONTROLLER_AGENT);
     let mut records = Vec::new();
@@ -113,7 +113,7 @@ fn by<'a>(
     })
 }
 
-/// What tests have granted by the label by which roles for further providers are gathered.
+/// The grants that tests added through the label for further providers.
 async fn granted_by_tests(world: &World, shipped: &BTreeSet<Deed>) -> anyhow::Result<BTreeSet<Deed>> {
     let roles: Api<ClusterRole> = Api::all(world.control_plane().management().admin());
     let labelled = ListParams::default().labels("5spot.finos.org/aggregate-to-controller=true");

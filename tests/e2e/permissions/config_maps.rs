@@ -40,7 +40,7 @@ fn config_maps(client: Client) -> Api<ConfigMap> {
     Api::namespaced(client, SYSTEM_NAMESPACE)
 }
 
-/// Whether the policy, and nobody else, has refused something.
+/// Returns true if the policy, and nobody else, has refused something.
 fn is_denied<T>(answer: &Result<T, kube::Error>) -> bool {
     matches!(answer, Err(kube::Error::Api(status))
         if status.code == 403 && status.message.contains("ValidatingAdmissionPolicy '5spot-agent-configs'"))

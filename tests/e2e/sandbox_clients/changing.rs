@@ -1,4 +1,4 @@
-//! How objects are made and changed, and what is refused.
+//! Creating and changing objects, and refusals.
 
 use std::sync::Arc;
 

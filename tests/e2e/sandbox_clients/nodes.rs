@@ -1,11 +1,11 @@
-//! What administrators do to Nodes.
+//! Operations of administrators on Nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
 use five_spot_apiserver::Clock;
-use five_spot_standins::{Scenario, Timing, Troupe};
+use five_spot_standins::{StandInSettings, StandIns, Timing};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::tests;
 use five_spot_testenv::world::Scene;
@@ -48,8 +48,8 @@ async fn a_node_is_drained_when_its_budget_allows(scene: Arc<Scene>) -> TestResu
     let at_once = Duration::from_millis(10);
     let timing = Timing { node_ready: at_once, pod_start: at_once, pod_stop: at_once, ..Timing::default() };
     let client = || server.api().client("default");
-    let troupe = Troupe::new(client(), client(), Clock::system(), Scenario::new(timing));
-    let _playing = AbortOnDrop(tokio::spawn(troupe.play()));
+    let stand_ins = StandIns::new(client(), client(), Clock::system(), StandInSettings::new(timing));
+    let _playing = AbortOnDrop(tokio::spawn(stand_ins.run()));
     for node in ["left", "right"] {
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}});
         server.ok_with("create -f -", &node.to_string()).await?;

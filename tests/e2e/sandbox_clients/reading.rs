@@ -1,4 +1,4 @@
-//! How objects are shown: tables, descriptions, documentation, events.
+//! Reading objects: tables, descriptions, documentation, events.
 
 use std::sync::Arc;
 

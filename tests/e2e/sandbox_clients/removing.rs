@@ -1,4 +1,4 @@
-//! How objects go: one by one, with what they own, and with their namespace.
+//! Deleting objects: one by one, with their dependents, and with their namespace.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use five_spot_apiserver::{Api, ApiConfig, Clock, HttpServer, serve};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock, HttpServer, serve};
 use five_spot_testenv::world::Scene;
 use five_spot_testenv::{manifests, probe};
 use serde_json::{Value, json};
@@ -46,14 +46,14 @@ pub(crate) struct Server {
     kubectl: PathBuf,
     /// Where `kubectl` keeps what it learnt of this server.
     home: PathBuf,
-    serving: Option<(Api, HttpServer)>,
+    serving: Option<(ApiServer, HttpServer)>,
     transcript: String,
 }
 
 impl Server {
     /// The embedded API on a loopback port.
     pub(crate) async fn embedded(scene: &Scene) -> anyhow::Result<Self> {
-        let api = Api::new(ApiConfig::new(Clock::system()));
+        let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
         for crd in our_crds()? {
             api.create(CRDS, &crd);
         }
@@ -81,7 +81,7 @@ impl Server {
         name: &'static str,
         kubeconfig: PathBuf,
         home: PathBuf,
-        serving: Option<(Api, HttpServer)>,
+        serving: Option<(ApiServer, HttpServer)>,
     ) -> Self {
         let kubectl = scene.world().control_plane().kubectl().to_owned();
         let namespace = scene.namespace().to_owned();
@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// The embedded API itself.
-    pub(crate) fn api(&self) -> &Api {
+    pub(crate) fn api(&self) -> &ApiServer {
         let (api, _) = self.serving.as_ref().expect("only an embedded server has it at hand");
         api
     }
@@ -180,7 +180,7 @@ impl Server {
     }
 }
 
-/// What `kubectl` said, and how it ended.
+/// The output and exit status of `kubectl`.
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
     pub(crate) text: String,
@@ -204,7 +204,7 @@ pub(crate) async fn with_both(
     Ok(())
 }
 
-/// What cannot be the same twice is blotted out: ages, times, versions, UIDs, names of temporary files.
+/// Masks values that differ between runs: ages, times, versions, UIDs, names of temporary files.
 fn comparable(text: &str) -> String {
     const VARYING: [&str; 6] = [
         "UID:",
@@ -233,7 +233,7 @@ fn comparable(text: &str) -> String {
     comparable
 }
 
-/// Whether a word is an age, such as `5s` or `2m10s`. Durations of specs are longer than any of these tests.
+/// Returns true if a word is an age, such as `5s` or `2m10s`. Durations of specs are longer than any of these tests.
 fn is_age(word: &str) -> bool {
     word.strip_suffix('s')
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use crate::startup::controller_program;
 
-/// How much of its log a failed test shows.
+/// The number of log lines that a failed test shows.
 const LOG_LINES: usize = 80;
 
 /// A controller that can be started and ended again and again. It ends with this.

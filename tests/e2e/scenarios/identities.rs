@@ -1,4 +1,4 @@
-//! Who the controller is: in the management cluster and in the workload cluster a `ServiceAccount` with the roles that we
+//! The identities of the controller: in each cluster a `ServiceAccount` with the roles that we
 //! ship, never an administrator.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ const PROVIDERS_ROLE: &str = "5spot-controller-providers";
 /// The controller-manager gathers within a second.
 const GATHERED_WITHIN: Duration = Duration::from_mins(1);
 
-/// By world, the same for all its scenes: applying an aggregated role again would empty it for a moment.
+/// By environment, the same for all its scenes: applying an aggregated role again would empty it for a moment.
 static MANAGEMENT: Mutex<BTreeMap<PathBuf, Arc<OnceCell<ServiceAccountIdentity>>>> =
     Mutex::new(BTreeMap::new());
 
@@ -44,7 +44,7 @@ pub(super) async fn management(scene: &Scene) -> anyhow::Result<ServiceAccountId
     Ok(identity.clone())
 }
 
-/// What the documentation says of namespaces with kubeconfigs.
+/// The role that the documentation recommends for namespaces with kubeconfigs.
 pub(crate) fn kubeconfig_reader() -> Value {
     let group = "rbac.authorization.k8s.io";
     json!({

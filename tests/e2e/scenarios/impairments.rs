@@ -1,4 +1,4 @@
-//! What can be made to fail for one scene of the real control plane: admission refuses the controller's writes, and Cluster
+//! Impairments of one test on the real control plane: admission refuses the controller's writes, and Cluster
 //! API is stopped.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use five_spot_scenarios::kinds::{
     ADMISSION_BINDING, ADMISSION_POLICY, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE,
 };
-use five_spot_scenarios::{Impairment, World};
+use five_spot_scenarios::{Environment, Impairment};
 use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::world::Scene;
 use kube::Api;
@@ -16,18 +16,18 @@ use serde_json::{Value, json};
 
 use super::identities;
 
-/// How long an API server may take to follow a policy, or to forget it.
+/// The time an API server may take to apply a policy, or to drop it.
 const EFFECTIVE_WITHIN: Duration = Duration::from_mins(1);
 
-/// How often it is asked whether it does.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What the policy says.
+/// The message of the policy.
 const REFUSED: &str = "refused by a policy of this test";
 
 /// Makes something fail, or lets it work again.
 pub(super) async fn set(
-    world: &dyn World,
+    env: &dyn Environment,
     scene: &Scene,
     account: &str,
     what: Impairment,
@@ -50,15 +50,15 @@ pub(super) async fn set(
     };
     let name = scene.cluster_scoped(kind.policy());
     if is_impaired {
-        world.create(ADMISSION_POLICY, policy(&name, kind, &operations, reason)).await?;
-        world.create(ADMISSION_BINDING, binding(&name, scene.namespace())).await?;
+        env.create(ADMISSION_POLICY, policy(&name, kind, &operations, reason)).await?;
+        env.create(ADMISSION_BINDING, binding(&name, scene.namespace())).await?;
     } else {
-        world.delete(ADMISSION_BINDING, &name).await?;
-        world.delete(ADMISSION_POLICY, &name).await?;
+        env.delete(ADMISSION_BINDING, &name).await?;
+        env.delete(ADMISSION_POLICY, &name).await?;
     }
     let followed = async {
         // A server tells nobody when it begins to follow a policy.
-        while kind.is_refused(world).await? != is_impaired {
+        while kind.is_refused(env).await? != is_impaired {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())
@@ -66,7 +66,7 @@ pub(super) async fn set(
     tokio::time::timeout(EFFECTIVE_WITHIN, followed).await.context("the policy has no effect")?
 }
 
-/// What is refused.
+/// The refused requests.
 #[derive(Clone, Copy)]
 enum Target {
     Machines,
@@ -91,14 +91,14 @@ impl Target {
         }
     }
 
-    /// Whether a dry run is refused, which the policy treats as if the controller asked.
-    async fn is_refused(self, world: &dyn World) -> anyhow::Result<bool> {
+    /// Returns true if a dry run is refused, which the policy treats as if the controller asked.
+    async fn is_refused(self, env: &dyn Environment) -> anyhow::Result<bool> {
         let parameters = PatchParams { dry_run: true, ..PatchParams::default() };
         let patch = |kind: Kind| {
-            let api = world.api(kind);
+            let api = env.api(kind);
             async move {
                 let annotation = json!({"metadata": {"annotations": {"example.org/probe": "true"}}});
-                let objects = world.list(kind).await?;
+                let objects = env.list(kind).await?;
                 let Some(name) = objects.first().and_then(|one| one["metadata"]["name"].as_str()) else {
                     // Nothing is left that could be refused.
                     return anyhow::Ok(None);
@@ -116,8 +116,8 @@ impl Target {
             Self::Status => patch(SCHEDULED_MACHINE).await?,
             Self::Events => {
                 let events: Api<DynamicObject> =
-                    Api::namespaced_with(world.management(), world.namespace(), &events());
-                let event: DynamicObject = serde_json::from_value(event(world))?;
+                    Api::namespaced_with(env.management(), env.namespace(), &events());
+                let event: DynamicObject = serde_json::from_value(event(env))?;
                 let parameters = PostParams { dry_run: true, ..PostParams::default() };
                 Some(events.create(&parameters, &event).await.map(drop))
             }
@@ -162,15 +162,15 @@ fn events() -> kube::api::ApiResource {
         .resource()
 }
 
-fn event(world: &dyn World) -> Value {
+fn event(env: &dyn Environment) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "probe"},
-        "eventTime": world.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string(), "type": "Normal",
+        "eventTime": env.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string(), "type": "Normal",
         "reason": "Probe", "action": "Probe", "reportingController": "example.org/probe",
         "reportingInstance": "probe",
         "regarding": {
             "apiVersion": SCHEDULED_MACHINE.api_version(), "kind": SCHEDULED_MACHINE.kind,
-            "namespace": world.namespace(), "name": "desk",
+            "namespace": env.namespace(), "name": "desk",
         },
     })
 }

@@ -1,4 +1,4 @@
-//! What the controller has written, as the audit logs of both API servers tell.
+//! The writes of the controller, from the audit logs of both API servers.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,8 @@
-//! The scenarios that the sandbox plays in virtual time, on a real control plane: the controller as a process of its
+//! The scenarios that the in-memory environment runs in virtual time, on a real control plane: the controller as a process of its
 //! own, with the identity and the roles that we ship, real Cluster API, real budgets, real garbage collection.
 
 mod controller;
+mod environment;
 mod identities;
 mod impairments;
 mod journal;
@@ -9,22 +10,21 @@ mod matrix;
 mod not_an_api;
 mod old_cluster_api;
 mod outage;
-mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use five_spot_scenarios::{Needs, Scenario, perform};
+use environment::{RealControlPlane, View};
+use five_spot_scenarios::{Needs, Scenario, run_scenario};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::world::{Scene, World};
 use tokio::sync::Mutex;
-use world::{Real, View};
 
 pub(crate) use identities::kubeconfig_reader;
 
-/// How many others go before those that start a control plane of their own.
+/// The number of tests that start before those with a control plane of their own.
 const STARTERS: usize = 32;
 
 /// Two minutes of them are the outage of an API server.
@@ -33,7 +33,7 @@ const LONG: Duration = Duration::from_mins(8);
 /// Control planes are started one after the other.
 static START: Mutex<()> = Mutex::const_new(());
 
-/// The scenarios that are also played where Cluster API speaks v1beta1 alone: those in which something of its kinds is
+/// The scenarios that are also run where Cluster API speaks v1beta1 alone: those in which something of its kinds is
 /// read or written.
 const ON_OLD_CLUSTER_API: [&str; 10] = [
     "window_opens",
@@ -48,7 +48,7 @@ const ON_OLD_CLUSTER_API: [&str; 10] = [
     "paused_by_machine",
 ];
 
-/// The scenarios that are also played by a controller with Roles in its namespace and nothing that reaches further.
+/// The scenarios that are also run by a controller with Roles in its namespace and nothing that reaches further.
 const ROLES_ONLY: [&str; 7] = [
     "window_opens",
     "window_closes_and_drains",
@@ -71,22 +71,22 @@ pub(crate) async fn node_identity(scene: &Scene, account: &str) -> anyhow::Resul
 
 pub(crate) fn tests() -> Vec<Test> {
     let scenarios = five_spot_scenarios::all();
-    let alone = scenarios.iter().filter(|scenario| scenario.needs == Needs::WorldOfItsOwn);
+    let alone = scenarios.iter().filter(|scenario| scenario.needs == Needs::ExclusiveEnvironment);
     let together = scenarios.iter().filter(|scenario| match scenario.needs {
         Needs::Anything | Needs::TwoClusters | Needs::RealClusterApi => true,
-        Needs::VirtualTime | Needs::WorldOfItsOwn => false,
+        Needs::VirtualTime | Needs::ExclusiveEnvironment => false,
     });
-    let alone = alone.map(|scenario| test("world_of_its_own", *scenario, play_alone).within(LONG));
+    let alone = alone.map(|scenario| test("world_of_its_own", *scenario, run_alone).within(LONG));
     let together = together.map(|scenario| {
-        test("", *scenario, |scenario, scene| async move { play(scenario, scene, View::Whole).await })
+        test("", *scenario, |scenario, scene| async move { run(scenario, scene, View::Whole).await })
     });
     let roles_only =
         scenarios.iter().filter(|scenario| ROLES_ONLY.contains(&scenario.name)).map(|scenario| {
-            let play = |scenario, scene| async move { play(scenario, scene, View::RolesOnly).await };
-            test("roles_only", *scenario, play)
+            let run = |scenario, scene| async move { run(scenario, scene, View::RolesOnly).await };
+            test("roles_only", *scenario, run)
         });
     let old = format!("{}::world_of_its_own::old_cluster_api", module_path!());
-    let old = Test::new(&old, |_| play_on_old_cluster_api()).within(LONG);
+    let old = Test::new(&old, |_| run_on_old_cluster_api()).within(LONG);
     let mut tests: Vec<Test> =
         together.chain(roles_only).chain(matrix::tests()).chain(outage::tests()).collect();
     // Those with a control plane of their own take longest, but when everybody starts the others need the processors.
@@ -94,51 +94,53 @@ pub(crate) fn tests() -> Vec<Test> {
     tests.into_iter().chain(alone).chain([old]).chain(rest).collect()
 }
 
-fn test<F, R>(group: &str, scenario: Scenario, play: F) -> Test
+fn test<F, R>(group: &str, scenario: Scenario, run: F) -> Test
 where
     F: Fn(Scenario, Arc<Scene>) -> R + Send + Sync + 'static,
     R: Future<Output = TestResult> + Send + 'static,
 {
     let path = [module_path!(), group, scenario.name];
     let name: Vec<&str> = path.into_iter().filter(|part| !part.is_empty()).collect();
-    Test::new(&name.join("::"), move |scene| play(scenario, scene))
+    Test::new(&name.join("::"), move |scene| run(scenario, scene))
 }
 
-async fn play(scenario: Scenario, scene: Arc<Scene>, view: View) -> TestResult {
-    let real = Real::start(Arc::clone(&scene), view).await.context("failed to set the stage")?;
-    let played = perform(&real, &scenario).await;
+async fn run(scenario: Scenario, scene: Arc<Scene>, view: View) -> TestResult {
+    let real = RealControlPlane::start(Arc::clone(&scene), view)
+        .await
+        .context("failed to set up the environment")?;
+    let finished = run_scenario(&real, &scenario).await;
     // Boxed and named, so that a failure shows what the controller had to say.
-    played.map(drop).with_context(|| real.told())
+    finished.map(drop).with_context(|| real.told())
 }
 
-/// In a world that is not the one of the other tests, and ends with this one.
-async fn play_alone(scenario: Scenario, _: Arc<Scene>) -> TestResult {
-    let world = another_world(scenario.name).await?;
-    let played = play_in(&world, scenario, View::Whole).await;
-    world.stop().await?;
-    played
+/// In an environment that is not the one of the other tests, and ends with this one.
+async fn run_alone(scenario: Scenario, _: Arc<Scene>) -> TestResult {
+    let env = another_control_plane(scenario.name).await?;
+    let finished = run_in(&env, scenario, View::Whole).await;
+    env.stop().await?;
+    finished
 }
 
-/// All at once in one world, which is not that of the others: one Machine that cannot be converted, as some of them make,
+/// All at once in one environment, which is not that of the others: one Machine that cannot be converted, as some of them make,
 /// and the API server serves v1beta1 of none.
-async fn play_on_old_cluster_api() -> TestResult {
-    let world = another_world("old-cluster-api").await?;
+async fn run_on_old_cluster_api() -> TestResult {
+    let env = another_control_plane("old-cluster-api").await?;
     let scenarios = five_spot_scenarios::all().into_iter();
     let scenarios = scenarios.filter(|scenario| ON_OLD_CLUSTER_API.contains(&scenario.name));
-    let plays = scenarios.map(|scenario| play_in(&world, scenario, View::OldClusterApi));
-    let played = futures::future::join_all(plays).await;
-    world.stop().await?;
-    ensure!(played.len() == ON_OLD_CLUSTER_API.len(), "some of them are not told any more");
-    played.into_iter().collect()
+    let runs = scenarios.map(|scenario| run_in(&env, scenario, View::OldClusterApi));
+    let finished = futures::future::join_all(runs).await;
+    env.stop().await?;
+    ensure!(finished.len() == ON_OLD_CLUSTER_API.len(), "some of these scenarios do not exist any more");
+    finished.into_iter().collect()
 }
 
-pub(crate) async fn another_world(name: &str) -> anyhow::Result<Arc<World>> {
+pub(crate) async fn another_control_plane(name: &str) -> anyhow::Result<Arc<World>> {
     let _turn = START.lock().await;
     Ok(World::start_another(name).await?)
 }
 
-async fn play_in(world: &Arc<World>, scenario: Scenario, view: View) -> TestResult {
-    let scene = Arc::new(world.scene(scenario.name).await?);
-    let played = play(scenario, Arc::clone(&scene), view).await;
-    played.with_context(|| format!("{}\n---- timeline\n{}", scenario.name, scene.timeline()))
+async fn run_in(env: &Arc<World>, scenario: Scenario, view: View) -> TestResult {
+    let scene = Arc::new(env.scene(scenario.name).await?);
+    let finished = run(scenario, Arc::clone(&scene), view).await;
+    finished.with_context(|| format!("{}\n---- timeline\n{}", scenario.name, scene.timeline()))
 }

@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 
-/// What is not there.
+/// The hidden path.
 const HIDDEN: &str = "/apis/cluster.x-k8s.io/v1beta2";
 
 /// The server. It ends when it is dropped.

@@ -95,7 +95,7 @@ impl Bare {
         Ok(ServiceAccountIdentity::from_manifests(cluster, &documents, SYSTEM_NAMESPACE, name).await?)
     }
 
-    /// What an identity has asked so far.
+    /// The requests of an identity so far.
     pub(crate) fn asked(&self, by: &ServiceAccountIdentity) -> anyhow::Result<Vec<AuditRecord>> {
         let records =
             self.control_plane.management().audit_log().read(&AuditQuery::all().user(&by.user()))?;

@@ -119,7 +119,7 @@ async fn announced(bare: &Bare, reason: &str, note: &str) -> anyhow::Result<()> 
     tokio::time::timeout(WITHIN, found).await.with_context(|| format!("no event {reason} with {note:?}"))?
 }
 
-/// What was written to objects of ours.
+/// The writes to 5-Spot objects.
 fn writes(bare: &Bare, by: &ServiceAccountIdentity) -> anyhow::Result<Vec<String>> {
     let records = bare.asked(by)?;
     let of_ours = records.iter().filter(|record| {

@@ -19,22 +19,19 @@ use super::bare::{Bare, role, shipped_definition, shipped_rules};
 use super::program::Program;
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![
-        each_permission_is_missed_by_name_and_enough_once_it_is_granted,
-        in_chosen_namespaces_the_namespace_is_named
-    ]
+    tests![each_missing_permission_is_named_until_it_is_granted, in_chosen_namespaces_the_namespace_is_named]
 }
 
 /// As many programs at a time as two processors can start without a delay that anybody notices.
 const AT_A_TIME: usize = 8;
 
-/// How many refusals of the same are waited for where something is asked again and again.
+/// The number of refusals of a repeated request to wait for.
 const REFUSALS: usize = 4;
 
 /// Only for a program that never asks again.
 const GUARD: Duration = Duration::from_secs(100);
 
-async fn each_permission_is_missed_by_name_and_enough_once_it_is_granted(_: Arc<Scene>) -> TestResult {
+async fn each_missing_permission_is_named_until_it_is_granted(_: Arc<Scene>) -> TestResult {
     let bare = Bare::start("permissions").await?;
     bare.define(&shipped_definition()).await?;
     bare.install_cluster_api().await?;
@@ -71,7 +68,7 @@ async fn without(bare: &Bare, rules: &[Value], deed: &Deed) -> TestResult {
     program.stop().await
 }
 
-/// What is refused again and again costs less than a request a second.
+/// Checks that repeated refusals cost less than one request a second.
 async fn refusals_are_rare(bare: &Bare, identity: &ServiceAccountIdentity) -> TestResult {
     let refused = async {
         loop {

@@ -232,7 +232,7 @@ impl Program {
         self.process.identity().pid
     }
 
-    /// What it has counted.
+    /// Its metrics.
     pub(crate) async fn metrics(&self) -> anyhow::Result<String> {
         Ok(get(self.metrics, "/metrics").await?.1)
     }

@@ -1,9 +1,9 @@
-//! What the server does to a request.
+//! The attacks of the hostile server on a request.
 
 use crate::Wire;
 use std::time::Duration;
 
-/// How a malicious server treats every request.
+/// The treatment of requests by a malicious server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attack {
     /// A body that never ends, of valid JSON so far.

@@ -26,7 +26,7 @@ pub struct Kind {
     pub kind: &'static str,
     /// The plural name in URLs.
     pub plural: &'static str,
-    /// Whether its objects are in a namespace.
+    /// True if its objects are in a namespace.
     pub namespaced: bool,
 }
 
@@ -48,7 +48,7 @@ const fn workload(
     Kind { side: Side::Workload, group, version, kind, plural, namespaced: true }
 }
 
-/// What a person writes.
+/// The kind that users write.
 pub const SCHEDULED_MACHINE: Kind =
     management(names::GROUP, names::VERSION, names::KIND, "scheduledmachines");
 /// Cluster API's Machine.

@@ -1,31 +1,33 @@
-//! What happens to a machine, told once: each [`Scenario`] is a function of a [`World`], and is played on the embedded
+//! Scenarios in the life of a machine: each [`Scenario`] is a function of an [`Environment`], and runs on the in-memory
 //! API in virtual time and on a real control plane.
 //!
 //! After each the [`oracles`] are asked: is everything where it should be, was nothing made twice, is nothing left over,
-//! does status tell the truth, and is there silence. [`faults`] plays a scenario again and again, and each time lets
+//! does status tell the truth, and is there silence. [`faults`] runs a scenario again and again, and each time lets
 //! something else go wrong.
 
-mod ask;
-pub mod chronicle;
-pub mod embedded;
+mod catalog;
+mod environment;
 pub mod faults;
+mod fixtures;
+pub mod history;
 pub mod hostile;
+pub mod in_memory;
 pub mod kinds;
 pub mod matrix;
+mod objects;
 pub mod oracles;
-mod perform;
-mod plays;
+mod runner;
 mod scenario;
+mod size;
 mod snapshot;
 mod steps;
 mod subject;
-mod surroundings;
-mod world;
 
-pub use perform::{Performance, in_order, perform, perform_cell};
-pub use plays::all;
+pub use catalog::all;
+pub use environment::{Environment, Impairment, Pace, ServerState, Write, WrongServer};
+pub use runner::{ScenarioResult, in_order, run_matrix_cell, run_scenario};
 pub use scenario::{Ending, Needs, Scenario};
+pub use size::Size;
 pub use snapshot::Snapshot;
 pub use steps::Steps;
 pub use subject::Subject;
-pub use world::{ApiServer, Impairment, Pace, World, Write, WrongServer};

@@ -1,34 +1,34 @@
-//! What has to be true after every scenario, whatever happened in it.
+//! Oracles: conditions that hold after every scenario.
 
-use crate::chronicle::{Chronicle, Count};
+use crate::environment::{Environment, Write};
+use crate::history::{Count, ObjectHistory};
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, LAB_SUPPLY, MACHINE, NODE, SCHEDULED_MACHINE};
 use crate::scenario::Ending;
 use crate::subject::condition;
-use crate::world::{World, Write};
 use anyhow::{bail, ensure};
 use five_spot_api::names::{self, label};
 use serde_json::Value;
 
 /// Waits until the controller writes no more, and then makes sure that it stays so.
-pub(crate) async fn silence(world: &dyn World) -> anyhow::Result<()> {
-    let pace = world.pace();
+pub(crate) async fn silence(env: &dyn Environment) -> anyhow::Result<()> {
+    let pace = env.pace();
     let deadline = tokio::time::Instant::now() + pace.patience;
-    let mut before = world.writes()?.len();
+    let mut before = env.writes()?.len();
     loop {
         tokio::time::sleep(pace.settled_after).await;
-        let now = world.writes()?.len();
+        let now = env.writes()?.len();
         if now == before {
             break;
         }
         ensure!(
             tokio::time::Instant::now() < deadline,
             "the controller does not come to rest:\n{}",
-            told(&world.writes()?)
+            told(&env.writes()?)
         );
         before = now;
     }
     tokio::time::sleep(pace.quiet).await;
-    let writes = world.writes()?;
+    let writes = env.writes()?;
     let late = writes.get(before..).unwrap_or_default();
     ensure!(late.is_empty(), "the controller wrote when nothing had changed:\n{}", told(late));
     Ok(())
@@ -41,8 +41,12 @@ pub(crate) fn told(writes: &[Write]) -> String {
 }
 
 /// The object is where it should be, and as many Machines came and went as should have.
-pub(crate) async fn ending(world: &dyn World, ending: &Ending, chronicle: &Chronicle) -> anyhow::Result<()> {
-    let object = world.get(SCHEDULED_MACHINE, &ending.object).await?;
+pub(crate) async fn ending(
+    env: &dyn Environment,
+    ending: &Ending,
+    history: &ObjectHistory,
+) -> anyhow::Result<()> {
+    let object = env.get(SCHEDULED_MACHINE, &ending.object).await?;
     match ending.phase {
         None => ensure!(object.is_null(), "the object should be gone: {object}"),
         Some(phase) => {
@@ -50,36 +54,36 @@ pub(crate) async fn ending(world: &dyn World, ending: &Ending, chronicle: &Chron
         }
     }
     let machine = format!("{} {}", MACHINE.kind, names::machine(&ending.object));
-    let count = chronicle.counts().get(&machine).copied().unwrap_or_default();
+    let count = history.counts().get(&machine).copied().unwrap_or_default();
     let expected = Count { made: ending.made, removed: ending.removed };
     ensure!(count == expected, "{machine} came and went {count:?} instead of {expected:?}");
-    let violations = chronicle.violations();
+    let violations = history.violations();
     ensure!(violations.is_empty(), "{}", violations.join("\n"));
     Ok(())
 }
 
 /// There are as many Machines as there should be, no orphans, and no Nodes without a machine.
-pub(crate) async fn leftovers(world: &dyn World, ending: &Ending) -> anyhow::Result<()> {
+pub(crate) async fn leftovers(env: &dyn Environment, ending: &Ending) -> anyhow::Result<()> {
     let mut ours = 0;
-    for object in world.list(MACHINE).await? {
+    for object in env.list(MACHINE).await? {
         ours += usize::from(object["metadata"]["labels"][label::SCHEDULED_MACHINE].is_string());
     }
     let expected = ending.made - ending.removed;
     ensure!(ours == expected, "there are {ours} Machines of ours instead of {expected}");
-    for node in world.list(NODE).await? {
+    for node in env.list(NODE).await? {
         let name = node["metadata"]["name"].as_str().unwrap_or_default();
-        if name.starts_with(world.namespace()) && expected == 0 && !ending.without_cluster {
+        if name.starts_with(env.namespace()) && expected == 0 && !ending.without_cluster {
             bail!("Node {name} was left behind: {node}");
         }
     }
-    if ending.orphaned { Ok(()) } else { orphans(world).await }
+    if ending.orphaned { Ok(()) } else { orphans(env).await }
 }
 
 /// Nothing is left of an object that is gone, and everything refers to the object that it was made for.
-pub(crate) async fn orphans(world: &dyn World) -> anyhow::Result<()> {
-    let owners = world.list(SCHEDULED_MACHINE).await?;
+pub(crate) async fn orphans(env: &dyn Environment) -> anyhow::Result<()> {
+    let owners = env.list(SCHEDULED_MACHINE).await?;
     for kind in [MACHINE, BOOTSTRAP, INFRASTRUCTURE] {
-        for object in world.list(kind).await? {
+        for object in env.list(kind).await? {
             let Some(owner) = object["metadata"]["labels"][label::SCHEDULED_MACHINE].as_str() else {
                 continue;
             };
@@ -100,30 +104,30 @@ pub(crate) async fn orphans(world: &dyn World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What status says is so.
-pub(crate) async fn status(world: &dyn World) -> anyhow::Result<()> {
-    for object in world.list(SCHEDULED_MACHINE).await? {
+/// Checks that the status is true.
+pub(crate) async fn status(env: &dyn Environment) -> anyhow::Result<()> {
+    for object in env.list(SCHEDULED_MACHINE).await? {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let status = &object["status"];
         ensure!(
             status["observedGeneration"] == object["metadata"]["generation"],
             "status speaks of another generation: {object}"
         );
-        refers(world, &object, "machineRef", MACHINE, &names::machine(name)).await?;
+        refers(env, &object, "machineRef", MACHINE, &names::machine(name)).await?;
         if status["bootstrapRef"]["kind"] != LAB_SUPPLY.kind {
-            refers(world, &object, "bootstrapRef", BOOTSTRAP, &names::bootstrap(name)).await?;
+            refers(env, &object, "bootstrapRef", BOOTSTRAP, &names::bootstrap(name)).await?;
         }
         if status["infrastructureRef"]["kind"] == INFRASTRUCTURE.kind {
-            refers(world, &object, "infrastructureRef", INFRASTRUCTURE, &names::infrastructure(name)).await?;
+            refers(env, &object, "infrastructureRef", INFRASTRUCTURE, &names::infrastructure(name)).await?;
         }
         if let Some(node) = status["nodeRef"]["name"].as_str() {
-            let found = world.get(NODE, node).await?;
+            let found = env.get(NODE, node).await?;
             ensure!(
                 found["metadata"]["uid"] == status["nodeRef"]["uid"],
                 "nodeRef of {object} means {found}"
             );
         }
-        let machine = world.get(MACHINE, &names::machine(name)).await?;
+        let machine = env.get(MACHINE, &names::machine(name)).await?;
         let has_machine =
             machine["metadata"]["labels"][label::SCHEDULED_MACHINE] == name && !machine.is_null();
         let ready = condition(&object, "Ready")["status"] == "True";
@@ -143,14 +147,14 @@ pub(crate) async fn status(world: &dyn World) -> anyhow::Result<()> {
 
 /// A reference in status means the object of that name which is there, and is absent if there is none.
 async fn refers(
-    world: &dyn World,
+    env: &dyn Environment,
     object: &Value,
     field: &str,
     kind: crate::kinds::Kind,
     name: &str,
 ) -> anyhow::Result<()> {
     let reference = &object["status"][field];
-    let found = world.get(kind, name).await?;
+    let found = env.get(kind, name).await?;
     if found["metadata"]["labels"][label::SCHEDULED_MACHINE].is_null() {
         // Not there, or somebody else's.
         ensure!(reference["uid"].is_null(), "{field} of {object} means nothing that is ours: {found}");

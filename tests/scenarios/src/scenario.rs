@@ -1,23 +1,23 @@
 //! A scenario: what happens, and how it should end.
 
-use crate::world::World;
+use crate::environment::Environment;
 use futures::future::BoxFuture;
 use std::time::Duration;
 
-/// How the one object of a scenario should end.
+/// The expected end of a scenario's object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// The name of the `ScheduledMachine`.
     pub object: String,
     /// Its phase; nothing if the object should be gone.
     pub phase: Option<&'static str>,
-    /// How many Machines were made for it.
+    /// The number of Machines created for it.
     pub made: usize,
-    /// How many of them are gone.
+    /// The number of them that are gone.
     pub removed: usize,
-    /// Whether a Machine stays although the object is gone, as somebody has asked for.
+    /// True if a Machine stays although the object is gone, as somebody has asked for.
     pub orphaned: bool,
-    /// Whether the Cluster went as well: then Cluster API leaves Nodes behind.
+    /// True if the Cluster went as well: then Cluster API leaves Nodes behind.
     pub without_cluster: bool,
 }
 
@@ -65,7 +65,7 @@ impl Ending {
     }
 }
 
-/// Which worlds a scenario can be played in.
+/// Which environments a scenario can be run in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Any.
@@ -75,48 +75,48 @@ pub enum Needs {
     /// One in which minutes cost nothing.
     VirtualTime,
     /// One that nobody else is in: it takes away what everybody needs.
-    WorldOfItsOwn,
+    ExclusiveEnvironment,
     /// One with the real Cluster API, whose Clusters wait for their Machines.
     RealClusterApi,
 }
 
-/// How a scenario is played.
-pub type Play = for<'a> fn(&'a dyn World) -> BoxFuture<'a, anyhow::Result<Ending>>;
+/// The function that runs a scenario.
+pub type ScenarioFn = for<'a> fn(&'a dyn Environment) -> BoxFuture<'a, anyhow::Result<Ending>>;
 
 /// A scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
-    /// What happens in it.
-    pub play: Play,
-    /// Where it can be played.
+    /// The function that runs it.
+    pub run: ScenarioFn,
+    /// Where it can be run.
     pub needs: Needs,
-    /// How long it may take in virtual time from its last deliberate step to its end.
+    /// The time limit in virtual time from its last deliberate step to its end.
     pub within: Duration,
 }
 
 impl Scenario {
-    /// A scenario for any world that ends in time.
-    pub const fn new(name: &'static str, play: Play, within: Duration) -> Self {
-        Self { name, play, needs: Needs::Anything, within }
+    /// A scenario for any environment that ends in time.
+    pub const fn new(name: &'static str, run: ScenarioFn, within: Duration) -> Self {
+        Self { name, run, needs: Needs::Anything, within }
     }
 
-    /// The same for certain worlds only.
+    /// The same for certain environments only.
     #[must_use]
     pub const fn needs(self, needs: Needs) -> Self {
         Self { needs, ..self }
     }
 }
 
-/// Lists scenarios: functions of a world, each called like its function, with the seconds of virtual time in which it has
+/// Lists scenarios: functions of an environment, each called like its function, with the seconds of virtual time in which it has
 /// to end after its last deliberate step.
 macro_rules! scenarios {
     ($($name:ident $(: $needs:ident)? => $seconds:literal),* $(,)?) => {
         vec![$(
             $crate::scenario::Scenario::new(
                 stringify!($name),
-                |world| Box::pin($name(world)),
+                |env| Box::pin($name(env)),
                 std::time::Duration::from_secs($seconds),
             )
             $(.needs($crate::scenario::Needs::$needs))?

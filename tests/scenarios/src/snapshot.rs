@@ -1,7 +1,7 @@
-//! How a world ended, without what differs from one run to another: UIDs, versions and times.
+//! The final state of an environment, without values that differ between runs: UIDs, versions and times.
 
+use crate::environment::Environment;
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE};
-use crate::world::World;
 use five_spot_api::condition::ConditionType;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -50,14 +50,14 @@ const PASSING: [&str; 30] = [
 
 impl Snapshot {
     /// Takes one.
-    pub async fn take(world: &dyn World) -> anyhow::Result<Self> {
+    pub async fn take(env: &dyn Environment) -> anyhow::Result<Self> {
         let mut objects = BTreeMap::new();
-        let nodes = world.list(NODE).await?;
+        let nodes = env.list(NODE).await?;
         for kind in [SCHEDULED_MACHINE, MACHINE, BOOTSTRAP, INFRASTRUCTURE, NODE, POD] {
-            for object in world.list(kind).await? {
+            for object in env.list(kind).await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 // Nodes have no namespace; those of other scenarios are none of our business.
-                if kind == NODE && !name.starts_with(world.namespace()) {
+                if kind == NODE && !name.starts_with(env.namespace()) {
                     continue;
                 }
                 // Pods of a Deployment are called by chance, and come and go without us.
@@ -89,7 +89,7 @@ impl Snapshot {
         without
     }
 
-    /// What differs from another, in words; empty if nothing does.
+    /// Describes the differences from another snapshot; empty if there are none.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let names: std::collections::BTreeSet<&String> =
             self.objects.keys().chain(other.objects.keys()).collect();
@@ -104,7 +104,7 @@ impl Snapshot {
     }
 }
 
-/// Whether a pod is older than its node, or has none: it was on the node before, and whether the garbage collector has come
+/// Returns true if a pod is older than its node, or has none: it was on the node before, and whether the garbage collector has come
 /// by is chance.
 fn is_left_behind(pod: &Value, nodes: &[Value]) -> bool {
     let made = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);

@@ -1,7 +1,7 @@
 //! The one `ScheduledMachine` of a scenario, and sentences about it.
 
+use crate::environment::Environment;
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, SCHEDULED_MACHINE};
-use crate::world::World;
 use anyhow::Context as _;
 use five_spot_api::names;
 use serde_json::{Value, json};
@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 /// The Cluster of every scenario.
 pub(crate) const CLUSTER_NAME: &str = "edge";
 
-/// A `ScheduledMachine` and its world.
+/// A `ScheduledMachine` and its environment.
 pub struct Subject<'a> {
-    world: &'a dyn World,
+    env: &'a dyn Environment,
     name: String,
 }
 
 impl<'a> Subject<'a> {
     /// Makes a Cluster and an object that always wants its machine unless `spec`, a merge patch, says otherwise.
-    pub async fn make(world: &'a dyn World, spec: Value) -> anyhow::Result<Self> {
-        world.make_cluster(CLUSTER_NAME).await?;
-        Self::make_without_cluster(world, spec).await
+    pub async fn make(env: &'a dyn Environment, spec: Value) -> anyhow::Result<Self> {
+        env.make_cluster(CLUSTER_NAME).await?;
+        Self::make_without_cluster(env, spec).await
     }
 
     /// The same without a Cluster.
-    pub async fn make_without_cluster(world: &'a dyn World, spec: Value) -> anyhow::Result<Self> {
-        Self::make_another(world, "desk", spec).await
+    pub async fn make_without_cluster(env: &'a dyn Environment, spec: Value) -> anyhow::Result<Self> {
+        Self::make_another(env, "desk", spec).await
     }
 
     /// An object of another name in the same Cluster.
-    pub async fn make_another(world: &'a dyn World, name: &str, spec: Value) -> anyhow::Result<Self> {
-        let mut whole = ordinary(world);
-        merge(&mut whole, world.spec());
+    pub async fn make_another(env: &'a dyn Environment, name: &str, spec: Value) -> anyhow::Result<Self> {
+        let mut whole = ordinary(env);
+        merge(&mut whole, env.spec());
         merge(&mut whole, spec);
-        world.create(SCHEDULED_MACHINE, json!({"metadata": {"name": name}, "spec": whole})).await?;
-        Ok(Self { world, name: name.to_owned() })
+        env.create(SCHEDULED_MACHINE, json!({"metadata": {"name": name}, "spec": whole})).await?;
+        Ok(Self { env, name: name.to_owned() })
     }
 
     /// The same with a machine whose node is Ready.
-    pub async fn lent(world: &'a dyn World, spec: Value) -> anyhow::Result<Self> {
-        let subject = Self::make(world, spec).await?;
+    pub async fn lent(env: &'a dyn Environment, spec: Value) -> anyhow::Result<Self> {
+        let subject = Self::make(env, spec).await?;
         subject.until_ready().await?;
         Ok(subject)
     }
@@ -60,18 +60,18 @@ impl<'a> Subject<'a> {
 
     /// The object as it is.
     pub async fn get(&self) -> anyhow::Result<Value> {
-        self.world.get(SCHEDULED_MACHINE, &self.name).await
+        self.env.get(SCHEDULED_MACHINE, &self.name).await
     }
 
     /// Changes its spec by merge patch.
     pub async fn set(&self, spec: Value) -> anyhow::Result<()> {
-        self.world.patch(SCHEDULED_MACHINE, &self.name, json!({"spec": spec})).await.map(drop)
+        self.env.patch(SCHEDULED_MACHINE, &self.name, json!({"spec": spec})).await.map(drop)
     }
 
     /// Annotates it; null removes.
     pub async fn annotate(&self, annotation: &str, value: Value) -> anyhow::Result<()> {
         let patch = json!({"metadata": {"annotations": {annotation: value}}});
-        self.world.patch(SCHEDULED_MACHINE, &self.name, patch).await.map(drop)
+        self.env.patch(SCHEDULED_MACHINE, &self.name, patch).await.map(drop)
     }
 
     /// Waits until the object is as wanted and tells of its latest spec.
@@ -83,7 +83,7 @@ impl<'a> Subject<'a> {
         let current = |object: &Value| {
             object["status"]["observedGeneration"] == object["metadata"]["generation"] && wanted(object)
         };
-        self.world.until(SCHEDULED_MACHINE, &self.name, what, current).await
+        self.env.until(SCHEDULED_MACHINE, &self.name, what, current).await
     }
 
     /// Waits for a phase.
@@ -107,7 +107,7 @@ impl<'a> Subject<'a> {
 
     /// Waits until it is gone.
     pub async fn until_gone(&self) -> anyhow::Result<()> {
-        self.world.until_gone(SCHEDULED_MACHINE, &self.name).await
+        self.env.until_gone(SCHEDULED_MACHINE, &self.name).await
     }
 
     /// The name of its node.
@@ -119,7 +119,7 @@ impl<'a> Subject<'a> {
 
     /// The UID of its Machine.
     pub async fn machine_uid(&self) -> anyhow::Result<String> {
-        let machine = self.world.get(MACHINE, &self.machine()).await?;
+        let machine = self.env.get(MACHINE, &self.machine()).await?;
         machine["metadata"]["uid"].as_str().map(str::to_owned).context("there is no Machine")
     }
 
@@ -138,17 +138,17 @@ impl<'a> Subject<'a> {
         let is = |node: &Value| {
             !node.is_null() && (node["spec"]["unschedulable"] == Value::Bool(true)) == cordoned
         };
-        self.world.until(NODE, node, what, is).await
+        self.env.until(NODE, node, what, is).await
     }
 
     /// Waits until nothing that was made for it is left.
     pub async fn until_nothing_left(&self) -> anyhow::Result<()> {
-        self.world.until_gone(MACHINE, &self.machine()).await?;
-        self.world.until_gone(INFRASTRUCTURE, &self.infrastructure()).await
+        self.env.until_gone(MACHINE, &self.machine()).await?;
+        self.env.until_gone(INFRASTRUCTURE, &self.infrastructure()).await
     }
 }
 
-/// Whether its machine is lent, with a Ready node.
+/// Returns true if its machine is lent, with a Ready node.
 pub(crate) fn is_ready(object: &Value) -> bool {
     object["status"]["phase"] == "Active"
         && condition(object, "MachineReady")["status"] == "True"
@@ -162,8 +162,8 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
 }
 
 /// Always open, with timers that a person can wait for.
-fn ordinary(world: &dyn World) -> Value {
-    let of = |group: &str| format!("{group}/{}", world.cluster_api());
+fn ordinary(env: &dyn Environment) -> Value {
+    let of = |group: &str| format!("{group}/{}", env.cluster_api());
     json!({
         "schedule": {"daysOfWeek": ["mon-sun"]},
         "clusterName": CLUSTER_NAME,
@@ -173,7 +173,7 @@ fn ordinary(world: &dyn World) -> Value {
         },
         "infrastructureSpec": {
             "apiVersion": of(INFRASTRUCTURE.group), "kind": "RemoteMachine",
-            "spec": {"address": world.address(), "port": 22},
+            "spec": {"address": env.address(), "port": 22},
         },
         "gracefulShutdownTimeout": "20s",
         "nodeDrainTimeout": "20s",

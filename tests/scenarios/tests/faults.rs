@@ -1,15 +1,23 @@
 //! A sample of everything that can go wrong in every scenario. All of it is what `cargo xtask faults` tries.
 
-use five_spot_scenarios::faults::{Fair, Kind, Sample, cases, layouts};
-use five_spot_scenarios::{Scenario, all};
+use five_spot_scenarios::faults::{Baseline, Kind, Sample, cases, layouts};
+use five_spot_scenarios::{Scenario, Size, all};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// How many cases of each kind a scenario gets.
-const fn size(kind: Kind) -> usize {
-    match kind {
-        Kind::Crashes | Kind::Watches => 4,
-        Kind::Storms => 2,
-        Kind::Pairs | Kind::Stale | Kind::Clocks | Kind::Orderings => 1,
+/// The number of cases of a kind for the scenario of this number. At full size every scenario gets cases of every kind;
+/// otherwise each gets a crash, a fault of a watch, and one of the other kinds in turn.
+fn size(kind: Kind, number: usize, size: Size) -> usize {
+    const IN_TURN: [Kind; 6] =
+        [Kind::Pairs, Kind::Stale, Kind::Storms, Kind::Clocks, Kind::Orderings, Kind::Neighbours];
+    match (size, kind) {
+        (Size::Full, Kind::Crashes | Kind::Watches) => 4,
+        (Size::Full, Kind::Storms) => 2,
+        (Size::Full, Kind::Pairs | Kind::Stale | Kind::Clocks | Kind::Orderings | Kind::Neighbours)
+        | (Size::Sample, Kind::Crashes | Kind::Watches) => 1,
+        (
+            Size::Sample,
+            Kind::Pairs | Kind::Stale | Kind::Storms | Kind::Clocks | Kind::Orderings | Kind::Neighbours,
+        ) => usize::from(IN_TURN[number % IN_TURN.len()] == kind),
     }
 }
 
@@ -21,18 +29,18 @@ fn main() {
     libtest_mimic::run(&arguments, all().into_iter().enumerate().filter_map(trial).collect()).exit();
 }
 
-/// Every other scenario in the other layout, if it can be played in both.
+/// Every other scenario in the other layout, if it can be run in both.
 fn trial((number, scenario): (usize, Scenario)) -> Option<Trial> {
     let playable = layouts(&scenario);
     let layout = *playable.get(number % playable.len().max(1))?;
     Some(Trial::test(scenario.name, move || {
         let told = |error: anyhow::Error| Failed::from(format!("{error:?}"));
-        let fair = Fair::play(scenario, layout).map_err(told)?;
+        let baseline = Baseline::run(scenario, layout).map_err(told)?;
         for kind in Kind::ALL {
-            let sample = Sample { size: Some(size(kind)), seed: number as u64 };
-            for case in cases(kind, &fair, sample).map_err(told)? {
+            let sample = Sample { size: Some(size(kind, number, Size::of_process())), seed: number as u64 };
+            for case in cases(kind, &baseline, sample).map_err(told)? {
                 let name = format!("{kind}:{}:{layout}:{}", scenario.name, case.name);
-                case.try_on(&fair).map_err(|error| told(error.context(name)))?;
+                case.try_on(&baseline).map_err(|error| told(error.context(name)))?;
             }
         }
         Ok(())

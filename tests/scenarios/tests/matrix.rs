@@ -1,6 +1,6 @@
-//! The emergency matrix on the sandbox, one trial for each cell.
+//! The emergency matrix on the in-memory environment, one trial for each cell.
 
-use five_spot_scenarios::embedded::play_cell;
+use five_spot_scenarios::in_memory::run_cell;
 use five_spot_scenarios::matrix::{Cell, cells};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -13,7 +13,5 @@ fn main() {
 }
 
 fn trial(cell: Cell) -> Trial {
-    Trial::test(cell.to_string(), move || {
-        play_cell(&cell).map_err(|error| Failed::from(format!("{error:#}")))
-    })
+    Trial::test(cell.to_string(), move || run_cell(&cell).map_err(|error| Failed::from(format!("{error:#}"))))
 }

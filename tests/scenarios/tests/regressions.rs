@@ -1,20 +1,20 @@
-//! What the long run has found, each once more and by itself.
+//! Regression tests for failures that the fault campaign found.
 
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use five_spot_scenarios::Write;
-use five_spot_scenarios::embedded::{
-    Disturbance, EventOrder, Layout, Reordered, Reordering, Run, Storm, play,
+use five_spot_scenarios::in_memory::{
+    Disturbance, EventOrder, Layout, Reordered, Reordering, Run, Storm, run,
 };
 use jiff::Timestamp;
 use std::time::Duration;
 
-fn play_again(scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
-    play_in(Layout::TwoClusters, scenario, disturbance)
+fn run_again(scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
+    run_in(Layout::TwoClusters, scenario, disturbance)
 }
 
-fn play_in(layout: Layout, scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
+fn run_in(layout: Layout, scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
     let found = five_spot_scenarios::all().into_iter().find(|one| one.name == scenario);
-    play(&found.expect("a scenario of that name"), layout, disturbance)
+    run(&found.expect("a scenario of that name"), layout, disturbance)
 }
 
 /// A fault of some of the requests whose path contains a part.
@@ -39,7 +39,7 @@ fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Resul
         lasting: Duration::from_mins(10),
     };
     let disturbance = Disturbance { storm: Some(storm), ..Disturbance::default() };
-    let run = play_again("volumes_are_waited_for", &disturbance)?;
+    let run = run_again("volumes_are_waited_for", &disturbance)?;
     assert!(run.writes.len() < 200, "{} writes", run.writes.len());
     Ok(())
 }
@@ -50,7 +50,7 @@ fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Resul
 fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Result<()> {
     let fault = Fault::Watch(WatchFault::DelayEvent(0, Duration::from_secs(30)));
     let disturbance = fault_of(RequestKind::Watch, "/secrets", Trigger::Nth(0), fault);
-    let run = play_again("cluster_appears_later", &disturbance)?;
+    let run = run_again("cluster_appears_later", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
     Ok(())
 }
@@ -61,17 +61,17 @@ fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> 
     let fault = Fault::Refuse(http::StatusCode::CONFLICT, None);
     let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), fault);
     // The scenario looks at what status counts.
-    let run = play_again("mirror_and_daemon_pods_stay", &disturbance)?;
+    let run = run_again("mirror_and_daemon_pods_stay", &disturbance)?;
     assert_eq!(written(&run, "create", "pods/eviction").len(), 2);
     Ok(())
 }
 
 /// Every pod that left was news, upon which those whose eviction had failed were evicted once more, eight times in a second.
 #[test]
-fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> anyhow::Result<()> {
+fn a_failed_eviction_is_not_retried_because_another_pod_left() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::PerMille(500), fault);
-    let run = play_again("two_hundred_pods", &disturbance)?;
+    let run = run_again("two_hundred_pods", &disturbance)?;
     let evictions = written(&run, "create", "pods/eviction");
     let at_once = evictions.iter().filter(|time| time.duration_since(evictions[0]).as_secs() < 1).count();
     assert_eq!(at_once, 200, "of {} evictions", evictions.len());
@@ -81,11 +81,11 @@ fn an_eviction_that_failed_is_not_tried_again_because_another_pod_has_left() -> 
 /// The watch of the pods was late. Those that the API server had said to be gone came back with the news of their last days,
 /// and were counted once more: 389 of 200 had left.
 #[test]
-fn pods_that_have_left_are_not_counted_again_when_their_watch_is_late() -> anyhow::Result<()> {
+fn pods_that_left_are_not_counted_again_after_a_late_watch() -> anyhow::Result<()> {
     let fault = Fault::Watch(WatchFault::DelayEvent(21, Duration::from_secs(30)));
     let disturbance = fault_of(RequestKind::Watch, "/api/v1/pods", Trigger::Nth(0), fault);
     // The scenario looks at what status counts.
-    let run = play_again("two_hundred_pods", &disturbance)?;
+    let run = run_again("two_hundred_pods", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].removed, 1);
     Ok(())
 }
@@ -93,10 +93,10 @@ fn pods_that_have_left_are_not_counted_again_when_their_watch_is_late() -> anyho
 /// The rules of the drain could not be looked up at first. Status counted pods that need not leave, and said for ever after
 /// that they had left.
 #[test]
-fn pods_are_counted_when_it_is_known_which_of_them_have_to_leave() -> anyhow::Result<()> {
+fn pods_are_counted_once_it_is_known_which_must_leave() -> anyhow::Result<()> {
     for fault in [Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None), Fault::Misroute] {
         let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::Nth(0), fault);
-        play_again("rules_and_labels_of_cluster_api", &disturbance)?;
+        run_again("rules_and_labels_of_cluster_api", &disturbance)?;
     }
     Ok(())
 }
@@ -107,7 +107,7 @@ fn pods_are_counted_when_it_is_known_which_of_them_have_to_leave() -> anyhow::Re
 fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Read, "/secrets", Trigger::Nth(2), fault);
-    let run = play_in(Layout::OneCluster, "restored_from_a_backup", &disturbance)?;
+    let run = run_in(Layout::OneCluster, "restored_from_a_backup", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
     Ok(())
 }
@@ -117,7 +117,7 @@ fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result
 fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::PerMille(1000), fault);
-    let run = play_again("emergency_reclaim", &disturbance)?;
+    let run = run_again("emergency_reclaim", &disturbance)?;
     let (deleted, cordoned) = (written(&run, "delete", "pods"), written(&run, "patch", "nodes"));
     assert_eq!(deleted[0], cordoned[0], "at the moment of the cordon");
     Ok(())
@@ -127,19 +127,19 @@ fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
 /// no longer serves. It was taken for the word that the object is gone: the Machine stayed behind, alive and without a node.
 #[test]
 fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> {
-    let fair = play_again("mirror_and_daemon_pods_stay", &Disturbance::default())?;
+    let baseline = run_again("mirror_and_daemon_pods_stay", &Disturbance::default())?;
     let misrouted = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), Fault::Misroute);
-    let run = play_again("mirror_and_daemon_pods_stay", &misrouted)?;
+    let run = run_again("mirror_and_daemon_pods_stay", &misrouted)?;
     let evictions = |run: &Run| written(run, "create", "pods/eviction").len();
-    assert_eq!(evictions(&run), evictions(&fair) + 1, "it is tried again");
+    assert_eq!(evictions(&run), evictions(&baseline) + 1, "it is tried again");
 
-    let fair = play_again("deleted_while_active", &Disturbance::default())?;
-    let deleted = written(&fair, "delete", "machines")[0];
+    let baseline = run_again("deleted_while_active", &Disturbance::default())?;
+    let deleted = written(&baseline, "delete", "machines")[0];
     let while_it_goes = Trigger::Between(deleted - Duration::from_secs(1), deleted + Duration::from_mins(1));
     let rule =
         |kind| Rule { kind, path: "/machines/".to_owned(), trigger: while_it_goes, fault: Fault::Misroute };
     let rules = vec![rule(RequestKind::Read), rule(RequestKind::Write)];
-    let run = play_again("deleted_while_active", &Disturbance { rules, ..Disturbance::default() })?;
+    let run = run_again("deleted_while_active", &Disturbance { rules, ..Disturbance::default() })?;
     assert_eq!(
         written(&run, "delete", "remotemachines"),
         [],
@@ -156,7 +156,7 @@ fn a_response_does_not_bring_back_what_was_seen_to_be_deleted() -> anyhow::Resul
     let disturbance = Disturbance { reordering: Some(reordering), ..Disturbance::default() };
     for scenario in ["emergency_reclaim", "deleted_while_creating"] {
         // Nothing fails here, so that each has to end in time.
-        play_again(scenario, &disturbance)?;
+        run_again(scenario, &disturbance)?;
     }
     Ok(())
 }

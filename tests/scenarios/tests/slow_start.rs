@@ -1,8 +1,8 @@
-//! What is known first at the start is left to chance: a Machine may be known before the object that it was made for.
+//! The order in which objects become known at the start is arbitrary: a Machine may precede its ScheduledMachine.
 
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 use five_spot_scenarios::all;
-use five_spot_scenarios::embedded::{Disturbance, Layout, play};
+use five_spot_scenarios::in_memory::{Disturbance, Layout, run};
 use std::time::Duration;
 
 /// An object that was not known yet was taken for gone, and news of its Node and pods did not find it any more.
@@ -18,7 +18,7 @@ fn a_drain_goes_on_although_the_objects_were_listed_last() {
         fault: Fault::Delay(Duration::from_millis(500)),
     };
     let lasts = |disturbance: &Disturbance| {
-        let run = play(scenario, Layout::TwoClusters, disturbance).expect("it ends as it should");
+        let run = run(scenario, Layout::TwoClusters, disturbance).expect("it ends as it should");
         run.writes.last().expect("there were writes").time.duration_since(run.began)
     };
     let (usually, now) = (lasts(&Disturbance::default()), lasts(&Disturbance::rule(late)));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often each page is scraped before the next takes its place: a rate needs two samples.
+/// The number of scrapes of each page: a rate needs two samples.
 const SCRAPES: usize = 3;
 
 /// Only for a Prometheus that never answers.

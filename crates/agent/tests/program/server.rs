@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use five_spot_agent::annotate::OwnNode;
 use five_spot_api::reclaim::{CONFIG_KEY, config_map};
-use five_spot_apiserver::{Api, ApiConfig, BoxError, Clock, ResponseBody};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, BoxError, Clock, ResponseBody};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -27,7 +27,7 @@ pub const MACHINE_ID: &str = "b08dfa6083e7567a1921a715000001fb";
 /// The state that connections share.
 #[derive(Debug)]
 struct Shared {
-    api: Api,
+    api: ApiServer,
     token: Mutex<String>,
     requests: Mutex<Vec<(Method, String, StatusCode)>>,
 }
@@ -45,7 +45,7 @@ impl Server {
     /// Starts a server with the Node of the tests.
     pub async fn start() -> Self {
         let host = own_address();
-        let api = Api::new(ApiConfig::new(Clock::system()));
+        let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
         api.create("/api/v1/namespaces", &json!({"metadata": {"name": "5spot-system"}}));
         let shared =
             Arc::new(Shared { api, token: Mutex::new("first-token".to_owned()), requests: Mutex::default() });

@@ -1,4 +1,4 @@
-//! What differs between two versions of an object, by field.
+//! The differences between two versions of an object, by field.
 
 use super::extract::{field_element, item_element};
 use super::field_set::FieldSet;

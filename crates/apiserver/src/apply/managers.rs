@@ -5,14 +5,14 @@ use crate::object;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// How a manager came by its fields.
+/// The operation by which a manager got its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     Apply,
     Update,
 }
 
-/// What tells one entry of `managedFields` from another.
+/// The identity of an entry of `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ManagerId {
     pub operation: Operation,

@@ -1,4 +1,4 @@
-//! Who owns which field: server-side apply and the bookkeeping of `metadata.managedFields`.
+//! Field ownership: server-side apply and the bookkeeping of `metadata.managedFields`.
 //!
 //! Everything here is a pure function of objects, types and managers. The rules are those of Kubernetes' structured
 //! merge: a field belongs to whoever set it last or applied it; applying what another manager owns with another value

@@ -11,7 +11,7 @@ use crate::types::TypeRef;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// Who writes, when, and what of the object the request cannot change.
+/// The manager of a write, its time, and the fields that the request cannot change.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub id: ManagerId,
@@ -31,7 +31,7 @@ impl ConflictingFields {
     }
 }
 
-/// What came of an apply.
+/// The result of an apply.
 #[derive(Clone, Debug)]
 pub(crate) struct Applied {
     pub object: Value,
@@ -136,7 +136,7 @@ pub(crate) fn apply(
     Ok(Applied { object: merged })
 }
 
-/// What is there before anybody applied belongs to a manager of this fixed name.
+/// Gives fields that existed before the first apply to a manager with a fixed name, as the server does.
 fn adopt_untracked(managers: &mut Managers, live: &Value, of: TypeRef<'_>, owner: &Owner) {
     let ignored = FieldSet::from_fields_v1(&owner.ignored);
     let id = ManagerId {

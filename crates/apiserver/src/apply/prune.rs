@@ -45,7 +45,8 @@ fn prune_inside(value: &mut Value, last: &FieldSet, claimed: Option<&FieldSet>, 
     }
 }
 
-/// What the manager claimed, or held something of, goes unless somebody still owns it or something of it. It takes with
+/// Removes fields that the manager no longer claims, unless another manager owns them or something in them. It also
+/// removes
 /// it what nobody owns, such as defaults that were filled in below it.
 fn keep(child: &mut Value, last: Option<&FieldSet>, claimed: Option<&FieldSet>, of: TypeRef<'_>) -> bool {
     let Some(last) = last else { return true };

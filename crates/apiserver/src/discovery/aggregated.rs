@@ -1,7 +1,7 @@
 //! The aggregated form of discovery: all groups in one document.
 
 use super::resources::{Subresource, subresources, verbs, versions};
-use crate::door::{Reply, Route};
+use crate::frontend::{Reply, Route};
 use crate::kinds::Resource;
 use crate::state::State;
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
-//! What the server says about itself: groups, resources, versions, schemas.
+//! Discovery: groups, resources, versions, schemas.
 
 mod aggregated;
 mod openapi;
 mod resources;
 
-use crate::door::{Accept, Reply, Route};
 use crate::error::ApiError;
+use crate::frontend::{Accept, Reply, Route};
 use crate::state::State;
 use http::StatusCode;
 use serde_json::{Value, json};

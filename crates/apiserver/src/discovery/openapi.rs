@@ -50,7 +50,7 @@ pub(super) fn document(state: &State, path: &str) -> Result<Value, ApiError> {
     }))
 }
 
-/// What every object has is described in the same words for every kind, whether or not its CRD mentions it.
+/// Adds `apiVersion`, `kind` and `metadata` to a schema, with the same descriptions for every kind.
 fn with_type_and_metadata(mut schema: Value) -> Value {
     const CONVENTIONS: &str =
         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";

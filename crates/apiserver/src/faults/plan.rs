@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What happens to a request.
+/// A fault of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     /// The request never reaches the server; the client sees a broken connection.
@@ -32,7 +32,7 @@ pub enum Fault {
     Watch(WatchFault),
 }
 
-/// What happens to a watch, counted in events since it began.
+/// A fault of a watch. Events are counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchFault {
     /// This event is never seen.
@@ -88,7 +88,7 @@ pub struct Rule {
     pub path: String,
     /// When.
     pub trigger: Trigger,
-    /// What.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -101,7 +101,7 @@ pub struct Seen {
     pub method: Method,
     /// Its path and query.
     pub path: String,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// If it is a watch, when each of its events came out of this door, bookmarks included.
     pub events: Vec<Timestamp>,
@@ -120,7 +120,7 @@ impl Seen {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It was answered with this status.

@@ -2,8 +2,8 @@
 
 use super::plan::{Fault, FaultPlan, RequestKind};
 use super::watch::{counted_watch, faulty_watch};
-use crate::door::{ApiService, BoxError, ResponseBody, full};
 use crate::error::ApiError;
+use crate::frontend::{ApiService, BoxError, ResponseBody, full};
 use crate::verbs::StaleBy;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -86,7 +86,7 @@ fn broken(why: &str) -> BoxError {
     io::Error::new(io::ErrorKind::ConnectionReset, why.to_owned()).into()
 }
 
-/// What proxies say, and API servers of paths that they do not serve: no `Status`, and no word of any object.
+/// The answer of a proxy, or of an API server to a path that it does not serve: no `Status`, and no object named.
 fn no_such_page() -> Response<ResponseBody> {
     let response =
         Response::builder().status(StatusCode::NOT_FOUND).header(header::CONTENT_TYPE, "text/plain");

@@ -1,8 +1,8 @@
 //! Watches that lose, delay or end.
 
 use super::plan::{FaultPlan, WatchFault};
-use crate::door::{BoxError, ResponseBody};
 use crate::error::ApiError;
+use crate::frontend::{BoxError, ResponseBody};
 use bytes::Bytes;
 use futures::stream;
 use http_body::Frame;

@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What one version of a CRD adds to its resource.
+/// The part of a resource that one version of a CRD defines.
 #[derive(Debug)]
 pub(crate) struct CustomKind {
     /// The schema, with `apiVersion`, `kind` and `metadata` filled in.

@@ -44,7 +44,7 @@ pub(crate) struct Resource {
     pub definition: Definition,
 }
 
-/// What stands behind a resource.
+/// The definition of a resource: built in or a CRD.
 #[derive(Clone, Debug)]
 pub(crate) enum Definition {
     Builtin(BuiltinKind),

@@ -3,7 +3,7 @@
 use crate::kinds::{BuiltinKind, Resource};
 use serde_json::Value;
 
-/// What fields must be like.
+/// A field selector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldSelector {
     terms: Vec<Term>,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What labels must be like.
+/// A label selector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What happened to an object.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
     Added,

@@ -27,7 +27,7 @@ pub(crate) type Objects = BTreeMap<Key, Arc<Value>>;
 pub(crate) struct Store {
     resources: BTreeMap<StoreId, Shelf>,
     owners: OwnerIndex,
-    /// What changed and has not been followed up.
+    /// Changes whose side effects have not been applied yet.
     touched: Vec<Touched>,
     /// The resources whose watches have something to look at.
     changed: BTreeSet<StoreId>,
@@ -157,7 +157,7 @@ impl Store {
         Some(object)
     }
 
-    /// What changed since the last call, in order.
+    /// Returns the changes since the last call, in order.
     pub(crate) fn take_touched(&mut self) -> Vec<Touched> {
         std::mem::take(&mut self.touched)
     }
@@ -185,7 +185,7 @@ impl Store {
         self.owners.dependents(uid)
     }
 
-    /// How many objects a resource has.
+    /// The number of objects of a resource.
     pub(crate) fn count(&self, store: &StoreId) -> usize {
         self.resources.get(store).map_or(0, |kept| kept.objects.len())
     }

@@ -1,4 +1,4 @@
-//! Who is where, and who owns whom: what the garbage collector asks.
+//! The index of owners and dependents for the garbage collector.
 
 use super::Key;
 use crate::kinds::StoreId;

@@ -27,7 +27,7 @@ pub(super) fn prepare_create(crd: &mut Value) {
     });
 }
 
-/// What the naming controller of the server does with a CRD whose names are free: accepts and establishes it.
+/// Accepts and establishes a CRD whose names are free, as the server's naming controller does.
 pub(crate) fn accept(crd: &mut Value, now: &str) {
     crd["status"]["acceptedNames"] = crd["spec"]["names"].clone();
     let stored = &mut crd["status"]["storedVersions"];

@@ -1,4 +1,4 @@
-//! What the server does to an object of each kind before it stores it: empty structures, defaults, admission,
+//! Preparation of objects before they are stored, by kind: empty structures, defaults, admission,
 //! validation, immutability.
 
 mod crd;
@@ -20,7 +20,7 @@ use crate::kinds::{BuiltinKind, Resource};
 use crate::object;
 use serde_json::{Value, json};
 
-/// What surrounds an object when it is admitted.
+/// The context in which an object is admitted.
 pub(crate) struct Admission<'a> {
     pub ids: &'a mut crate::ids::Ids,
     /// The labels that the Node of a pod gives it.
@@ -63,7 +63,7 @@ pub(crate) fn apply_defaults(resource: &Resource, value: &mut Value) {
     }
 }
 
-/// What admission plugins of a stock server add to a new object.
+/// Adds what the default admission plugins of the server add to a new object.
 pub(crate) fn admit_create(resource: &Resource, value: &mut Value, admission: &mut Admission<'_>) {
     match resource.builtin() {
         Some(BuiltinKind::Pod) => pod::admit(value, admission),
@@ -75,7 +75,7 @@ pub(crate) fn admit_create(resource: &Resource, value: &mut Value, admission: &m
     }
 }
 
-/// What changes in an updated object before it is validated.
+/// Prepares an updated object for validation.
 pub(crate) fn prepare_update(resource: &Resource, value: &mut Value, old: &Value) {
     if resource.is(BuiltinKind::Namespace) {
         object::take_field_from(value, old, "spec");

@@ -1,6 +1,6 @@
 //! The grammars of names, label keys and label values.
 
-/// What a name may look like.
+/// The rule for the names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameRule {
     /// At most 253 characters of DNS labels, joined by dots.

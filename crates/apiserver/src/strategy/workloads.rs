@@ -1,4 +1,4 @@
-//! What the server changes in new nodes, namespaces, secrets and budgets.
+//! Defaults of new nodes, namespaces, secrets and budgets.
 
 use crate::object;
 use base64::Engine as _;

@@ -6,7 +6,7 @@ mod duration;
 mod path;
 mod workloads;
 
-use crate::door::metadata_only;
+use crate::frontend::metadata_only;
 use crate::kinds::Resource;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -66,5 +66,5 @@ pub(crate) struct Column {
     cell: Cell,
 }
 
-/// What a column shows of an object at an instant.
+/// The value of a column for an object at an instant.
 type Cell = Box<dyn Fn(&Value, Timestamp) -> Value>;

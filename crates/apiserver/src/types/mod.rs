@@ -1,4 +1,4 @@
-//! What shape an object has: which fields there are, which lists merge by key, which maps are one value.
+//! The types of objects: which fields there are, which lists merge by key, which maps are atomic.
 //!
 //! Built-in kinds and custom resources are described alike, by an OpenAPI schema with Kubernetes' extensions. Patches,
 //! server-side apply, unknown-field checks and `kubectl explain` all read it through [`TypeRef`].
@@ -23,7 +23,7 @@ pub(crate) struct TypeRef<'a> {
     target: &'a Value,
 }
 
-/// How the elements of a list are told apart.
+/// The identity of list elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ListKind<'a> {
     /// The list is one value.

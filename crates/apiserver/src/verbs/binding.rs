@@ -1,8 +1,8 @@
 //! POST of `pods/<name>/binding`: how a scheduler puts a pod on a Node.
 
 use super::{Call, decode};
-use crate::door::Reply;
 use crate::error::{ApiError, Fault, Subject};
+use crate::frontend::Reply;
 use crate::object;
 use crate::state::State;
 use crate::strategy;
@@ -23,7 +23,7 @@ pub(super) fn bind(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
         .cloned()
         .ok_or_else(|| ApiError::not_found(subject))?;
     check_preconditions(&binding, &pod, call)?;
-    if let Some(why) = hindrance(&pod, call.name()) {
+    if let Some(why) = obstacle(&pod, call.name()) {
         let subject = Subject { group: "", kind: "pods/binding", name: call.name() };
         return Err(ApiError::conflict(subject, why));
     }
@@ -86,7 +86,7 @@ fn check_preconditions(binding: &Binding, pod: &Value, call: &Call) -> Result<()
 }
 
 /// Why a pod cannot be bound.
-fn hindrance(pod: &Value, name: &str) -> Option<String> {
+fn obstacle(pod: &Value, name: &str) -> Option<String> {
     let spec = &pod["spec"];
     let is_gated = spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
     if object::is_terminating(pod) {

@@ -2,10 +2,10 @@
 
 use super::{binding, create, delete, eviction, patch, read, update, watch};
 use crate::discovery;
-use crate::door::{Accept, Options, Reply, Route, Target, parse_route};
 use crate::error::ApiError;
+use crate::frontend::{Accept, Options, Reply, Route, Target, parse_route};
 use crate::kinds::{BuiltinKind, Registry, Resource};
-use crate::settle;
+use crate::side_effects;
 use crate::state::State;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, header};
@@ -38,7 +38,7 @@ impl Call {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// Who the writer is in `managedFields`: what it says, or the name of its program.
+    /// The field manager: the one that the request names, or the name of its program.
     pub(crate) fn manager(&self) -> String {
         if !self.options.field_manager.is_empty() {
             return self.options.field_manager.clone();
@@ -110,7 +110,7 @@ fn objects(
         error
     })?;
     let reply = dispatch(state, request.method(), &call)?;
-    settle::settle(state);
+    side_effects::apply_all(state);
     Ok(reply)
 }
 

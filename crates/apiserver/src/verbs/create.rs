@@ -3,8 +3,8 @@
 use super::convert::{to_served, to_stored};
 use super::{Call, binding, decode};
 use crate::apply::{ManagerId, Operation, Owner, track_update};
-use crate::door::{Reply, represent};
 use crate::error::ApiError;
+use crate::frontend::{Reply, represent};
 use crate::kinds::{BuiltinKind, Resource};
 use crate::object;
 use crate::state::State;
@@ -28,7 +28,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     Ok(Reply::json(StatusCode::CREATED, body).with_warnings(warnings))
 }
 
-/// Whoever makes this request, as `managedFields` names them.
+/// The owner of a request's fields in `managedFields`.
 pub(super) fn owner(state: &State, call: &Call, operation: Operation) -> Owner {
     let resource = &call.resource;
     Owner {
@@ -43,7 +43,7 @@ pub(super) fn owner(state: &State, call: &Call, operation: Operation) -> Owner {
     }
 }
 
-/// What an endpoint leaves as it is: the main one `status`, the other everything else.
+/// The fields that an endpoint ignores: the main one `status`, the other everything else.
 fn ignored_fields(resource: &Resource, is_status: bool) -> Value {
     match (is_status, resource.has_status, resource.custom().is_some()) {
         (true, _, true) => json!({"f:metadata": {}, "f:spec": {}}),
@@ -53,7 +53,7 @@ fn ignored_fields(resource: &Resource, is_status: bool) -> Value {
     }
 }
 
-/// What the server decides about a new object, whoever sent it.
+/// Sets the fields of a new object that the server alone decides.
 pub(super) fn prepare(state: &mut State, resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     if !object::resource_version(value).is_empty() {
         return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));

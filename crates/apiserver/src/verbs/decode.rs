@@ -2,8 +2,8 @@
 
 use super::Call;
 use crate::clock::whole_seconds;
-use crate::door::{PROTOBUF, decode_protobuf};
 use crate::error::ApiError;
+use crate::frontend::{PROTOBUF, decode_protobuf};
 use crate::kinds::Resource;
 use crate::object;
 use crate::types::{TypeRef, drop_empty, drop_unknown, type_mismatch};
@@ -111,7 +111,7 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
     }
 }
 
-/// What becomes of unknown fields, as `fieldValidation` says: nothing, warnings, or the error that `refusal` makes of the
+/// The treatment of unknown fields by `fieldValidation`: nothing, warnings, or the error that `refusal` makes of the
 /// strict decoder's words.
 pub(super) fn judge_unknown(
     unknown: &[String],

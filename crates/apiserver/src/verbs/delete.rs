@@ -4,8 +4,8 @@ use super::convert::to_served;
 use super::read::Selection;
 use super::{Call, Served};
 use crate::clock::whole_seconds;
-use crate::door::{Reply, represent};
 use crate::error::ApiError;
+use crate::frontend::{Reply, represent};
 use crate::kinds::{BuiltinKind, Resource};
 use crate::object;
 use crate::state::State;
@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What happens to the dependents of a deleted object.
+/// The propagation policy of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Orphan,
@@ -32,7 +32,7 @@ pub(crate) struct DeleteRequest {
     pub dry_run: bool,
 }
 
-/// How a deletion ended.
+/// The result of a deletion.
 pub(crate) enum Deleted {
     /// The object is gone; this is its last state.
     Gone(Arc<Value>),
@@ -131,7 +131,7 @@ pub(super) fn parse_options(body: &Value, call: &Call) -> Result<DeleteRequest, 
         propagation,
         precondition_uid: text(&body["preconditions"]["uid"]),
         precondition_version: text(&body["preconditions"]["resourceVersion"]),
-        dry_run: crate::door::Options { dry_run, ..Default::default() }.is_dry_run()?,
+        dry_run: crate::frontend::Options { dry_run, ..Default::default() }.is_dry_run()?,
     })
 }
 
@@ -204,7 +204,7 @@ pub(super) fn wrong_uid(resource: &Resource, name: &str, wanted: &str, found: &s
     ApiError::conflict(resource.kind_subject(name), why)
 }
 
-/// How dependents are treated stands on the object as a finalizer, for the garbage collector to act on.
+/// Records the propagation policy as finalizers, which the garbage collector acts on.
 fn set_propagation_finalizers(resource: &Resource, value: &mut Value, request: &DeleteRequest) {
     let Some(propagation) = request.propagation else {
         return;
@@ -263,7 +263,7 @@ fn mark_terminating(state: &State, resource: &Resource, value: &mut Value, grace
         return;
     }
     if resource.is(BuiltinKind::CustomResourceDefinition) {
-        crate::settle::begin_crd_deletion(value, &state.clock.stamp());
+        crate::side_effects::begin_crd_deletion(value, &state.clock.stamp());
         return;
     }
     object::set_meta(value, "deletionGracePeriodSeconds", grace);

@@ -2,8 +2,8 @@
 
 use super::delete::{delete_object, parse_options, wrong_uid};
 use super::{Call, decode};
-use crate::door::Reply;
 use crate::error::ApiError;
+use crate::frontend::Reply;
 use crate::kinds::Resource;
 use crate::object;
 use crate::select::LabelSelector;
@@ -121,7 +121,7 @@ pub(crate) fn matching_budgets(state: &State, budgets: &Resource, pod: &Value) -
 
 /// A pod that is not ready may go if its budget is met without it, or if the budget says that it always may.
 fn is_unhealthy_and_evictable(pod: &Value, budget: &Value) -> bool {
-    if crate::settle::is_ready(pod) {
+    if crate::side_effects::is_ready(pod) {
         return false;
     }
     if budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" {

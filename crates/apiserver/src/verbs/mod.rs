@@ -1,4 +1,4 @@
-//! What each verb does to the state. Synchronous, under one lock, without a clock or an identifier of its own.
+//! The verbs. Synchronous, under one lock, without a clock or identifiers of their own.
 
 mod binding;
 mod call;

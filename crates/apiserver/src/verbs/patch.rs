@@ -5,8 +5,8 @@ use super::create::{self, owner};
 use super::update::{check_uid, reply, store_changed};
 use super::{Call, decode};
 use crate::apply::{ConflictingFields, Operation, apply, note_last_applied, take_over, track_update};
-use crate::door::Reply;
 use crate::error::{ApiError, Fault};
+use crate::frontend::Reply;
 use crate::object;
 use crate::patch::{PatchError, json_patch, merge_patch, strategic_merge_patch};
 use crate::state::State;
@@ -165,7 +165,7 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     Ok(reply(state, call, StatusCode::OK, &result))
 }
 
-/// What the schema does not have cannot be merged: the server fails at it, however lenient it was asked to be.
+/// The error for a field that the schema does not have: the server cannot merge it, whatever the field validation.
 fn undeclared(call: &Call, sent: &Value, field: &str) -> ApiError {
     let resource = &call.resource;
     let (namespace, name) = (object::namespace(sent), call.name());

@@ -2,8 +2,8 @@
 
 use super::convert::to_served;
 use super::{Call, Served};
-use crate::door::{Answer, Reply, Representation, represent};
 use crate::error::ApiError;
+use crate::frontend::{Answer, Reply, Representation, represent};
 use crate::select::{FieldSelector, LabelSelector};
 use crate::state::State;
 use crate::store::Key;

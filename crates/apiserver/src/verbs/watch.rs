@@ -3,15 +3,15 @@
 use super::convert::to_served;
 use super::read::Selection;
 use super::{Call, read};
-use crate::bells::Bell;
-use crate::door::{Accept, Options, Reply, represent};
 use crate::error::ApiError;
+use crate::frontend::{Accept, Options, Reply, represent};
 use crate::kinds::Resource;
 use crate::object;
 use crate::service_state::Shared;
 use crate::state::State;
 use crate::store::{Change, ChangeKind};
 use crate::strategy;
+use crate::watch_signals::WatchSignal;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// How often a watch that wants bookmarks gets one.
+/// The interval between bookmarks of a watch that wants them.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// When a watch that wants bookmarks gets its last one, so that the next watch can begin where this one ended.
@@ -36,7 +36,7 @@ pub(crate) struct WatchPlan {
     selection: Selection,
     accept: Accept,
     options: Options,
-    /// What is sent first.
+    /// The first events.
     initial: VecDeque<Bytes>,
     /// Changes up to here were sent or are not wanted.
     cursor: u64,
@@ -142,7 +142,7 @@ impl WatchPlan {
 pub(crate) struct WatchStream {
     shared: Arc<Shared>,
     plan: WatchPlan,
-    bell: Bell,
+    signal: WatchSignal,
     ends_at: Instant,
     next_bookmark: Option<Instant>,
     is_bookmark_due: bool,
@@ -153,12 +153,12 @@ pub(crate) struct WatchStream {
 
 impl WatchStream {
     pub(crate) fn new(shared: Arc<Shared>, plan: WatchPlan) -> Self {
-        let bell = shared.bell(&plan.resource.store);
+        let signal = shared.signal(&plan.resource.store);
         let now = Instant::now();
         let ends_at = now + plan.timeout;
         let next_bookmark = next_bookmark(now, ends_at).filter(|_| plan.options.allow_bookmarks);
         let alarm = Box::pin(tokio::time::sleep_until(next_bookmark.unwrap_or(ends_at)));
-        Self { shared, plan, bell, ends_at, next_bookmark, is_bookmark_due: false, alarm, has_ended: false }
+        Self { shared, plan, signal, ends_at, next_bookmark, is_bookmark_due: false, alarm, has_ended: false }
     }
 
     /// The next line of the stream; nothing once it has ended.
@@ -178,7 +178,7 @@ impl WatchStream {
     }
 
     fn collect(&mut self) {
-        self.bell.silence();
+        self.signal.clear();
         let state = self.shared.lock();
         match state.store.changes_since(&self.plan.resource.store, self.plan.cursor) {
             Ok(changes) => {
@@ -212,7 +212,7 @@ impl WatchStream {
     async fn wait(&mut self) {
         tokio::select! {
             biased;
-            () = self.bell.rung() => {}
+            () = self.signal.notified() => {}
             () = self.alarm.as_mut() => self.look_at_the_time(),
         }
     }

@@ -9,7 +9,7 @@ use serde_saphyr::{Error, Options, budget::BudgetBreach};
 pub struct Document {
     /// Counted from 1, empty documents too, as the `---` lines of the file suggest.
     pub number: usize,
-    /// What it holds, or why it cannot be read, in a sentence.
+    /// The value, or a sentence that says why it cannot be read.
     pub value: Result<Value, String>,
 }
 

@@ -2,11 +2,11 @@
 //! Whether they are valid is decided elsewhere.
 
 mod documents;
-mod place;
+mod location;
 mod problem;
 mod source;
 
-pub use place::Place;
+pub use location::Location;
 pub use problem::Problem;
 pub use source::Source;
 
@@ -17,11 +17,11 @@ use source::Unreadable;
 /// An object that says what it is.
 #[derive(Debug)]
 pub struct Object {
-    pub place: Place,
+    pub location: Location,
     pub value: Value,
 }
 
-/// What came out of a place, in the order of the places.
+/// One result of reading the input, in input order.
 #[derive(Debug)]
 pub enum Finding {
     /// To be looked at further.
@@ -51,58 +51,59 @@ fn findings(source: &Source, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for document in documents {
         let name = document.value.as_ref().ok().and_then(name_of);
-        let place = Place { source: source.clone(), document: document.number, path: String::new(), name };
+        let location =
+            Location { source: source.clone(), document: document.number, path: String::new(), name };
         match document.value {
-            Ok(value) => sort(place, value, &mut findings),
-            Err(message) => findings.push(Finding::Problem(Problem::BadDocument(place, message))),
+            Ok(value) => sort(location, value, &mut findings),
+            Err(message) => findings.push(Finding::Problem(Problem::BadDocument(location, message))),
         }
     }
     findings
 }
 
 /// Lists are opened, other kinds are told apart, as people mix them in one file.
-fn sort(place: Place, value: Value, findings: &mut Vec<Finding>) {
+fn sort(location: Location, value: Value, findings: &mut Vec<Finding>) {
     let identity = match Identity::of(&value) {
         Ok(identity) => identity,
-        Err(message) => return findings.push(Finding::Problem(Problem::BadDocument(place, message))),
+        Err(message) => return findings.push(Finding::Problem(Problem::BadDocument(location, message))),
     };
     let kind = names::KIND;
     findings.push(match identity.role() {
-        Role::List => return open_list(&place, value, findings),
-        Role::ScheduledMachine => Finding::Object(Object { place, value }),
+        Role::List => return open_list(&location, value, findings),
+        Role::ScheduledMachine => Finding::Object(Object { location, value }),
         Role::OtherVersion => {
             let found = &identity.api_version;
             let message = format!("apiVersion: {found:?} has no {kind}; only {API_VERSION:?} has");
-            Finding::Problem(Problem::BadDocument(place, message))
+            Finding::Problem(Problem::BadDocument(location, message))
         }
-        Role::OtherKind => Finding::Other(Object { place, value }),
+        Role::OtherKind => Finding::Other(Object { location, value }),
     });
 }
 
-fn open_list(place: &Place, mut list: Value, findings: &mut Vec<Finding>) {
+fn open_list(location: &Location, mut list: Value, findings: &mut Vec<Finding>) {
     let items = match list.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => items,
         None | Some(Value::Null) => Vec::new(),
         Some(other) => {
             let message = format!("items: must be a list of objects, not {}", describe(&other));
-            return findings.push(Finding::Problem(Problem::BadDocument(place.clone(), message)));
+            return findings.push(Finding::Problem(Problem::BadDocument(location.clone(), message)));
         }
     };
     for (index, item) in items.into_iter().enumerate() {
-        let path = format!("{}.items[{index}]", place.path);
-        sort(Place { path, name: name_of(&item), ..place.clone() }, item, findings);
+        let path = format!("{}.items[{index}]", location.path);
+        sort(Location { path, name: name_of(&item), ..location.clone() }, item, findings);
     }
 }
 
 const API_VERSION: &str = "5spot.finos.org/v1alpha1";
 
-/// What an object says it is.
+/// The kind and version that an object declares.
 struct Identity {
     api_version: String,
     kind: String,
 }
 
-/// What becomes of an object.
+/// The treatment of an object.
 enum Role {
     ScheduledMachine,
     /// Ours by its kind, but of a group or version that does not exist.
@@ -167,8 +168,8 @@ mod tests {
         let lines: Vec<String> = findings(&Source::File("f.yaml".into()), text)
             .into_iter()
             .map(|finding| match finding {
-                Finding::Object(object) => format!("object {}", object.place),
-                Finding::Other(object) => format!("other {}", object.place),
+                Finding::Object(object) => format!("object {}", object.location),
+                Finding::Other(object) => format!("other {}", object.location),
                 Finding::Problem(problem) => problem.to_string(),
             })
             .collect();
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduled_machine_of_an_unknown_version_is_a_mistake_and_not_another_kind() {
+    fn an_unknown_version_of_our_kind_is_an_error() {
         check(
             "{apiVersion: 5spot.finos.org/v1, kind: ScheduledMachine, metadata: {name: m}}",
             &["f.yaml: document 1 (m): apiVersion: \"5spot.finos.org/v1\" has no ScheduledMachine; \

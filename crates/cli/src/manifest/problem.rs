@@ -1,6 +1,6 @@
-//! What is wrong with the input, told so that it can be put right without a second try.
+//! Problems of the input, with everything needed to fix them.
 
-use crate::manifest::place::Place;
+use crate::manifest::location::Location;
 use crate::manifest::source::Source;
 use five_spot_core::FieldError;
 use std::fmt;
@@ -14,13 +14,13 @@ pub enum Problem {
     /// The file as a whole is no manifest.
     BadSource(Source, String),
     /// A document or object as a whole is nothing that can be understood.
-    BadDocument(Place, String),
+    BadDocument(Location, String),
     /// A field of an object.
-    BadField(Place, FieldError),
+    BadField(Location, FieldError),
 }
 
 impl Problem {
-    /// Whether the person has to change what is written, rather than where or by whom it is read.
+    /// Returns true if the person has to change what is written, rather than where or by whom it is read.
     pub const fn is_in_the_input(&self) -> bool {
         match self {
             Self::Unreadable(..) => false,
@@ -34,8 +34,8 @@ impl fmt::Display for Problem {
         match self {
             Self::Unreadable(source, error) => write!(f, "failed to read {source}: {error}"),
             Self::BadSource(source, message) => write!(f, "{source}: {message}"),
-            Self::BadDocument(place, message) => write!(f, "{place}: {message}"),
-            Self::BadField(place, error) => write!(f, "{place}: {error}"),
+            Self::BadDocument(location, message) => write!(f, "{location}: {message}"),
+            Self::BadField(location, error) => write!(f, "{location}: {error}"),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// the memory. The API server takes 3 MiB for one object.
 pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What a person named with `-f`.
+/// An argument of `-f`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// `-`.
@@ -44,7 +44,7 @@ pub enum Unreadable {
 }
 
 impl Source {
-    /// What the words behind `-f` name, or which of them cannot be meant.
+    /// Parses the arguments of `-f`.
     pub fn all(words: &[OsString]) -> Result<Vec<Self>, String> {
         let sources: Vec<Self> = words.iter().map(|word| Self::from(word.as_os_str())).collect();
         if sources.iter().filter(|source| **source == Self::StandardInput).count() > 1 {

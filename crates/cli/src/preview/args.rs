@@ -1,9 +1,9 @@
 //! The flags of `5spot preview`, and what they ask for once the defaults are filled in.
 
+use crate::environment::ProcessEnvironment;
 use crate::manifest::Source;
 use crate::range::{DEFAULT_DAYS, MAX_DAYS, Range, parse_instant};
 use crate::style::{self, Charset, Style};
-use crate::surroundings::Surroundings;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_DAYS)))]
     days: u16,
 
-    /// How to show it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 
@@ -85,7 +85,7 @@ enum Color {
     Never,
 }
 
-/// What to read, which range, and how to show it.
+/// The parsed command line: inputs, range and output format.
 #[derive(Debug)]
 pub struct Request {
     pub sources: Vec<Source>,
@@ -97,18 +97,18 @@ pub struct Request {
 
 impl Args {
     /// Fills in the defaults, or says which flags do not go together.
-    pub fn resolve(&self, surroundings: &Surroundings) -> Result<Request, String> {
+    pub fn resolve(&self, process_environment: &ProcessEnvironment) -> Result<Request, String> {
         let sources = Source::all(&self.filenames)?;
-        let from = self.from.unwrap_or(surroundings.now);
+        let from = self.from.unwrap_or(process_environment.now);
         let range = match self.to {
             Some(to) => Range::between(from, to),
             None => Range::of_days(from, self.days),
         }?;
-        Ok(Request { sources, range, format: self.output, style: self.style(surroundings) })
+        Ok(Request { sources, range, format: self.output, style: self.style(process_environment) })
     }
 
-    fn style(&self, surroundings: &Surroundings) -> Style {
-        let around = Style::of(surroundings);
+    fn style(&self, process_environment: &ProcessEnvironment) -> Style {
+        let around = Style::of(process_environment);
         Style {
             width: self.width.map_or(around.width, usize::from),
             charset: if self.ascii { Charset::Ascii } else { around.charset },
@@ -127,16 +127,16 @@ mod tests {
     use crate::args::{Args as TopArgs, Command};
     use clap::Parser;
 
-    fn resolve(line: &str, surroundings: &Surroundings) -> Result<Request, String> {
+    fn resolve(line: &str, process_environment: &ProcessEnvironment) -> Result<Request, String> {
         let words = ["5spot", "preview"].into_iter().chain(line.split_whitespace());
         let args = TopArgs::try_parse_from(words).map_err(|error| error.to_string())?;
         let Command::Preview(args) = args.command else { panic!("another command") };
-        args.resolve(surroundings)
+        args.resolve(process_environment)
     }
 
     #[test]
     fn without_flags_it_is_two_weeks_from_now_as_text_of_80_columns() {
-        let request = resolve("-f a.yaml", &Surroundings::quiet()).expect("valid");
+        let request = resolve("-f a.yaml", &ProcessEnvironment::quiet()).expect("valid");
         assert_eq!(request.range.from.to_string(), "2026-11-15T09:00:00Z");
         assert_eq!(request.range.to.to_string(), "2026-11-29T09:00:00Z");
         assert_eq!(request.format, Format::Text);
@@ -145,17 +145,25 @@ mod tests {
 
     #[test]
     fn a_terminal_gives_width_and_colour_and_flags_win_over_it() {
-        let terminal = Surroundings { stdout_is_terminal: true, columns: Some(132), ..Surroundings::quiet() };
-        let style = |line: &str, around: &Surroundings| resolve(line, around).expect("valid").style;
+        let terminal = ProcessEnvironment {
+            stdout_is_terminal: true,
+            columns: Some(132),
+            ..ProcessEnvironment::quiet()
+        };
+        let style = |line: &str, around: &ProcessEnvironment| resolve(line, around).expect("valid").style;
         assert_eq!(style("-f a", &terminal), Style { width: 132, charset: Charset::Unicode, colored: true });
         assert!(!style("-f a --color never", &terminal).colored);
-        assert!(!style("-f a", &Surroundings { no_color: true, ..terminal.clone() }).colored);
+        assert!(!style("-f a", &ProcessEnvironment { no_color: true, ..terminal.clone() }).colored);
         assert!(
-            style("-f a --color always", &Surroundings { no_color: true, ..Surroundings::quiet() }).colored
+            style(
+                "-f a --color always",
+                &ProcessEnvironment { no_color: true, ..ProcessEnvironment::quiet() }
+            )
+            .colored
         );
         assert_eq!(style("-f a --width 60", &terminal).width, 60);
         assert_eq!(style("-f a --ascii", &terminal).charset, Charset::Ascii);
-        let tiny = Surroundings { columns: Some(3), ..terminal };
+        let tiny = ProcessEnvironment { columns: Some(3), ..terminal };
         assert_eq!(style("-f a", &tiny).width, style::MIN_WIDTH);
     }
 
@@ -177,7 +185,7 @@ mod tests {
             ("-f a --colour never", "unexpected argument"),
             ("a.yaml", "unexpected argument"),
         ] {
-            let refused = resolve(line, &Surroundings::quiet()).expect_err(line);
+            let refused = resolve(line, &ProcessEnvironment::quiet()).expect_err(line);
             assert!(refused.contains(message), "{line}: {refused}");
         }
     }

@@ -25,7 +25,7 @@ impl Stretch {
         self.to - self.from
     }
 
-    /// What both have in common.
+    /// Returns the intersection.
     pub fn overlap(self, other: Self) -> Option<Self> {
         let (from, to) = (self.from.max(other.from), self.to.min(other.to));
         (from < to).then_some(Self { from, to })
@@ -50,7 +50,7 @@ pub struct Up {
     pub pass: Pass,
     /// The index of the window.
     pub window: usize,
-    /// What makes this part.
+    /// The causes of this part.
     pub causes: Causes,
 }
 
@@ -58,7 +58,7 @@ pub struct Up {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Day {
     pub date: Date,
-    /// What of the day lies in the range and exists.
+    /// The parts of the day that exist and lie in the range.
     pub covered: Vec<Stretch>,
     /// Local times that never come on this day.
     pub skipped: Vec<Stretch>,
@@ -68,12 +68,12 @@ pub struct Day {
 }
 
 impl Day {
-    /// How long a machine is wanted on this day.
+    /// The time a machine is wanted on this day.
     pub fn up_for(&self) -> SignedDuration {
         total(self.up.iter().map(|up| up.stretch))
     }
 
-    /// How long the day is from midnight to midnight: 24 hours, mostly.
+    /// The length of the day from midnight to midnight, usually 24 hours.
     pub fn length(&self) -> SignedDuration {
         let whole = SignedDuration::from_secs(i64::from(SECONDS_OF_DAY));
         whole - total(self.skipped.iter().copied()) + total(self.repeated.iter().copied())
@@ -164,7 +164,7 @@ impl Entry {
 
 /// A part of the range in which the clocks are left alone.
 struct Steady {
-    /// How many changes came before it.
+    /// The index among the changes.
     index: usize,
     start: Timestamp,
     end: Timestamp,
@@ -172,7 +172,7 @@ struct Steady {
 }
 
 impl Steady {
-    /// What the clocks show between two instants of this part, day by day.
+    /// The local times between two instants of this part, day by day.
     fn local(&self, start: Timestamp, end: Timestamp) -> Vec<(Date, Stretch)> {
         by_day((self.offset.to_datetime(start), self.offset.to_datetime(end)))
     }

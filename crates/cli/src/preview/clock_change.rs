@@ -31,17 +31,17 @@ impl ClockChange {
         changes
     }
 
-    /// What the clocks would have shown.
+    /// The local time without the change.
     pub fn local_before(&self) -> DateTime {
         self.before.to_datetime(self.at)
     }
 
-    /// What they show instead.
+    /// The local time after the change.
     pub fn local_after(&self) -> DateTime {
         self.after.to_datetime(self.at)
     }
 
-    /// How far they move; negative is back.
+    /// The shift of the clocks; negative is back.
     pub fn shift(&self) -> SignedDuration {
         SignedDuration::from_secs(i64::from(self.after.seconds() - self.before.seconds()))
     }

@@ -1,4 +1,4 @@
-//! What a clock change does to the windows around it, in sentences.
+//! Notes on the effect of a clock change on the windows around it.
 
 use crate::preview::clock_change::{ClockChange, LocalSpan};
 use crate::preview::forecast::{Piece, Window};
@@ -104,7 +104,7 @@ fn moved_boundaries<'a>(
 }
 
 impl Windows<'_> {
-    /// Whether a window really opens or closes at an instant. The lead time before the next one may hide it.
+    /// Returns true if a window really opens or closes at an instant. The lead time before the next one may hide it.
     fn has(&self, edge: Edge, instant: Timestamp) -> bool {
         let is_lead =
             |piece: Option<&Piece>| piece.is_none_or(|piece| piece.causes == Cause::LeadTime.into());

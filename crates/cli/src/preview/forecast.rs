@@ -31,9 +31,9 @@ pub struct Forecast {
 pub struct Window {
     pub start: Timestamp,
     pub end: Timestamp,
-    /// What makes it, taken over all of it.
+    /// The causes of the whole window.
     pub causes: Causes,
-    /// What makes it from one moment to the next: these cover it without a gap.
+    /// Consecutive pieces, each with one set of causes; they cover the window without a gap.
     pub pieces: Vec<Piece>,
     /// It began before the range: `start` is where the range begins.
     pub began_before: bool,
@@ -50,7 +50,7 @@ pub struct Piece {
 }
 
 impl Forecast {
-    /// What is to be expected of an object in the range.
+    /// Computes the forecast of an object for the range.
     pub fn new(object: &Checked, range: Range) -> Self {
         let plan = object.spec.plan();
         let zone = plan.schedule().timezone().clone();
@@ -73,7 +73,7 @@ impl Forecast {
         }
     }
 
-    /// How long, and in how many pieces.
+    /// The total time and the number of pieces.
     pub fn summary(&self) -> String {
         let up = self.windows.iter().map(|window| window.end.duration_since(window.start)).sum();
         match self.windows.len() {

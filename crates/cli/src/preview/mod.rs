@@ -13,18 +13,18 @@ mod text;
 pub use args::Args;
 
 use crate::args::Outcome;
+use crate::environment::ProcessEnvironment;
 use crate::manifest::{self, Finding, Object, Problem, Source};
 use crate::output::{complain, show};
 use crate::range::Range;
-use crate::surroundings::Surroundings;
 use crate::validity::Checked;
 use args::{Format, Request};
 use five_spot_api::names;
 use forecast::Forecast;
 
 /// Does all of it.
-pub fn run(args: &Args, surroundings: &Surroundings) -> Outcome {
-    let request = match args.resolve(surroundings) {
+pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
+    let request = match args.resolve(process_environment) {
         Ok(request) => request,
         Err(message) => {
             complain(&format!("error: {message}"));
@@ -53,15 +53,16 @@ fn foresee(sources: &[Source], range: Range) -> (Vec<Forecast>, Vec<Problem>) {
     let (mut forecasts, mut problems) = (Vec::new(), Vec::new());
     for finding in sources.iter().flat_map(manifest::read) {
         match finding {
-            Finding::Object(Object { place, value }) => match Checked::new(value) {
+            Finding::Object(Object { location, value }) => match Checked::new(value) {
                 Ok(checked) => forecasts.push(Forecast::new(&checked, range)),
                 Err(faults) => {
-                    problems.extend(faults.into_iter().map(|fault| Problem::BadField(place.clone(), fault)));
+                    problems
+                        .extend(faults.into_iter().map(|fault| Problem::BadField(location.clone(), fault)));
                 }
             },
-            Finding::Other(Object { place, value }) => {
+            Finding::Other(Object { location, value }) => {
                 let found = value["kind"].as_str().unwrap_or_default();
-                complain(&format!("note: {place}: skipped, it is a {found} and not a {}", names::KIND));
+                complain(&format!("note: {location}: skipped, it is a {found} and not a {}", names::KIND));
             }
             Finding::Problem(problem) => problems.push(problem),
         }

@@ -1,10 +1,10 @@
 //! The flags of `5spot sandbox`, and what they ask for once the defaults are filled in.
 
+use crate::environment::ProcessEnvironment;
 use crate::manifest::Source;
 use crate::range::{Range, parse_instant};
 use crate::sandbox::span;
 use crate::style::Style;
-use crate::surroundings::Surroundings;
 use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long)]
     once: bool,
 
-    /// How long: a number and m, h, d or w
+    /// Length of the run: a number and m, h, d or w
     #[arg(long = "for", value_name = "SPAN", default_value = "7d", value_parser = span::parse)]
     span: SignedDuration,
 
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SPEED))]
     speed: Option<u32>,
 
-    /// What chance is made of: UIDs, names, how long machines take; the same seed and start give the same run
+    /// Seed of UIDs, names and the time machines take; the same seed and start give the same run
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     kubeconfig_out: Option<PathBuf>,
 
-    /// How to show it; svg needs --once
+    /// Output format; svg needs --once
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
@@ -95,7 +95,7 @@ pub enum Format {
     Svg,
 }
 
-/// What to run and how to show it.
+/// The parsed command line: the run and its output format.
 #[derive(Debug)]
 pub struct Request {
     pub range: Range,
@@ -104,7 +104,7 @@ pub struct Request {
     pub seed: u64,
     /// Empty: the demo.
     pub sources: Vec<Source>,
-    /// How others reach the API; nobody does where it is absent.
+    /// The address at which the API is served; `None` if it is not.
     pub serving: Option<Serving>,
     pub format: Format,
     pub style: Style,
@@ -112,7 +112,7 @@ pub struct Request {
     pub is_live: bool,
 }
 
-/// How others reach the API.
+/// The address at which the API is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
     pub address: SocketAddr,
@@ -122,7 +122,7 @@ pub struct Serving {
 
 impl Args {
     /// Fills in the defaults, or says which flags do not go together.
-    pub fn resolve(&self, surroundings: &Surroundings) -> Result<Request, String> {
+    pub fn resolve(&self, process_environment: &ProcessEnvironment) -> Result<Request, String> {
         if self.output == Format::Svg && !self.once {
             return Err("-o svg draws a span that is over: add --once".to_owned());
         }
@@ -149,17 +149,17 @@ impl Args {
             kubeconfig: self.kubeconfig_out.clone(),
         });
         Ok(Request {
-            range: self.range(surroundings.now)?,
+            range: self.range(process_environment.now)?,
             speed: (!self.once).then(|| self.speed.unwrap_or(DEFAULT_SPEED)),
             seed: self.seed,
             sources: Source::all(&self.filenames)?,
             serving,
             format: self.output,
-            style: Style::of(surroundings),
+            style: Style::of(process_environment),
             is_live: !self.once
                 && self.output == Format::Text
-                && surroundings.stdout_is_terminal
-                && !surroundings.no_color,
+                && process_environment.stdout_is_terminal
+                && !process_environment.no_color,
         })
     }
 
@@ -182,16 +182,16 @@ mod tests {
     use crate::args::{Args as TopArgs, Command};
     use clap::Parser;
 
-    fn resolve(line: &str, surroundings: &Surroundings) -> Result<Request, String> {
+    fn resolve(line: &str, process_environment: &ProcessEnvironment) -> Result<Request, String> {
         let words = ["5spot", "sandbox"].into_iter().chain(line.split_whitespace());
         let words = words.map(|word| if word == "''" { "" } else { word });
         let args = TopArgs::try_parse_from(words).map_err(|error| error.to_string())?;
         let Command::Sandbox(args) = args.command else { panic!("another command") };
-        args.resolve(surroundings)
+        args.resolve(process_environment)
     }
 
     fn valid(line: &str) -> Request {
-        resolve(line, &Surroundings::quiet()).expect(line)
+        resolve(line, &ProcessEnvironment::quiet()).expect(line)
     }
 
     #[test]
@@ -224,14 +224,18 @@ mod tests {
     }
 
     #[test]
-    fn the_timeline_is_live_only_on_a_terminal_with_colours_and_a_clock() {
-        let terminal = Surroundings { stdout_is_terminal: true, columns: Some(132), ..Surroundings::quiet() };
-        let is_live = |line: &str, around: &Surroundings| resolve(line, around).expect(line).is_live;
+    fn the_timeline_is_live_only_on_a_colour_terminal_with_a_speed() {
+        let terminal = ProcessEnvironment {
+            stdout_is_terminal: true,
+            columns: Some(132),
+            ..ProcessEnvironment::quiet()
+        };
+        let is_live = |line: &str, around: &ProcessEnvironment| resolve(line, around).expect(line).is_live;
         assert!(is_live("", &terminal));
-        assert!(!is_live("", &Surroundings::quiet()));
+        assert!(!is_live("", &ProcessEnvironment::quiet()));
         assert!(!is_live("--once", &terminal));
         assert!(!is_live("-o json", &terminal));
-        assert!(!is_live("", &Surroundings { no_color: true, ..terminal }));
+        assert!(!is_live("", &ProcessEnvironment { no_color: true, ..terminal }));
     }
 
     #[test]
@@ -262,7 +266,7 @@ mod tests {
             ("--twice", "unexpected argument"),
             ("machines.yaml", "unexpected argument"),
         ] {
-            let refused = resolve(line, &Surroundings::quiet()).expect_err(line);
+            let refused = resolve(line, &ProcessEnvironment::quiet()).expect_err(line);
             assert!(refused.contains(message), "{line}: {refused}");
         }
     }

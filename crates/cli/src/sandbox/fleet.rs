@@ -1,4 +1,4 @@
-//! Who lives in the sandbox: the demo's machines or a person's own, and what is done to them on the way.
+//! The fleet of the sandbox: the demo's machines or the user's own, and the scripted changes to them.
 
 mod demo;
 mod files;
@@ -7,7 +7,7 @@ mod provider_kinds;
 pub use demo::demo;
 pub use files::read;
 
-use crate::manifest::Place;
+use crate::manifest::Location;
 use crate::sandbox::recorder::{Recorder, resource, scheduled_machines};
 use crate::sandbox::trace::{Fact, Key};
 use anyhow::Context as _;
@@ -22,24 +22,24 @@ use std::collections::BTreeSet;
 
 /// Objects that are there from the start, and what happens to them.
 #[derive(Debug, Default)]
-pub struct Fleet {
-    pub objects: Vec<Furniture>,
+pub struct SandboxFleet {
+    pub objects: Vec<InitialObject>,
     /// In the order of time.
-    pub script: Vec<Deed>,
+    pub script: Vec<UserAction>,
 }
 
 /// An object, and where it was read, if it was.
 #[derive(Clone, Debug)]
-pub struct Furniture {
+pub struct InitialObject {
     pub value: Value,
-    pub place: Option<Place>,
+    pub location: Option<Location>,
 }
 
 /// Something that a person does.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Deed {
+pub struct UserAction {
     pub at: Timestamp,
-    /// What it is, in a sentence.
+    /// A sentence that describes it.
     pub sentence: String,
     pub change: Change,
 }
@@ -53,27 +53,27 @@ pub enum Change {
 
 /// Why the sandbox refused an object: as a real API server would say it.
 #[derive(Debug)]
-pub struct Refusal {
-    pub place: Option<Place>,
+pub struct RefusedObject {
+    pub location: Option<Location>,
     pub message: String,
 }
 
-impl Fleet {
+impl SandboxFleet {
     /// Puts every object into the API, what others need first.
-    pub async fn move_in(&self, client: &Client) -> Result<(), Refusal> {
+    pub async fn create_objects(&self, client: &Client) -> Result<(), RefusedObject> {
         let mut namespaces: BTreeSet<String> =
             ["default", "kube-system", "kube-public", "kube-node-lease"].map(str::to_owned).into();
-        let rank = |one: &&Furniture| match one.value["kind"].as_str() {
+        let rank = |one: &&InitialObject| match one.value["kind"].as_str() {
             Some("Namespace") => 0,
             Some("CustomResourceDefinition") => 1,
             Some(five_spot_api::names::KIND) => 3,
             Some(_) | None => 2,
         };
-        let mut objects: Vec<&Furniture> = self.objects.iter().collect();
+        let mut objects: Vec<&InitialObject> = self.objects.iter().collect();
         objects.sort_by_key(rank);
-        for furniture in objects {
-            let refused = |message: String| Refusal { place: furniture.place.clone(), message };
-            let object = &furniture.value;
+        for initial in objects {
+            let refused = |message: String| RefusedObject { location: initial.location.clone(), message };
+            let object = &initial.value;
             if object["kind"] == "Namespace" {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 if !namespaces.insert(name.to_owned()) {
@@ -123,19 +123,24 @@ async fn create(client: &Client, value: &Value) -> Result<(), String> {
 }
 
 /// Does everything in its time.
-pub async fn play(script: Vec<Deed>, client: Client, clock: Clock, recorder: Recorder) -> anyhow::Result<()> {
-    for deed in script {
-        let wait = deed.at.duration_since(clock.now());
+pub async fn run(
+    script: Vec<UserAction>,
+    client: Client,
+    clock: Clock,
+    recorder: Recorder,
+) -> anyhow::Result<()> {
+    for action in script {
+        let wait = action.at.duration_since(clock.now());
         tokio::time::sleep(wait.try_into().unwrap_or_default()).await;
-        recorder.note(Fact::Deed(deed.sentence.clone()));
+        recorder.note(Fact::UserAction(action.sentence.clone()));
         let budgets = resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
-        let (kind, key, patch) = match &deed.change {
+        let (kind, key, patch) = match &action.change {
             Change::ScheduledMachine(key, patch) => (scheduled_machines(), key, patch),
             Change::Budget(key, patch) => (budgets, key, patch),
         };
         change(&client, &kind, key, patch)
             .await
-            .with_context(|| format!("failed to do what the script says: {}", deed.sentence))?;
+            .with_context(|| format!("failed to do what the script says: {}", action.sentence))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What happens, a line each: in words for people, or as JSON for programs. The JSON's shape is a promise: fields may
+//! One line per event: words for people, or JSON for programs. The JSON format is stable: fields may
 //! be added, never changed.
 
 use crate::sandbox::rows::Shade;
@@ -29,7 +29,7 @@ pub fn words(entry: &Entry, transition: Option<Transition<'_>>, style: Style) ->
             let reason = if *is_warning { style.paint(color(Shade::Held), &reason) } else { reason };
             format!("{key}: {reason}: {}", harmless(note))
         }
-        Fact::Deed(sentence) => sentence.clone(),
+        Fact::UserAction(sentence) => sentence.clone(),
         Fact::Machine(..) | Fact::Write(_) => return None,
     };
     let time = entry.time.strftime("%a %d %H:%M:%S").to_string();
@@ -52,7 +52,7 @@ pub fn json(entry: &Entry, transition: Option<Transition<'_>>) -> Option<String>
             "eventType": if *is_warning { EventType::Warning } else { EventType::Normal }.as_str(), "note": note,
         }),
         Fact::Write(write) => write_value(&time, write),
-        Fact::Machine(..) | Fact::Deed(_) => return None,
+        Fact::Machine(..) | Fact::UserAction(_) => return None,
     };
     Some(value.to_string())
 }

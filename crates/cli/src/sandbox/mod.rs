@@ -1,25 +1,25 @@
-//! `5spot sandbox`: furnish, play, tell. The play itself is the real controller on an embedded API with a clock of
-//! its own; everything that is shown or judged is a function of what was recorded.
+//! `5spot sandbox`: creates the fleet, runs it and reports. The run is the real controller on an in-memory API server with
+//! a clock of its own; all output and all checks are functions of the recorded trace.
 
 mod args;
+mod environment;
+mod expectation;
 mod fleet;
 mod lines;
-mod patience;
+mod long_watches;
 mod picture;
+mod progress;
 mod recorder;
 mod rows;
-#[cfg(test)]
-mod sample;
 mod screen;
 mod serving;
 mod span;
-mod stage;
 mod summary;
-mod teller;
 mod text;
 mod trace;
+#[cfg(test)]
+mod trace_fixture;
 mod verdict;
-mod wants;
 
 #[cfg(test)]
 mod tests;
@@ -27,35 +27,35 @@ mod tests;
 pub use args::Args;
 
 use crate::args::Outcome;
+use crate::environment::ProcessEnvironment;
 use crate::manifest::Problem;
 use crate::output::{complain, show};
 use crate::style::Style;
-use crate::surroundings::Surroundings;
 use anyhow::Context as _;
 use args::{Format, Request};
-use fleet::{Fleet, Refusal};
-use serving::Open;
-use stage::Stage;
+use environment::SandboxEnvironment;
+use fleet::{RefusedObject, SandboxFleet};
+use progress::ProgressReporter;
+use serving::KubectlAccess;
 use std::pin::pin;
 use std::time::Duration;
 use summary::Run;
-use teller::Teller;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-/// How long the controller may take to end, in its own time.
-const FAREWELL: Duration = Duration::from_secs(30);
+/// The time the controller may take to end, in virtual time.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Does all of it.
-pub fn run(args: &Args, surroundings: &Surroundings) -> Outcome {
-    let request = match args.resolve(surroundings) {
+/// Runs the command.
+pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
+    let request = match args.resolve(process_environment) {
         Ok(request) => request,
         Err(message) => {
             complain(&format!("error: {message}"));
             return Outcome::Invalid;
         }
     };
-    match perform(&request) {
+    match prepare_and_run(&request) {
         Ok(outcome) => outcome,
         Err(error) => {
             complain(&format!("error: {error:#}"));
@@ -64,17 +64,17 @@ pub fn run(args: &Args, surroundings: &Surroundings) -> Outcome {
     }
 }
 
-fn perform(request: &Request) -> anyhow::Result<Outcome> {
-    let fleet = match who(request) {
+fn prepare_and_run(request: &Request) -> anyhow::Result<Outcome> {
+    let fleet = match read_fleet(request) {
         Ok(fleet) => fleet,
         Err(problems) => return Ok(report(&problems)),
     };
     // Paused time jumps to the next timer whenever nothing else can run: a week takes seconds.
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.context("failed to start")?.block_on(play(request, fleet))
+    runtime.context("failed to start")?.block_on(run_fleet(request, fleet))
 }
 
-fn who(request: &Request) -> Result<Fleet, Vec<Problem>> {
+fn read_fleet(request: &Request) -> Result<SandboxFleet, Vec<Problem>> {
     if request.sources.is_empty() {
         return Ok(fleet::demo(request.range.from));
     }
@@ -92,31 +92,31 @@ fn report(problems: &[Problem]) -> Outcome {
     if problems.iter().any(Problem::is_in_the_input) { Outcome::Invalid } else { Outcome::Failed }
 }
 
-async fn play(request: &Request, fleet: Fleet) -> anyhow::Result<Outcome> {
-    let stage = Stage::new(request.range.from, request.seed)?;
-    if let Err(Refusal { place, message }) = stage.furnish(&fleet).await {
-        let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-        complain(&format!("error: {place}{message}"));
+async fn run_fleet(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Outcome> {
+    let environment = SandboxEnvironment::new(request.range.from, request.seed)?;
+    if let Err(RefusedObject { location, message }) = environment.create_fleet(&fleet).await {
+        let location = location.map(|location| format!("{location}: ")).unwrap_or_default();
+        complain(&format!("error: {location}{message}"));
         return Ok(Outcome::Invalid);
     }
-    let open = match &request.serving {
-        Some(serving) => Some(Open::new(&stage.api, serving).await?),
+    let access = match &request.serving {
+        Some(serving) => Some(KubectlAccess::new(&environment.api, serving).await?),
         None => None,
     };
     let stop = CancellationToken::new();
-    let teller = Teller::new(request, &stage, open.as_ref());
-    let mut play = pin!(stage.play(fleet, stop.clone()));
-    let told = tokio::select! {
+    let progress = ProgressReporter::new(request, &environment, access.as_ref());
+    let mut run = pin!(environment.run(fleet, stop.clone()));
+    let reported = tokio::select! {
         biased;
-        ended = &mut play => return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the controller has ended by itself"))),
-        told = teller.tell() => told,
+        ended = &mut run => return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the controller ended unexpectedly"))),
+        reported = progress.report() => reported,
     };
-    // What comes after is no part of the story.
-    let end = stage.clock.now();
-    let trace = stage.recorder.finish();
+    // What comes after is no part of the run.
+    let end = environment.clock.now();
+    let trace = environment.recorder.finish();
     stop.cancel();
-    drop(tokio::time::timeout(FAREWELL, play).await);
-    if !told? {
+    drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, run).await);
+    if !reported? {
         // Nobody listens any more.
         return Ok(Outcome::Fine);
     }
@@ -126,17 +126,17 @@ async fn play(request: &Request, fleet: Fleet) -> anyhow::Result<Outcome> {
     Ok(if violations.is_empty() { Outcome::Fine } else { Outcome::Failed })
 }
 
-/// What is left to say at the end.
+/// The text at the end of a run.
 fn conclusion(run: &Run<'_>, request: &Request) -> String {
     // A terminal may have become another one meanwhile.
-    let style = if request.is_live { Style::of(&Surroundings::observe()) } else { request.style };
+    let style = if request.is_live { Style::of(&ProcessEnvironment::observe()) } else { request.style };
     let whole = |lines: Vec<String>| lines.into_iter().map(|line| line + "\n").collect::<String>();
     match request.format {
         Format::Svg => picture::render(run),
         Format::Json => whole(vec![summary::json(run)]),
         Format::Text => {
             let mut lines = Vec::new();
-            // Whoever has read line by line has seen it.
+            // Line by line it has been printed already.
             if request.is_live || request.speed.is_none() {
                 lines.extend(text::chart(&run.rows(), run.shown(), style));
             }

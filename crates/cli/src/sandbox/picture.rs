@@ -104,7 +104,7 @@ impl Chart {
     }
 
     /// A box over a stretch of time, wide enough to be seen and to be pointed at.
-    fn stretch(&self, from: Timestamp, to: Timestamp, y: u32, height: u32) -> Element {
+    fn interval(&self, from: Timestamp, to: Timestamp, y: u32, height: u32) -> Element {
         let (left, right) = (self.x(from), self.x(to));
         let width = ((right - left) * 10.0).round() / 10.0;
         Element::new("rect").with("x", left).with("y", y).with("width", width.max(1.0)).with("height", height)
@@ -144,7 +144,7 @@ impl Chart {
             let long =
                 wording::duration(SignedDuration::from_secs(bar.to.duration_since(bar.from).as_secs()));
             let words = format!("{}: {} to {} ({long})", bar.shade.words(), moment(bar.from), moment(bar.to));
-            self.stretch(bar.from, bar.to, y, BAR).with("class", theme::class(bar.shade)).titled(&words)
+            self.interval(bar.from, bar.to, y, BAR).with("class", theme::class(bar.shade)).titled(&words)
         };
         // What is short is drawn last, so that the minute in which a machine comes is not hidden behind its day.
         let mut bars: Vec<&rows::Bar> = row.bars.iter().collect();
@@ -157,7 +157,7 @@ impl Chart {
         wanted
             .map(|(from, to)| {
                 let words = format!("wanted: {} to {}", moment(from), moment(to));
-                self.stretch(from, to, y + BAR + 3, WANTED).with("class", "wanted").titled(&words)
+                self.interval(from, to, y + BAR + 3, WANTED).with("class", "wanted").titled(&words)
             })
             .collect()
     }
@@ -167,7 +167,9 @@ impl Chart {
         let entries = run.trace.entries.iter();
         let warnings = entries.filter_map(|entry| match &entry.fact {
             Fact::Event(event) if event.key == *key && event.is_warning => Some((entry.time, event)),
-            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::Deed(_) => None,
+            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::UserAction(_) => {
+                None
+            }
         });
         warnings
             .map(|(time, Event { reason, note, .. })| {
@@ -179,7 +181,7 @@ impl Chart {
     }
 }
 
-/// What the colours mean: only those that are in the picture.
+/// The legend, with only the colours that are in the picture.
 fn legend(rows: &[Row], y: u32) -> Vec<Element> {
     let is_shown = |shade: &Shade| rows.iter().any(|row| row.bars.iter().any(|bar| bar.shade == *shade));
     let shades = Shade::ALL.into_iter().filter(is_shown);

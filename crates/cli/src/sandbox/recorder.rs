@@ -197,7 +197,7 @@ struct Change {
 struct Watch {
     api: Api<DynamicObject>,
     open: Option<BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>>,
-    /// What comes again when a watch begins anew is no news.
+    /// The newest resource version seen; a restarted watch repeats older events.
     seen: u64,
 }
 

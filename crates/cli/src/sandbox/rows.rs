@@ -1,12 +1,12 @@
 //! The trace as rows: one for each machine, with what it showed from when to when. Text and picture draw the same.
 
 use crate::range::Range;
+use crate::sandbox::expectation::{Expectation, intervals};
 use crate::sandbox::trace::{Key, Snapshot, Trace};
-use crate::sandbox::wants::{Want, stretches};
 use five_spot_api::Phase;
 use jiff::{SignedDuration, Timestamp};
 
-/// What a machine shows at a moment.
+/// The state of a machine as the chart shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shade {
     /// Lent, and its node is Ready.
@@ -51,7 +51,7 @@ impl Shade {
         })
     }
 
-    /// What it is called under the chart.
+    /// The name in the legend.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Ready => "active",
@@ -84,7 +84,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// How long it was lent with its node Ready.
+    /// The time it was lent with its node Ready.
     pub fn ready_for(&self) -> SignedDuration {
         let ready = self.bars.iter().filter(|bar| bar.shade == Shade::Ready);
         ready.map(|bar| bar.to.duration_since(bar.from)).sum()
@@ -120,13 +120,13 @@ fn bars(trace: &Trace, key: &Key, end: Timestamp) -> Vec<Bar> {
 
 /// When a machine was wanted.
 pub fn wanted(trace: &Trace, key: &Key, end: Timestamp) -> Vec<(Timestamp, Timestamp)> {
-    let stretches = stretches(trace, key, end).into_iter();
+    let intervals = intervals(trace, key, end).into_iter();
     let mut wanted: Vec<(Timestamp, Timestamp)> = Vec::new();
-    for stretch in stretches.filter(|stretch| matches!(stretch.want, Want::Machine { .. })) {
+    for interval in intervals.filter(|interval| matches!(interval.expected, Expectation::Machine { .. })) {
         match wanted.last_mut() {
             // Another join timeout is no other window.
-            Some(last) if last.1 == stretch.from => last.1 = stretch.to,
-            Some(_) | None => wanted.push((stretch.from, stretch.to)),
+            Some(last) if last.1 == interval.from => last.1 = interval.to,
+            Some(_) | None => wanted.push((interval.from, interval.to)),
         }
     }
     wanted

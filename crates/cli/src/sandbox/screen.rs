@@ -20,15 +20,15 @@ const WRAP: &str = "\x1b[?7h";
 const CLEAR_REST_OF_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
-/// What is to be seen.
-pub struct Scene<'a> {
+/// The contents of one frame.
+pub struct Frame<'a> {
     pub trace: &'a Trace,
     pub range: Range,
     pub now: Timestamp,
     /// Simulated seconds in a real one.
     pub speed: u32,
     /// The line to paste.
-    pub way_in: &'a str,
+    pub kubeconfig_line: &'a str,
 }
 
 /// The terminal while it shows the timeline. It is left as it was found, whatever happens.
@@ -44,18 +44,18 @@ impl Screen {
 
     /// Needs the screen: on any other there is something that a person wants to keep.
     #[expect(clippy::unused_self, reason = "whoever draws has entered")]
-    pub fn draw(&self, scene: &Scene<'_>, style: Style, (columns, lines): (usize, usize)) -> io::Result<()> {
+    pub fn draw(&self, frame: &Frame<'_>, style: Style, (columns, lines): (usize, usize)) -> io::Result<()> {
         let style = Style { width: columns.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
-        let mut frame = String::from(HOME);
-        for (index, line) in compose(scene, style, lines).iter().enumerate() {
+        let mut text = String::from(HOME);
+        for (index, line) in compose(frame, style, lines).iter().enumerate() {
             if index > 0 {
-                frame.push_str("\r\n");
+                text.push_str("\r\n");
             }
-            frame.push_str(line);
-            frame.push_str(CLEAR_REST_OF_LINE);
+            text.push_str(line);
+            text.push_str(CLEAR_REST_OF_LINE);
         }
-        frame.push_str(CLEAR_BELOW);
-        put(&frame)
+        text.push_str(CLEAR_BELOW);
+        put(&text)
     }
 }
 
@@ -73,25 +73,25 @@ fn put(text: &str) -> io::Result<()> {
 }
 
 /// The lines of a frame, at most as many as fit: the clock, the chart, and under it the latest that happened.
-pub fn compose(scene: &Scene<'_>, style: Style, height: usize) -> Vec<String> {
-    let range = Range { from: scene.range.from, to: scene.range.to.max(scene.now) };
-    let speed = if scene.now < scene.range.to { format!("{}x", scene.speed) } else { "real time".to_owned() };
-    let clock = format!("5spot sandbox  {}  {speed}", moment(scene.now));
-    let mut frame = vec![style.paint(anstyle::Style::new().effects(Effects::BOLD), &clock), String::new()];
-    frame.extend(text::chart(&rows(scene.trace, range, scene.now), range, style));
-    frame.push(String::new());
+pub fn compose(frame: &Frame<'_>, style: Style, height: usize) -> Vec<String> {
+    let range = Range { from: frame.range.from, to: frame.range.to.max(frame.now) };
+    let speed = if frame.now < frame.range.to { format!("{}x", frame.speed) } else { "real time".to_owned() };
+    let clock = format!("5spot sandbox  {}  {speed}", moment(frame.now));
+    let mut lines = vec![style.paint(anstyle::Style::new().effects(Effects::BOLD), &clock), String::new()];
+    lines.extend(text::chart(&rows(frame.trace, range, frame.now), range, style));
+    lines.push(String::new());
     // The clock above and the way in below stay whatever else has no room.
     let room = height.saturating_sub(1);
-    if frame.len() > room {
-        frame.truncate(room.saturating_sub(1).max(1));
-        frame.push(dim(style, "(the terminal is too low for all of it)"));
-        frame.truncate(room.max(1));
+    if lines.len() > room {
+        lines.truncate(room.saturating_sub(1).max(1));
+        lines.push(dim(style, "(the terminal is too low for all of it)"));
+        lines.truncate(room.max(1));
     }
-    let left = room.saturating_sub(frame.len());
-    frame.extend(latest(scene.trace, left, style));
-    frame.resize(room.max(1), String::new());
-    frame.push(dim(style, &format!("{}   Ctrl-C ends", scene.way_in)));
-    frame
+    let left = room.saturating_sub(lines.len());
+    lines.extend(latest(frame.trace, left, style));
+    lines.resize(room.max(1), String::new());
+    lines.push(dim(style, &format!("{}   Ctrl-C ends", frame.kubeconfig_line)));
+    lines
 }
 
 /// The last lines of what happened, cut to the width.

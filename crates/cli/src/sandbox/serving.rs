@@ -2,13 +2,13 @@
 
 use crate::sandbox::args::Serving;
 use anyhow::Context as _;
-use five_spot_apiserver::{Api, HttpServer, serve};
+use five_spot_apiserver::{ApiServer, HttpServer, serve};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// The API on a port, for as long as this lives.
 #[derive(Debug)]
-pub struct Open {
+pub struct KubectlAccess {
     _server: HttpServer,
     kubeconfig: File,
 }
@@ -20,8 +20,8 @@ enum File {
     Temporary(NamedTempFile),
 }
 
-impl Open {
-    pub async fn new(api: &Api, serving: &Serving) -> anyhow::Result<Self> {
+impl KubectlAccess {
+    pub async fn new(api: &ApiServer, serving: &Serving) -> anyhow::Result<Self> {
         let server = serve(api.service(), serving.address)
             .await
             .with_context(|| format!("failed to listen on {}", serving.address))?;

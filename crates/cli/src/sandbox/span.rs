@@ -1,4 +1,4 @@
-//! How long a run lasts, as people write it: `36h`, `7d`, `2w`.
+//! Parses the length of a run: `36h`, `7d`, `2w`.
 
 use jiff::SignedDuration;
 

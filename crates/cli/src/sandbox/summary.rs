@@ -1,4 +1,4 @@
-//! What it amounted to: each machine in a line, how much happened, and whether all was well.
+//! The summary: a line per machine, counts, and the result.
 
 use crate::range::Range;
 use crate::sandbox::lines::moment;
@@ -27,7 +27,7 @@ impl Run<'_> {
         rows::rows(self.trace, self.shown(), self.end)
     }
 
-    /// What a chart shows: the range, or more where the clock went on.
+    /// The range of the chart: that of the request, or longer if the clock went on.
     pub fn shown(&self) -> Range {
         Range { from: self.range.from, to: self.range.to.max(self.end) }
     }

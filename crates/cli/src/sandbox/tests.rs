@@ -1,12 +1,12 @@
-//! What is drawn and told of a day that was made by hand.
+//! Tests of the outputs with a hand-written trace of one day.
 
 use crate::sandbox::lines;
 use crate::sandbox::picture;
-use crate::sandbox::sample::{Story, at, day, key};
-use crate::sandbox::screen::{Scene, compose};
+use crate::sandbox::screen::{Frame, compose};
 use crate::sandbox::summary::{self, Run};
 use crate::sandbox::text;
 use crate::sandbox::trace::{Key, Presence, Trace};
+use crate::sandbox::trace_fixture::{TraceFixture, at, day, key};
 use crate::sandbox::verdict::{Violation, violations};
 use crate::style::{Charset, MAX_WIDTH, MIN_WIDTH, Style};
 use five_spot_api::Phase;
@@ -16,12 +16,12 @@ const PLAIN: Style = Style { width: 80, charset: Charset::Unicode, colored: fals
 
 /// A good morning, a noon at which the kill switch is thrown and taken back, and an evening in which pods hold on.
 fn eventful() -> Trace {
-    Story::new()
+    TraceFixture::new()
         .phase("09:00:00", Phase::Pending)
         .machine("09:00:00", Presence::There)
         .phase("09:00:01", Phase::Active)
         .ready("09:40:00", true)
-        .deed("12:00:00", "someone throws the kill switch of bench-01")
+        .action("12:00:00", "someone throws the kill switch of bench-01")
         .spec("12:00:00", &json!({"killSwitch": true}))
         .warning("12:00:00", "KillSwitchActivated", "Kill switch on:\u{1b}[2J removed <without> draining")
         .ready("12:00:00", false)
@@ -135,7 +135,7 @@ fn what_happens_for_programs() {
 
 #[test]
 fn an_object_that_goes_is_told_to_be_gone() {
-    let trace = Story::new().forgotten("07:00:00").done();
+    let trace = TraceFixture::new().forgotten("07:00:00").done();
     let lines: Vec<String> =
         trace.told().filter_map(|(entry, transition)| lines::words(entry, transition, PLAIN)).collect();
     assert_eq!(
@@ -149,16 +149,16 @@ fn an_object_that_goes_is_told_to_be_gone() {
 #[test]
 fn the_screen_is_full_and_no_fuller() {
     let trace = eventful();
-    let scene = Scene {
+    let frame = Frame {
         trace: &trace,
         range: day(),
         now: at("20:30:00"),
         speed: 2016,
-        way_in: "export KUBECONFIG=/k",
+        kubeconfig_line: "export KUBECONFIG=/k",
     };
-    insta::assert_snapshot!(compose(&scene, PLAIN, 16).join("\n"));
+    insta::assert_snapshot!(compose(&frame, PLAIN, 16).join("\n"));
     for height in 2..60 {
-        let frame = compose(&scene, PLAIN, height);
+        let frame = compose(&frame, PLAIN, height);
         assert_eq!(frame.len(), height);
         assert!(frame.last().is_some_and(|line| line.contains("KUBECONFIG=/k")), "{height}");
         assert!(frame[0].contains("Mon 09 Nov 2026 20:30:00 UTC"), "{height}: {frame:?}");
@@ -169,8 +169,8 @@ fn the_screen_is_full_and_no_fuller() {
 fn when_the_span_is_over_the_clock_goes_on_in_real_time() {
     let trace = eventful();
     let later = day().to + jiff::SignedDuration::from_hours(1);
-    let scene = Scene { trace: &trace, range: day(), now: later, speed: 2016, way_in: "" };
-    let frame = compose(&scene, PLAIN, 12);
+    let frame = Frame { trace: &trace, range: day(), now: later, speed: 2016, kubeconfig_line: "" };
+    let frame = compose(&frame, PLAIN, 12);
     assert!(frame[0].contains("Tue 10 Nov 2026 01:00:00 UTC") && frame[0].contains("real time"), "{frame:?}");
 }
 
@@ -185,7 +185,7 @@ fn long_names_are_cut_at_their_beginning() {
 #[test]
 fn violations_are_told_as_they_are() {
     let violation = Violation { time: at("12:00:00"), key: key(), what: "it was not there".to_owned() };
-    let trace = Story::new().done();
+    let trace = TraceFixture::new().done();
     let run =
         Run { trace: &trace, range: day(), end: day().to, violations: std::slice::from_ref(&violation) };
     let text = summary::text(&run, PLAIN).join("\n");

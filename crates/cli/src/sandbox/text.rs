@@ -20,7 +20,7 @@ pub fn chart(rows: &[Row], range: Range, style: Style) -> Vec<String> {
     lines
 }
 
-/// How a line is divided.
+/// The columns of a line.
 struct Layout {
     names: usize,
     cells: usize,
@@ -80,7 +80,8 @@ impl Layout {
         line.trim_end().to_owned()
     }
 
-    /// What fills most of a cell. Trouble is shown however short it was, and coming and going from a part on that can
+    /// The state that fills most of a cell. Errors are shown however short they were, and transitions from a part on
+    /// that can
     /// be seen at all.
     fn shade(&self, row: &Row, cell: usize) -> Option<Shade> {
         let (from, to) = (self.start(cell), self.start(cell + 1));
@@ -99,7 +100,7 @@ impl Layout {
     }
 }
 
-/// How much a moment of it counts in a cell that it shares with others.
+/// The weight of a state in a cell that it shares with others.
 const fn weight(shade: Shade) -> i32 {
     match shade {
         Shade::EmergencyRemove | Shade::Error => 10_000,

@@ -1,4 +1,4 @@
-//! What happened, in order: everything that is shown or judged is computed from this and from nothing else.
+//! The trace: everything that happened, in order. All output and all checks are computed from it alone.
 
 use five_spot_api::Phase;
 use five_spot_core::ValidSpec;
@@ -44,13 +44,13 @@ pub enum Fact {
     /// The controller has asked for a change.
     Write(Write),
     /// A person did something, in a sentence.
-    Deed(String),
+    UserAction(String),
 }
 
-/// What a `ScheduledMachine` said at a moment.
+/// The state of a `ScheduledMachine` at an instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// What it asks for; nothing if that cannot be understood.
+    /// The valid spec; `None` if it is invalid.
     pub spec: Option<Arc<ValidSpec>>,
     pub kill_switch: bool,
     pub deleted_at: Option<Timestamp>,
@@ -66,7 +66,7 @@ pub struct Snapshot {
     pub is_paused: bool,
 }
 
-/// How far a CAPI Machine is there.
+/// The presence of a CAPI Machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     There,
@@ -123,32 +123,36 @@ impl Trace {
     pub fn keys(&self) -> BTreeSet<&Key> {
         let keys = self.entries.iter().filter_map(|entry| match &entry.fact {
             Fact::Object(key, _) => Some(key),
-            Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::Deed(_) => None,
+            Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::UserAction(_) => None,
         });
         keys.collect()
     }
 
-    /// What one object said, from change to change.
+    /// The states of one object, one entry per change.
     pub fn snapshots<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = (Timestamp, Option<&'a Snapshot>)> {
         self.entries.iter().filter_map(move |entry| match &entry.fact {
             Fact::Object(of, snapshot) if of == key => Some((entry.time, snapshot.as_ref())),
-            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::Deed(_) => None,
+            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::UserAction(_) => {
+                None
+            }
         })
     }
 
-    /// How the Machine of one object came and went.
+    /// The presence of the Machine of one object over time.
     pub fn machine<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = (Timestamp, Presence)> {
         self.entries.iter().filter_map(move |entry| match &entry.fact {
             Fact::Machine(of, presence) if of == key => Some((entry.time, *presence)),
-            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::Deed(_) => None,
+            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Write(_) | Fact::UserAction(_) => {
+                None
+            }
         })
     }
 
-    /// What the controller changed, or tried to.
+    /// The writes of the controller, including failed ones.
     pub fn writes(&self) -> impl Iterator<Item = (Timestamp, &Write)> {
         self.entries.iter().filter_map(|entry| match &entry.fact {
             Fact::Write(write) => Some((entry.time, write)),
-            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::Deed(_) => None,
+            Fact::Object(..) | Fact::Machine(..) | Fact::Event(_) | Fact::UserAction(_) => None,
         })
     }
 

@@ -1,27 +1,27 @@
 //! Was every machine where it was wanted? What is wanted comes from the specs, where it was from the Machines
 //! themselves; the controller's own word counts only for what it alone can know: whether pods hold a node.
 
-mod course;
+mod machine_history;
 #[cfg(test)]
 mod tests;
 
+use crate::sandbox::expectation::{Expectation, Interval, Removal, intervals};
 use crate::sandbox::trace::{Key, Presence, Trace};
-use crate::sandbox::wants::{Removal, Stretch, Want, stretches};
 use crate::wording;
-use course::Course;
 use five_spot_api::Phase;
 use jiff::{SignedDuration, Timestamp};
+use machine_history::MachineHistory;
 
-/// How soon the controller acts. It wakes up at the very boundary; this leaves room for its requests.
+/// The time within which the controller acts. It wakes up at the boundary; this leaves room for its requests.
 const REACTION: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long it takes until a drain that was held is tried again, at the longest: the last step of the back-off.
+/// The longest time until a blocked drain is retried: the last step of the backoff.
 const LAST_RETRY: SignedDuration = SignedDuration::from_mins(5);
 
-/// How long a deleted Machine may take to be gone, and what belongs to it: that is the provider's work.
+/// The time that the provider may take to remove a deleted Machine and its parts.
 const RELEASE: SignedDuration = SignedDuration::from_mins(2);
 
-/// How long a deleted object may stay: what the controller is told unless someone says otherwise.
+/// The time a deleted object may stay: the controller's default.
 const FINALIZER_TIMEOUT: SignedDuration = SignedDuration::from_secs(600);
 
 /// A machine that was not where it was wanted.
@@ -29,7 +29,7 @@ const FINALIZER_TIMEOUT: SignedDuration = SignedDuration::from_secs(600);
 pub struct Violation {
     pub time: Timestamp,
     pub key: Key,
-    /// What was wrong, without the machine and the time.
+    /// The problem, without the machine and the time.
     pub what: String,
 }
 
@@ -43,14 +43,15 @@ impl std::fmt::Display for Violation {
 pub fn violations(trace: &Trace, end: Timestamp) -> Vec<Violation> {
     let mut violations = Vec::new();
     for key in trace.keys() {
-        let mut judge = Judge { key, course: Course::of(trace, key, end), end, violations: Vec::new() };
+        let mut judge =
+            Judge { key, history: MachineHistory::of(trace, key, end), end, violations: Vec::new() };
         judge.errors();
         judge.deletion();
-        for stretch in stretches(trace, key, end) {
-            match stretch.want {
-                Want::Machine { join_timeout } => judge.wanted(stretch, join_timeout),
-                Want::Nothing(removal) => judge.unwanted(stretch, removal),
-                Want::Whatever => {}
+        for interval in intervals(trace, key, end) {
+            match interval.expected {
+                Expectation::Machine { join_timeout } => judge.wanted(interval, join_timeout),
+                Expectation::Nothing(removal) => judge.unwanted(interval, removal),
+                Expectation::Whatever => {}
             }
         }
         violations.append(&mut judge.violations);
@@ -61,7 +62,7 @@ pub fn violations(trace: &Trace, end: Timestamp) -> Vec<Violation> {
 
 struct Judge<'a> {
     key: &'a Key,
-    course: Course<'a>,
+    history: MachineHistory<'a>,
     end: Timestamp,
     violations: Vec<Violation>,
 }
@@ -74,9 +75,9 @@ impl Judge<'_> {
     /// An error needs someone, unless it is a drain that is held: that is in time for as long as it is held, and until
     /// it has been tried again.
     fn errors(&mut self) {
-        for (from, to, message) in self.course.errors() {
+        for (from, to, message) in self.history.errors() {
             let mut excused = from;
-            for (began, released) in self.course.holds_since(Timestamp::MIN) {
+            for (began, released) in self.history.holds_since(Timestamp::MIN) {
                 if began <= excused && released >= from {
                     excused = excused.max(released + LAST_RETRY + REACTION);
                 }
@@ -89,7 +90,7 @@ impl Judge<'_> {
 
     /// A deleted object goes, whatever stands in its way.
     fn deletion(&mut self) {
-        let mut snapshots = self.course.snapshots.iter();
+        let mut snapshots = self.history.snapshots.iter();
         let Some(deleted) = snapshots.find_map(|(_, one)| one.and_then(|one| one.deleted_at)) else {
             return;
         };
@@ -100,8 +101,8 @@ impl Judge<'_> {
         }
     }
 
-    fn wanted(&mut self, stretch: Stretch, join_timeout: SignedDuration) {
-        for (from, to, presence) in self.course.machine_between(stretch.from, stretch.to) {
+    fn wanted(&mut self, interval: Interval, join_timeout: SignedDuration) {
+        for (from, to, presence) in self.history.machine_between(interval.from, interval.to) {
             match presence {
                 Presence::Gone => self.missing(from, to),
                 Presence::There => self.lent(from, to, join_timeout),
@@ -109,15 +110,15 @@ impl Judge<'_> {
                 Presence::Terminating => {}
             }
         }
-        for time in self.course.deletions_between(stretch.from, stretch.to) {
-            if !self.course.is_replaced(time) {
+        for time in self.history.deletions_between(interval.from, interval.to) {
+            if !self.history.is_replaced(time) {
                 self.blame(time, "the controller deleted its machine while it was wanted");
             }
         }
     }
 
     fn missing(&mut self, from: Timestamp, to: Timestamp) {
-        if to > from + REACTION && !self.course.is_faulty(from, to) {
+        if to > from + REACTION && !self.history.is_faulty(from, to) {
             let long = wording::duration(to.duration_since(from));
             self.blame(from, format!("a machine was wanted and there was none for {long}"));
         }
@@ -125,12 +126,12 @@ impl Judge<'_> {
 
     fn lent(&mut self, from: Timestamp, to: Timestamp, join_timeout: SignedDuration) {
         let (settled, deadline) = (from + REACTION, from + join_timeout + REACTION);
-        if to > deadline && !self.course.is_ready_between(from, deadline) {
+        if to > deadline && !self.history.is_ready_between(from, deadline) {
             let long = wording::duration(join_timeout);
             self.blame(deadline, format!("its node was not Ready {long} after its machine was made"));
         }
-        if let Some((time, phase)) = self.course.first_other_phase(settled, to, Phase::Active)
-            && !self.course.is_replaced(time)
+        if let Some((time, phase)) = self.history.first_other_phase(settled, to, Phase::Active)
+            && !self.history.is_replaced(time)
         {
             self.blame(
                 time,
@@ -139,15 +140,15 @@ impl Judge<'_> {
         }
     }
 
-    fn unwanted(&mut self, stretch: Stretch, removal: Removal) {
-        let course = self.course.machine_between(stretch.from, stretch.to);
-        for (from, to, presence) in course {
-            let came_late = from > stretch.from + REACTION;
+    fn unwanted(&mut self, interval: Interval, removal: Removal) {
+        let history = self.history.machine_between(interval.from, interval.to);
+        for (from, to, presence) in history {
+            let came_late = from > interval.from + REACTION;
             match presence {
                 Presence::There if came_late => {
                     self.blame(from, "a machine was made while none was wanted");
                 }
-                Presence::There => self.overstayed(stretch.from, to, removal),
+                Presence::There => self.overstayed(interval.from, to, removal),
                 Presence::Terminating => self.lingered(from, to),
                 Presence::Gone => self.resting(from, to, removal),
             }
@@ -156,7 +157,7 @@ impl Judge<'_> {
 
     fn overstayed(&mut self, since: Timestamp, to: Timestamp, removal: Removal) {
         let mut deadline = since + removal.grace + REACTION;
-        for (began, released) in self.course.holds_since(since) {
+        for (began, released) in self.history.holds_since(since) {
             if removal.can_be_held && began <= deadline {
                 deadline = deadline.max(released + LAST_RETRY + REACTION);
             }
@@ -184,7 +185,7 @@ impl Judge<'_> {
         let Some(rest) = removal.rest else {
             return;
         };
-        if let Some((time, phase)) = self.course.first_other_phase(from + RELEASE, to, rest) {
+        if let Some((time, phase)) = self.history.first_other_phase(from + RELEASE, to, rest) {
             self.blame(
                 time,
                 format!("in phase {phase} though its machine was not wanted and gone, not in {rest}"),

@@ -1,11 +1,11 @@
-//! What a field could have been meant to be.
+//! Suggestions for misspelt fields.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 use std::sync::LazyLock;
 
-/// What to say of an unknown field, given its path: the fields that are known in its place.
+/// The message for an unknown field: it lists the fields that are known there.
 pub fn beside(path: &str) -> String {
     let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
     let known = ROOT.as_ref().and_then(|root| descend(root, parent).map(names));

@@ -23,7 +23,7 @@ pub struct Checked {
 
 const SCHEDULE: &str = "spec.schedule";
 
-/// How the API server places what it says of the object as a whole.
+/// The field path that the API server uses for errors of the whole object.
 const NOWHERE: &str = "<nil>";
 
 /// Where an object lives that does not say.
@@ -59,7 +59,7 @@ impl Checked {
     }
 }
 
-/// What is wrong so far.
+/// The problems found so far.
 #[derive(Default)]
 struct Faults(Vec<FieldError>);
 
@@ -68,7 +68,7 @@ impl Faults {
         self.0.push(FieldError::new(field, message));
     }
 
-    /// What `kubectl apply` would answer.
+    /// Adds the problems that `kubectl apply` would report.
     fn api_server(&mut self, object: &mut Value) {
         let validator = &*SCHEDULED_MACHINE;
         for field in validator.unknown_fields(object) {
@@ -92,7 +92,7 @@ impl Faults {
         }
     }
 
-    /// What every object has, and the schema does not describe.
+    /// Checks the metadata, which the schema does not describe.
     fn metadata(&mut self, object: &Value) -> Option<ObjectMeta> {
         let metadata = object.get("metadata").cloned().unwrap_or_default();
         let mut metadata: ObjectMeta = match serde_json::from_value(metadata) {
@@ -116,7 +116,8 @@ impl Faults {
         Some(metadata)
     }
 
-    /// What the controller would say; of a spec with wrong types at least of what is right in its schedule.
+    /// Adds the problems that the controller would report. If the spec has wrong types, at least the readable part of
+    /// the schedule is checked.
     fn core(&mut self, mut object: Value) -> Option<(ValidSpec, ScheduleSpec)> {
         let spec = object.get_mut("spec").map(Value::take).unwrap_or_default();
         let schedule = spec.get("schedule").cloned().unwrap_or_default();

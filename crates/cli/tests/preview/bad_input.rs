@@ -157,7 +157,7 @@ fn bad_metadata_is_told_as_well() {
 }
 
 #[test]
-fn every_bad_object_is_reported_with_everything_that_is_wrong_with_it() {
+fn every_error_of_every_bad_object_is_reported() {
     let input = [
         machine("fine", "hoursOfDay: ['9']"),
         machine("first", "hoursOfDay: ['24']\ntimezone: Mars/Olympus\ndaysOfWeek: [monday]"),
@@ -200,7 +200,7 @@ fn line_ends_and_byte_order_marks_make_no_difference() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_a_failure_and_not_a_fault_of_the_input() {
+fn unreadable_files_are_a_failure_not_invalid_input() {
     let files = directory(&[("fine.yaml", &machine("m", "hoursOfDay: ['9']")), ("bad.yaml", "a: [")]);
     let path = |name: &str| files.path().join(name).display().to_string();
     let missing = preview(&format!("-f {} -f {}", path("fine.yaml"), path("missing.yaml"))).refusal(FAILED);

@@ -1,4 +1,4 @@
-//! How these tests run the program, and what they make of its answer.
+//! Runs the program and collects its output.
 
 pub use crate::running::{Answer, command, root};
 
@@ -8,18 +8,18 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 impl Answer {
-    /// What it printed, given that all was well.
+    /// Its standard output, after checking that it succeeded.
     pub fn text(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.stdout
     }
 
-    /// What it printed, as JSON.
+    /// Its standard output as JSON.
     pub fn json(self) -> serde_json::Value {
         serde_json::from_str(&self.text()).expect("JSON on stdout")
     }
 
-    /// What it complained about, given that it gave nothing else.
+    /// Its standard error, after checking the exit code and that standard output is empty.
     pub fn refusal(self, code: i32) -> String {
         assert_eq!((self.code, self.stdout.as_str()), (code, ""), "{self:?}");
         self.stderr
@@ -43,7 +43,7 @@ pub fn preview_of(input: impl AsRef<[u8]>, line: &str) -> Answer {
     five_spot_of(input, &words)
 }
 
-/// What a run that is made by hand has to say.
+/// Runs a command and collects its output.
 pub fn answer(command: &mut Command) -> Answer {
     command.output().expect("the program starts").into()
 }

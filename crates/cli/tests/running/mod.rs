@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What the program had to say.
+/// The output of the program.
 #[derive(Debug)]
 pub struct Answer {
     pub code: i32,
@@ -34,7 +34,7 @@ pub fn command(words: &[&str]) -> Command {
     command
 }
 
-/// What `5spot` has to say to these words, with something on standard input.
+/// Runs `5spot` with these arguments and this standard input.
 pub fn five_spot_of(input: impl AsRef<[u8]>, words: &[&str]) -> Answer {
     let mut child = command(words)
         .stdin(Stdio::piped())

@@ -1,4 +1,4 @@
-//! What cannot be meant is refused before anything is started, with what to do instead.
+//! Invalid command lines are refused before anything is started.
 
 use crate::program::{five_spot, machine, sandbox, sandbox_of};
 

@@ -37,7 +37,7 @@ fn ask(kubeconfig: &str, method: &str, path: &str, body: &str) -> String {
 }
 
 #[test]
-fn what_a_person_applies_works_like_the_rest_and_ctrl_c_ends_with_a_summary() {
+fn applied_machines_get_a_row_and_ctrl_c_prints_a_summary() {
     let mut child = start("sandbox --speed 20000 --start 2026-11-09T08:00:00Z");
     let mut lines =
         BufReader::new(child.stdout.take().expect("a pipe")).lines().map(|line| line.expect("a line"));

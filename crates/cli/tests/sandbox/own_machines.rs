@@ -49,7 +49,7 @@ fn kinds_of_unknown_providers_are_made_up() {
 }
 
 #[test]
-fn a_machine_that_is_not_where_it_should_be_exits_with_1_and_a_sentence() {
+fn a_machine_in_the_wrong_state_is_reported_with_exit_status_1() {
     let input = machine("bench-01", "{hoursOfDay: ['9-17']}", "kubeconfigSecretRef: {name: nowhere}");
     let answer = sandbox_of(&input, DAY);
     assert_eq!(answer.code, 1, "{answer:?}");

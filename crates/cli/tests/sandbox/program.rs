@@ -1,4 +1,4 @@
-//! How these tests run the program, and what they make of its answer.
+//! Runs the program and collects its output.
 
 pub use crate::running::{Answer, root};
 

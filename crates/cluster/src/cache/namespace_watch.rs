@@ -110,7 +110,7 @@ async fn open(
 mod tests {
     use super::*;
     use crate::transport::http::Transport;
-    use five_spot_apiserver::{Api as Embedded, ApiConfig, Clock};
+    use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use kube::api::{DeleteParams, Patch, PatchParams};
     use serde_json::json;
     use std::sync::Arc;
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_namespace_is_told_of_and_nothing_is_listed() {
-        let embedded = Embedded::new(ApiConfig::new(Clock::system()));
+        let embedded = ApiServer::new(ApiServerConfig::new(Clock::system()));
         let asked = Arc::new(Asked::default());
         let client = Transport::new("test").with_observer(asked.clone()).client_over(embedded.service());
         let namespaces: Api<Namespace> = Api::all(Transport::new("other").client_over(embedded.service()));

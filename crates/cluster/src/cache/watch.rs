@@ -300,7 +300,7 @@ mod tests {
     use five_spot_apiserver::faults::{
         Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
     };
-    use five_spot_apiserver::{Api as Embedded, ApiConfig, Clock};
+    use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use http::StatusCode;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::ResourceExt;
@@ -308,7 +308,7 @@ mod tests {
     use tokio::task::JoinHandle;
 
     struct World {
-        embedded: Embedded,
+        embedded: ApiServer,
         plan: FaultPlan,
         store: Store<String>,
         filling: JoinHandle<()>,
@@ -318,7 +318,7 @@ mod tests {
     fn begin() -> World {
         let start = "2026-11-16T08:00:00Z".parse().expect("a timestamp");
         let clock = Clock::starting_at(start);
-        let embedded = Embedded::new(ApiConfig::new(clock.clone()));
+        let embedded = ApiServer::new(ApiServerConfig::new(clock.clone()));
         let plan = FaultPlan::new(clock, 1);
         let fault = Fault::Watch(WatchFault::LoseEvent(0));
         plan.add(Rule { kind: RequestKind::Watch, path: String::new(), trigger: Trigger::Nth(0), fault });

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use work::Work;
 
@@ -49,6 +50,7 @@ type Watches = Arc<dyn Fn() -> Vec<ManagementWatch> + Send + Sync>;
 #[derive(Default)]
 pub struct Health {
     inner: Mutex<Inner>,
+    readiness_request: Notify,
 }
 
 #[derive(Default)]
@@ -99,6 +101,16 @@ impl Health {
             }
         }
         ailments
+    }
+
+    /// Somebody requests `/ready`.
+    pub(crate) fn note_readiness_request(&self) {
+        self.readiness_request.notify_one();
+    }
+
+    /// Waits until `/ready` is requested, or returns at once if it was since the last call.
+    pub(crate) async fn readiness_requested(&self) {
+        self.readiness_request.notified().await;
     }
 
     /// The reasons for which the controller is not ready; empty if it is.

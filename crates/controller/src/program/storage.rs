@@ -1,9 +1,9 @@
 //! Asks whether the storage behind the API server answers, when nothing has shown it for a while.
 //!
-//! An API server whose etcd hangs keeps its watches open and answers pings, so that a controller with nothing to do would
-//! stay ready for as long as it has nothing to do. Events, renewals of a Lease and every other write show that the storage
-//! answers; with an election there is one every two seconds, for standbys too, who watch the Lease. Only without any of them
-//! is the API server's own check asked for.
+//! An API server whose etcd hangs keeps its watches open and answers pings, so a controller with nothing to do would stay
+//! ready for as long as it has nothing to do. Events, renewals of a Lease and every other write show that the storage
+//! answers; with an election there is one every two seconds, for standbys too, which watch the Lease. Without any of them
+//! the API server's own check is requested, but only when somebody requests `/ready`: an idle controller sends nothing.
 
 use crate::health::{Findings, Health};
 use five_spot_cluster::transport::http::Transport;
@@ -25,16 +25,25 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// Examines the storage for as long as it is polled.
 pub(super) async fn examine(client: Client, transport: Transport, health: Arc<Health>) {
+    let mut is_failing = false;
     loop {
         let silence = transport.storage_silence();
         if silence < SILENCE {
+            is_failing = false;
             report(&health, None);
             sleep(SILENCE.saturating_sub(silence)).await;
             continue;
         }
+        if !is_failing {
+            health.readiness_requested().await;
+            if transport.storage_silence() < SILENCE {
+                continue;
+            }
+        }
         let problem = check(&client).await.err();
         // An answer that shows nothing, such as that of a server without such a check, is no reason to ask all the time.
-        let pause = if problem.is_some() { AGAIN } else { SILENCE };
+        is_failing = problem.is_some();
+        let pause = if is_failing { AGAIN } else { SILENCE };
         report(&health, problem);
         if transport.storage_silence() >= SILENCE {
             sleep(pause).await;

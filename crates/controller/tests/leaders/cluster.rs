@@ -2,8 +2,8 @@
 
 use crate::link::{Landed, Server};
 use crate::replica::Replica;
-use five_spot_apiserver::{Api, ApiConfig, Clock};
-use five_spot_standins::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
+use five_spot_standins::{Contract, StandInSettings, StandIns, Timing, cluster_api_crds, provider_crds};
 use http::Request;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ impl Cluster {
     /// Monday, 08:58.
     pub async fn new(machines: usize, replicas: usize, is_fenced: bool) -> Self {
         let clock = Clock::starting_at("2026-11-16T08:58:00Z".parse().expect("an instant"));
-        let api = Api::new(ApiConfig::new(clock.clone()));
+        let api = ApiServer::new(ApiServerConfig::new(clock.clone()));
         let crd = serde_json::to_value(five_spot_api::crd()).expect("it is JSON");
         for crd in cluster_api_crds(Contract::V1Beta2).iter().chain(&provider_crds()).chain([&crd]) {
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
@@ -37,7 +37,9 @@ impl Cluster {
             api.create(OBJECTS, &machine(&format!("m{number}")));
         }
         let client = || api.client("default");
-        tokio::spawn(Troupe::new(client(), client(), clock.clone(), Scenario::new(Timing::default())).play());
+        tokio::spawn(
+            StandIns::new(client(), client(), clock.clone(), StandInSettings::new(Timing::default())).run(),
+        );
         let (landed, refused) = Default::default();
         let server = Server { api, clock, is_fenced, landed, refused };
         let mut cluster = Self { server, replicas: Vec::new(), processes: 0 };

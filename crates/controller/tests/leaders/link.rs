@@ -1,7 +1,7 @@
 //! The connection between one replica and the API server: it can fail, hang, and refuse as the admission policy does.
 
 use bytes::Bytes;
-use five_spot_apiserver::{Api, ApiService, BoxError, Clock, ResponseBody};
+use five_spot_apiserver::{ApiServer, ApiService, BoxError, Clock, ResponseBody};
 use futures::future::BoxFuture;
 use futures::stream;
 use http::{Method, Request, Response, StatusCode};
@@ -71,7 +71,7 @@ pub struct Landed {
 /// The state that all links share.
 #[derive(Clone)]
 pub struct Server {
-    pub api: Api,
+    pub api: ApiServer,
     pub clock: Clock,
     /// True if the admission policy of `deploy/ha` is in force.
     pub is_fenced: bool,

@@ -1,7 +1,7 @@
 //! The controller on an embedded API, with everything that it tells.
 
 use five_spot_apiserver::faults::{FaultPlan, FaultyService};
-use five_spot_apiserver::{Api, ApiConfig, Clock};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_cluster::cache::ClusterSettings;
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::health::Health;
@@ -9,7 +9,7 @@ use five_spot_controller::logging::{Filter, Format, subscriber};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::{RunError, Settings, run};
 use five_spot_core::world::Policy;
-use five_spot_standins::{Contract, Scenario, Timing, Troupe, cluster_api_crds, provider_crds};
+use five_spot_standins::{Contract, StandInSettings, StandIns, Timing, cluster_api_crds, provider_crds};
 use futures::future::BoxFuture;
 use http::Request;
 use jiff::{SignedDuration, Timestamp};
@@ -81,7 +81,7 @@ pub struct Asked {
 
 /// A cluster with a controller that runs in it.
 pub struct World {
-    pub api: Api,
+    pub api: ApiServer,
     pub clock: Clock,
     pub faults: FaultPlan,
     pub metrics: Arc<Metrics>,
@@ -113,7 +113,7 @@ impl World {
         let lines = subscriber(Format::Json, filter, move || writer.clone(), false);
         let logging = tracing::subscriber::set_default(lines);
         let clock = Clock::starting_at(START.parse().expect("an instant"));
-        let api = Api::new(ApiConfig::new(clock.clone()));
+        let api = ApiServer::new(ApiServerConfig::new(clock.clone()));
         for crd in cluster_api_crds(Contract::V1Beta2).iter().chain(&provider_crds()).chain([crd]) {
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
         }
@@ -147,8 +147,8 @@ impl World {
         let client = || self.api.client("default");
         let timing =
             Timing { join: Duration::from_secs(10), provision: Duration::from_secs(10), ..Timing::default() };
-        let troupe = Troupe::new(client(), client(), self.clock.clone(), Scenario::new(timing));
-        tokio::spawn(troupe.with_kubeconfig(kubeconfig()).play());
+        let stand_ins = StandIns::new(client(), client(), self.clock.clone(), StandInSettings::new(timing));
+        tokio::spawn(stand_ins.with_kubeconfig(kubeconfig()).run());
         self.start();
     }
 

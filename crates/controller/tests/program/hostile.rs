@@ -4,7 +4,7 @@ use crate::process::{GUARD, line_of, program};
 use crate::served::get;
 use crate::serving::api;
 use crate::stopping::kubeconfig;
-use five_spot_apiserver::{Api, HttpServer};
+use five_spot_apiserver::{ApiServer, HttpServer};
 use five_spot_hostile::{Attack, HostileServer, resident_bytes_of};
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -75,7 +75,7 @@ impl Running {
     }
 }
 
-fn lend(api: &Api, name: &str, secret: &str) {
+fn lend(api: &ApiServer, name: &str, secret: &str) {
     let object = json!({
         "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine",
         "metadata": {"name": name, "namespace": "default"},
@@ -95,7 +95,7 @@ fn lend(api: &Api, name: &str, secret: &str) {
     api.create("/apis/5spot.finos.org/v1alpha1/namespaces/default/scheduledmachines", &object);
 }
 
-fn create_secret(api: &Api, mut secret: Value) {
+fn create_secret(api: &ApiServer, mut secret: Value) {
     secret["metadata"]["namespace"] = "default".into();
     api.create("/api/v1/namespaces/default/secrets", &secret);
 }

@@ -3,7 +3,7 @@
 use crate::process::{GUARD, line_of, program};
 use crate::served::get;
 use crate::stopping::kubeconfig;
-use five_spot_apiserver::{Api, ApiConfig, Clock, HttpServer, serve};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock, HttpServer, serve};
 use five_spot_standins::{Contract, cluster_api_crds, provider_crds};
 use serde_json::Value;
 use std::process::Stdio;
@@ -78,7 +78,7 @@ impl Running {
 }
 
 /// An API with the kinds that the controller needs.
-pub async fn api() -> (Api, HttpServer) {
+pub async fn api() -> (ApiServer, HttpServer) {
     let (api, server) = api_without_ours().await;
     let ours = serde_json::to_value(five_spot_api::crd()).expect("it is JSON");
     api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &ours);
@@ -86,8 +86,8 @@ pub async fn api() -> (Api, HttpServer) {
 }
 
 /// An API with all kinds that the controller needs but its own.
-pub async fn api_without_ours() -> (Api, HttpServer) {
-    let api = Api::new(ApiConfig::new(Clock::system()));
+pub async fn api_without_ours() -> (ApiServer, HttpServer) {
+    let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
     for crd in cluster_api_crds(Contract::V1Beta2).iter().chain(&provider_crds()) {
         api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
     }
@@ -136,7 +136,7 @@ async fn how_busy_its_threads_are_is_told_if_asked_for() {
 
 #[tokio::test]
 async fn a_cluster_without_our_kinds_is_not_ready_and_says_why() {
-    let api = Api::new(ApiConfig::new(Clock::system()));
+    let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
     let server = serve(api.service(), ([127, 0, 0, 1], 0).into()).await.expect("a port");
     let running = Running::start(&server).await;
     let reasons = ["\nscheduledmachines are not synced: ", "\nmachines are not synced: ", "404"];

@@ -4,7 +4,7 @@
 use crate::serving::{Running, api_without_ours};
 use five_spot_api::ScheduledMachine;
 use five_spot_apiserver::faults::{Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger};
-use five_spot_apiserver::{Api as Embedded, Clock, serve};
+use five_spot_apiserver::{ApiServer, Clock, serve};
 use http::StatusCode;
 use jiff::Timestamp;
 use kube::Api;
@@ -26,7 +26,7 @@ fn without_status_field(field: &str) -> Value {
     definition
 }
 
-fn lend(api: &Embedded) {
+fn lend(api: &ApiServer) {
     let spec = json!({
         "schedule": {"daysOfWeek": ["mon-sun"]}, "clusterName": "edge",
         "bootstrapSpec": {"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig", "spec": {}},

@@ -1,7 +1,7 @@
 //! From the start to the end: without a cluster, with a broken kubeconfig, and on a signal.
 
 use crate::process::{GUARD, Said, line_of, program, run};
-use five_spot_apiserver::{Api, ApiConfig, Clock, serve};
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock, serve};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub fn kubeconfig(directory: &Path, server: &str) -> PathBuf {
 
 #[tokio::test]
 async fn a_signal_stops_it_cleanly() {
-    let api = Api::new(ApiConfig::new(Clock::system()));
+    let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
     let server = serve(api.service(), ([127, 0, 0, 1], 0).into()).await.expect("a port");
     let address = format!("http://{}", server.address());
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {

@@ -5,7 +5,7 @@ use super::draft::Draft;
 use super::fault::FaultKind;
 use super::reclaim;
 use super::situation::{Situation, instant};
-use super::status::{was_wanted, words};
+use super::status::{messages, was_wanted};
 use crate::action::{Event, EventCause};
 use crate::text;
 use crate::world::Uid;
@@ -129,7 +129,7 @@ impl Change<'_> {
             matches!(self.demand, Demand::Unwanted(UnwantedBy::OutsideWindow | UnwantedBy::OverrideDown));
         let changed = was_wanted(self.situation) || (self.pause_is_over() && self.situation.anything_left());
         (by_clock && changed).then(|| {
-            let note = format!("The machine is no longer wanted: {}", words::demand(self.demand));
+            let note = format!("The machine is no longer wanted: {}", messages::demand(self.demand));
             Self::event(EventReason::ScheduleInactive, note, self.removal_cause())
         })
     }
@@ -167,7 +167,7 @@ impl Change<'_> {
         let resumes = self.enters(Phase::Active) && self.was() == Some(Phase::ShuttingDown);
         let boundary = self.status.last_scheduled_time.as_ref().map(instant);
         (begins || resumes).then(|| {
-            let note = format!("A machine is wanted: {}", words::demand(self.demand));
+            let note = format!("A machine is wanted: {}", messages::demand(self.demand));
             Self::event(EventReason::ScheduleActive, note, self.demand_cause(boundary))
         })
     }

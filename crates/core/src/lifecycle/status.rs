@@ -1,7 +1,7 @@
 //! The status of a decision: the phase, the conditions and the recorded facts.
 
 mod conditions;
-pub(super) mod words;
+pub(super) mod messages;
 
 use super::demand::{Demand, UnwantedBy};
 use super::draft::{Draft, Stage};
@@ -20,7 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> ScheduledMachineStatus {
     let world = situation.world;
     let phase = phase(situation, demand, draft);
-    let message = words::message(situation, phase, demand, draft);
+    let message = messages::message(situation, phase, demand, draft);
     let plan = situation.plan().filter(|_| follows_plan(demand));
     let next_activation = plan.and_then(|plan| plan.next_activation(situation.now));
     let next_cleanup = plan.and_then(|plan| plan.next_cleanup(situation.now));

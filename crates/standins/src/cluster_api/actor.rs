@@ -1,13 +1,13 @@
 //! Observes a Machine with all that belongs to it, and does the next thing about it.
 
-use super::super::agenda::{Actor, Next};
+use super::super::context::{ActorContext, Change};
 use super::super::kinds::{
-    BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, CORE_GROUP, INFRASTRUCTURE_GROUP, Kind, Place,
+    BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, CORE_GROUP, INFRASTRUCTURE_GROUP, Kind, ObjectKey,
 };
-use super::super::scenario::Scenario;
-use super::super::stage::{Change, Stage};
-use super::departure::{self, Departure};
-use super::growth::{self, Control};
+use super::super::settings::StandInSettings;
+use super::super::work_queue::{Actor, Next};
+use super::deletion::{self, DeletionStep};
+use super::provisioning::{self, Control};
 use super::shape::{Contract, Reference, reference};
 use super::status::{self, Leaving};
 use super::{Facts, cluster, drain};
@@ -26,15 +26,15 @@ const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 #[derive(Debug)]
 pub(in super::super) struct ClusterApi {
     clock: Clock,
-    scenario: Scenario,
+    settings: StandInSettings,
     /// When each Machine that is drained, or waits for volumes, may be looked at again. Cluster API keeps the same note:
     /// news of a Machine do not hurry it.
-    next_pass: BTreeMap<Place, Instant>,
+    next_pass: BTreeMap<ObjectKey, Instant>,
 }
 
 impl ClusterApi {
-    pub(in super::super) fn new(clock: Clock, scenario: Scenario) -> Self {
-        Self { clock, scenario, next_pass: BTreeMap::new() }
+    pub(in super::super) fn new(clock: Clock, settings: StandInSettings) -> Self {
+        Self { clock, settings, next_pass: BTreeMap::new() }
     }
 
     /// Which custom kinds it watches.
@@ -48,79 +48,77 @@ impl ClusterApi {
 }
 
 impl Actor for ClusterApi {
-    fn concerned(&self, change: &Change, stage: &Stage) -> Vec<Place> {
-        let (place, Some(object)) = (&change.place, change.object()) else {
+    fn concerned(&self, change: &Change, context: &ActorContext) -> Vec<ObjectKey> {
+        let (key, Some(object)) = (&change.key, change.object()) else {
             return Vec::new();
         };
         let machines = |is_meant: &dyn Fn(&DynamicObject) -> bool| {
-            let Some(kind) = stage.kind(CORE_GROUP, "Machine") else {
+            let Some(kind) = context.kind(CORE_GROUP, "Machine") else {
                 return Vec::new();
             };
-            let found = stage.list(&kind, &place.namespace).filter(|(_, machine)| is_meant(machine));
-            found.map(|(place, _)| place.clone()).collect::<Vec<Place>>()
+            let found = context.list(&kind, &key.namespace).filter(|(_, machine)| is_meant(machine));
+            found.map(|(key, _)| key.clone()).collect::<Vec<ObjectKey>>()
         };
-        if place.kind.is(CORE_GROUP, "Machine") {
-            let mut concerned = vec![place.clone()];
+        if key.kind.is(CORE_GROUP, "Machine") {
+            let mut concerned = vec![key.clone()];
             if change.after.is_none() {
                 // Its Cluster may have been waiting for that.
                 let cluster = object.data["spec"]["clusterName"].as_str();
-                let clusters = stage.kind(CORE_GROUP, "Cluster");
-                concerned
-                    .extend(clusters.zip(cluster).map(|(kind, name)| kind.place(&place.namespace, name)));
+                let clusters = context.kind(CORE_GROUP, "Cluster");
+                concerned.extend(clusters.zip(cluster).map(|(kind, name)| kind.key(&key.namespace, name)));
             }
             return concerned;
         }
-        if place.kind.is(CORE_GROUP, "Cluster") {
-            let mut concerned =
-                machines(&|machine| machine.data["spec"]["clusterName"] == place.name.as_str());
-            concerned.push(place.clone());
+        if key.kind.is(CORE_GROUP, "Cluster") {
+            let mut concerned = machines(&|machine| machine.data["spec"]["clusterName"] == key.name.as_str());
+            concerned.push(key.clone());
             return concerned;
         }
-        if place.kind == Kind::node() {
+        if key.kind == Kind::node() {
             let id = &object.data["spec"]["providerID"];
             return machines(&|machine| id.is_string() && machine.data["spec"]["providerID"] == *id);
         }
         let is_this = |found: Option<Reference>| {
-            found.is_some_and(|one| place.kind.is(&one.group, &one.kind) && one.name == place.name)
+            found.is_some_and(|one| key.kind.is(&one.group, &one.kind) && one.name == key.name)
         };
         let mut concerned = machines(&|machine| {
             let spec = &machine.data["spec"];
             is_this(reference(&spec["bootstrap"]["configRef"]))
                 || is_this(reference(&spec["infrastructureRef"]))
         });
-        if let Some(clusters) = stage.kind(CORE_GROUP, "Cluster") {
-            let named = stage.list(&clusters, &place.namespace).filter(|(_, cluster)| {
+        if let Some(clusters) = context.kind(CORE_GROUP, "Cluster") {
+            let named = context.list(&clusters, &key.namespace).filter(|(_, cluster)| {
                 let spec = &cluster.data["spec"];
                 is_this(reference(&spec["controlPlaneRef"])) || is_this(reference(&spec["infrastructureRef"]))
             });
-            concerned.extend(named.map(|(place, _)| place.clone()));
+            concerned.extend(named.map(|(key, _)| key.clone()));
         }
         concerned
     }
 
-    async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {
-        if !self.scenario.is_cluster_api_running() {
+    async fn reconcile(&mut self, key: &ObjectKey, context: &mut ActorContext) -> kube::Result<Next> {
+        if !self.settings.is_cluster_api_running() {
             // Everything is looked at again when it runs again.
             return Ok(None);
         }
-        if place.kind.is(CORE_GROUP, "Cluster") {
-            return cluster::attend(place, stage, self.clock.now()).await;
+        if key.kind.is(CORE_GROUP, "Cluster") {
+            return cluster::reconcile(key, context, self.clock.now()).await;
         }
-        let Some(facts) = observe(place, stage).filter(|facts| facts.cluster.is_some()) else {
+        let Some(facts) = observe(key, context).filter(|facts| facts.cluster.is_some()) else {
             // Without its Cluster, Cluster API does nothing about a Machine, not even take it on.
             return Ok(None);
         };
-        let contract = Contract::of(&place.kind);
-        if growth::is_paused(&facts) {
+        let contract = Contract::of(&key.kind);
+        if provisioning::is_paused(&facts) {
             if let Some(status) = status::paused(&facts, contract, self.clock.now()) {
-                stage.merge_status(place, status).await?;
+                context.merge_status(key, status).await?;
             }
             return Ok(None);
         }
         if facts.machine.metadata.deletion_timestamp.is_none() {
-            self.grow(place, stage, facts, contract).await
+            self.grow(key, context, facts, contract).await
         } else if status::is_taken_on(&facts) {
-            self.leave(place, stage, facts, contract).await
+            self.leave(key, context, facts, contract).await
         } else {
             Ok(None)
         }
@@ -130,38 +128,43 @@ impl Actor for ClusterApi {
 impl ClusterApi {
     async fn grow(
         &self,
-        place: &Place,
-        stage: &mut Stage,
+        key: &ObjectKey,
+        context: &mut ActorContext,
         facts: Facts,
         contract: Contract,
     ) -> kube::Result<Next> {
-        if let Some(patch) = growth::taking_on(&facts) {
-            stage.merge(place, patch).await?;
+        if let Some(patch) = provisioning::taking_on(&facts) {
+            context.merge(key, patch).await?;
         }
-        if !self.take_parts(place, stage, &facts).await? {
+        if !self.take_parts(key, context, &facts).await? {
             return Ok(None);
         }
-        if let Some(patch) = growth::progress(&facts) {
-            stage.merge(place, patch).await?;
+        if let Some(patch) = provisioning::progress(&facts) {
+            context.merge(key, patch).await?;
         }
         // What was just written is part of what the status tells.
-        let Some(facts) = observe(place, stage) else {
+        let Some(facts) = observe(key, context) else {
             return Ok(None);
         };
-        stage.merge_status(place, status::status(&facts, contract, None, self.clock.now())).await?;
+        context.merge_status(key, status::status(&facts, contract, None, self.clock.now())).await?;
         Ok(None)
     }
 
     /// Makes the Machine the controller of its parts. False if somebody else is.
-    async fn take_parts(&self, place: &Place, stage: &mut Stage, facts: &Facts) -> kube::Result<bool> {
+    async fn take_parts(
+        &self,
+        key: &ObjectKey,
+        context: &mut ActorContext,
+        facts: &Facts,
+    ) -> kube::Result<bool> {
         for part in [&facts.bootstrap, &facts.infrastructure].into_iter().flatten() {
-            match growth::control(&facts.machine, part) {
+            match provisioning::control(&facts.machine, part) {
                 Control::Held => {}
                 Control::Free(patch) => {
-                    let Some(part) = place_of(part, stage, &place.namespace) else {
+                    let Some(part) = key_of(part, context, &key.namespace) else {
                         continue;
                     };
-                    stage.merge(&part, patch).await?;
+                    context.merge(&part, patch).await?;
                 }
                 Control::Taken => return Ok(false),
             }
@@ -171,110 +174,120 @@ impl ClusterApi {
 
     async fn leave(
         &mut self,
-        place: &Place,
-        stage: &mut Stage,
+        key: &ObjectKey,
+        context: &mut ActorContext,
         facts: Facts,
         contract: Contract,
     ) -> kube::Result<Next> {
-        if let Some(pause) = self.until_next_pass(place) {
+        if let Some(pause) = self.until_next_pass(key) {
             return Ok(Some(pause));
         }
-        if !self.take_parts(place, stage, &facts).await? {
+        if !self.take_parts(key, context, &facts).await? {
             return Ok(None);
         }
-        let mut departure = departure::next(&facts, contract, false, self.clock.now());
+        let mut deletion = deletion::next(&facts, contract, false, self.clock.now());
         let mut drain_message = None;
-        if departure == Departure::Drain {
-            let report = self.drain(place, stage, &facts).await?;
+        if deletion == DeletionStep::Drain {
+            let report = self.drain(key, context, &facts).await?;
             if report.is_drained() {
-                departure = departure::next(&facts, contract, true, self.clock.now());
+                deletion = deletion::next(&facts, contract, true, self.clock.now());
             } else {
                 let began = facts.machine.data["status"]["deletion"]["nodeDrainStartTime"].as_str();
                 drain_message = Some(report.message(began.unwrap_or(&self.clock.stamp())));
             }
         }
-        if matches!(departure, Departure::Drain | Departure::VolumeDetach) {
-            self.next_pass.insert(place.clone(), Instant::now() + self.scenario.timing().drain_pass);
+        if matches!(deletion, DeletionStep::Drain | DeletionStep::VolumeDetach) {
+            self.next_pass.insert(key.clone(), Instant::now() + self.settings.timing().drain_pass);
         }
-        if departure == Departure::Finalizer {
-            let released =
-                cluster::with_finalizers(&facts.machine, |all| all.retain(|one| one != growth::FINALIZER));
-            stage.merge(place, released).await?;
+        if deletion == DeletionStep::Finalizer {
+            let released = cluster::with_finalizers(&facts.machine, |all| {
+                all.retain(|one| one != provisioning::FINALIZER)
+            });
+            context.merge(key, released).await?;
             return Ok(None);
         }
-        let message = drain_message.unwrap_or_else(|| departure.message(&facts, self.clock.now()));
-        let leaving = Leaving { departure, message };
-        stage.merge_status(place, status::status(&facts, contract, Some(&leaving), self.clock.now())).await?;
-        self.take_leave(place, stage, &facts, departure).await
+        let message = drain_message.unwrap_or_else(|| deletion.message(&facts, self.clock.now()));
+        let leaving = Leaving { deletion, message };
+        context.merge_status(key, status::status(&facts, contract, Some(&leaving), self.clock.now())).await?;
+        self.take_leave(key, context, &facts, deletion).await
     }
 
     /// Does what a step asks for, and says when to look again if nothing tells.
     async fn take_leave(
         &self,
-        place: &Place,
-        stage: &mut Stage,
+        key: &ObjectKey,
+        context: &mut ActorContext,
         facts: &Facts,
-        departure: Departure,
+        deletion: DeletionStep,
     ) -> kube::Result<Next> {
-        let going = match departure {
-            Departure::Drain | Departure::VolumeDetach => return Ok(Some(self.scenario.timing().drain_pass)),
-            Departure::PreDrainHook | Departure::PreTerminateHook | Departure::Finalizer => return Ok(None),
-            Departure::Infrastructure => &facts.infrastructure,
-            Departure::Bootstrap => &facts.bootstrap,
-            Departure::Node => &facts.node,
+        let going = match deletion {
+            DeletionStep::Drain | DeletionStep::VolumeDetach => {
+                return Ok(Some(self.settings.timing().drain_pass));
+            }
+            DeletionStep::PreDrainHook | DeletionStep::PreTerminateHook | DeletionStep::Finalizer => {
+                return Ok(None);
+            }
+            DeletionStep::Infrastructure => &facts.infrastructure,
+            DeletionStep::Bootstrap => &facts.bootstrap,
+            DeletionStep::Node => &facts.node,
         };
         if let Some(object) = going.as_ref().filter(|object| object.metadata.deletion_timestamp.is_none())
-            && let Some(part) = place_of(object, stage, &place.namespace)
+            && let Some(part) = key_of(object, context, &key.namespace)
         {
-            stage.delete(&part, object).await?;
+            context.delete(&part, object).await?;
         }
         Ok(None)
     }
 
-    fn until_next_pass(&mut self, place: &Place) -> Next {
-        let pause = self.next_pass.get(place)?.saturating_duration_since(Instant::now());
+    fn until_next_pass(&mut self, key: &ObjectKey) -> Next {
+        let pause = self.next_pass.get(key)?.saturating_duration_since(Instant::now());
         if pause.is_zero() {
-            self.next_pass.remove(place);
+            self.next_pass.remove(key);
             return None;
         }
         Some(pause)
     }
 
     /// Cordons the Node and makes one pass over its pods.
-    async fn drain(&self, place: &Place, stage: &mut Stage, facts: &Facts) -> kube::Result<drain::Report> {
+    async fn drain(
+        &self,
+        key: &ObjectKey,
+        context: &mut ActorContext,
+        facts: &Facts,
+    ) -> kube::Result<drain::Report> {
         let Some(node) = &facts.node else {
             return Ok(drain::Report::default());
         };
         if node.data["spec"]["unschedulable"] != true {
-            stage.merge(&Kind::node().place_of(node), json!({"spec": {"unschedulable": true}})).await?;
+            context.merge(&Kind::node().key_of(node), json!({"spec": {"unschedulable": true}})).await?;
         }
-        let rules: Vec<DynamicObject> = stage
+        let rules: Vec<DynamicObject> = context
             .kind(CORE_GROUP, "MachineDrainRule")
-            .map(|kind| stage.list(&kind, &place.namespace).map(|(_, rule)| (**rule).clone()).collect())
+            .map(|kind| context.list(&kind, &key.namespace).map(|(_, rule)| (**rule).clone()).collect())
             .unwrap_or_default();
-        drain::pass(stage, facts, node, &rules, self.clock.now()).await
+        drain::pass(context, facts, node, &rules, self.clock.now()).await
     }
 }
 
-fn observe(place: &Place, stage: &Stage) -> Option<Facts> {
-    let machine = stage.get(place)?;
+fn observe(key: &ObjectKey, context: &ActorContext) -> Option<Facts> {
+    let machine = context.get(key)?;
     let spec = &machine.data["spec"];
     let referred = |value: &serde_json::Value| -> Option<Arc<DynamicObject>> {
         let Reference { group, kind, name } = reference(value)?;
-        stage.get(&stage.kind(&group, &kind)?.place(&place.namespace, &name))
+        context.get(&context.kind(&group, &kind)?.key(&key.namespace, &name))
     };
     let cluster = spec["clusterName"]
         .as_str()
-        .and_then(|name| stage.get(&stage.kind(CORE_GROUP, "Cluster")?.place(&place.namespace, name)));
+        .and_then(|name| context.get(&context.kind(CORE_GROUP, "Cluster")?.key(&key.namespace, name)));
     let node = spec["providerID"].as_str().and_then(|id| {
-        let mut nodes = stage.list(&Kind::node(), "");
+        let mut nodes = context.list(&Kind::node(), "");
         nodes.find(|(_, node)| node.data["spec"]["providerID"] == id).map(|(_, node)| node.clone())
     });
     Some(Facts {
         control_plane: cluster
             .as_ref()
             .and_then(|cluster| referred(&cluster.data["spec"]["controlPlaneRef"])),
-        has_control_plane_machine: has_control_plane_machine(place, &machine, stage),
+        has_control_plane_machine: has_control_plane_machine(key, &machine, context),
         cluster,
         bootstrap: referred(&spec["bootstrap"]["configRef"]),
         infrastructure: referred(&spec["infrastructureRef"]),
@@ -283,9 +296,9 @@ fn observe(place: &Place, stage: &Stage) -> Option<Facts> {
     })
 }
 
-/// Whether the Cluster of a Machine has a control plane that Cluster API made, and that stays.
-fn has_control_plane_machine(place: &Place, machine: &DynamicObject, stage: &Stage) -> bool {
-    let mut machines = stage.list(&place.kind, &place.namespace);
+/// Returns true if the Cluster of a Machine has a control plane that Cluster API made, and that stays.
+fn has_control_plane_machine(key: &ObjectKey, machine: &DynamicObject, context: &ActorContext) -> bool {
+    let mut machines = context.list(&key.kind, &key.namespace);
     machines.any(|(_, one)| {
         one.data["spec"]["clusterName"] == machine.data["spec"]["clusterName"]
             && one.labels().contains_key(CONTROL_PLANE_LABEL)
@@ -294,9 +307,9 @@ fn has_control_plane_machine(place: &Place, machine: &DynamicObject, stage: &Sta
 }
 
 /// Where a part or a Node is.
-fn place_of(object: &DynamicObject, stage: &Stage, namespace: &str) -> Option<Place> {
+fn key_of(object: &DynamicObject, context: &ActorContext, namespace: &str) -> Option<ObjectKey> {
     let types = object.types.as_ref()?;
     let (group, _) = types.api_version.split_once('/').unwrap_or(("", ""));
-    let kind = stage.kind(group, &types.kind)?;
-    Some(if kind == Kind::node() { kind.place_of(object) } else { kind.place(namespace, &object.name_any()) })
+    let kind = context.kind(group, &types.kind)?;
+    Some(if kind == Kind::node() { kind.key_of(object) } else { kind.key(namespace, &object.name_any()) })
 }

@@ -1,9 +1,9 @@
 //! A Cluster as far as its Machines need it: provisioned once what it refers to is, and there until the last of them is
 //! gone.
 
-use super::super::agenda::Next;
-use super::super::kinds::{CORE_GROUP, Place};
-use super::super::stage::Stage;
+use super::super::context::ActorContext;
+use super::super::kinds::{CORE_GROUP, ObjectKey};
+use super::super::work_queue::Next;
 use super::conditions::{Condition, merged};
 use super::shape::{Contract, Reference, reference};
 use jiff::Timestamp;
@@ -14,8 +14,12 @@ use serde_json::{Value, json};
 /// Keeps a Cluster until its Machines are gone.
 const FINALIZER: &str = "cluster.cluster.x-k8s.io";
 
-pub(super) async fn attend(place: &Place, stage: &mut Stage, now: Timestamp) -> kube::Result<Next> {
-    let Some(cluster) = stage.get(place) else {
+pub(super) async fn reconcile(
+    key: &ObjectKey,
+    context: &mut ActorContext,
+    now: Timestamp,
+) -> kube::Result<Next> {
+    let Some(cluster) = context.get(key) else {
         return Ok(None);
     };
     let spec = &cluster.data["spec"];
@@ -24,28 +28,27 @@ pub(super) async fn attend(place: &Place, stage: &mut Stage, now: Timestamp) -> 
     }
     let is_held = cluster.finalizers().iter().any(|one| one == FINALIZER);
     if cluster.metadata.deletion_timestamp.is_some() {
-        if is_held && machines(place, stage) == 0 {
-            stage.merge(place, with_finalizers(&cluster, |all| all.retain(|one| one != FINALIZER))).await?;
+        if is_held && machines(key, context) == 0 {
+            context.merge(key, with_finalizers(&cluster, |all| all.retain(|one| one != FINALIZER))).await?;
         }
         return Ok(None);
     }
     if !is_held {
         let patch = with_finalizers(&cluster, |all| all.push(FINALIZER.to_owned()));
-        return stage.merge(place, patch).await.map(|()| None);
+        return context.merge(key, patch).await.map(|()| None);
     }
-    let infrastructure = is_done(place, stage, &spec["infrastructureRef"], "provisioned");
-    let control_plane = is_done(place, stage, &spec["controlPlaneRef"], "controlPlaneInitialized");
-    let status =
-        status(&cluster.data["status"], Contract::of(&place.kind), infrastructure, control_plane, now);
-    stage.merge_status(place, status).await?;
+    let infrastructure = is_done(key, context, &spec["infrastructureRef"], "provisioned");
+    let control_plane = is_done(key, context, &spec["controlPlaneRef"], "controlPlaneInitialized");
+    let status = status(&cluster.data["status"], Contract::of(&key.kind), infrastructure, control_plane, now);
+    context.merge_status(key, status).await?;
     Ok(None)
 }
 
-/// How many Machines of a Cluster there are.
-fn machines(place: &Place, stage: &Stage) -> usize {
-    let kind = stage.kind(CORE_GROUP, "Machine");
-    let all = kind.iter().flat_map(|kind| stage.list(kind, &place.namespace));
-    all.filter(|(_, machine)| machine.data["spec"]["clusterName"] == place.name.as_str()).count()
+/// The number of Machines of a Cluster.
+fn machines(key: &ObjectKey, context: &ActorContext) -> usize {
+    let kind = context.kind(CORE_GROUP, "Machine");
+    let all = kind.iter().flat_map(|kind| context.list(kind, &key.namespace));
+    all.filter(|(_, machine)| machine.data["spec"]["clusterName"] == key.name.as_str()).count()
 }
 
 /// The merge patch that changes an object's finalizers, if nobody has changed it since.
@@ -56,12 +59,12 @@ pub(super) fn with_finalizers(object: &DynamicObject, change: impl FnOnce(&mut V
     json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}})
 }
 
-/// Whether a part of a Cluster is initialized. What it does not refer to is somebody else's business, and there.
-fn is_done(place: &Place, stage: &Stage, value: &Value, field: &str) -> bool {
+/// Returns true if a part of a Cluster is initialized. What it does not refer to is somebody else's business, and there.
+fn is_done(key: &ObjectKey, context: &ActorContext, value: &Value, field: &str) -> bool {
     let Some(Reference { group, kind, name }) = reference(value) else {
         return true;
     };
-    let object = stage.kind(&group, &kind).and_then(|kind| stage.get(&kind.place(&place.namespace, &name)));
+    let object = context.kind(&group, &kind).and_then(|kind| context.get(&kind.key(&key.namespace, &name)));
     object.is_some_and(|object| object.data["status"]["initialization"][field] == true)
 }
 

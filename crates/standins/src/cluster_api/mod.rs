@@ -5,15 +5,15 @@
 //! hooks, infrastructure, bootstrap, Node, finalizer. A paused Machine is left alone.
 //!
 //! Left out: everything above Machines (sets, deployments, classes, health checks), conversion between versions (a
-//! world serves one of them), in-place updates, and labels copied to Nodes.
+//! world serves one of them), in-key updates, and labels copied to Nodes.
 
 mod actor;
 mod cluster;
 mod conditions;
 mod definitions;
-mod departure;
+mod deletion;
 mod drain;
-mod growth;
+mod provisioning;
 mod shape;
 mod status;
 
@@ -24,14 +24,14 @@ pub use shape::Contract;
 use kube::api::DynamicObject;
 use std::sync::Arc;
 
-/// What is known about a Machine and what belongs to it.
+/// The facts about a Machine and its parts.
 #[derive(Clone, Debug)]
 struct Facts {
     machine: Arc<DynamicObject>,
     cluster: Option<Arc<DynamicObject>>,
-    /// What `controlPlaneRef` of the Cluster means.
+    /// The object that `controlPlaneRef` of the Cluster refers to.
     control_plane: Option<Arc<DynamicObject>>,
-    /// Whether any Machine that stays is part of a control plane that Cluster API made.
+    /// True if any Machine that stays is part of a control plane that Cluster API made.
     has_control_plane_machine: bool,
     bootstrap: Option<Arc<DynamicObject>>,
     infrastructure: Option<Arc<DynamicObject>>,

@@ -1,6 +1,6 @@
 //! The two versions of Cluster API's kinds: what each calls the same thing.
 
-use super::super::kinds::{CORE_GROUP, Kind, Place};
+use super::super::kinds::{CORE_GROUP, Kind, ObjectKey};
 use jiff::SignedDuration;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -11,11 +11,11 @@ use std::time::Duration;
 pub enum Contract {
     /// Deprecated, and still everywhere.
     V1Beta1,
-    /// What current releases store.
+    /// The version that current releases store.
     V1Beta2,
 }
 
-/// What a Machine refers to. Always in its own namespace.
+/// A reference of a Machine, always in its own namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) group: String,
@@ -38,12 +38,12 @@ impl Contract {
         if kind.version() == Self::V1Beta1.version() { Self::V1Beta1 } else { Self::V1Beta2 }
     }
 
-    /// How long a drain may take; nothing if for ever.
+    /// The time a drain may take; `None` if unlimited.
     pub(super) fn drain_timeout(self, machine: &DynamicObject) -> Option<Duration> {
         self.timeout(machine, "nodeDrainTimeout")
     }
 
-    /// How long volumes may stay attached; nothing if for ever.
+    /// The time volumes may stay attached; `None` if unlimited.
     pub(super) fn volume_timeout(self, machine: &DynamicObject) -> Option<Duration> {
         self.timeout(machine, "nodeVolumeDetachTimeout")
     }
@@ -61,15 +61,15 @@ impl Contract {
         Some(timeout).filter(|timeout| !timeout.is_zero())
     }
 
-    /// How an object beside refers to this one.
-    pub(in super::super) fn reference(self, place: &Place) -> Value {
-        let (kind, name) = (place.kind.kind(), &place.name);
+    /// The reference by which a neighbouring object names this one.
+    pub(in super::super) fn reference(self, key: &ObjectKey) -> Value {
+        let (kind, name) = (key.kind.kind(), &key.name);
         match self {
             Self::V1Beta1 => {
-                let (api_version, namespace) = (place.kind.api_version(), &place.namespace);
+                let (api_version, namespace) = (key.kind.api_version(), &key.namespace);
                 json!({"apiVersion": api_version, "kind": kind, "name": name, "namespace": namespace})
             }
-            Self::V1Beta2 => json!({"apiGroup": place.kind.group(), "kind": kind, "name": name}),
+            Self::V1Beta2 => json!({"apiGroup": key.kind.group(), "kind": kind, "name": name}),
         }
     }
 

@@ -1,8 +1,8 @@
-//! What a Machine's status says, in both versions.
+//! The status of a Machine, in both contract versions.
 
 use super::conditions::{Condition, merged};
-use super::departure::Departure;
-use super::growth;
+use super::deletion::DeletionStep;
+use super::provisioning;
 use super::shape::Contract;
 use super::{Facts, condition_status};
 use jiff::Timestamp;
@@ -10,10 +10,10 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-/// How far a deletion is, and what people are to read about it.
+/// The progress of a deletion, with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaving {
-    pub(super) departure: Departure,
+    pub(super) deletion: DeletionStep,
     pub(super) message: String,
 }
 
@@ -70,12 +70,15 @@ fn phase(facts: &Facts, has_data: bool, is_provisioned: bool) -> &'static str {
 /// When draining and each wait began.
 fn deletion(existing: &Value, leaving: &Leaving, now: Timestamp) -> Value {
     let mut deletion = if existing.is_object() { existing.clone() } else { json!({}) };
-    let field = match leaving.departure {
-        Departure::Drain => "nodeDrainStartTime",
-        Departure::VolumeDetach => "waitForNodeVolumeDetachStartTime",
-        Departure::PreDrainHook => "waitForPreDrainHookStartTime",
-        Departure::PreTerminateHook => "waitForPreTerminateHookStartTime",
-        Departure::Infrastructure | Departure::Bootstrap | Departure::Node | Departure::Finalizer => {
+    let field = match leaving.deletion {
+        DeletionStep::Drain => "nodeDrainStartTime",
+        DeletionStep::VolumeDetach => "waitForNodeVolumeDetachStartTime",
+        DeletionStep::PreDrainHook => "waitForPreDrainHookStartTime",
+        DeletionStep::PreTerminateHook => "waitForPreTerminateHookStartTime",
+        DeletionStep::Infrastructure
+        | DeletionStep::Bootstrap
+        | DeletionStep::Node
+        | DeletionStep::Finalizer => {
             return deletion;
         }
     };
@@ -98,7 +101,7 @@ fn new_conditions(
         Condition::new("Updating", "False", "NotUpdating"),
         match leaving {
             Some(leaving) => {
-                Condition::new("Deleting", "True", leaving.departure.reason()).saying(&leaving.message)
+                Condition::new("Deleting", "True", leaving.deletion.reason()).saying(&leaving.message)
             }
             None => Condition::new("Deleting", "False", "NotDeleting"),
         },
@@ -124,7 +127,7 @@ fn new_conditions(
     told
 }
 
-/// What the `Ready` condition of a part says, in the words of the Machine.
+/// The Machine's condition that mirrors the `Ready` condition of a part.
 fn part(kind: &'static str, part: Option<&DynamicObject>, is_ready: bool) -> Condition {
     let Some(part) = part else {
         let (status, reason) = if is_ready { ("False", "Deleted") } else { ("False", "DoesNotExist") };
@@ -194,21 +197,24 @@ fn old_conditions(
         (false, None) => Condition::new("Ready", "False", "NotReady"),
     };
     let mut told = vec![bootstrap, infrastructure, healthy, ready];
-    match leaving.map(|leaving| (leaving.departure, &leaving.message)) {
-        Some((Departure::PreDrainHook, _)) => {
+    match leaving.map(|leaving| (leaving.deletion, &leaving.message)) {
+        Some((DeletionStep::PreDrainHook, _)) => {
             told.push(Condition::new("PreDrainDeleteHookSucceeded", "False", "WaitingExternalHook"));
         }
-        Some((Departure::Drain, message)) => {
+        Some((DeletionStep::Drain, message)) => {
             told.push(Condition::new("DrainingSucceeded", "False", "Draining").saying(message));
         }
-        Some((Departure::VolumeDetach, _)) => {
+        Some((DeletionStep::VolumeDetach, _)) => {
             told.push(Condition::new("VolumeDetachSucceeded", "False", "WaitingForVolumeDetach"));
         }
-        Some((Departure::PreTerminateHook, _)) => {
+        Some((DeletionStep::PreTerminateHook, _)) => {
             told.push(Condition::new("PreTerminateDeleteHookSucceeded", "False", "WaitingExternalHook"));
         }
         Some((
-            Departure::Infrastructure | Departure::Bootstrap | Departure::Node | Departure::Finalizer,
+            DeletionStep::Infrastructure
+            | DeletionStep::Bootstrap
+            | DeletionStep::Node
+            | DeletionStep::Finalizer,
             _,
         ))
         | None => {}
@@ -216,7 +222,7 @@ fn old_conditions(
     told
 }
 
-/// Whether the status has something to say: a Machine that was not taken on has none.
+/// Returns true if the status has something to say: a Machine that was not taken on has none.
 pub(super) fn is_taken_on(facts: &Facts) -> bool {
-    facts.machine.finalizers().iter().any(|one| one == growth::FINALIZER)
+    facts.machine.finalizers().iter().any(|one| one == provisioning::FINALIZER)
 }

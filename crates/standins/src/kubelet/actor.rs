@@ -1,10 +1,10 @@
 //! Which Node or pod is to be looked at, and what is then written.
 
-use super::super::agenda::{Actor, Next};
-use super::super::kinds::{Kind, Place};
-use super::super::scenario::Scenario;
-use super::super::stage::{Change, Stage};
+use super::super::context::{ActorContext, Change};
+use super::super::kinds::{Kind, ObjectKey};
+use super::super::settings::StandInSettings;
 use super::super::stopwatch::Stopwatch;
+use super::super::work_queue::{Actor, Next};
 use super::node::{self, Health};
 use super::pod::{self, Moment};
 use five_spot_apiserver::clock::Clock;
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What takes its time.
+/// A step that takes time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     BecomeReady,
@@ -28,39 +28,39 @@ enum Step {
 #[derive(Debug)]
 pub(in super::super) struct Kubelet {
     clock: Clock,
-    scenario: Scenario,
+    settings: StandInSettings,
     steps: Stopwatch<(String, Step)>,
     /// The Nodes that have a lease, by UID.
     leased: BTreeSet<String>,
 }
 
 impl Kubelet {
-    pub(in super::super) fn new(clock: Clock, scenario: Scenario) -> Self {
-        Self { clock, scenario, steps: Stopwatch::default(), leased: BTreeSet::new() }
+    pub(in super::super) fn new(clock: Clock, settings: StandInSettings) -> Self {
+        Self { clock, settings, steps: Stopwatch::default(), leased: BTreeSet::new() }
     }
 }
 
 impl Actor for Kubelet {
-    fn concerned(&self, change: &Change, stage: &Stage) -> Vec<Place> {
-        let mut concerned = vec![change.place.clone()];
-        if change.place.kind == Kind::node() {
-            let pods = stage.list(&Kind::pod(), "");
+    fn concerned(&self, change: &Change, context: &ActorContext) -> Vec<ObjectKey> {
+        let mut concerned = vec![change.key.clone()];
+        if change.key.kind == Kind::node() {
+            let pods = context.list(&Kind::pod(), "");
             concerned.extend(
-                pods.filter(|(_, pod)| pod.data["spec"]["nodeName"] == change.place.name.as_str())
-                    .map(|(place, _)| place.clone()),
+                pods.filter(|(_, pod)| pod.data["spec"]["nodeName"] == change.key.name.as_str())
+                    .map(|(key, _)| key.clone()),
             );
         }
         concerned
     }
 
-    async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {
-        let Some(object) = stage.get(place) else {
+    async fn reconcile(&mut self, key: &ObjectKey, context: &mut ActorContext) -> kube::Result<Next> {
+        let Some(object) = context.get(key) else {
             return Ok(None);
         };
-        if place.kind == Kind::node() {
-            self.attend_node(place, &object, stage).await
-        } else if place.kind == Kind::pod() {
-            self.attend_pod(place, &object, stage).await
+        if key.kind == Kind::node() {
+            self.attend_node(key, &object, context).await
+        } else if key.kind == Kind::pod() {
+            self.attend_pod(key, &object, context).await
         } else {
             Ok(None)
         }
@@ -70,12 +70,12 @@ impl Actor for Kubelet {
 impl Kubelet {
     async fn attend_node(
         &mut self,
-        place: &Place,
+        key: &ObjectKey,
         node: &DynamicObject,
-        stage: &mut Stage,
+        context: &mut ActorContext,
     ) -> kube::Result<Next> {
-        let (timing, uid) = (self.scenario.timing(), uid(node));
-        let (health, step, takes, other) = if self.scenario.is_silent(&place.name) {
+        let (timing, uid) = (self.settings.timing(), uid(node));
+        let (health, step, takes, other) = if self.settings.is_silent(&key.name) {
             (Health::Lost, Step::CountAsLost, timing.node_monitor_grace, Step::BecomeReady)
         } else {
             (Health::Ready, Step::BecomeReady, timing.node_ready, Step::CountAsLost)
@@ -86,12 +86,12 @@ impl Kubelet {
                 return Ok(Some(rest));
             }
             if let Some(patch) = node::taints(node, health) {
-                stage.merge(place, patch).await?;
+                context.merge(key, patch).await?;
             }
-            stage.merge_status(place, node::status(node, health, self.clock.now())).await?;
+            context.merge_status(key, node::status(node, health, self.clock.now())).await?;
         }
         match health {
-            Health::Ready => self.renew(place, node, stage, timing.heartbeat).await,
+            Health::Ready => self.renew(key, node, context, timing.heartbeat).await,
             Health::Lost => Ok(None),
         }
     }
@@ -99,9 +99,9 @@ impl Kubelet {
     /// Renews the lease of a Node. Nobody watches leases, so this wakes up nobody.
     async fn renew(
         &mut self,
-        place: &Place,
+        key: &ObjectKey,
         node: &DynamicObject,
-        stage: &mut Stage,
+        context: &mut ActorContext,
         every: Duration,
     ) -> kube::Result<Next> {
         let uid = uid(node);
@@ -109,12 +109,12 @@ impl Kubelet {
         if let Some(rest) = self.steps.rest((uid.clone(), Step::Renew), every).filter(|_| !is_new) {
             return Ok(Some(rest));
         }
-        let lease = Kind::lease().place("kube-node-lease", &place.name);
+        let lease = Kind::lease().key("kube-node-lease", &key.name);
         let now = node::micro_time(self.clock.now());
         if is_new {
-            stage.create(&lease, node::lease(node, &now)).await?;
+            context.create(&lease, node::lease(node, &now)).await?;
         } else {
-            stage.merge(&lease, json!({"spec": {"renewTime": now}})).await?;
+            context.merge(&lease, json!({"spec": {"renewTime": now}})).await?;
         }
         self.steps.restart((uid, Step::Renew));
         Ok(Some(every))
@@ -122,24 +122,24 @@ impl Kubelet {
 
     async fn attend_pod(
         &mut self,
-        place: &Place,
+        key: &ObjectKey,
         pod: &DynamicObject,
-        stage: &mut Stage,
+        context: &mut ActorContext,
     ) -> kube::Result<Next> {
         let Some(node) = pod.data["spec"]["nodeName"].as_str() else {
             return Ok(None);
         };
-        let (timing, now) = (self.scenario.timing(), self.clock.now());
-        let Some(found) = stage.get(&Kind::node().place("", node)) else {
+        let (timing, now) = (self.settings.timing(), self.clock.now());
+        let Some(found) = context.get(&Kind::node().key("", node)) else {
             // The pod garbage collector is slow, and nobody else is left.
             let rest = self.steps.rest((uid(pod), Step::CollectPod), timing.orphaned_pods);
             if rest.is_none() {
-                stage.delete_now(place, pod).await?;
+                context.delete_now(key, pod).await?;
             }
             return Ok(rest);
         };
         self.steps.reset(&(uid(pod), Step::CollectPod));
-        if self.scenario.is_silent(node) {
+        if self.settings.is_silent(node) {
             return Ok(None);
         }
         match pod::next(pod, &timing, now) {
@@ -149,21 +149,21 @@ impl Kubelet {
                 let rest = self.steps.rest((uid(pod), Step::StartPod), timing.pod_start);
                 if rest.is_none() {
                     self.steps.reset(&(uid(pod), Step::StartPod));
-                    stage.merge_status(place, pod::running(pod, now)).await?;
+                    context.merge_status(key, pod::running(pod, now)).await?;
                 }
                 Ok(rest)
             }
             Moment::Finish(after) | Moment::Stop(after) if !after.is_zero() => Ok(Some(after)),
             Moment::Finish(_) => {
-                stage.merge_status(place, pod::ended(pod, "Succeeded", now)).await?;
+                context.merge_status(key, pod::ended(pod, "Succeeded", now)).await?;
                 Ok(None)
             }
             Moment::Stop(_) => {
                 if !pod::has_ended(pod) {
                     // As was seen of real pods: they fail, and are then gone.
-                    stage.merge_status(place, pod::ended(pod, "Failed", now)).await?;
+                    context.merge_status(key, pod::ended(pod, "Failed", now)).await?;
                 }
-                stage.delete_now(place, pod).await?;
+                context.delete_now(key, pod).await?;
                 Ok(None)
             }
         }

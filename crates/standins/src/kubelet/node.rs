@@ -1,4 +1,4 @@
-//! What a Node says of itself, and what is said of it when it says nothing.
+//! The status of a Node, reported by its kubelet or, when that is silent, by the node lifecycle controller.
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-/// What is to be known of a Node.
+/// The health of a Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     /// Its kubelet speaks.
@@ -22,7 +22,7 @@ pub fn machine_id(node_uid: &str) -> String {
     node_uid.replace('-', "")
 }
 
-/// Whether this is what the Node shows.
+/// Returns true if this is what the Node shows.
 pub(super) fn is(node: &DynamicObject, health: Health) -> bool {
     let mut conditions = node.data["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.find(|one| one["type"] == "Ready");

@@ -1,6 +1,6 @@
-//! What becomes of a pod next, and when.
+//! The next step of a pod, and its time.
 
-use super::super::scenario::Timing;
+use super::super::settings::Timing;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -12,7 +12,7 @@ pub const STOPS_AFTER_ANNOTATION: &str = "sandbox.5spot.finos.org/stops-after";
 /// On a pod: how long it runs before it has done its work, such as `10m`.
 pub const FINISHES_AFTER_ANNOTATION: &str = "sandbox.5spot.finos.org/finishes-after";
 
-/// What is due for a pod.
+/// The next step of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     /// Nothing, until something changes.
@@ -25,7 +25,7 @@ pub(super) enum Moment {
     Stop(Duration),
 }
 
-/// What is due for a pod on a Node that speaks.
+/// Returns the next step of a pod on a Node whose kubelet is alive.
 pub(super) fn next(pod: &DynamicObject, timing: &Timing, now: Timestamp) -> Moment {
     if let Some(end) = &pod.metadata.deletion_timestamp {
         let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));

@@ -1,10 +1,12 @@
 //! Which objects the provider looks at, and how far each is.
 
-use super::super::agenda::{Actor, Next};
-use super::super::kinds::{BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, CORE_GROUP, INFRASTRUCTURE_GROUP, Place};
-use super::super::scenario::Scenario;
-use super::super::stage::{Change, Stage};
+use super::super::context::{ActorContext, Change};
+use super::super::kinds::{
+    BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, CORE_GROUP, INFRASTRUCTURE_GROUP, ObjectKey,
+};
+use super::super::settings::StandInSettings;
 use super::super::stopwatch::Stopwatch;
+use super::super::work_queue::{Actor, Next};
 use super::role::Role;
 use super::steps;
 use five_spot_apiserver::clock::Clock;
@@ -22,14 +24,14 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(in super::super) struct Provider {
     pub(super) clock: Clock,
-    pub(super) scenario: Scenario,
-    /// How far each step of each object is.
+    pub(super) settings: StandInSettings,
+    /// The progress of each step of each object.
     pub(super) steps: Stopwatch<(String, Step)>,
 }
 
 impl Provider {
-    pub(in super::super) fn new(clock: Clock, scenario: Scenario) -> Self {
-        Self { clock, scenario, steps: Stopwatch::default() }
+    pub(in super::super) fn new(clock: Clock, settings: StandInSettings) -> Self {
+        Self { clock, settings, steps: Stopwatch::default() }
     }
 
     /// Which custom kinds it watches.
@@ -43,12 +45,12 @@ impl Provider {
 }
 
 impl Actor for Provider {
-    fn concerned(&self, change: &Change, stage: &Stage) -> Vec<Place> {
-        if Role::of(&change.place.kind).is_some() {
-            return vec![change.place.clone()];
+    fn concerned(&self, change: &Change, context: &ActorContext) -> Vec<ObjectKey> {
+        if Role::of(&change.key.kind).is_some() {
+            return vec![change.key.clone()];
         }
         // A machine is prepared once its bootstrap data are there, which its Machine says.
-        let Some(machine) = change.after.as_ref().filter(|_| change.place.kind.is(CORE_GROUP, "Machine"))
+        let Some(machine) = change.after.as_ref().filter(|_| change.key.kind.is(CORE_GROUP, "Machine"))
         else {
             return Vec::new();
         };
@@ -56,19 +58,19 @@ impl Actor for Provider {
         let (Some(kind), Some(name)) = (reference["kind"].as_str(), reference["name"].as_str()) else {
             return Vec::new();
         };
-        let kind = stage.kind(INFRASTRUCTURE_GROUP, kind);
-        kind.map(|kind| kind.place(&change.place.namespace, name)).into_iter().collect()
+        let kind = context.kind(INFRASTRUCTURE_GROUP, kind);
+        kind.map(|kind| kind.key(&change.key.namespace, name)).into_iter().collect()
     }
 
-    async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {
-        let (Some(role), Some(object)) = (Role::of(&place.kind), stage.get(place)) else {
+    async fn reconcile(&mut self, key: &ObjectKey, context: &mut ActorContext) -> kube::Result<Next> {
+        let (Some(role), Some(object)) = (Role::of(&key.kind), context.get(key)) else {
             return Ok(None);
         };
         match role {
-            Role::Bootstrap => steps::bootstrap(self, place, &object, stage).await,
-            Role::Machine => steps::machine(self, place, &object, stage).await,
-            Role::Cluster => steps::cluster(place, stage).await,
-            Role::ControlPlane => steps::control_plane(place, &object, stage).await,
+            Role::Bootstrap => steps::bootstrap(self, key, &object, context).await,
+            Role::Machine => steps::machine(self, key, &object, context).await,
+            Role::Cluster => steps::cluster(key, context).await,
+            Role::ControlPlane => steps::control_plane(key, &object, context).await,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A machine becomes a Node of the workload cluster, and ceases to be one.
 
-use super::super::kinds::{Kind, Place};
-use super::super::stage::Stage;
+use super::super::context::ActorContext;
+use super::super::kinds::{Kind, ObjectKey};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::json;
@@ -22,12 +22,12 @@ pub(super) fn has_joined(object: &DynamicObject) -> bool {
 
 /// Makes the Node.
 pub(super) async fn join(
-    place: &Place,
+    key: &ObjectKey,
     object: &DynamicObject,
     provider_id: &str,
-    stage: &mut Stage,
+    context: &mut ActorContext,
 ) -> kube::Result<()> {
-    let name = node_name(&place.namespace, &place.name);
+    let name = node_name(&key.namespace, &key.name);
     let address = object.data["spec"]["address"].as_str().unwrap_or("192.0.2.1");
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
@@ -40,15 +40,15 @@ pub(super) async fn join(
             {"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name},
         ]},
     });
-    stage.create(&Kind::node().place("", &name), node).await?;
-    stage.merge(place, json!({"metadata": {"annotations": {JOINED_ANNOTATION: "true"}}})).await
+    context.create(&Kind::node().key("", &name), node).await?;
+    context.merge(key, json!({"metadata": {"annotations": {JOINED_ANNOTATION: "true"}}})).await
 }
 
 /// Deletes the Node.
-pub(super) async fn part(place: &Place, stage: &mut Stage) -> kube::Result<()> {
-    let node = Kind::node().place("", &node_name(&place.namespace, &place.name));
-    match stage.get(&node) {
-        Some(object) => stage.delete(&node, &object).await,
+pub(super) async fn part(key: &ObjectKey, context: &mut ActorContext) -> kube::Result<()> {
+    let node = Kind::node().key("", &node_name(&key.namespace, &key.name));
+    match context.get(&node) {
+        Some(object) => context.delete(&node, &object).await,
         None => Ok(()),
     }
 }

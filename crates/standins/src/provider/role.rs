@@ -1,8 +1,8 @@
-//! What a provider's kind is for, told by its group and name.
+//! The role of a provider's kind, by its group and name.
 
 use super::super::kinds::{BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP, Kind};
 
-/// What the provider does about objects of a kind.
+/// The role of a provider kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// It writes the data with which a machine starts.

@@ -1,9 +1,9 @@
-//! What the provider does with one object, in the order in which Cluster API wants to see it.
+//! The provider's steps for one object, in the order that Cluster API expects.
 
-use super::super::agenda::Next;
-use super::super::kinds::{CORE_GROUP, Kind, Place};
-use super::super::scenario::Conduct;
-use super::super::stage::Stage;
+use super::super::context::ActorContext;
+use super::super::kinds::{CORE_GROUP, Kind, ObjectKey};
+use super::super::settings::StepBehaviour;
+use super::super::work_queue::Next;
 use super::actor::{Provider, Step};
 use super::join;
 use kube::ResourceExt as _;
@@ -19,9 +19,9 @@ const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 /// Writes the bootstrap data of a machine.
 pub(super) async fn bootstrap(
     provider: &mut Provider,
-    place: &Place,
+    key: &ObjectKey,
     object: &DynamicObject,
-    stage: &mut Stage,
+    context: &mut ActorContext,
 ) -> kube::Result<Next> {
     // In one contract the one says so, in the other the other.
     let status = &object.data["status"];
@@ -30,12 +30,12 @@ pub(super) async fn bootstrap(
     if is_done || object.metadata.deletion_timestamp.is_some() || owner_machine(object).is_none() {
         return Ok(None);
     }
-    let conduct = provider.scenario.behaviour(&place.namespace).bootstrap;
-    let takes = provider.scenario.timing().bootstrap;
-    if let Some(wait) = goes_on(provider, place, object, stage, (Step::Bootstrap, conduct, takes)).await? {
+    let conduct = provider.settings.behaviour(&key.namespace).bootstrap;
+    let takes = provider.settings.timing().bootstrap;
+    if let Some(wait) = goes_on(provider, key, object, context, (Step::Bootstrap, conduct, takes)).await? {
         return Ok(wait.again());
     }
-    let name = format!("{}-data", place.name);
+    let name = format!("{}-data", key.name);
     let cluster_label: BTreeMap<&String, &String> =
         object.labels().iter().filter(|(label, _)| *label == CLUSTER_NAME_LABEL).collect();
     let secret = json!({
@@ -44,70 +44,70 @@ pub(super) async fn bootstrap(
             "name": name,
             "labels": cluster_label,
             "ownerReferences": [{
-                "apiVersion": place.kind.api_version(), "kind": place.kind.kind(), "controller": true,
-                "name": place.name, "uid": object.metadata.uid,
+                "apiVersion": key.kind.api_version(), "kind": key.kind.kind(), "controller": true,
+                "name": key.name, "uid": object.metadata.uid,
             }],
         },
         "type": "cluster.x-k8s.io/secret",
         "stringData": {"value": "#cloud-config\n", "format": "cloud-config"},
     });
-    stage.create(&Kind::secret().place(&place.namespace, &name), secret).await?;
+    context.create(&Kind::secret().key(&key.namespace, &name), secret).await?;
     // Both at once: Cluster API takes one without the other for an error.
     let mut status =
         json!({"ready": true, "dataSecretName": name, "initialization": {"dataSecretCreated": true}});
     status["conditions"] = ready(provider);
-    stage.merge_status(place, status).await?;
+    context.merge_status(key, status).await?;
     Ok(None)
 }
 
 /// Prepares a machine and lets it join, or gives it back.
 pub(super) async fn machine(
     provider: &mut Provider,
-    place: &Place,
+    key: &ObjectKey,
     object: &DynamicObject,
-    stage: &mut Stage,
+    context: &mut ActorContext,
 ) -> kube::Result<Next> {
     if object.metadata.deletion_timestamp.is_some() {
-        return release(provider, place, object, stage).await;
+        return release(provider, key, object, context).await;
     }
     let machine = owner_machine(object)
-        .and_then(|name| stage.get(&stage.kind(CORE_GROUP, "Machine")?.place(&place.namespace, &name)));
+        .and_then(|name| context.get(&context.kind(CORE_GROUP, "Machine")?.key(&key.namespace, &name)));
     let has_data =
         machine.is_some_and(|machine| !machine.data["spec"]["bootstrap"]["dataSecretName"].is_null());
     if !has_data {
         return Ok(None);
     }
-    let behaviour = provider.scenario.behaviour(&place.namespace);
-    let timing = provider.scenario.timing();
+    let behaviour = provider.settings.behaviour(&key.namespace);
+    let timing = provider.settings.timing();
     let status = &object.data["status"];
     if status["initialization"]["provisioned"] != true && status["ready"] != true {
         let step = (Step::Provision, behaviour.provision, timing.provision);
-        if let Some(wait) = goes_on(provider, place, object, stage, step).await? {
+        if let Some(wait) = goes_on(provider, key, object, context, step).await? {
             return Ok(wait.again());
         }
-        provision(provider, place, object, stage).await?;
+        provision(provider, key, object, context).await?;
     }
     if join::has_joined(object) {
         return Ok(None);
     }
     let rest = match behaviour.join {
-        Conduct::Works => provider.steps.rest((uid(object), Step::Join), timing.join),
-        Conduct::Hangs | Conduct::Fails(_) => {
+        StepBehaviour::Works => provider.steps.rest((uid(object), Step::Join), timing.join),
+        StepBehaviour::Hangs | StepBehaviour::Fails(_) => {
             provider.steps.reset(&(uid(object), Step::Join));
             return Ok(None);
         }
     };
     if rest.is_none() {
-        join::join(place, object, &provider_id(place, object), stage).await?;
+        join::join(key, object, &provider_id(key, object), context).await?;
     }
     Ok(rest)
 }
 
 async fn provision(
     provider: &Provider,
-    place: &Place,
+    key: &ObjectKey,
     object: &DynamicObject,
-    stage: &mut Stage,
+    context: &mut ActorContext,
 ) -> kube::Result<()> {
     // The provider's id before the status: the other way round, Cluster API looks again only after five seconds.
     let mut finalizers = object.finalizers().to_vec();
@@ -116,62 +116,62 @@ async fn provision(
     }
     let patch = json!({
         "metadata": {"finalizers": finalizers, "resourceVersion": object.metadata.resource_version},
-        "spec": {"providerID": provider_id(place, object)},
+        "spec": {"providerID": provider_id(key, object)},
     });
-    stage.merge(place, patch).await?;
+    context.merge(key, patch).await?;
     let address = object.data["spec"]["address"].as_str().unwrap_or("192.0.2.1");
     let status = json!({
         "ready": true, "initialization": {"provisioned": true},
         "addresses": [{"type": "InternalIP", "address": address}], "conditions": ready(provider),
     });
-    stage.merge_status(place, status).await
+    context.merge_status(key, status).await
 }
 
 async fn release(
     provider: &mut Provider,
-    place: &Place,
+    key: &ObjectKey,
     object: &DynamicObject,
-    stage: &mut Stage,
+    context: &mut ActorContext,
 ) -> kube::Result<Next> {
     if !object.finalizers().iter().any(|one| one == FINALIZER) {
         return Ok(None);
     }
-    let behaviour = provider.scenario.behaviour(&place.namespace);
-    let step = (Step::Release, behaviour.release, provider.scenario.timing().release);
-    if let Some(wait) = goes_on(provider, place, object, stage, step).await? {
+    let behaviour = provider.settings.behaviour(&key.namespace);
+    let step = (Step::Release, behaviour.release, provider.settings.timing().release);
+    if let Some(wait) = goes_on(provider, key, object, context, step).await? {
         return Ok(wait.again());
     }
     if behaviour.node_goes_with_machine {
-        join::part(place, stage).await?;
+        join::part(key, context).await?;
     }
     let mut finalizers = object.finalizers().to_vec();
     finalizers.retain(|one| one != FINALIZER);
     let patch =
         json!({"metadata": {"finalizers": finalizers, "resourceVersion": object.metadata.resource_version}});
-    stage.merge(place, patch).await?;
+    context.merge(key, patch).await?;
     for step in [Step::Bootstrap, Step::Provision, Step::Join, Step::Release] {
         provider.steps.reset(&(uid(object), step));
     }
     Ok(None)
 }
 
-/// What a cluster needs is always there.
-pub(super) async fn cluster(place: &Place, stage: &mut Stage) -> kube::Result<Next> {
-    stage.merge_status(place, json!({"ready": true, "initialization": {"provisioned": true}})).await?;
+/// Reports the infrastructure of a Cluster as ready.
+pub(super) async fn cluster(key: &ObjectKey, context: &mut ActorContext) -> kube::Result<Next> {
+    context.merge_status(key, json!({"ready": true, "initialization": {"provisioned": true}})).await?;
     Ok(None)
 }
 
 /// A control plane runs, in somebody else's care unless it says otherwise: without that Cluster API would not drain.
 pub(super) async fn control_plane(
-    place: &Place,
+    key: &ObjectKey,
     object: &DynamicObject,
-    stage: &mut Stage,
+    context: &mut ActorContext,
 ) -> kube::Result<Next> {
     let is_external = object.data["status"]["externalManagedControlPlane"].as_bool().unwrap_or(true);
     let status = json!({
         "externalManagedControlPlane": is_external, "initialization": {"controlPlaneInitialized": true},
     });
-    stage.merge_status(place, status).await?;
+    context.merge_status(key, status).await?;
     Ok(None)
 }
 
@@ -180,7 +180,7 @@ pub(super) async fn control_plane(
 enum Wait {
     /// It takes its time.
     Still(Duration),
-    /// Until the scenario changes.
+    /// Until the settings changes.
     Stuck,
 }
 
@@ -193,24 +193,24 @@ impl Wait {
     }
 }
 
-/// Whether a step is over, or has to be waited for; if it fails, the object says so.
+/// Returns true if a step is over; if it fails, the object's status says so.
 async fn goes_on(
     provider: &mut Provider,
-    place: &Place,
+    key: &ObjectKey,
     object: &DynamicObject,
-    stage: &mut Stage,
-    (step, conduct, takes): (Step, Conduct, Duration),
+    context: &mut ActorContext,
+    (step, conduct, takes): (Step, StepBehaviour, Duration),
 ) -> kube::Result<Option<Wait>> {
     match conduct {
-        Conduct::Works => Ok(provider.steps.rest((uid(object), step), takes).map(Wait::Still)),
-        Conduct::Hangs => {
+        StepBehaviour::Works => Ok(provider.steps.rest((uid(object), step), takes).map(Wait::Still)),
+        StepBehaviour::Hangs => {
             provider.steps.reset(&(uid(object), step));
             Ok(Some(Wait::Stuck))
         }
-        Conduct::Fails(reason) => {
+        StepBehaviour::Fails(reason) => {
             provider.steps.reset(&(uid(object), step));
             let status = json!({"conditions": [condition(provider, "False", "ProviderFailed", &reason)]});
-            stage.merge_status(place, status).await?;
+            context.merge_status(key, status).await?;
             Ok(Some(Wait::Stuck))
         }
     }
@@ -230,16 +230,16 @@ fn owner_machine(object: &DynamicObject) -> Option<String> {
 }
 
 /// k0smotron's own form for its machines; for others one that says where they come from.
-fn provider_id(place: &Place, object: &DynamicObject) -> String {
+fn provider_id(key: &ObjectKey, object: &DynamicObject) -> String {
     let spec = &object.data["spec"];
     if let Some(id) = spec["providerID"].as_str() {
         return id.to_owned();
     }
-    if place.kind.kind() == "RemoteMachine" {
+    if key.kind.kind() == "RemoteMachine" {
         let address = spec["address"].as_str().unwrap_or_default();
         return format!("remote-machine://{address}:{}", spec["port"].as_u64().unwrap_or(22));
     }
-    format!("sandbox://{}/{}", place.namespace, place.name)
+    format!("sandbox://{}/{}", key.namespace, key.name)
 }
 
 fn uid(object: &DynamicObject) -> String {

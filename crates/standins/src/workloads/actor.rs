@@ -1,8 +1,8 @@
-//! Who is concerned by a change of pods, Nodes and their controllers.
+//! The objects to reconcile after a change of pods, Nodes and their controllers.
 
-use super::super::agenda::{Actor, Next};
-use super::super::kinds::{Kind, Place};
-use super::super::stage::{Change, Stage};
+use super::super::context::{ActorContext, Change};
+use super::super::kinds::{Kind, ObjectKey};
+use super::super::work_queue::{Actor, Next};
 use super::{deployment, replicas, scheduler};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -14,49 +14,49 @@ pub(in super::super) struct Workloads {
 }
 
 impl Actor for Workloads {
-    fn concerned(&self, change: &Change, stage: &Stage) -> Vec<Place> {
-        let place = &change.place;
-        if place.kind == Kind::node() {
+    fn concerned(&self, change: &Change, context: &ActorContext) -> Vec<ObjectKey> {
+        let key = &change.key;
+        if key.kind == Kind::node() {
             // Pods may be waiting for just this.
-            let waiting = stage.list(&Kind::pod(), "").filter(|(_, pod)| scheduler::is_waiting(pod));
-            return waiting.map(|(place, _)| place.clone()).collect();
+            let waiting = context.list(&Kind::pod(), "").filter(|(_, pod)| scheduler::is_waiting(pod));
+            return waiting.map(|(key, _)| key.clone()).collect();
         }
         let mut concerned = Vec::new();
-        if place.kind == Kind::deployment() || place.kind == Kind::replica_set() {
-            concerned.push(place.clone());
+        if key.kind == Kind::deployment() || key.kind == Kind::replica_set() {
+            concerned.push(key.clone());
         }
-        if place.kind == Kind::pod() && change.after.as_deref().is_some_and(scheduler::is_waiting) {
-            concerned.push(place.clone());
+        if key.kind == Kind::pod() && change.after.as_deref().is_some_and(scheduler::is_waiting) {
+            concerned.push(key.clone());
         }
-        concerned.extend(change.object().and_then(|object| controller(object, &place.namespace)));
+        concerned.extend(change.object().and_then(|object| controller(object, &key.namespace)));
         concerned
     }
 
-    async fn attend(&mut self, place: &Place, stage: &mut Stage) -> kube::Result<Next> {
-        let Some(object) = stage.get(place).filter(|object| object.metadata.deletion_timestamp.is_none())
+    async fn reconcile(&mut self, key: &ObjectKey, context: &mut ActorContext) -> kube::Result<Next> {
+        let Some(object) = context.get(key).filter(|object| object.metadata.deletion_timestamp.is_none())
         else {
             return Ok(None);
         };
-        if place.kind == Kind::deployment() {
-            deployment::attend(place, &object, stage).await?;
-        } else if place.kind == Kind::replica_set() {
-            replicas::attend(place, &object, stage).await?;
-        } else if place.kind == Kind::pod() {
-            scheduler::attend(&object, stage, &mut self.bound).await?;
+        if key.kind == Kind::deployment() {
+            deployment::reconcile(key, &object, context).await?;
+        } else if key.kind == Kind::replica_set() {
+            replicas::reconcile(key, &object, context).await?;
+        } else if key.kind == Kind::pod() {
+            scheduler::reconcile(&object, context, &mut self.bound).await?;
         }
         Ok(None)
     }
 }
 
 /// The Deployment or `ReplicaSet` that an object belongs to.
-fn controller(object: &DynamicObject, namespace: &str) -> Option<Place> {
+fn controller(object: &DynamicObject, namespace: &str) -> Option<ObjectKey> {
     let owner = object.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     let kind =
         [Kind::deployment(), Kind::replica_set()].into_iter().find(|kind| kind.kind() == owner.kind)?;
-    Some(kind.place(namespace, &owner.name))
+    Some(kind.key(namespace, &owner.name))
 }
 
-/// Whether an object belongs to this one.
+/// Returns true if an object belongs to this one.
 pub(super) fn is_owned_by(object: &DynamicObject, owner: &DynamicObject) -> bool {
     let mut owners = object.owner_references().iter();
     owners.any(|one| one.controller == Some(true) && Some(&one.uid) == owner.metadata.uid.as_ref())

@@ -1,7 +1,7 @@
 //! A Deployment has one `ReplicaSet` for its present template, and scales all others down.
 
-use super::super::kinds::{Kind, Place};
-use super::super::stage::Stage;
+use super::super::context::ActorContext;
+use super::super::kinds::{Kind, ObjectKey};
 use super::actor::is_owned_by;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -9,23 +9,27 @@ use serde_json::{Value, json};
 
 const HASH_LABEL: &str = "pod-template-hash";
 
-pub(super) async fn attend(place: &Place, deployment: &DynamicObject, stage: &mut Stage) -> kube::Result<()> {
+pub(super) async fn reconcile(
+    key: &ObjectKey,
+    deployment: &DynamicObject,
+    context: &mut ActorContext,
+) -> kube::Result<()> {
     let hash = fingerprint(&deployment.data["spec"]["template"]);
     let replicas = deployment.data["spec"]["replicas"].as_i64().unwrap_or(1);
-    let sets: Vec<(Place, DynamicObject)> = stage
-        .list(&Kind::replica_set(), &place.namespace)
+    let sets: Vec<(ObjectKey, DynamicObject)> = context
+        .list(&Kind::replica_set(), &key.namespace)
         .filter(|(_, set)| is_owned_by(set, deployment))
-        .map(|(place, set)| (place.clone(), (**set).clone()))
+        .map(|(key, set)| (key.clone(), (**set).clone()))
         .collect();
     if !sets.iter().any(|(_, set)| set.labels().get(HASH_LABEL) == Some(&hash)) {
-        let name = format!("{}-{hash}", place.name);
+        let name = format!("{}-{hash}", key.name);
         let set = replica_set(deployment, &name, &hash, replicas);
-        stage.create(&Kind::replica_set().place(&place.namespace, &name), set).await?;
+        context.create(&Kind::replica_set().key(&key.namespace, &name), set).await?;
     }
     for (set_place, set) in &sets {
         let wanted = if set.labels().get(HASH_LABEL) == Some(&hash) { replicas } else { 0 };
         if set.data["spec"]["replicas"] != wanted {
-            stage.merge(set_place, json!({"spec": {"replicas": wanted}})).await?;
+            context.merge(set_place, json!({"spec": {"replicas": wanted}})).await?;
         }
     }
     let sum =
@@ -35,7 +39,7 @@ pub(super) async fn attend(place: &Place, deployment: &DynamicObject, stage: &mu
         "updatedReplicas": sum("replicas"), "readyReplicas": sum("readyReplicas"),
         "availableReplicas": sum("readyReplicas"), "unavailableReplicas": (replicas - sum("readyReplicas")).max(0),
     });
-    stage.merge_status(place, status).await
+    context.merge_status(key, status).await
 }
 
 fn replica_set(deployment: &DynamicObject, name: &str, hash: &str, replicas: i64) -> Value {

@@ -1,38 +1,46 @@
 //! A `ReplicaSet` has as many pods as it says. Where they go is the scheduler's business.
 
-use super::super::kinds::{Kind, Place};
-use super::super::stage::Stage;
+use super::super::context::ActorContext;
+use super::super::kinds::{Kind, ObjectKey};
 use super::actor::is_owned_by;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-pub(super) async fn attend(place: &Place, set: &DynamicObject, stage: &mut Stage) -> kube::Result<()> {
+pub(super) async fn reconcile(
+    key: &ObjectKey,
+    set: &DynamicObject,
+    context: &mut ActorContext,
+) -> kube::Result<()> {
     let replicas = usize::try_from(set.data["spec"]["replicas"].as_i64().unwrap_or(1)).unwrap_or_default();
-    let pods = active_pods(place, set, stage);
+    let pods = active_pods(key, set, context);
     for _ in pods.len()..replicas {
         let pod = pod(set, &set.data["spec"]["template"]);
-        stage.create(&Kind::pod().place(&place.namespace, ""), pod).await?;
+        context.create(&Kind::pod().key(&key.namespace, ""), pod).await?;
     }
     for (surplus, pod) in pods.iter().skip(replicas) {
-        stage.delete(surplus, pod).await?;
+        context.delete(surplus, pod).await?;
     }
-    let pods = active_pods(place, set, stage);
+    let pods = active_pods(key, set, context);
     let ready = pods.iter().filter(|(_, pod)| is_ready(pod)).count();
     let status = json!({
         "observedGeneration": set.metadata.generation, "replicas": pods.len(), "readyReplicas": ready,
         "availableReplicas": ready, "fullyLabeledReplicas": pods.len(),
     });
-    stage.merge_status(place, status).await
+    context.merge_status(key, status).await
 }
 
 /// The pods of a set that are neither ending nor ended; those with a Node first, as they are the last to be given up.
-fn active_pods(place: &Place, set: &DynamicObject, stage: &Stage) -> Vec<(Place, DynamicObject)> {
-    let mut pods: Vec<(Place, DynamicObject)> = stage
-        .list(&Kind::pod(), &place.namespace)
+fn active_pods(
+    key: &ObjectKey,
+    set: &DynamicObject,
+    context: &ActorContext,
+) -> Vec<(ObjectKey, DynamicObject)> {
+    let mut pods: Vec<(ObjectKey, DynamicObject)> = context
+        .list(&Kind::pod(), &key.namespace)
         .filter(|(_, pod)| is_owned_by(pod, set) && pod.metadata.deletion_timestamp.is_none())
         .filter(|(_, pod)| !matches!(pod.data["status"]["phase"].as_str(), Some("Succeeded" | "Failed")))
-        .map(|(place, pod)| (place.clone(), (**pod).clone()))
+        .map(|(key, pod)| (key.clone(), (**pod).clone()))
         .collect();
     pods.sort_by_key(|(_, pod)| pod.data["spec"]["nodeName"].is_null());
     pods

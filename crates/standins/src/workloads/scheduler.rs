@@ -1,7 +1,7 @@
 //! Gives every pod that waits for a Node one that takes it.
 
+use super::super::context::ActorContext;
 use super::super::kinds::Kind;
-use super::super::stage::Stage;
 use super::placement;
 use kube::api::DynamicObject;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// pods would find the same Node the emptiest.
 pub(super) type Bound = BTreeMap<String, String>;
 
-/// Whether a pod is the scheduler's business.
+/// Returns true if a pod is the scheduler's business.
 pub(super) fn is_waiting(pod: &DynamicObject) -> bool {
     let spec = &pod.data["spec"];
     spec["nodeName"].is_null()
@@ -19,26 +19,30 @@ pub(super) fn is_waiting(pod: &DynamicObject) -> bool {
         && pod.metadata.deletion_timestamp.is_none()
 }
 
-pub(super) async fn attend(pod: &DynamicObject, stage: &mut Stage, bound: &mut Bound) -> kube::Result<()> {
+pub(super) async fn reconcile(
+    pod: &DynamicObject,
+    context: &mut ActorContext,
+    bound: &mut Bound,
+) -> kube::Result<()> {
     let uid = pod.metadata.uid.clone().unwrap_or_default();
     if !is_waiting(pod) || bound.contains_key(&uid) {
         return Ok(());
     }
-    let pods_on = count(stage, bound);
-    let nodes = stage.list(&Kind::node(), "").map(|(_, node)| &**node);
+    let pods_on = count(context, bound);
+    let nodes = context.list(&Kind::node(), "").map(|(_, node)| &**node);
     let Some(node) = placement::choose(&pod.data["spec"], nodes, &pods_on) else {
         return Ok(());
     };
-    stage.bind(pod, &node).await?;
+    context.bind(pod, &node).await?;
     bound.insert(uid, node);
     Ok(())
 }
 
-/// How many pods each Node has. What the watch has told by now is not remembered beside it.
-fn count(stage: &Stage, bound: &mut Bound) -> BTreeMap<String, usize> {
+/// The number of pods on each Node. Bindings that the watch has reported are forgotten.
+fn count(context: &ActorContext, bound: &mut Bound) -> BTreeMap<String, usize> {
     let mut pods_on: BTreeMap<String, usize> = BTreeMap::new();
     let mut still_bound = Bound::new();
-    for (_, pod) in stage.list(&Kind::pod(), "") {
+    for (_, pod) in context.list(&Kind::pod(), "") {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let just_bound = bound.get(uid);
         if let Some(node) = pod.data["spec"]["nodeName"].as_str().or(just_bound.map(String::as_str)) {

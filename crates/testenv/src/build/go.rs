@@ -29,7 +29,7 @@ pub enum GoError {
          https://go.dev/dl and put it first on the PATH, then run this again"
     )]
     TooOld {
-        /// What `go env GOVERSION` printed.
+        /// The output of `go env GOVERSION`.
         found: String,
         /// The oldest release that will do.
         needed: GoVersion,
@@ -40,7 +40,7 @@ pub enum GoError {
          proxy that this machine reaches, then run this again: what is already built is kept"
     )]
     NoNetwork {
-        /// What Go was asked to do.
+        /// The Go command.
         doing: String,
         /// Go's own words.
         line: String,
@@ -51,7 +51,7 @@ pub enum GoError {
          GOMODCACHE`) and 1 GB in {cache}; make room, then run this again: what is already built is kept"
     )]
     DiskFull {
-        /// What Go was asked to do.
+        /// The Go command.
         doing: String,
         /// Go's own words.
         line: String,
@@ -61,9 +61,9 @@ pub enum GoError {
     /// Anything else that Go reports.
     #[error("go failed while {doing} ({status}); the end of {log}:\n{tail}")]
     Failed {
-        /// What Go was asked to do.
+        /// The Go command.
         doing: String,
-        /// How it ended.
+        /// The exit status.
         status: std::process::ExitStatus,
         /// Where all of its output is.
         log: PathBuf,
@@ -73,14 +73,14 @@ pub enum GoError {
     /// Go could not be started or watched.
     #[error("failed to run go while {doing}: {source}")]
     Io {
-        /// What Go was asked to do.
+        /// The Go command.
         doing: String,
         /// Why it failed.
         source: io::Error,
     },
 }
 
-/// How often a long build says that it is still alive.
+/// The interval at which a long build reports progress.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// A tool chain that is new enough.

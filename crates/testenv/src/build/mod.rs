@@ -42,16 +42,16 @@ pub enum BuildError {
 pub struct Built {
     /// The program or the directory of manifests.
     pub name: String,
-    /// How long it took.
+    /// The time it took.
     pub took: Duration,
 }
 
-/// What a build did.
+/// The report of a build.
 #[derive(Debug)]
 pub struct BuildReport {
     /// Where everything is now.
     pub binaries: Binaries,
-    /// What had to be made; empty if all was there.
+    /// The components that were built; empty if all were cached.
     pub built: Vec<Built>,
 }
 

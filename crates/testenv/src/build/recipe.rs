@@ -1,4 +1,4 @@
-//! What is built from what: the wrapper modules, packages and flags that make each component out of the Go module
+//! The build recipes: the wrapper modules, packages and flags that build each component from the Go module
 //! proxy, which is the one place all of them can be had from.
 
 use std::fmt::Write as _;

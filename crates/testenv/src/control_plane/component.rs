@@ -143,7 +143,7 @@ impl Files {
     }
 }
 
-/// How a component is started and where it says that it is well.
+/// The command line of a component and its health endpoint.
 pub(crate) struct Plan {
     pub(crate) spec: ProcessSpec,
     pub(crate) probe: Probe,

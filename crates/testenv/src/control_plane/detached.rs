@@ -35,7 +35,7 @@ pub struct ControlPlaneRecord {
     pub workload_kubeconfig: PathBuf,
     /// The real `kubectl`.
     pub kubectl: PathBuf,
-    /// How long the start took.
+    /// The time the start took.
     pub started_in_seconds: f64,
     /// Its processes.
     pub components: Vec<ComponentStatus>,
@@ -99,10 +99,10 @@ pub async fn keep_up(
     control_plane.stop().await
 }
 
-/// What [`keep_up`] has to say.
+/// A progress message of [`keep_up`].
 #[derive(Debug, Clone, Copy)]
 pub enum Report<'a> {
-    /// What is being started now.
+    /// The component that is being started.
     Step(&'a str),
     /// All of it is up.
     Ready(&'a ControlPlaneRecord),

@@ -29,7 +29,7 @@ use crate::run_directory::{RunDirectory, RunDirectoryError};
 
 /// Cold file caches and a machine shared with a build make a start of seconds take half a minute.
 const READY_WITHIN: Duration = Duration::from_mins(2);
-/// What a failed start shows of a component's log.
+/// The number of log lines of a component that a failed start shows.
 const LOG_LINES_OF_A_FAILED_START: usize = 25;
 
 /// Why the control plane is not up.
@@ -54,7 +54,7 @@ pub enum ControlPlaneError {
     /// A file operation or the start of a process failed.
     #[error("failed to {action}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         action: String,
         /// Why it failed.
         source: io::Error,
@@ -64,7 +64,7 @@ pub enum ControlPlaneError {
     Component {
         /// Its name.
         component: &'static str,
-        /// What happened to it.
+        /// The event.
         what: String,
         /// The last lines of its log.
         log: String,
@@ -248,7 +248,7 @@ impl ControlPlane {
         &self.kubectl
     }
 
-    /// How long the start took.
+    /// The time the start took.
     pub fn started_in(&self) -> Duration {
         self.started_in
     }
@@ -293,7 +293,7 @@ impl ControlPlane {
         process::log_tail(&self.files.directory, component.name(), lines)
     }
 
-    /// What `status`, `env` and `down` need to know when asked by another process.
+    /// The record that `status`, `env` and `down` read in another process.
     pub async fn record(&self) -> ControlPlaneRecord {
         let running = self.running.lock().await;
         let components = running.iter().map(|(component, running)| ComponentStatus {
@@ -365,7 +365,7 @@ fn start_process(spec: &ProcessSpec) -> Result<Process, ControlPlaneError> {
     })
 }
 
-/// What the harness itself needs to know of the certificates.
+/// The certificates that the harness uses.
 struct ClusterCredentials {
     authority: Identity,
     admin: Identity,

@@ -11,7 +11,7 @@ use kube::{Client, ResourceExt as _};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
-use super::Behaviour;
+use super::ProviderBehaviour;
 use super::conduct::Book;
 use super::steps::{self, Clients};
 use crate::cluster::Cluster;
@@ -21,9 +21,9 @@ use crate::kinds::{
 };
 use crate::kubeconfig::{self, ClientError};
 
-/// How many objects are worked on at the same time; as many as there may be tests.
+/// The number of objects that are processed at the same time; as many as there may be tests.
 const HANDS: usize = 16;
-/// How the provider's requests are told from the harness's in the audit log.
+/// The user agent that marks the provider's requests in the audit log.
 const AGENT: &str = "5spot-testenv-provider";
 
 /// The running provider. Dropping it ends it.
@@ -55,7 +55,7 @@ impl Provider {
     }
 
     /// Changes how the provider behaves in a namespace. What hung or failed there is tried again.
-    pub fn in_namespace(&self, namespace: &str, change: impl FnOnce(&mut Behaviour)) {
+    pub fn in_namespace(&self, namespace: &str, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.book.change(namespace, change);
     }
 }

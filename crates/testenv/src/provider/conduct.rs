@@ -1,15 +1,15 @@
-//! How the provider behaves, namespace by namespace, so that tests that run side by side do not meet.
+//! The behaviour of the provider by namespace, so that concurrent tests do not interfere.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use five_spot_standins::Behaviour;
+use five_spot_standins::ProviderBehaviour;
 use tokio::sync::broadcast;
 
 /// The behaviour of every namespace, and the news of its changes.
 #[derive(Debug)]
 pub(super) struct Book {
-    namespaces: Mutex<BTreeMap<String, Behaviour>>,
+    namespaces: Mutex<BTreeMap<String, ProviderBehaviour>>,
     changes: broadcast::Sender<String>,
 }
 
@@ -18,11 +18,11 @@ impl Book {
         Self { namespaces: Mutex::default(), changes: broadcast::Sender::new(256) }
     }
 
-    pub(super) fn behaviour(&self, namespace: &str) -> Behaviour {
+    pub(super) fn behaviour(&self, namespace: &str) -> ProviderBehaviour {
         self.namespaces().get(namespace).cloned().unwrap_or_default()
     }
 
-    pub(super) fn change(&self, namespace: &str, change: impl FnOnce(&mut Behaviour)) {
+    pub(super) fn change(&self, namespace: &str, change: impl FnOnce(&mut ProviderBehaviour)) {
         change(self.namespaces().entry(namespace.into()).or_default());
         // Nobody listening means that the actor has ended, and then nothing behaves any more.
         let _ = self.changes.send(namespace.into());
@@ -32,7 +32,7 @@ impl Book {
         self.changes.subscribe()
     }
 
-    fn namespaces(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Behaviour>> {
+    fn namespaces(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, ProviderBehaviour>> {
         // A panic while holding it leaves at worst one namespace half told, in a test that has failed anyway.
         self.namespaces.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -8,5 +8,5 @@ mod steps;
 
 pub use actor::Provider;
 /// The stand-in for tests on the in-memory API behaves in the same ways.
-pub use five_spot_standins::{Behaviour, Conduct};
+pub use five_spot_standins::{ProviderBehaviour, StepBehaviour};
 pub use steps::{EXTERNALLY_MANAGED_ANNOTATION, MACHINE_FINALIZER, NODE_NAMESPACE_LABEL, node_name};

@@ -1,11 +1,11 @@
-//! What the provider does with one object, in the order in which Cluster API wants to see it.
+//! The provider's steps for one object, in the order that Cluster API expects.
 
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::{Behaviour, Conduct};
+use super::{ProviderBehaviour, StepBehaviour};
 use crate::kinds::{
     K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_SUPPLY, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
     STUB_CONTROL_PLANE,
@@ -37,7 +37,7 @@ pub(super) async fn reconcile(
     clients: &Clients,
     kind: Kind,
     object: &DynamicObject,
-    behaviour: &Behaviour,
+    behaviour: &ProviderBehaviour,
 ) -> kube::Result<()> {
     if [K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_SUPPLY].contains(&kind) {
         bootstrap(clients, kind, object, &behaviour.bootstrap).await
@@ -61,15 +61,15 @@ async fn bootstrap(
     clients: &Clients,
     kind: Kind,
     object: &DynamicObject,
-    conduct: &Conduct,
+    conduct: &StepBehaviour,
 ) -> kube::Result<()> {
     if is_deleted(object) || owner_machine(object).is_none() {
         return Ok(());
     }
     match conduct {
-        Conduct::Hangs => Ok(()),
-        Conduct::Fails(reason) => set_status(clients, kind, object, not_ready(reason)).await,
-        Conduct::Works => {
+        StepBehaviour::Hangs => Ok(()),
+        StepBehaviour::Fails(reason) => set_status(clients, kind, object, not_ready(reason)).await,
+        StepBehaviour::Works => {
             let namespace = object.namespace().unwrap_or_default();
             let name = format!("{}-data", object.name_any());
             let secret = json!({
@@ -96,7 +96,7 @@ async fn bootstrap(
     }
 }
 
-/// What says that something is done, in the contract that the kind knows.
+/// The status patch that reports a step as done, in the contract of the kind.
 fn done(kind: Kind, what: &str) -> Value {
     if [LAB_SUPPLY, LAB_BENCH].contains(&kind) {
         return json!({ "ready": true });
@@ -108,7 +108,7 @@ async fn machine(
     clients: &Clients,
     kind: Kind,
     object: &DynamicObject,
-    behaviour: &Behaviour,
+    behaviour: &ProviderBehaviour,
 ) -> kube::Result<()> {
     if is_deleted(object) {
         return release(clients, kind, object, behaviour).await;
@@ -125,11 +125,11 @@ async fn machine(
         return Ok(());
     }
     match &behaviour.provision {
-        Conduct::Hangs => return Ok(()),
-        Conduct::Fails(reason) => {
+        StepBehaviour::Hangs => return Ok(()),
+        StepBehaviour::Fails(reason) => {
             return set_status(clients, kind, object, not_ready(reason)).await;
         }
-        Conduct::Works => {}
+        StepBehaviour::Works => {}
     }
     // The provider's id before the status: the other way round, Cluster API looks again only after five seconds.
     let spec = &object.data["spec"];
@@ -155,8 +155,8 @@ async fn machine(
     status["addresses"] = json!([{ "type": "InternalIP", "address": address }]);
     set_status(clients, kind, object, status).await?;
     match behaviour.join {
-        Conduct::Works => join(clients, kind, object, &provider_id).await,
-        Conduct::Hangs | Conduct::Fails(_) => Ok(()),
+        StepBehaviour::Works => join(clients, kind, object, &provider_id).await,
+        StepBehaviour::Hangs | StepBehaviour::Fails(_) => Ok(()),
     }
 }
 
@@ -193,17 +193,17 @@ async fn release(
     clients: &Clients,
     kind: Kind,
     object: &DynamicObject,
-    behaviour: &Behaviour,
+    behaviour: &ProviderBehaviour,
 ) -> kube::Result<()> {
     if !object.finalizers().iter().any(|finalizer| finalizer == MACHINE_FINALIZER) {
         return Ok(());
     }
     match &behaviour.release {
-        Conduct::Hangs => return Ok(()),
-        Conduct::Fails(reason) => {
+        StepBehaviour::Hangs => return Ok(()),
+        StepBehaviour::Fails(reason) => {
             return set_status(clients, kind, object, not_ready(reason)).await;
         }
-        Conduct::Works => {}
+        StepBehaviour::Works => {}
     }
     let namespace = object.namespace().unwrap_or_default();
     if behaviour.node_goes_with_machine {
@@ -244,7 +244,7 @@ async fn set_status(
     ignore_missing(api.patch_status(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
 }
 
-/// Whether `all` has everything that `some` has, times aside.
+/// Returns true if `all` has everything that `some` has, times aside.
 fn contains(all: &Value, some: &Value) -> bool {
     match (all, some) {
         (Value::Object(all), Value::Object(some)) => some.iter().all(|(key, value)| {

@@ -1,4 +1,4 @@
-//! What was seen, in order: the first thing anyone wants to read when a test has failed.
+//! The timeline: everything that was observed, in order, printed when a test fails.
 //!
 //! One recorder per world watches the kinds that matter in both clusters and keeps every change of what a person would
 //! look at (phase, conditions, finalizers, owners, taints), heartbeats left out.
@@ -23,14 +23,14 @@ pub struct Entry {
     pub side: Option<Side>,
     /// The object or the source.
     pub subject: String,
-    /// What happened.
+    /// The event.
     pub text: String,
     /// The namespace that it belongs to; for objects without one, the beginning of their name.
     pub scope: String,
 }
 
 impl Entry {
-    /// Whether it belongs to a test's namespace: by namespace, or by a name that begins with it.
+    /// Returns true if it belongs to a test's namespace: by namespace, or by a name that begins with it.
     pub fn belongs_to(&self, namespace: &str) -> bool {
         self.scope == namespace
             || self.scope.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('-'))

@@ -58,7 +58,7 @@ pub(super) fn project(object: &Value) -> Projection {
     projection
 }
 
-/// What changed, or nothing if nobody would notice.
+/// Describes the change; `None` if nothing relevant changed.
 pub(super) fn difference(before: &Projection, after: &Projection) -> Option<String> {
     let changed =
         after.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(name, value)| {

@@ -1,7 +1,7 @@
 //! Many cases of many scenarios, on all cores.
 
-use super::{Case, Fair, Kind, Sample, cases, layouts};
-use crate::embedded::Layout;
+use super::{Baseline, Case, Kind, Sample, cases, layouts};
+use crate::in_memory::Layout;
 use crate::scenario::Scenario;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// What to try.
+/// The options of a campaign.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Options {
@@ -19,7 +19,7 @@ pub struct Options {
     pub scenarios: Vec<String>,
     /// `one-cluster` or `two-clusters`; empty for what each kind is tried in.
     pub layouts: Vec<String>,
-    /// What is left to chance.
+    /// The seed.
     pub seed: u64,
     /// At most so many cases of a kind, scenario and layout.
     pub sample: Option<usize>,
@@ -27,14 +27,14 @@ pub struct Options {
     pub only: Option<String>,
 }
 
-/// What came of a kind.
+/// The results of one kind of faults.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
     /// In how many scenarios there was something to try.
     pub scenarios: usize,
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: usize,
-    /// How many of them did not end as they should have.
+    /// The number of failed runs.
     pub failures: usize,
 }
 
@@ -43,31 +43,31 @@ pub struct Tally {
 pub struct Failure {
     /// `kind:scenario:layout:case`.
     pub case: String,
-    /// What was wrong.
+    /// The error.
     pub error: String,
 }
 
-/// What came of everything.
+/// The results of a campaign.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// By kind.
     pub kinds: BTreeMap<&'static str, Tally>,
-    /// What failed.
+    /// The failures.
     pub failures: Vec<Failure>,
-    /// How long it took.
+    /// The time it took.
     pub seconds: f64,
 }
 
 /// One kind of faults in one scenario and layout is done.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
-    /// What: `kind:scenario:layout`.
+    /// The unit: `kind:scenario:layout`.
     pub what: String,
-    /// How many runs.
+    /// The number of runs.
     pub runs: usize,
     /// Those of them that failed.
     pub failures: &'a [Failure],
-    /// How many such units are done, and how many there are.
+    /// The number of units done, and of all units.
     pub done: (usize, usize),
 }
 
@@ -144,17 +144,17 @@ impl Options {
         Ok(units)
     }
 
-    /// How many runs there were, and which of them failed.
+    /// Runs a unit; returns the number of runs and the failures.
     fn try_unit(&self, unit: Unit) -> (usize, Vec<Failure>) {
         let failure = |case: &str, error: &anyhow::Error| Failure {
             case: format!("{}:{case}", unit.name()),
             error: format!("{error:#}"),
         };
-        let prepared = Fair::play(unit.scenario, unit.layout).and_then(|fair| {
+        let prepared = Baseline::run(unit.scenario, unit.layout).and_then(|baseline| {
             let sample = Sample { size: self.sample.filter(|_| self.only.is_none()), seed: self.seed };
-            Ok((cases(unit.kind, &fair, sample)?, fair))
+            Ok((cases(unit.kind, &baseline, sample)?, baseline))
         });
-        let (cases, fair) = match prepared {
+        let (cases, baseline) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return (1, vec![failure("undisturbed", &error)]),
         };
@@ -164,7 +164,7 @@ impl Options {
         };
         let cases: Vec<Case> = cases.into_iter().filter(is_meant).collect();
         let failed = cases.iter().filter_map(|case| {
-            let error = case.try_on(&fair).err()?;
+            let error = case.try_on(&baseline).err()?;
             Some(failure(&case.name, &error))
         });
         (cases.len(), failed.collect())

@@ -1,8 +1,8 @@
 //! The controller's clock is set.
 
-use super::{Case, Fair, Judge, moments};
-use crate::chronicle::Count;
-use crate::embedded::{Disturbance, Jump, Run};
+use super::{Baseline, Case, Judge, moments};
+use crate::history::Count;
+use crate::in_memory::{ClockJump, Disturbance, Run};
 use crate::kinds::MACHINE;
 use anyhow::ensure;
 use jiff::SignedDuration;
@@ -15,7 +15,7 @@ const STEPS: [i64; 8] = [1, 60, 3_600, 86_400, 304_200, 604_800, 31_449_600, 31_
 /// When the clock is set, around each moment at which the controller has something to do.
 const AROUND_MILLIS: [i64; 3] = [-2_000, 500, 20_000];
 
-/// How long until it is right again; for good, the second time.
+/// The time until the clock is right again; the second never ends.
 const LASTING: [Duration; 2] = [Duration::from_mins(2), Duration::MAX];
 
 /// A clock that is set back further than this is taken to have been wrong before.
@@ -28,16 +28,16 @@ fn join_timeout(scenario: &str) -> i64 {
 }
 
 /// Every step, both ways, around every moment.
-pub(super) fn cases(fair: &Fair) -> Vec<Case> {
+pub(super) fn cases(baseline: &Baseline) -> Vec<Case> {
     let both_ways: Vec<i64> = STEPS.into_iter().flat_map(|step| [step, -step]).collect();
     let mut cases = Vec::new();
-    for moment in moments(&fair.run) {
+    for moment in moments(&baseline.run) {
         for around in AROUND_MILLIS {
             let Ok(after) = u64::try_from(moment + around).map(Duration::from_millis) else { continue };
             for by in &both_ways {
                 for lasting in LASTING {
                     let until = after.saturating_add(lasting);
-                    let jump = Jump { after, until, by: SignedDuration::from_secs(*by) };
+                    let jump = ClockJump { after, until, by: SignedDuration::from_secs(*by) };
                     let how_long = if lasting == Duration::MAX { "for-good" } else { "for-a-while" };
                     cases.push(Case {
                         name: format!("by-{by}-from-{}-{how_long}", after.as_millis()),
@@ -55,23 +55,23 @@ pub(super) fn cases(fair: &Fair) -> Vec<Case> {
     cases
 }
 
-/// Whether a clock that is set so far is taken to have been wrong before: what it says is done, and undone when it is right
+/// Returns true if a clock that is set so far is taken to have been wrong before: what it says is done, and undone when it is right
 /// again.
 pub(super) fn is_believed(by: SignedDuration) -> bool {
     by.as_secs().abs() > LONGEST_STEP_BACK
 }
 
-/// Whatever else comes of a wrong clock, no boundary is crossed twice: no more Machines come than without it, and each
+/// With a wrong clock no boundary is crossed twice: no more Machines are created than without it, and each
 /// goes at most once. A clock that is set back by more than a day may have crossed one boundary more before that, and one
 /// that is set forward may have let a Machine's time to join pass.
-pub(super) fn judge(fair: &Fair, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
+pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
     let by = disturbance.jump.map_or(SignedDuration::ZERO, |jump| jump.by);
-    let is_beyond = is_believed(by) || by.as_secs() >= join_timeout(fair.scenario.name);
+    let is_beyond = is_believed(by) || by.as_secs() >= join_timeout(baseline.scenario.name);
     for (object, count) in run.counts.iter().filter(|(object, _)| object.starts_with(MACHINE.kind)) {
-        let fair = fair.run.counts.get(object).copied().unwrap_or_default();
-        let most = fair.made + usize::from(is_beyond);
+        let baseline = baseline.run.counts.get(object).copied().unwrap_or_default();
+        let most = baseline.made + usize::from(is_beyond);
         let Count { made, removed } = *count;
-        ensure!(made <= most && removed <= most, "{object} came and went {count:?} instead of {fair:?}");
+        ensure!(made <= most && removed <= most, "{object} came and went {count:?} instead of {baseline:?}");
     }
     Ok(())
 }

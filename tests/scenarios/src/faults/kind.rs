@@ -1,6 +1,6 @@
 //! The kinds of faults.
 
-use crate::embedded::Layout;
+use crate::in_memory::Layout;
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,18 +21,33 @@ pub enum Kind {
     Clocks,
     /// Watch events are delivered before or after the responses to the writes that cause them.
     Orderings,
+    /// A hostile tenant, with malicious API servers behind its kubeconfigs, has a namespace of the same cluster.
+    Neighbours,
 }
 
 impl Kind {
     /// Every one.
-    pub const ALL: [Self; 7] =
-        [Self::Crashes, Self::Pairs, Self::Stale, Self::Watches, Self::Storms, Self::Clocks, Self::Orderings];
+    pub const ALL: [Self; 8] = [
+        Self::Crashes,
+        Self::Pairs,
+        Self::Stale,
+        Self::Watches,
+        Self::Storms,
+        Self::Clocks,
+        Self::Orderings,
+        Self::Neighbours,
+    ];
 
     /// In which of a scenario's layouts it is tried when nobody says which. What grows with the square of the writes,
     /// and what has nothing to do with where the Nodes are, is tried in one of them.
     pub fn layouts(self, playable: &[Layout]) -> Vec<Layout> {
         match self {
-            Self::Crashes | Self::Stale | Self::Watches | Self::Storms | Self::Orderings => playable.to_vec(),
+            Self::Crashes
+            | Self::Stale
+            | Self::Watches
+            | Self::Storms
+            | Self::Orderings
+            | Self::Neighbours => playable.to_vec(),
             Self::Pairs | Self::Clocks => playable.iter().copied().max().into_iter().collect(),
         }
     }
@@ -47,6 +62,7 @@ impl Kind {
             Self::Storms => "storms",
             Self::Clocks => "clocks",
             Self::Orderings => "orderings",
+            Self::Neighbours => "neighbours",
         }
     }
 }

@@ -1,38 +1,39 @@
 //! Everything that can go wrong, tried one thing at a time.
 //!
-//! A scenario is played once undisturbed. That numbers what can be aimed at: the controller's writes, the events of its
+//! A scenario is run once undisturbed. That numbers what can be aimed at: the controller's writes, the events of its
 //! watches, the moments at which it is at work. From those a list of [`Case`]s is made, each of which is one more run in
 //! which something goes wrong; it has to end as the undisturbed one did.
 
+mod baseline;
 mod campaign;
 mod clocks;
 mod crashes;
-mod fair;
 mod kind;
+mod neighbours;
 mod orderings;
 mod sample;
 mod stale;
 mod storms;
 mod watches;
 
+pub use baseline::Baseline;
 pub use campaign::{Failure, Options, Progress, Summary, Tally};
-pub use fair::Fair;
 pub use kind::Kind;
 pub use sample::Sample;
 
-use crate::embedded::{Disturbance, Layout, Run};
+use crate::in_memory::{Disturbance, Layout, Run};
 use crate::scenario::{Needs, Scenario};
 
 /// One thing that goes wrong.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is called among those of its kind.
+    /// The name, unique within its kind.
     pub name: String,
     disturbance: Disturbance,
     judge: Judge,
 }
 
-/// What has to be true of a run besides that it ended as the undisturbed one did.
+/// Further conditions on a run, besides ending as the undisturbed one did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judge {
     /// Nothing else.
@@ -46,14 +47,14 @@ enum Judge {
 }
 
 impl Case {
-    /// Plays it.
-    pub fn try_on(&self, fair: &Fair) -> anyhow::Result<()> {
-        let run = fair.play_again(&self.disturbance)?;
+    /// Runs it.
+    pub fn try_on(&self, baseline: &Baseline) -> anyhow::Result<()> {
+        let run = baseline.run_again(&self.disturbance)?;
         match self.judge {
             Judge::SameEnd => Ok(()),
-            Judge::OneList => watches::judge(fair, &run),
-            Judge::Storm => storms::judge(fair, &self.disturbance, &run),
-            Judge::Clock => clocks::judge(fair, &self.disturbance, &run),
+            Judge::OneList => watches::judge(baseline, &run),
+            Judge::Storm => storms::judge(baseline, &self.disturbance, &run),
+            Judge::Clock => clocks::judge(baseline, &self.disturbance, &run),
         }
     }
 }
@@ -63,26 +64,27 @@ impl Case {
 const TIME_STANDS_STILL: [&str; 1] = ["taints_while_others_change_theirs"];
 
 /// The cases of a kind: as many as there are, or a sample of them.
-pub fn cases(kind: Kind, fair: &Fair, sample: Sample) -> anyhow::Result<Vec<Case>> {
-    if TIME_STANDS_STILL.contains(&fair.scenario.name) {
+pub fn cases(kind: Kind, baseline: &Baseline, sample: Sample) -> anyhow::Result<Vec<Case>> {
+    if TIME_STANDS_STILL.contains(&baseline.scenario.name) {
         return Ok(Vec::new());
     }
     let all = match kind {
-        Kind::Crashes => crashes::single(fair),
-        Kind::Pairs => return crashes::pairs(fair, sample),
-        Kind::Stale => stale::cases(fair, sample.seed),
-        Kind::Watches => watches::cases(fair),
-        Kind::Storms => storms::cases(fair, sample.seed),
-        Kind::Clocks => clocks::cases(fair),
-        Kind::Orderings => return Ok(orderings::cases(fair, sample)),
+        Kind::Crashes => crashes::single(baseline),
+        Kind::Pairs => return crashes::pairs(baseline, sample),
+        Kind::Stale => stale::cases(baseline, sample.seed),
+        Kind::Watches => watches::cases(baseline),
+        Kind::Storms => storms::cases(baseline, sample.seed),
+        Kind::Clocks => clocks::cases(baseline),
+        Kind::Neighbours => neighbours::cases(baseline),
+        Kind::Orderings => return Ok(orderings::cases(baseline, sample)),
     };
     Ok(sample.of(all))
 }
 
-/// The layouts in which a scenario can be played here; none if only the real Cluster API can play it.
+/// The layouts in which a scenario can be run here; none if only the real Cluster API can run it.
 pub fn layouts(scenario: &Scenario) -> &'static [Layout] {
     match scenario.needs {
-        Needs::Anything | Needs::VirtualTime | Needs::WorldOfItsOwn => {
+        Needs::Anything | Needs::VirtualTime | Needs::ExclusiveEnvironment => {
             &[Layout::OneCluster, Layout::TwoClusters]
         }
         Needs::TwoClusters => &[Layout::TwoClusters],
@@ -96,8 +98,8 @@ const PAUSE_BETWEEN_MOMENTS: i64 = 6;
 
 /// The moments at which the controller was at work in an undisturbed run, in milliseconds from its beginning.
 fn moments(run: &Run) -> Vec<i64> {
-    let Some(performance) = &run.performance else { return Vec::new() };
-    let times = run.writes.iter().map(|write| write.time).filter(|time| *time <= performance.played);
+    let Some(result) = &run.result else { return Vec::new() };
+    let times = run.writes.iter().map(|write| write.time).filter(|time| *time <= result.finished);
     let mut moments: Vec<i64> = Vec::new();
     let mut last = None;
     for time in times.map(|time| time.duration_since(run.began)) {

@@ -2,12 +2,12 @@
 
 use five_spot_apiserver::ids::Ids;
 
-/// How many cases, and which.
+/// The size and seed of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// At most so many; all if there is no bound.
     pub size: Option<usize>,
-    /// What is left to chance: the choice of cases, and chance within them.
+    /// The seed for the choice of cases and for random choices within them.
     pub seed: u64,
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_spread_over_all_and_is_the_same_for_the_same_seed() {
+    fn a_sample_is_spread_evenly_and_repeatable() {
         let of = |size, seed| Sample { size, seed }.of((0..100).collect::<Vec<usize>>());
         assert_eq!(of(None, 1).len(), 100);
         assert_eq!(of(Some(100), 1).len(), 100);

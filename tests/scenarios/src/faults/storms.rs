@@ -1,28 +1,28 @@
 //! Many requests fail, for ten minutes.
 
-use super::{Case, Fair, Judge, moments};
-use crate::embedded::{Disturbance, Run, Storm};
-use crate::world::Write;
+use super::{Baseline, Case, Judge, moments};
+use crate::environment::Write;
+use crate::in_memory::{Disturbance, Run, Storm};
 use anyhow::{Context as _, ensure};
 use five_spot_apiserver::faults::Fault;
 use http::StatusCode;
 use jiff::SignedDuration;
 use std::time::Duration;
 
-/// How long a storm lasts.
+/// The length of a storm.
 const STORM: Duration = Duration::from_mins(10);
 
-/// How long nothing must have happened before a scenario counts as settled: it may have been played while the storm still
+/// The time without a write after which a scenario counts as settled: it may have ended while the storm still
 /// goes on.
 const SETTLED: Duration = Duration::from_mins(11);
 
-/// How many of a thousand requests fail.
+/// The failing requests per thousand.
 const RATES: [u64; 4] = [10, 100, 500, 1000];
 
-/// How long before the controller has something to do a storm begins.
+/// The time by which a storm begins before the controller has something to do.
 const AHEAD_MILLIS: i64 = 1_000;
 
-/// How soon after a storm the controller has to be at work again.
+/// The time after a storm within which the controller has to be at work again.
 const AT_WORK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// After so long a write has nothing to do with the storm.
@@ -51,16 +51,16 @@ const TIMED: [&str; 15] = [
     "window_opens",
 ];
 
-/// A scenario with an outage of its own, which nobody ends if it cannot be played to its end.
+/// A scenario with an outage of its own, which nobody ends if it cannot be run to its end.
 const OUTAGES: [&str; 1] = ["one_cluster_hangs"];
 
 /// Every fault at every rate, from each moment at which the controller has something to do.
-pub(super) fn cases(fair: &Fair, seed: u64) -> Vec<Case> {
+pub(super) fn cases(baseline: &Baseline, seed: u64) -> Vec<Case> {
     let mut cases = Vec::new();
-    if OUTAGES.contains(&fair.scenario.name) {
+    if OUTAGES.contains(&baseline.scenario.name) {
         return cases;
     }
-    for moment in moments(&fair.run) {
+    for moment in moments(&baseline.run) {
         let after = Duration::from_millis(u64::try_from(moment - AHEAD_MILLIS).unwrap_or(0));
         for (name, fault) in faults() {
             for per_mille in RATES {
@@ -69,7 +69,7 @@ pub(super) fn cases(fair: &Fair, seed: u64) -> Vec<Case> {
                     storm: Some(storm),
                     seed,
                     settles_after: Some(SETTLED),
-                    may_fail: TIMED.contains(&fair.scenario.name),
+                    may_fail: TIMED.contains(&baseline.scenario.name),
                     ..Disturbance::default()
                 };
                 let name = format!("{name}-{per_mille}-from-{}", after.as_millis());
@@ -80,7 +80,7 @@ pub(super) fn cases(fair: &Fair, seed: u64) -> Vec<Case> {
     cases
 }
 
-/// What a server or a network can do to a request.
+/// The faults of a server or network.
 fn faults() -> Vec<(&'static str, Fault)> {
     vec![
         ("409", Fault::Refuse(StatusCode::CONFLICT, None)),
@@ -95,10 +95,10 @@ fn faults() -> Vec<(&'static str, Fault)> {
     ]
 }
 
-/// Whoever was left in trouble by a storm is at work again within a minute, and at no time are there more than a few writes
+/// After a storm the controller is at work again within a minute, and at no time does it send more than a few writes
 /// a second, or not many more than without a storm.
-pub(super) fn judge(fair: &Fair, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
-    let (busiest, before) = (busiest_second(&run.writes), busiest_second(&fair.run.writes));
+pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
+    let (busiest, before) = (busiest_second(&run.writes), busiest_second(&baseline.run.writes));
     let most = MOST_WRITES_A_SECOND.max(before + before / 4);
     ensure!(busiest <= most, "{busiest} writes in a second, and {before} without a storm");
     let storm = disturbance.storm.as_ref().context("there was a storm")?;

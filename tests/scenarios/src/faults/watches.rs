@@ -1,16 +1,16 @@
 //! Watches that go wrong at one of their events.
 
-use super::{Case, Fair, Judge};
-use crate::embedded::{Disturbance, Run};
+use super::{Baseline, Case, Judge};
+use crate::in_memory::{Disturbance, Run};
 use anyhow::ensure;
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How late a late event comes.
+/// The delay of a late event.
 const LATE: Duration = Duration::from_secs(30);
 
-/// How long a scenario waits when an event was lost, and how long nothing must have happened: a watch begins afresh within
+/// The time a scenario waits when an event was lost, and the time without a write: a watch is restarted within
 /// the hour.
 const LOST: (Duration, Duration) = (Duration::from_hours(4), Duration::from_mins(70));
 
@@ -32,18 +32,18 @@ const TIMED: [&str; 11] = [
     "window_reopens_during_shutdown",
 ];
 
-/// A scenario that measures seconds during an outage of its own, which nobody ends if it cannot be played to its end: what
+/// A scenario that measures seconds during an outage of its own, which nobody ends if it cannot be run to its end: what
 /// makes news late is not tried there.
 const MEASURES_AN_OUTAGE: [&str; 1] = ["one_cluster_hangs"];
 
-/// Every fault at every event of every watch that came while the scenario was played, and at the one that would have come
+/// Every fault at every event of every watch that came while the scenario was run, and at the one that would have come
 /// next.
-pub(super) fn cases(fair: &Fair) -> Vec<Case> {
-    let played = fair.played();
-    let can_be_late = !MEASURES_AN_OUTAGE.contains(&fair.scenario.name);
+pub(super) fn cases(baseline: &Baseline) -> Vec<Case> {
+    let finished = baseline.finished();
+    let can_be_late = !MEASURES_AN_OUTAGE.contains(&baseline.scenario.name);
     let mut cases = Vec::new();
-    for (number, watch) in fair.run.watches.iter().enumerate() {
-        let events = watch.events.iter().filter(|time| **time <= played).count();
+    for (number, watch) in baseline.run.watches.iter().enumerate() {
+        let events = watch.events.iter().filter(|time| **time <= finished).count();
         if events == 0 {
             continue;
         }
@@ -52,7 +52,7 @@ pub(super) fn cases(fair: &Fair) -> Vec<Case> {
             let tried = faults(event).into_iter().filter(|(_, fault)| !makes_late(*fault) || can_be_late);
             cases.extend(tried.map(|(name, fault)| {
                 let name = format!("{number}-{plural}-{event}-{name}");
-                case(fair, name, number as u64, fault)
+                case(baseline, name, number as u64, fault)
             }));
         }
     }
@@ -73,7 +73,7 @@ fn faults(event: u64) -> [(&'static str, WatchFault); 5] {
     ]
 }
 
-fn case(fair: &Fair, name: String, watch: u64, fault: WatchFault) -> Case {
+fn case(baseline: &Baseline, name: String, watch: u64, fault: WatchFault) -> Case {
     let trigger = Trigger::Nth(watch);
     let rule = Rule { kind: RequestKind::Watch, path: String::new(), trigger, fault: Fault::Watch(fault) };
     let pace = match fault {
@@ -84,7 +84,7 @@ fn case(fair: &Fair, name: String, watch: u64, fault: WatchFault) -> Case {
     let disturbance = Disturbance {
         patience: pace.map(|(patience, _)| patience),
         settles_after: pace.map(|(_, settled)| settled),
-        may_fail: pace.is_some() && TIMED.contains(&fair.scenario.name),
+        may_fail: pace.is_some() && TIMED.contains(&baseline.scenario.name),
         ..Disturbance::rule(rule)
     };
     Case { name, disturbance, judge: Judge::OneList }
@@ -94,10 +94,10 @@ fn case(fair: &Fair, name: String, watch: u64, fault: WatchFault) -> Case {
 /// its own, in which a watch that has to begin afresh is helped out by a list: which ones these are depends on the time.
 const LISTS_OF_ITS_OWN: [&str; 2] = ["definition_deleted", "management_is_silent_in_mid_drain"];
 
-/// A fault costs at most one list. Where the scenario could not be played to its end the controller was started anew, and
+/// A fault costs at most one list. Where the scenario could not be run to its end the controller was started anew, and
 /// listed everything.
-pub(super) fn judge(fair: &Fair, run: &Run) -> anyhow::Result<()> {
-    if run.performance.is_none() || LISTS_OF_ITS_OWN.contains(&fair.scenario.name) {
+pub(super) fn judge(baseline: &Baseline, run: &Run) -> anyhow::Result<()> {
+    if run.result.is_none() || LISTS_OF_ITS_OWN.contains(&baseline.scenario.name) {
         return Ok(());
     }
     let mut more: BTreeMap<&str, usize> = BTreeMap::new();
@@ -106,7 +106,7 @@ pub(super) fn judge(fair: &Fair, run: &Run) -> anyhow::Result<()> {
     }
     for (list, times) in &mut more {
         // What only this run has come to watch began with a list of its own.
-        let expected = fair.run.lists.iter().filter(|other| other == list).count().max(1);
+        let expected = baseline.run.lists.iter().filter(|other| other == list).count().max(1);
         *times = times.saturating_sub(expected);
     }
     more.retain(|_, times| *times > 0);

@@ -1,12 +1,12 @@
 //! The fields that somebody else can write, and that the controller reads.
 
-use crate::embedded::Embedded;
+use crate::environment::Environment;
+use crate::fixtures::override_until;
+use crate::in_memory::InMemory;
 use crate::kinds::{
     BUDGET, CLUSTER, INFRASTRUCTURE, Kind, MACHINE, NAMESPACE, NODE, POD, SCHEDULED_MACHINE, SECRET,
 };
 use crate::subject::{CLUSTER_NAME, Subject};
-use crate::surroundings::override_until;
-use crate::world::World;
 use anyhow::Context as _;
 use five_spot_api::names::annotation::{
     APPLIED_TAINTS, CAPI_PAUSED, CORDONED_BY, FORCE_RECONCILE, MACHINE_HASH, PAUSED,
@@ -14,7 +14,7 @@ use five_spot_api::names::annotation::{
 use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 use five_spot_apiserver::ids::Ids;
-use five_spot_standins::{Behaviour, Conduct};
+use five_spot_standins::{ProviderBehaviour, StepBehaviour};
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::fmt;
@@ -125,12 +125,12 @@ impl Field {
     /// Puts the text there. Returns whether the API server took it.
     pub(super) async fn spoil(
         self,
-        world: &Embedded,
+        env: &InMemory,
         subject: &Subject<'_>,
         node: &str,
         text: String,
     ) -> anyhow::Result<bool> {
-        let dynamic: &dyn World = world;
+        let dynamic: &dyn Environment = env;
         let (kind, name, patch) = match self {
             Self::ReclaimReason => (NODE, node, annotated(&json!({REQUESTED: REQUESTED_TRUE, REASON: text}))),
             Self::ReclaimTime => {
@@ -173,22 +173,25 @@ impl Field {
                 return kubeconfig(dynamic, config.to_string()).await;
             }
             Self::ProviderFailure => {
-                dynamic.provider(Behaviour { provision: Conduct::Fails(text), ..Behaviour::default() });
+                dynamic.provider(ProviderBehaviour {
+                    provision: StepBehaviour::Fails(text),
+                    ..ProviderBehaviour::default()
+                });
                 return Ok(true);
             }
             Self::PodNames => return long_names(dynamic, node).await,
             Self::EvictionRefusal => {
-                return Ok(refuse(world, RequestKind::Write, "/eviction", TOO_MANY_REQUESTS, text));
+                return Ok(refuse(env, RequestKind::Write, "/eviction", TOO_MANY_REQUESTS, text));
             }
-            Self::NodeRefusal => return Ok(refuse(world, RequestKind::Write, "/nodes/", FORBIDDEN, text)),
+            Self::NodeRefusal => return Ok(refuse(env, RequestKind::Write, "/nodes/", FORBIDDEN, text)),
             Self::MachineRefusal => {
-                return Ok(refuse(world, RequestKind::Write, "/machines", UNPROCESSABLE_ENTITY, text));
+                return Ok(refuse(env, RequestKind::Write, "/machines", UNPROCESSABLE_ENTITY, text));
             }
             Self::InfrastructureRefusal => {
-                return Ok(refuse(world, RequestKind::Write, "/remotemachines", FORBIDDEN, text));
+                return Ok(refuse(env, RequestKind::Write, "/remotemachines", FORBIDDEN, text));
             }
             Self::WorkloadFailure => {
-                return Ok(refuse(world, RequestKind::Read, "/nodes", INTERNAL_SERVER_ERROR, text));
+                return Ok(refuse(env, RequestKind::Read, "/nodes", INTERNAL_SERVER_ERROR, text));
             }
         };
         taken(dynamic.patch(kind, name, patch).await)
@@ -202,9 +205,9 @@ impl fmt::Display for Field {
 }
 
 /// Lets requests be refused with the text, which is always possible.
-fn refuse(world: &Embedded, kind: RequestKind, path: &str, code: StatusCode, text: String) -> bool {
+fn refuse(env: &InMemory, kind: RequestKind, path: &str, code: StatusCode, text: String) -> bool {
     let (trigger, fault) = (Trigger::PerMille(1000), Fault::RefuseSaying(code, text));
-    world.add_fault(Rule { kind, path: path.to_owned(), trigger, fault });
+    env.add_fault(Rule { kind, path: path.to_owned(), trigger, fault });
     true
 }
 
@@ -214,7 +217,7 @@ fn annotated(annotations: &Value) -> Value {
 
 /// A condition that fails with the text.
 async fn failing(
-    world: &dyn World,
+    env: &dyn Environment,
     kind: Kind,
     name: &str,
     condition: &str,
@@ -222,23 +225,23 @@ async fn failing(
 ) -> anyhow::Result<bool> {
     let condition = json!({
         "type": condition, "status": "False", "reason": "Failed", "message": text,
-        "lastTransitionTime": world.in_seconds(0).to_string(),
+        "lastTransitionTime": env.in_seconds(0).to_string(),
     });
-    taken(world.patch_status(kind, name, json!({"conditions": [condition]})).await)
+    taken(env.patch_status(kind, name, json!({"conditions": [condition]})).await)
 }
 
-async fn kubeconfig(world: &dyn World, text: String) -> anyhow::Result<bool> {
-    let secret = world.kubeconfig_secret().context("there is a Secret")?;
-    taken(world.patch(SECRET, &secret, json!({"stringData": {"value": text}})).await)
+async fn kubeconfig(env: &dyn Environment, text: String) -> anyhow::Result<bool> {
+    let secret = env.kubeconfig_secret().context("there is a Secret")?;
+    taken(env.patch(SECRET, &secret, json!({"stringData": {"value": text}})).await)
 }
 
 /// Pods with the longest names that a budget holds.
-async fn long_names(world: &dyn World, node: &str) -> anyhow::Result<bool> {
+async fn long_names(env: &dyn Environment, node: &str) -> anyhow::Result<bool> {
     let budget = json!({
         "metadata": {"name": "held"},
         "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "held"}}},
     });
-    let mut is_taken = taken(world.create(BUDGET, budget).await)?;
+    let mut is_taken = taken(env.create(BUDGET, budget).await)?;
     for number in 0..LONG_NAMES {
         let pod = json!({
             "metadata": {
@@ -246,12 +249,12 @@ async fn long_names(world: &dyn World, node: &str) -> anyhow::Result<bool> {
             },
             "spec": {"nodeName": node, "containers": [{"name": "main", "image": "registry.invalid/sleeper"}]},
         });
-        is_taken &= taken(world.create(POD, pod).await)?;
+        is_taken &= taken(env.create(POD, pod).await)?;
     }
     Ok(is_taken)
 }
 
-/// Whether the API server took a text. One that it refuses as invalid reaches nobody.
+/// Returns true if the API server took a text. One that it refuses as invalid reaches nobody.
 fn taken(written: anyhow::Result<Value>) -> anyhow::Result<bool> {
     match written {
         Ok(_) => Ok(true),

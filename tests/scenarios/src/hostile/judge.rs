@@ -1,8 +1,8 @@
 //! Everything that the controller has said has to be accepted, short, and printable.
 
-use crate::embedded::Embedded;
+use crate::environment::Environment;
+use crate::in_memory::InMemory;
 use crate::kinds::SCHEDULED_MACHINE;
-use crate::world::World;
 use anyhow::{Context as _, bail, ensure};
 use futures::StreamExt as _;
 use k8s_openapi::api::events::v1::Event;
@@ -27,7 +27,7 @@ const LONGEST_LINE: usize = 8 * 1024;
 /// The longest line of the metrics.
 const LONGEST_SAMPLE: usize = 1024;
 
-/// How much of an offending text a failure shows.
+/// The number of characters of an offending text that a failure shows.
 const SHOWN: usize = 200;
 
 /// Every status that was ever stored. It is watched until this is dropped.
@@ -37,8 +37,8 @@ pub(super) struct Statuses {
 }
 
 impl Statuses {
-    pub(super) fn watch(world: &dyn World) -> Self {
-        let (found, api) = (Arc::new(Mutex::new(Vec::new())), world.api(SCHEDULED_MACHINE));
+    pub(super) fn watch(env: &dyn Environment) -> Self {
+        let (found, api) = (Arc::new(Mutex::new(Vec::new())), env.api(SCHEDULED_MACHINE));
         let faults = found.clone();
         let task = tokio::spawn(async move {
             let objects = watcher(api, watcher::Config::default()).default_backoff().applied_objects();
@@ -74,8 +74,8 @@ fn check_status(status: &Value) -> anyhow::Result<()> {
 }
 
 /// Every write of status and of events was accepted.
-pub(super) fn writes(world: &dyn World) -> anyhow::Result<()> {
-    for write in world.writes()? {
+pub(super) fn writes(env: &dyn Environment) -> anyhow::Result<()> {
+    for write in env.writes()? {
         let is_text = write.resource == "scheduledmachines/status" || write.resource.starts_with("events");
         let is_accepted = write.code.is_some_and(|code| matches!(code, 200..=299 | 404 | 409));
         ensure!(!is_text || is_accepted, "refused: {write}");
@@ -84,8 +84,8 @@ pub(super) fn writes(world: &dyn World) -> anyhow::Result<()> {
 }
 
 /// Every event has a note that fits and can be printed.
-pub(super) async fn events(world: &dyn World) -> anyhow::Result<()> {
-    let events: Api<Event> = Api::namespaced(world.management(), world.namespace());
+pub(super) async fn events(env: &dyn Environment) -> anyhow::Result<()> {
+    let events: Api<Event> = Api::namespaced(env.management(), env.namespace());
     for event in events.list(&ListParams::default()).await?.items {
         let note = event.note.as_deref().unwrap_or_default();
         ensure!(note.len() <= LONGEST_NOTE, "a note has {} bytes", note.len());
@@ -95,15 +95,15 @@ pub(super) async fn events(world: &dyn World) -> anyhow::Result<()> {
 }
 
 /// No text of anybody else's is in the metrics.
-pub(super) fn metrics(world: &Embedded) -> anyhow::Result<()> {
-    let page = world.metrics_page();
+pub(super) fn metrics(env: &InMemory) -> anyhow::Result<()> {
+    let page = env.metrics_page();
     ensure!(!page.is_empty(), "there are no metrics");
-    let long = page.lines().find(|line| line.len() > LONGEST_SAMPLE);
+    let long = page.lines().find(|transport| transport.len() > LONGEST_SAMPLE);
     ensure!(long.is_none(), "a metric is too long: {}", long.map(shown).unwrap_or_default());
     Ok(())
 }
 
-/// What was logged.
+/// The captured log.
 #[derive(Clone, Default)]
 pub(super) struct Logs {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -120,10 +120,15 @@ impl Logs {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let text = String::from_utf8(lock(&self.bytes).clone()).context("the log is not UTF-8")?;
         ensure!(!text.is_empty(), "nothing was logged");
-        for line in text.split_terminator('\n') {
-            ensure!(line.len() <= LONGEST_LINE, "a line has {} bytes: {}", line.len(), shown(line));
-            let parsed: Value = serde_json::from_str(line)
-                .with_context(|| format!("not a line of the log: {}", shown(line)))?;
+        for transport in text.split_terminator('\n') {
+            ensure!(
+                transport.len() <= LONGEST_LINE,
+                "a line has {} bytes: {}",
+                transport.len(),
+                shown(transport)
+            );
+            let parsed: Value = serde_json::from_str(transport)
+                .with_context(|| format!("not a line of the log: {}", shown(transport)))?;
             printable("a line of the log", &parsed)?;
         }
         Ok(())

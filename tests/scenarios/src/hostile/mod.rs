@@ -1,6 +1,6 @@
 //! Text that somebody else can write, in every field from which it may reach status, events, logs or metrics.
 //!
-//! Each case puts huge, non-ASCII or unprintable text into a field of a running sandbox, lets the controller work with it,
+//! Each case puts huge, non-ASCII or unprintable text into a field of a running in-memory environment, lets the controller work with it,
 //! and checks everything that the controller has said: status is accepted and small, events fit, log lines are lines, and
 //! an emergency still has its effect.
 
@@ -10,11 +10,11 @@ mod text;
 
 pub use field::Field;
 
-use crate::embedded::{Embedded, in_sandbox};
+use crate::environment::Environment;
+use crate::fixtures::override_until;
+use crate::in_memory::{InMemory, in_memory};
 use crate::kinds::MACHINE;
 use crate::subject::Subject;
-use crate::surroundings::override_until;
-use crate::world::World;
 use anyhow::{Context as _, ensure};
 use five_spot_apiserver::ids::Ids;
 use five_spot_controller::logging::{Filter, Format, subscriber};
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
-/// How long the controller works with the text: through several retries, and past the deadline of a drain.
+/// The time for which the controller works with the text: several retries, and past the deadline of a drain.
 const OBSERVED: Duration = Duration::from_mins(2);
 
-/// How long the Machine's DELETE may take after `killSwitch: true`.
+/// The time the Machine's DELETE may take after `killSwitch: true`.
 const KILL_SWITCH: Duration = Duration::from_secs(5);
 
 /// Runs one case: hostile text in a field, chosen by the seed, and in half of the cases in another field beside it.
@@ -36,13 +36,13 @@ pub fn try_case(field: Field, seed: u64) -> anyhow::Result<bool> {
     let logs = Logs::default();
     let lines = subscriber(Format::Json, Filter::from(LevelFilter::INFO), logs.writer(), false);
     let tried = tracing::subscriber::with_default(lines, || {
-        in_sandbox(async |world| {
-            let statuses = Statuses::watch(world);
-            let result = play(world, field, seed).await;
-            judge::writes(world)?;
+        in_memory(async |env| {
+            let statuses = Statuses::watch(env);
+            let result = run(env, field, seed).await;
+            judge::writes(env)?;
             statuses.check()?;
-            judge::events(world).await?;
-            judge::metrics(world)?;
+            judge::events(env).await?;
+            judge::metrics(env)?;
             result
         })
     })?;
@@ -51,21 +51,21 @@ pub fn try_case(field: Field, seed: u64) -> anyhow::Result<bool> {
 }
 
 /// Lends a machine, spoils the fields, gives the controller something to do, and pulls the kill switch.
-async fn play(world: &Embedded, field: Field, seed: u64) -> anyhow::Result<bool> {
-    let dynamic: &dyn World = world;
+async fn run(env: &InMemory, field: Field, seed: u64) -> anyhow::Result<bool> {
+    let dynamic: &dyn Environment = env;
     // Each field meets other texts and neighbours than the next.
     let mut chance = Ids::new(seed << 8 | field.number());
     let subject = Subject::lent(dynamic, json!({})).await?;
     let node = subject.node().await?;
     dynamic.pods_on(&node, 2, 1).await?;
-    let is_taken = field.spoil(world, &subject, &node, text::any(seed, &mut chance)).await?;
+    let is_taken = field.spoil(env, &subject, &node, text::any(seed, &mut chance)).await?;
     if chance.chance(500) {
         let (beside, kind) = (Field::any(&mut chance), chance.next_u64());
-        beside.spoil(world, &subject, &node, text::any(kind, &mut chance)).await?;
+        beside.spoil(env, &subject, &node, text::any(kind, &mut chance)).await?;
     }
     give_work(dynamic, &subject, &mut chance).await?;
     tokio::time::sleep(OBSERVED).await;
-    world.clear_faults();
+    env.clear_faults();
     subject.set(json!({"killSwitch": true})).await?;
     let is_deleted =
         |machine: &Value| machine.is_null() || !machine["metadata"]["deletionTimestamp"].is_null();
@@ -76,11 +76,11 @@ async fn play(world: &Embedded, field: Field, seed: u64) -> anyhow::Result<bool>
 }
 
 /// Something for which the controller reads the fields and says what it found.
-async fn give_work(world: &dyn World, subject: &Subject<'_>, chance: &mut Ids) -> anyhow::Result<()> {
+async fn give_work(env: &dyn Environment, subject: &Subject<'_>, chance: &mut Ids) -> anyhow::Result<()> {
     match chance.below(4) {
         0 => subject.set(json!({"schedule": {"enabled": false}})).await,
-        1 => subject.set(override_until("down", world.in_seconds(36_000))).await,
-        2 => world.delete(MACHINE, &subject.machine()).await,
+        1 => subject.set(override_until("down", env.in_seconds(36_000))).await,
+        2 => env.delete(MACHINE, &subject.machine()).await,
         _ => {
             let taint = json!({"key": "example.org/desk", "effect": "NoSchedule"});
             subject.set(json!({"nodeTaints": [taint]})).await

@@ -1,9 +1,9 @@
 //! The ways to take a machine back, or to let its object go.
 
+use crate::catalog::nodes::reclaim;
+use crate::environment::Environment;
 use crate::kinds::SCHEDULED_MACHINE;
-use crate::plays::nodes::reclaim;
 use crate::subject::Subject;
-use crate::world::World;
 use kube::api::PropagationPolicy;
 use serde_json::json;
 use std::fmt;
@@ -28,7 +28,7 @@ impl Emergency {
     pub const ALL: [Self; 5] =
         [Self::KillSwitch, Self::Reclaim, Self::Deletion, Self::FinalizerBound, Self::OrphaningDeletion];
 
-    /// Whether a pod on the node is held by a budget. Neither a kill switch nor a reclaim asks budgets; a deletion is held
+    /// Returns true if a pod on the node is held by a budget. Neither a kill switch nor a reclaim asks budgets; a deletion is held
     /// up until its time is over, and a machine that nobody wants to delete is kept from leaving for another reason.
     pub(super) const fn has_budget(self) -> bool {
         match self {
@@ -40,16 +40,16 @@ impl Emergency {
     /// Begins it.
     pub(super) async fn begin(
         self,
-        world: &dyn World,
+        env: &dyn Environment,
         subject: &Subject<'_>,
         node: &str,
     ) -> anyhow::Result<()> {
         match self {
             Self::KillSwitch => subject.set(json!({"killSwitch": true})).await,
-            Self::Reclaim => reclaim(world, node).await,
-            Self::Deletion | Self::FinalizerBound => world.delete(SCHEDULED_MACHINE, subject.name()).await,
+            Self::Reclaim => reclaim(env, node).await,
+            Self::Deletion | Self::FinalizerBound => env.delete(SCHEDULED_MACHINE, subject.name()).await,
             Self::OrphaningDeletion => {
-                world.delete_with(SCHEDULED_MACHINE, subject.name(), PropagationPolicy::Orphan).await
+                env.delete_with(SCHEDULED_MACHINE, subject.name(), PropagationPolicy::Orphan).await
             }
         }
     }

@@ -7,15 +7,15 @@
 mod cell;
 mod emergency;
 mod expected;
-mod hindrance;
+mod obstacle;
 
 pub use cell::Cell;
 pub use emergency::Emergency;
 pub use expected::Expected;
-pub use hindrance::Hindrance;
+pub use obstacle::Obstacle;
 
 /// Every cell.
 pub fn cells() -> Vec<Cell> {
-    let of = |emergency| Hindrance::ALL.map(|hindrance| Cell { emergency, hindrance });
+    let of = |emergency| Obstacle::ALL.map(|obstacle| Cell { emergency, obstacle });
     Emergency::ALL.into_iter().flat_map(of).collect()
 }

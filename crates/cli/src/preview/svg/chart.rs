@@ -21,9 +21,9 @@ const BASELINE: u32 = 12;
 const LINE_HEIGHT: u32 = 18;
 /// Between the first and the second time that the clocks show an hour.
 const LANE_GAP: u32 = 2;
-/// What else makes a part of a window, below the colour of what makes it first.
+/// The height of the stripe for further causes of a part, below the colour of the first.
 const STRIPE_HEIGHT: u32 = 3;
-/// How many characters of a note fit a line, by the widest common font.
+/// The number of characters of a note that fit a line in the widest common font.
 const NOTE_CHARACTERS: usize = 135;
 
 pub fn block(forecast: &Forecast) -> Block {

@@ -1,4 +1,4 @@
-//! What the colours mean: only those that are in the picture.
+//! The legend, with only the colours that are in the picture.
 
 use crate::element::Element;
 use crate::preview::calendar;

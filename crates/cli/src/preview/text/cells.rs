@@ -8,7 +8,7 @@ use five_spot_core::schedule::Causes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     pub glyph: Glyph,
-    /// What makes the window that fills it, or part of it.
+    /// The causes of the window that fills the cell, or part of it.
     pub causes: Option<Causes>,
 }
 

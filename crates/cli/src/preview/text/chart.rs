@@ -22,7 +22,7 @@ pub fn lines(forecast: &Forecast, painter: Painter) -> Vec<String> {
     lines
 }
 
-/// How a row is divided.
+/// The columns of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     margins: Margins,
@@ -30,7 +30,7 @@ struct Layout {
     columns: usize,
 }
 
-/// What stands beside the 24 hours.
+/// The columns beside the 24 hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Margins {
     /// `Sun 01 Nov` to the left, `10h 30m  25h day` to the right.
@@ -111,7 +111,7 @@ impl Margins {
         }
     }
 
-    /// How long a machine is up, to the minute, and whether the day is a day like any other.
+    /// The time a machine is up, to the minute, and a remark if the day is not 24 hours long.
     fn remark(self, day: &Day) -> String {
         const ORDINARY: SignedDuration = SignedDuration::from_hours(24);
         let up = SignedDuration::from_mins(day.up_for().as_mins());

@@ -1,4 +1,4 @@
-//! Whose chart it is, and of which time.
+//! The headline of a chart: the object and the range.
 
 use crate::preview::forecast::Forecast;
 use crate::preview::text::paint::Painter;

@@ -11,7 +11,7 @@ pub struct Painter {
     pub style: Style,
 }
 
-/// What a cell of the chart shows.
+/// The glyph of a chart cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyph {
     /// Up all the time.

@@ -1,4 +1,4 @@
-//! Whatever there is to show, it fits.
+//! Tests that every output fits the width.
 
 use super::*;
 use crate::preview::clock_change::ClockChange;

@@ -39,7 +39,7 @@ pub fn lines(forecast: &Forecast, painter: Painter) -> Vec<String> {
     lines
 }
 
-/// What the range cuts off is no transition.
+/// Returns the transitions. A window edge that the range cuts off is none.
 fn transitions(windows: &[Window]) -> Vec<Transition<'_>> {
     let mut transitions = Vec::new();
     for (index, window) in windows.iter().enumerate() {
@@ -59,7 +59,7 @@ fn transitions(windows: &[Window]) -> Vec<Transition<'_>> {
 struct Row<'a> {
     cells: [String; 4],
     reason: String,
-    /// Whether the fourth is a duration.
+    /// True if the fourth is a duration.
     lasts: bool,
     window: Option<&'a Window>,
 }

@@ -3,7 +3,7 @@
 //! The week may begin on any day at any hour. So the story is told in working days: the first four that are whole
 //! after the start all lie within a week of it.
 
-use crate::sandbox::fleet::{Change, Deed, Fleet, Furniture};
+use crate::sandbox::fleet::{Change, InitialObject, SandboxFleet, UserAction};
 use crate::sandbox::trace::Key;
 use five_spot_standins::node_name;
 use jiff::civil::{Date, Time, Weekday, time};
@@ -17,7 +17,7 @@ const LONDON: &str = "Europe/London";
 const TOKYO: &str = "Asia/Tokyo";
 
 /// The machines, what runs on them, and what is done to them, from `start` on.
-pub fn demo(start: Timestamp) -> Fleet {
+pub fn demo(start: Timestamp) -> SandboxFleet {
     let office = |zone: &str| json!({"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-17"], "timezone": zone});
     let holiday = working_day(start, TOKYO, 4);
     let mut tokyo = office(TOKYO);
@@ -43,8 +43,8 @@ pub fn demo(start: Timestamp) -> Fleet {
         objects.push(deployment(&key));
     }
     objects.push(budget());
-    let objects = objects.into_iter().map(|value| Furniture { value, place: None }).collect();
-    Fleet { objects, script: script(start) }
+    let objects = objects.into_iter().map(|value| InitialObject { value, location: None }).collect();
+    SandboxFleet { objects, script: script(start) }
 }
 
 fn desk(number: u32) -> Key {
@@ -59,44 +59,44 @@ fn overridden() -> Key {
     Key::new("europe", "berlin-render-02")
 }
 
-/// What people do in that week.
-fn script(start: Timestamp) -> Vec<Deed> {
+/// The user actions of the demo week.
+fn script(start: Timestamp) -> Vec<UserAction> {
     let set_budget = |minimum: i32| Change::Budget(database(), json!({"spec": {"minAvailable": minimum}}));
     let set_switch = |is_on: bool| Change::ScheduledMachine(desk(2), json!({"spec": {"killSwitch": is_on}}));
     let at = |zone: &str, day: usize, time: Time| instant(zone, working_day(start, zone, day), time);
     let until = at(BERLIN, 2, time(23, 0, 0, 0));
     let forced = json!({"state": "up", "until": until.to_string(), "reason": "the film is late"});
     let late = Change::ScheduledMachine(overridden(), json!({"spec": {"override": forced}}));
-    let deed = |at, sentence: &str, change| Deed { at, sentence: sentence.to_owned(), change };
+    let action = |at, sentence: &str, change| UserAction { at, sentence: sentence.to_owned(), change };
     let mut script = vec![
-        deed(
+        action(
             at(NEW_YORK, 1, time(12, 0, 0, 0)),
             "someone protects the database of ny-database-01",
             set_budget(1),
         ),
         // The window has closed at 18:00, and the budget holds the drain.
-        deed(
+        action(
             at(NEW_YORK, 1, time(18, 30, 0, 0)),
             "someone has moved the database of ny-database-01",
             set_budget(0),
         ),
-        deed(
+        action(
             at(BERLIN, 2, time(19, 30, 0, 0)),
             "someone wants berlin-render-02 up until 23:00 in Berlin",
             late,
         ),
-        deed(
+        action(
             at(NEW_YORK, 3, time(11, 20, 0, 0)),
             "someone throws the kill switch of ny-desk-02",
             set_switch(true),
         ),
-        deed(
+        action(
             at(NEW_YORK, 3, time(14, 5, 0, 0)),
             "someone takes the kill switch of ny-desk-02 back",
             set_switch(false),
         ),
     ];
-    script.sort_by_key(|deed| deed.at);
+    script.sort_by_key(|action| action.at);
     script
 }
 
@@ -146,7 +146,7 @@ fn machine(key: &Key, number: usize, schedule: &Value, further: &Value) -> Value
     machine
 }
 
-/// What runs on a machine while it is lent, so that a drain has something to do.
+/// A workload for each machine while it is lent, so that there is something to drain.
 fn deployment(key: &Key) -> Value {
     let node = node_name(&key.namespace, &five_spot_api::names::infrastructure(&key.name));
     // Two of most things; there is only one database.
@@ -190,8 +190,8 @@ mod tests {
         for hour in 0..24 * 21 {
             let start = first + SignedDuration::from_hours(hour);
             let script = script(start);
-            assert!(script.is_sorted_by_key(|deed| deed.at));
-            assert!(script.iter().all(|deed| deed.at >= start), "{start}: {script:?}");
+            assert!(script.is_sorted_by_key(|action| action.at));
+            assert!(script.iter().all(|action| action.at >= start), "{start}: {script:?}");
             let last = script.last().expect("a deed").at;
             assert!(last < start + SignedDuration::from_hours(7 * 24), "{start}: {last}");
             let holiday = instant(TOKYO, working_day(start, TOKYO, 4), time(18, 0, 0, 0));

@@ -1,28 +1,29 @@
 //! A person's own machines, checked with the words of `preview`.
 
 use crate::manifest::{self, Finding, Object, Problem, Source};
-use crate::sandbox::fleet::{Fleet, Furniture};
+use crate::sandbox::fleet::{InitialObject, SandboxFleet};
 use crate::validity::Checked;
 use serde_json::Value;
 
 /// Everything in the files, or everything that is wrong with it.
-pub fn read(sources: &[Source]) -> Result<Fleet, Vec<Problem>> {
+pub fn read(sources: &[Source]) -> Result<SandboxFleet, Vec<Problem>> {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
     for finding in sources.iter().flat_map(manifest::read) {
         match finding {
-            Finding::Object(Object { place, value }) => match Checked::new(value.clone()) {
-                Ok(_) => objects.push(Furniture { value: as_new(value), place: Some(place) }),
+            Finding::Object(Object { location, value }) => match Checked::new(value.clone()) {
+                Ok(_) => objects.push(InitialObject { value: as_new(value), location: Some(location) }),
                 Err(faults) => {
-                    problems.extend(faults.into_iter().map(|fault| Problem::BadField(place.clone(), fault)));
+                    problems
+                        .extend(faults.into_iter().map(|fault| Problem::BadField(location.clone(), fault)));
                 }
             },
-            Finding::Other(Object { place, value }) => {
-                objects.push(Furniture { value: as_new(value), place: Some(place) });
+            Finding::Other(Object { location, value }) => {
+                objects.push(InitialObject { value: as_new(value), location: Some(location) });
             }
             Finding::Problem(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(Fleet { objects, script: Vec::new() }) } else { Err(problems) }
+    if problems.is_empty() { Ok(SandboxFleet { objects, script: Vec::new() }) } else { Err(problems) }
 }
 
 /// Without what another API server has written: a dump of a cluster is a fine start for a sandbox.

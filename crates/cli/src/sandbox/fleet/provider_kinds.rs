@@ -30,7 +30,7 @@ pub async fn missing(client: &Client, machine: &Value) -> Vec<Value> {
 fn definition(group: &str, version: &str, kind: &str) -> Value {
     let singular = kind.to_lowercase();
     let plural = format!("{singular}s");
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let access = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {
@@ -44,7 +44,7 @@ fn definition(group: &str, version: &str, kind: &str) -> Value {
             "versions": [{
                 "name": version, "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {
-                    "type": "object", "properties": {"spec": open.clone(), "status": open},
+                    "type": "object", "properties": {"spec": access.clone(), "status": access},
                 }},
             }],
         },

@@ -1,23 +1,23 @@
 //! Every way to be wrong is found, and nothing that is right is taken for wrong.
 
 use super::*;
-use crate::sandbox::sample::{Story, day};
 use crate::sandbox::trace::Presence::{Gone, Terminating, There};
+use crate::sandbox::trace_fixture::{TraceFixture, day};
 use serde_json::json;
 
-fn check(story: Story, expected: &[&str]) {
-    let found: Vec<String> = violations(&story.done(), day().to).iter().map(ToString::to_string).collect();
+fn check(fixture: TraceFixture, expected: &[&str]) {
+    let found: Vec<String> = violations(&fixture.done(), day().to).iter().map(ToString::to_string).collect();
     assert_eq!(found, expected);
 }
 
 #[test]
 fn a_good_day_is_a_good_day() {
-    check(Story::good().and_gone(), &[]);
+    check(TraceFixture::good().and_gone(), &[]);
 }
 
 #[test]
 fn a_machine_that_comes_late_or_never() {
-    let late = Story::new()
+    let late = TraceFixture::new()
         .phase("09:00:00", Phase::Pending)
         .machine("09:00:06", There)
         .phase("09:00:06", Phase::Active)
@@ -28,25 +28,25 @@ fn a_machine_that_comes_late_or_never() {
         late.and_gone(),
         &["lab/bench-01 at 2026-11-09T09:00:00Z: a machine was wanted and there was none for 6s"],
     );
-    let never = Story::new();
+    let never = TraceFixture::new();
     check(never, &["lab/bench-01 at 2026-11-09T09:00:00Z: a machine was wanted and there was none for 9h"]);
 }
 
 #[test]
 fn a_node_that_never_joins() {
-    let story = Story::new()
+    let fixture = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
         .machine("18:00:00", Terminating);
     check(
-        story.and_gone(),
+        fixture.and_gone(),
         &["lab/bench-01 at 2026-11-09T09:20:05Z: its node was not Ready 20m after its machine was made"],
     );
 }
 
 #[test]
 fn a_machine_that_is_deleted_while_it_is_wanted() {
-    let story = Story::new()
+    let fixture = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
         .ready("09:01:00", true)
@@ -57,14 +57,14 @@ fn a_machine_that_is_deleted_while_it_is_wanted() {
         .machine("18:00:00", Terminating)
         .and_gone();
     check(
-        story,
+        fixture,
         &["lab/bench-01 at 2026-11-09T12:00:00Z: the controller deleted its machine while it was wanted"],
     );
 }
 
 #[test]
 fn a_person_may_delete_a_machine_and_another_spec_replaces_it() {
-    let by_hand = Story::new()
+    let by_hand = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
         .ready("09:01:00", true)
@@ -73,7 +73,7 @@ fn a_person_may_delete_a_machine_and_another_spec_replaces_it() {
         .machine("12:00:07", There)
         .machine("18:00:00", Terminating);
     check(by_hand.and_gone(), &[]);
-    let replaced = Story::new()
+    let replaced = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
         .ready("09:01:00", true)
@@ -90,15 +90,17 @@ fn a_person_may_delete_a_machine_and_another_spec_replaces_it() {
 
 #[test]
 fn a_phase_that_tells_another_story() {
-    let asleep =
-        Story::new().machine("09:00:00", There).ready("09:01:00", true).machine("18:00:00", Terminating);
+    let asleep = TraceFixture::new()
+        .machine("09:00:00", There)
+        .ready("09:01:00", true)
+        .machine("18:00:00", Terminating);
     check(
         asleep.and_gone(),
         &[
             "lab/bench-01 at 2026-11-09T09:00:05Z: in phase Inactive while its machine was wanted and there, not in Active",
         ],
     );
-    let dreaming = Story::good().machine("18:00:12", Gone);
+    let dreaming = TraceFixture::good().machine("18:00:12", Gone);
     check(
         dreaming,
         &[
@@ -110,8 +112,8 @@ fn a_phase_that_tells_another_story() {
 
 #[test]
 fn a_machine_that_is_made_while_none_is_wanted() {
-    let story = Story::new().machine("07:00:00", There).machine("07:30:00", Gone);
-    let found = violations(&story.done(), day().to);
+    let fixture = TraceFixture::new().machine("07:00:00", There).machine("07:30:00", Gone);
+    let found = violations(&fixture.done(), day().to);
     assert_eq!(
         found[0].to_string(),
         "lab/bench-01 at 2026-11-09T07:00:00Z: a machine was made while none was wanted"
@@ -120,7 +122,7 @@ fn a_machine_that_is_made_while_none_is_wanted() {
 
 #[test]
 fn a_machine_that_stays_beyond_its_grace() {
-    let story = Story::new()
+    let fixture = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
         .ready("09:01:00", true)
@@ -129,14 +131,14 @@ fn a_machine_that_stays_beyond_its_grace() {
         .machine("18:05:10", Gone)
         .phase("18:05:11", Phase::Inactive);
     check(
-        story,
+        fixture,
         &["lab/bench-01 at 2026-11-09T18:05:05Z: its machine was not deleted within 5m of its window"],
     );
 }
 
 /// Up, and held from 18:00:05 to `released`, deleted at `deleted`.
-fn held(released: &str, deleted: &str) -> Story {
-    Story::new()
+fn held(released: &str, deleted: &str) -> TraceFixture {
+    TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
         .ready("09:01:00", true)
@@ -174,7 +176,7 @@ fn a_drain_that_is_held_is_in_time_while_it_is_held() {
 #[test]
 fn a_kill_switch_gives_no_grace() {
     let killed = |deleted: &str| {
-        Story::new()
+        TraceFixture::new()
             .machine("09:00:00", There)
             .phase("09:00:00", Phase::Active)
             .ready("09:01:00", true)
@@ -200,7 +202,7 @@ fn a_kill_switch_gives_no_grace() {
 
 #[test]
 fn an_owner_gets_a_machine_back_at_once() {
-    let story = Story::new()
+    let fixture = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
         .ready("09:01:00", true)
@@ -209,7 +211,7 @@ fn an_owner_gets_a_machine_back_at_once() {
         .machine("12:03:00", Terminating)
         .machine("12:03:10", Gone);
     check(
-        story,
+        fixture,
         &["lab/bench-01 at 2026-11-09T12:00:05Z: its machine was to go at once, and was not deleted"],
     );
 }
@@ -217,7 +219,7 @@ fn an_owner_gets_a_machine_back_at_once() {
 #[test]
 fn a_deleted_machine_that_does_not_go() {
     check(
-        Story::good().machine("18:03:00", Gone).phase("18:03:01", Phase::Inactive),
+        TraceFixture::good().machine("18:03:00", Gone).phase("18:03:01", Phase::Inactive),
         &["lab/bench-01 at 2026-11-09T18:02:06Z: its deleted machine was still not gone"],
     );
 }
@@ -225,14 +227,14 @@ fn a_deleted_machine_that_does_not_go() {
 #[test]
 fn an_error_that_nobody_holds() {
     check(
-        Story::good().and_gone().error("20:00:00", "no such kind").phase("21:00:00", Phase::Inactive),
+        TraceFixture::good().and_gone().error("20:00:00", "no such kind").phase("21:00:00", Phase::Inactive),
         &["lab/bench-01 at 2026-11-09T20:00:00Z: in phase Error: no such kind"],
     );
 }
 
 #[test]
 fn an_object_that_is_deleted_goes() {
-    let deleted = || Story::new().deleted("07:00:00").phase("07:00:00", Phase::ShuttingDown);
+    let deleted = || TraceFixture::new().deleted("07:00:00").phase("07:00:00", Phase::ShuttingDown);
     check(deleted().forgotten("07:00:02"), &[]);
     check(
         deleted().forgotten("07:11:00"),
@@ -243,18 +245,18 @@ fn an_object_that_is_deleted_goes() {
 #[test]
 fn an_override_is_what_is_wanted() {
     let until = json!({"override": {"state": "up", "until": "2026-11-09T23:00:00Z", "reason": "late"}});
-    let ignored = Story::good().and_gone().spec("20:00:00", &until);
+    let ignored = TraceFixture::good().and_gone().spec("20:00:00", &until);
     check(ignored, &["lab/bench-01 at 2026-11-09T20:00:00Z: a machine was wanted and there was none for 3h"]);
 }
 
 #[test]
 fn nobody_can_say_what_is_wanted_of_nonsense_or_under_a_pause() {
-    check(Story::new().nonsense("08:00:00"), &[]);
-    check(Story::new().paused("08:00:00"), &[]);
+    check(TraceFixture::new().nonsense("08:00:00"), &[]);
+    check(TraceFixture::new().paused("08:00:00"), &[]);
 }
 
 #[test]
 fn what_was_not_over_is_not_judged() {
-    let trace = Story::new().machine("09:00:00", There).phase("09:00:00", Phase::Active).done();
-    assert_eq!(violations(&trace, crate::sandbox::sample::at("09:20:00")), []);
+    let trace = TraceFixture::new().machine("09:00:00", There).phase("09:00:00", Phase::Active).done();
+    assert_eq!(violations(&trace, crate::sandbox::trace_fixture::at("09:20:00")), []);
 }

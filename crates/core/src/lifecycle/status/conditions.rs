@@ -6,7 +6,7 @@ use super::super::fault::{reference_reason, workload_reason};
 use super::super::pause::{self, Pause};
 use super::super::provision::cluster_problem;
 use super::super::situation::{Situation, Spec};
-use super::words;
+use super::messages;
 use crate::FieldError;
 use crate::text;
 use crate::world::{FormerNode, NodeFact, Readiness, Workload, WorkloadProblem};
@@ -253,11 +253,11 @@ fn unknown_node(situation: &Situation<'_>) -> ConditionValue {
 
 fn scheduled(situation: &Situation<'_>, demand: Demand) -> ConditionValue {
     if demand != Demand::Unclear {
-        return ConditionValue::new(demand.wanted(), demand.reason(), words::demand(demand));
+        return ConditionValue::new(demand.wanted(), demand.reason(), messages::demand(demand));
     }
     let invalid = invalid_fields(situation, in_schedule);
     if invalid.is_empty() {
-        ConditionValue::unknown(Reason::InvalidSpec, words::demand(demand))
+        ConditionValue::unknown(Reason::InvalidSpec, messages::demand(demand))
     } else {
         ConditionValue::new(false, Reason::InvalidSchedule, invalid)
     }

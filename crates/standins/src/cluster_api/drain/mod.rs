@@ -5,7 +5,7 @@ mod treatment;
 
 pub(super) use report::Report;
 
-use super::super::stage::{Eviction, Stage};
+use super::super::context::{ActorContext, Eviction};
 use super::Facts;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -15,12 +15,12 @@ use kube::{Client, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 use treatment::{Circumstances, Treatment, treatment};
 
-/// How long the pods of a Node that does not answer get to end: nobody is there to end them.
+/// The grace period of pods on a Node that does not answer: no kubelet is there to end them.
 const GRACE_WHEN_UNREACHABLE: u32 = 1;
 
 /// Makes one pass. A report without holders means that the Node is drained.
 pub(super) async fn pass(
-    stage: &mut Stage,
+    context: &mut ActorContext,
     facts: &Facts,
     node: &DynamicObject,
     rules: &[DynamicObject],
@@ -28,13 +28,13 @@ pub(super) async fn pass(
 ) -> kube::Result<Report> {
     let is_unreachable = super::condition_status(node, "Ready") == "Unknown";
     let on_node = ListParams::default().fields(&format!("spec.nodeName={}", node.name_any()));
-    let mut pods = Api::<Pod>::all(stage.workload()).list(&on_node).await?.items;
+    let mut pods = Api::<Pod>::all(context.workload()).list(&on_node).await?.items;
     pods.sort_by_key(name_of);
     let rules: Vec<&DynamicObject> = rules.iter().filter(|rule| treatment::is_for(rule, facts)).collect();
     let circumstances = Circumstances {
-        namespaces: if rules.is_empty() { BTreeMap::new() } else { namespaces(&stage.workload()).await? },
+        namespaces: if rules.is_empty() { BTreeMap::new() } else { namespaces(&context.workload()).await? },
         rules,
-        daemon_sets: daemon_sets(&stage.workload(), &pods).await?,
+        daemon_sets: daemon_sets(&context.workload(), &pods).await?,
         is_unreachable,
         now,
     };
@@ -52,22 +52,22 @@ pub(super) async fn pass(
                 report.going.push(name_of(&pod));
             }
             Treatment::Drain(_) if !is_its_turn => report.evicted_later.push(name_of(&pod)),
-            Treatment::Drain(_) => evict(stage, &pod, grace, &mut report).await,
+            Treatment::Drain(_) => evict(context, &pod, grace, &mut report).await,
             Treatment::Skip => {}
         }
     }
     Ok(report)
 }
 
-/// What cannot be evicted now is reported and tried again with the next pass, whatever the reason.
-async fn evict(stage: &mut Stage, pod: &Pod, grace: Option<u32>, report: &mut Report) {
-    let why = match stage.evict(pod, grace).await {
+/// Evicts a pod. Failures are reported and retried in the next pass, whatever the reason.
+async fn evict(context: &mut ActorContext, pod: &Pod, grace: Option<u32>, report: &mut Report) {
+    let why = match context.evict(pod, grace).await {
         Ok(Eviction::Granted) => return report.going.push(name_of(pod)),
         Ok(Eviction::Gone) => return,
         Ok(Eviction::Refused(why)) => why,
         Err(error) => {
             let why = error.to_string();
-            stage.note_pod(pod, error);
+            context.note_pod(pod, error);
             why
         }
     };

@@ -1,12 +1,12 @@
-//! What a pass found, and how the condition says it.
+//! The findings of a drain pass, and their wording in the condition.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How many pods of each kind are named.
+/// The number of pods of each kind that are named.
 const NAMED: usize = 3;
 
-/// What holds a drain, by namespace and name. Nothing of it: the Node is drained.
+/// The pods that block a drain, by namespace and name. None: the Node is drained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Report {
     /// Pods that were asked to end.

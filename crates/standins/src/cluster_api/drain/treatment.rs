@@ -1,4 +1,4 @@
-//! What a drain does about a pod: Cluster API's filters, in its order.
+//! The treatment of a pod by a drain: Cluster API's filters, in its order.
 
 use super::Facts;
 use five_spot_apiserver::LabelSelector;
@@ -9,13 +9,13 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.cache";
 const DRAIN_LABEL: &str = "cluster.x-k8s.io/drain";
 
-/// How long after its end a pod of a Node that does not answer is no longer waited for.
+/// The time after its deletion for which a pod on a Node that does not answer is waited for.
 const WAIT_WHEN_UNREACHABLE: SignedDuration = SignedDuration::from_secs(1);
 
-/// What a pass does about a pod.
+/// The treatment of a pod by a drain pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Treatment {
     /// It does not count.
@@ -37,7 +37,7 @@ impl Treatment {
     }
 }
 
-/// What has to be known besides a pod.
+/// The facts besides the pod that decide its treatment.
 pub(super) struct Circumstances<'a> {
     /// The rules that are for this Machine, by name.
     pub(super) rules: Vec<&'a DynamicObject>,
@@ -96,7 +96,7 @@ pub(super) fn daemon_set(pod: &Pod) -> Option<String> {
     (owner.kind == "DaemonSet").then(|| owner.name.clone())
 }
 
-/// Whether a rule is for this Machine.
+/// Returns true if a rule is for this Machine.
 pub(super) fn is_for(rule: &DynamicObject, facts: &Facts) -> bool {
     let cluster = facts.cluster.as_ref().map(|cluster| cluster.labels().clone()).unwrap_or_default();
     matches(rule, "machines", facts.machine.labels(), "clusterSelector", &cluster)
@@ -106,7 +106,7 @@ fn selects(rule: &DynamicObject, pod: &Pod, namespace: &BTreeMap<String, String>
     matches(rule, "pods", pod.labels(), "namespaceSelector", namespace)
 }
 
-/// Whether one entry of a list selects an object and what it is in. An empty list selects everything, and so does a
+/// Returns true if one entry of a list selects an object and what it is in. An empty list selects everything, and so does a
 /// selector that is not there.
 fn matches(
     rule: &DynamicObject,

@@ -1,0 +1,88 @@
+//! The handle that everything else holds: one embedded Kubernetes API.
+
+use crate::clock::Clock;
+use crate::frontend::ApiService;
+use crate::service_state::Shared;
+use crate::state::State;
+use crate::verbs;
+use bytes::Bytes;
+use http::{Method, Request};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The number of changes that each resource keeps for its watches, as in a real server's watch cache.
+const HISTORY_LIMIT: usize = 10_000;
+
+/// The configuration of an in-memory API server.
+#[derive(Clone, Debug)]
+pub struct ApiServerConfig {
+    /// Where the API takes its time from.
+    pub clock: Clock,
+    /// Where its UIDs and name suffixes come from.
+    pub seed: u64,
+    /// The number of changes of each resource that a watch can catch up with.
+    pub history_limit: usize,
+}
+
+impl ApiServerConfig {
+    /// The wall clock, a fixed seed, and the history of a real server.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, seed: 0, history_limit: HISTORY_LIMIT }
+    }
+}
+
+/// An embedded Kubernetes API. Clones are handles to the same one.
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    shared: Arc<Shared>,
+}
+
+impl ApiServer {
+    /// An API with the namespaces that every cluster has, and nothing else in it.
+    pub fn new(config: ApiServerConfig) -> Self {
+        let state = State::new(config.clock, config.seed, config.history_limit);
+        let api = Self { shared: Arc::new(Shared::new(state)) };
+        for namespace in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            api.create("/api/v1/namespaces", &json!({"metadata": {"name": namespace}}));
+        }
+        api
+    }
+
+    /// Creates an object at a collection's path without a client, to set up the server before a test.
+    ///
+    /// # Panics
+    ///
+    /// If the object is refused.
+    pub fn create(&self, path: &str, object: &Value) -> Value {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(path)
+            .header(http::header::USER_AGENT, "5spot-sandbox")
+            .body(Bytes::from(object.to_string()))
+            .expect("a path and a body make a request");
+        let reply = self.shared.change(|state| verbs::handle(state, &request));
+        let crate::frontend::Answer::Json(value) = reply.answer else { panic!("a created object is JSON") };
+        assert!(reply.code.is_success(), "{path} refused {object}: {value}");
+        value
+    }
+
+    /// The service that `kube::Client` can use, and that the HTTP server serves.
+    pub fn service(&self) -> ApiService {
+        ApiService::new(self.shared.clone())
+    }
+
+    /// A client that talks to this API without a network.
+    pub fn client(&self, default_namespace: &str) -> kube::Client {
+        kube::Client::new(self.service(), default_namespace)
+    }
+
+    /// Forgets all history, as a compaction does: watches of old versions end with 410.
+    pub fn compact(&self) {
+        self.shared.change(|state| state.store.compact());
+    }
+
+    /// The number of the latest change.
+    pub fn revision(&self) -> u64 {
+        self.shared.lock().store.revision()
+    }
+}

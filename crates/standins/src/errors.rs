@@ -1,0 +1,119 @@
+//! The errors of the actors. They retry and report nothing to the API, as real controllers do; a test or a
+//! person has to be able to see it all the same.
+
+use super::kinds::ObjectKey;
+use five_spot_apiserver::clock::Clock;
+use jiff::Timestamp;
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of errors kept: enough to see how a problem began, few enough for runs of months.
+const KEPT: usize = 256;
+
+/// Something that an actor tried in vain, and tries again.
+#[derive(Clone, Debug)]
+pub struct StandInError {
+    /// When it failed.
+    pub time: Timestamp,
+    /// The actor.
+    pub actor: &'static str,
+    /// The object or watch: `Machine default/m`, or `watch of Machine`.
+    pub subject: String,
+    /// Why it failed.
+    pub cause: Arc<dyn Error + Send + Sync>,
+}
+
+impl fmt::Display for StandInError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}: {}", self.time, self.actor, self.subject, self.cause)
+    }
+}
+
+/// The latest errors of a stand_ins. Clones are the same list.
+#[derive(Clone, Debug, Default)]
+pub struct ErrorLog {
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    latest: VecDeque<StandInError>,
+    count: u64,
+}
+
+impl ErrorLog {
+    /// The latest ones, oldest first.
+    pub fn latest(&self) -> Vec<StandInError> {
+        self.lock().latest.iter().cloned().collect()
+    }
+
+    /// The number of errors so far, including those no longer kept.
+    pub fn count(&self) -> u64 {
+        self.lock().count
+    }
+
+    fn push(&self, error: StandInError) {
+        let mut kept = self.lock();
+        kept.count += 1;
+        kept.latest.push_back(error);
+        if kept.latest.len() > KEPT {
+            kept.latest.pop_front();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where one actor writes its errors down.
+#[derive(Clone, Debug)]
+pub(super) struct ErrorRecorder {
+    pub(super) actor: &'static str,
+    pub(super) clock: Clock,
+    pub(super) errors: ErrorLog,
+}
+
+impl ErrorRecorder {
+    /// An object could not be attended to.
+    pub(super) fn object(&self, key: &ObjectKey, cause: impl Error + Send + Sync + 'static) {
+        let name = if key.namespace.is_empty() {
+            key.name.clone()
+        } else {
+            format!("{}/{}", key.namespace, key.name)
+        };
+        self.note(format!("{} {name}", key.kind.kind()), cause);
+    }
+
+    /// A watch broke.
+    pub(super) fn watch(&self, kind: &str, cause: impl Error + Send + Sync + 'static) {
+        self.note(format!("watch of {kind}"), cause);
+    }
+
+    fn note(&self, subject: String, cause: impl Error + Send + Sync + 'static) {
+        let cause = Arc::new(cause);
+        self.errors.push(StandInError { time: self.clock.now(), actor: self.actor, subject, cause });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_are_kept_and_all_are_counted() {
+        let errors = ErrorLog::default();
+        let clock = Clock::system();
+        let recorder = ErrorRecorder { actor: "kubelet", clock, errors: errors.clone() };
+        assert!(errors.latest().is_empty());
+        for number in 0..300 {
+            recorder.watch("Pod", std::io::Error::other(format!("failure {number}")));
+        }
+        let latest = errors.latest();
+        assert_eq!((latest.len(), errors.count()), (KEPT, 300));
+        let last = latest.last().expect("the last one").to_string();
+        assert!(last.ends_with("kubelet: watch of Pod: failure 299"), "{last}");
+    }
+}

@@ -1,0 +1,138 @@
+//! The Node of a lent machine: its owner wants it back, or it is another than before.
+
+use super::closing::{Held, hold};
+use super::taints::{tainted, value_of};
+use crate::environment::Environment;
+use crate::kinds::{NODE, POD};
+use crate::scenario::{Ending, Scenario, scenarios};
+use crate::subject::{Subject, condition, is_ready};
+use anyhow::ensure;
+use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    scenarios![
+        emergency_reclaim => 2,
+        reclaim_during_a_drain => 2,
+        node_replaced_under_its_name => 2,
+        node_of_another_machine_under_its_name => 2,
+    ]
+}
+
+/// Pods beside the one with a budget: the controller deletes all of them at once, and their events and the responses come
+/// in any order.
+const PODS_TO_RECLAIM: usize = 2;
+
+/// No budget holds up an owner, and the machine does not come back by itself.
+async fn emergency_reclaim(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    let node = subject.node().await?;
+    hold(env, &node).await?;
+    env.pods_on(&node, PODS_TO_RECLAIM, 1).await?;
+    reclaim(env, &node).await?;
+    reclaimed(env, &subject).await
+}
+
+/// An emergency goes before a drain that a budget holds up.
+async fn reclaim_during_a_drain(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let Held { subject, node, .. } = Held::in_mid_drain(env).await?;
+    reclaim(env, &node).await?;
+    subject.until("to be switched off", |object| object["spec"]["schedule"]["enabled"] == false).await?;
+    let finished = |object: &Value| !object["status"]["reclaims"][0]["finishedAt"].is_null();
+    subject.until("to have finished the reclaim", finished).await?;
+    env.until_gone(POD, "web").await?;
+    let phase = subject.get().await?;
+    // The override, which says down, stands above the schedule that was switched off.
+    ensure!(phase["status"]["phase"] == "Inactive", "{phase}");
+    Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
+}
+
+/// Writes the reclaim request of an agent.
+pub(crate) async fn reclaim(env: &dyn Environment, node: &str) -> anyhow::Result<()> {
+    let annotations = json!({
+        REASON: "process-match: java", REQUESTED_AT: env.now().to_string(),
+        REQUESTED: REQUESTED_TRUE,
+    });
+    env.patch(NODE, node, json!({"metadata": {"annotations": annotations}})).await.map(drop)
+}
+
+async fn reclaimed(env: &dyn Environment, subject: &Subject<'_>) -> anyhow::Result<Ending> {
+    let object = subject.until_phase("Disabled").await?;
+    ensure!(object["spec"]["schedule"]["enabled"] == false, "{object}");
+    let scheduled = condition(&object, "Scheduled");
+    ensure!(scheduled["reason"] == "EmergencyReclaimDisabledSchedule", "{object}");
+    let records = object["status"]["reclaims"].as_array().cloned().unwrap_or_default();
+    ensure!(records.len() == 1 && !records[0]["finishedAt"].is_null(), "{object}");
+    ensure!(records[0]["reason"] == "process-match: java", "{object}");
+    env.until_gone(POD, "web").await?;
+    let evicted = env.writes()?.into_iter().find(|write| write.resource == "pods/eviction");
+    ensure!(evicted.is_none(), "an owner does not ask budgets: {evicted:?}");
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
+}
+
+/// The same machine, installed anew: it is taken on, with all that belongs to it.
+async fn node_replaced_under_its_name(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, tainted("a")).await?;
+    let (node, machine) = (subject.node().await?, subject.machine_uid().await?);
+    subject.until_condition("NodeTainted", "True", "Applied").await?;
+    let before = env.get(NODE, &node).await?;
+    replace(env, &before, &before["spec"]["providerID"]).await?;
+    let other = |object: &Value| {
+        let uid = &object["status"]["nodeRef"]["uid"];
+        is_ready(object) && !uid.is_null() && *uid != before["metadata"]["uid"]
+    };
+    subject.until("to have the other Node", other).await?;
+    env.until(NODE, &node, "to be tainted", |node| value_of(node, "example.org/desk") == "a").await?;
+    ensure!(subject.machine_uid().await? == machine, "the machine stays");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// Another machine that joined under the name of ours is never touched, not even when ours has to go.
+async fn node_of_another_machine_under_its_name(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, tainted("a")).await?;
+    let node = subject.node().await?;
+    subject.until_condition("NodeTainted", "True", "Applied").await?;
+    let before = env.get(NODE, &node).await?;
+    replace(env, &before, &json!("remote-machine://192.0.2.99:22")).await?;
+    let told = |object: &Value| {
+        let message = condition(object, "MachineReady")["message"].as_str().unwrap_or_default();
+        message.contains("their provider IDs differ")
+    };
+    let told = subject.until("to tell that the Node is another's", told).await?;
+    ensure!(told["status"]["phase"] == "Active", "{told}");
+    let before = count_of_node_writes(env)?;
+    subject.set(tainted("b")).await?;
+    let untouched = |node: &Value| {
+        value_of(node, "example.org/desk").is_null() && node["spec"]["unschedulable"].is_null()
+    };
+    env.lasts(NODE, &node, "being left alone", Duration::from_secs(5), untouched).await?;
+    ensure!(count_of_node_writes(env)? == before, "it was written");
+    // Cluster API goes by the name alone: theirs has to leave first.
+    env.delete(NODE, &node).await?;
+    subject.set(json!({"schedule": {"enabled": false}})).await?;
+    subject.until_phase("Disabled").await?;
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
+}
+
+fn count_of_node_writes(env: &dyn Environment) -> anyhow::Result<usize> {
+    Ok(env.writes()?.iter().filter(|write| write.resource == "nodes").count())
+}
+
+/// Puts another Node in the place of one, for the machine with this id.
+pub(crate) async fn replace(
+    env: &dyn Environment,
+    before: &Value,
+    provider_id: &Value,
+) -> anyhow::Result<()> {
+    let metadata = &before["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    env.delete(NODE, name).await?;
+    env.until_gone(NODE, name).await?;
+    // By this the kubelets of the real control plane know that it is theirs.
+    let annotations = json!({"kwok.x-k8s.io/node": "fake"});
+    let metadata = json!({"name": name, "labels": metadata["labels"], "annotations": annotations});
+    env.create(NODE, json!({"metadata": metadata, "spec": {"providerID": provider_id}})).await?;
+    let ready = |node: &Value| condition(node, "Ready")["status"] == "True";
+    env.until(NODE, name, "to be Ready", ready).await.map(drop)
+}

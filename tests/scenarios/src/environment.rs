@@ -1,0 +1,152 @@
+//! Where a scenario is run: what differs between the in-memory environment and a real control plane, and nothing else.
+
+use crate::kinds::Side;
+use crate::steps::Steps;
+use five_spot_standins::ProviderBehaviour;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::Value;
+use std::fmt;
+use std::time::Duration;
+
+/// The time limits of an environment.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The time to wait for something before it counts as never happening.
+    pub patience: Duration,
+    /// The time without a write after which an environment counts as settled.
+    pub settled_after: Duration,
+    /// The time it then has to stay idle.
+    pub quiet: Duration,
+    /// True if minutes cost nothing here.
+    pub is_virtual: bool,
+    /// The factor on the time limits of scenarios, which are in virtual time.
+    pub time_factor: u32,
+}
+
+/// The state of an API server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerState {
+    /// It answers.
+    #[default]
+    Up,
+    /// It takes connections, keeps those that there are, and says nothing.
+    Silent,
+    /// Nobody is there.
+    Down,
+}
+
+/// Something around the controller that does not work, in this scenario alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Impairment {
+    /// The workload cluster allows the controller nothing.
+    WorkloadForbidden,
+    /// Admission refuses the controller's patches of Machines.
+    MachinePatches,
+    /// The status of the object is refused as too large.
+    StatusTooLarge,
+    /// The status of the object is refused as invalid.
+    StatusInvalid,
+    /// The status of the object may not be written.
+    StatusForbidden,
+    /// Events are refused.
+    Events,
+    /// Nobody runs Cluster API. Where that is nobody's in the whole environment, a scenario has to have it for itself.
+    ClusterApi,
+    /// The management cluster takes a second for each request.
+    SlowManagement,
+}
+
+/// A place that a kubeconfig can lead to by mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrongServer {
+    /// An API server of another cluster, which is healthy and has none of our Nodes.
+    OtherCluster,
+    /// A web server that answers every request with `404 page not found`.
+    NoApi,
+}
+
+/// A write that the controller made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// When.
+    pub time: Timestamp,
+    /// `create`, `patch`, `delete`, ...
+    pub verb: String,
+    /// The plural of the kind, with the subresource if there is one: `pods/eviction`.
+    pub resource: String,
+    /// The name; empty where the request names none.
+    pub name: String,
+    /// The status of the answer; absent if there was none.
+    pub code: Option<u16>,
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code.map_or_else(|| "no answer".to_owned(), |code| code.to_string());
+        write!(f, "{} {} {} {} -> {code}", self.time, self.verb, self.resource, self.name)
+    }
+}
+
+/// A management cluster and a workload cluster, which may be the same, with everybody who lives in them, and a
+/// controller.
+pub trait Environment: Send + Sync {
+    /// A client of the harness in the management cluster.
+    fn management(&self) -> Client;
+    /// A client of the harness in the workload cluster.
+    fn workload(&self) -> Client;
+    /// The namespace that belongs to this scenario alone, in both clusters.
+    fn namespace(&self) -> &str;
+    /// The time.
+    fn now(&self) -> Timestamp;
+    /// The time limits.
+    fn pace(&self) -> Pace;
+    /// The deliberate steps of the scenario.
+    fn steps(&self) -> &Steps;
+    /// The version of Cluster API that the controller finds here; the kinds of the provider have it too.
+    fn cluster_api(&self) -> &'static str {
+        "v1beta2"
+    }
+    /// Further fields that a spec needs here, as a merge patch.
+    fn spec(&self) -> Value;
+    /// An address that no other machine has.
+    fn address(&self) -> String;
+    /// Makes a Cluster with a control plane, and whatever leads into the workload cluster.
+    fn make_cluster<'a>(&'a self, name: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
+    /// Sets the behaviour of the provider.
+    fn provider(&self, behaviour: ProviderBehaviour);
+    /// Silences the kubelet of a Node, or lets it speak again.
+    fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>>;
+    /// Cuts a Node off, or lets it be heard again: nobody knows what becomes of its pods. Where that is every Node, a
+    /// scenario has to have the environment for itself.
+    fn cut_off<'a>(&'a self, node: &'a str, is_cut_off: bool) -> BoxFuture<'a, anyhow::Result<()>>;
+    /// Lets the controller handle one more kind of a provider.
+    fn grant<'a>(&'a self, group: &'a str, plural: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
+    /// The Secret with the kubeconfig that the controller uses; nothing where Nodes are in the management cluster.
+    fn kubeconfig_secret(&self) -> Option<String>;
+    /// A kubeconfig with new credentials. Those that were good before are good no more.
+    fn new_kubeconfig(&self) -> BoxFuture<'_, anyhow::Result<String>>;
+    /// A kubeconfig that leads the controller into the workload cluster by another line, which can hang.
+    fn kubeconfig_by_another_line(&self) -> BoxFuture<'_, anyhow::Result<String>>;
+    /// Sets the state of an API server, at least for the controller; where it affects everybody, a scenario has to
+    /// have the environment for itself.
+    fn set_api_server(&self, side: Side, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Sets the state of that connection: open, silent (connections stay, new ones are accepted, nothing comes back),
+    /// or cut.
+    fn set_other_line(&self, state: ServerState);
+    /// A kubeconfig that leads somewhere else than into the workload cluster.
+    fn kubeconfig_to(&self, server: WrongServer) -> BoxFuture<'_, anyhow::Result<String>>;
+    /// Makes something fail, or lets it work again.
+    fn set_impaired(&self, what: Impairment, is_impaired: bool) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Allows or forbids the controller to change Nodes.
+    fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Starts the controller.
+    fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Tells the controller to stop, and waits until it has.
+    fn stop_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Kills the controller where it stands.
+    fn crash_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Every write of every controller so far, in order.
+    fn writes(&self) -> anyhow::Result<Vec<Write>>;
+}

@@ -1,0 +1,57 @@
+//! The undisturbed run of a scenario, with which disturbed runs are compared.
+
+use super::clocks;
+use crate::in_memory::{Disturbance, Layout, Run, run};
+use crate::runner::ScenarioResult;
+use crate::scenario::Scenario;
+use anyhow::{Context as _, ensure};
+use std::time::Duration;
+
+/// A scenario, and its undisturbed run.
+#[derive(Clone, Debug)]
+pub struct Baseline {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Where the Nodes are.
+    pub layout: Layout,
+    pub(super) run: Run,
+    result: ScenarioResult,
+}
+
+impl Baseline {
+    /// Runs a scenario undisturbed.
+    pub fn run(scenario: Scenario, layout: Layout) -> anyhow::Result<Self> {
+        let run = run(&scenario, layout, &Disturbance::default()).context("undisturbed")?;
+        let result = run.result.clone().context("undisturbed")?;
+        Ok(Self { scenario, layout, run, result })
+    }
+
+    /// When only the oracles were left.
+    pub(super) const fn finished(&self) -> jiff::Timestamp {
+        self.result.finished
+    }
+
+    /// Runs it disturbed: it has to end the same, and to make and remove as much. Where it may fail and did, there is
+    /// nothing to compare.
+    pub(super) fn run_again(&self, disturbance: &Disturbance) -> anyhow::Result<Run> {
+        let run = run(&self.scenario, self.layout, disturbance)?;
+        // Whoever lives in another time for good sees another environment.
+        let is_out_of_time = disturbance.jump.is_some_and(|jump| jump.until == Duration::MAX);
+        if let Some(disturbed) = run.result.as_ref().filter(|_| !is_out_of_time) {
+            let (before, now) = (&self.result.snapshot, &disturbed.snapshot);
+            let differences = if disturbance.jump.is_some_and(|jump| clocks::is_believed(jump.by)) {
+                before.without_drain_counts().differences(&now.without_drain_counts())
+            } else {
+                before.differences(now)
+            };
+            ensure!(differences.is_empty(), "it ended differently:\n{}", differences.join("\n"));
+            ensure!(
+                disturbed.counts == self.result.counts,
+                "objects came and went {:?} instead of {:?}",
+                disturbed.counts,
+                self.result.counts
+            );
+        }
+        Ok(run)
+    }
+}

@@ -1,0 +1,135 @@
+//! One run of a scenario in a in-memory environment of its own.
+
+use super::{Disturbance, InMemory, Layout, SETTLES_WITHIN};
+use crate::environment::{Environment, Write};
+use crate::history::{Count, ObjectHistory};
+use crate::matrix::Cell;
+use crate::runner::{ScenarioResult, in_order, run_and_check, run_scenario_with};
+use crate::scenario::Scenario;
+use anyhow::{Context as _, anyhow, ensure};
+use five_spot_apiserver::faults::{Outcome, RequestKind, Seen};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// A watch that was started, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Where it looks.
+    pub path: String,
+    /// When each of its events came, bookmarks included.
+    pub events: Vec<Timestamp>,
+}
+
+/// The results of a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// When it began.
+    pub began: Timestamp,
+    /// The result; `None` if it could not run to its end, where that is allowed.
+    pub result: Option<ScenarioResult>,
+    /// The number of times each object was created and removed.
+    pub counts: BTreeMap<String, Count>,
+    /// The writes of the controller.
+    pub writes: Vec<Write>,
+    /// The number of attempted writes, including those that never arrived.
+    pub attempts: usize,
+    /// Its watches, in the order in which they were started.
+    pub watches: Vec<Watched>,
+    /// Its requests other than watches and `/version`: the time, and true if a fault was the answer.
+    pub asked: Vec<(Timestamp, bool)>,
+    /// The lists from which a watch continued, one entry for each.
+    pub lists: Vec<String>,
+}
+
+/// Runs a scenario in a new in-memory environment, undisturbed or not.
+pub fn run(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> anyhow::Result<Run> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+    runtime.block_on(async {
+        let env = InMemory::new(layout, disturbance);
+        let began = env.now();
+        env.start_controller().await?;
+        let history = ObjectHistory::begin(&env);
+        let told =
+            |error: anyhow::Error| anyhow!("{error:#}\nthe controller wrote:\n{}", env.write_log.told());
+        let finished = run_scenario_with(&env, scenario, &history).await;
+        let result = match finished {
+            Ok(result) => Some(result),
+            Err(error) if disturbance.may_fail => {
+                let first = || format!("it is not in order after this: {error:#}");
+                in_order(&env, scenario).await.with_context(first).map_err(told)?;
+                let violations = history.violations();
+                ensure!(violations.is_empty(), "{}", violations.join("\n"));
+                None
+            }
+            Err(error) => return Err(told(error)),
+        };
+        env.injector.check()?;
+        if let Some(result) = result.as_ref().filter(|_| disturbance.keeps_time()) {
+            let more = SETTLES_WITHIN * u32::try_from(env.injector.reordered()).unwrap_or(u32::MAX);
+            result
+                .in_time(env.pace().time_factor * disturbance.time_factor(), scenario, more)
+                .map_err(told)?;
+        }
+        let seen = env.plan.seen();
+        Ok(Run {
+            began,
+            result,
+            counts: history.counts(),
+            writes: env.writes()?,
+            attempts: env.injector.writes(),
+            watches: watches(&seen),
+            asked: asked(&seen),
+            lists: seen.iter().filter(|one| begins_a_watch(one)).map(|one| what(&one.path)).collect(),
+        })
+    })
+}
+
+/// Does something in a new in-memory environment with two clusters and a running controller.
+pub(crate) fn in_memory<T>(work: impl AsyncFnOnce(&InMemory) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+    runtime.block_on(async {
+        let env = InMemory::new(Layout::TwoClusters, &Disturbance::default());
+        env.start_controller().await?;
+        work(&env).await
+    })
+}
+
+/// Runs a cell of the emergency matrix in a new in-memory environment with two clusters.
+pub fn run_cell(cell: &Cell) -> anyhow::Result<()> {
+    in_memory(async |env| {
+        let history = ObjectHistory::begin(env);
+        let finished = run_and_check(env, cell.run(env), &history).await;
+        finished
+            .map(drop)
+            .map_err(|error| anyhow!("{error:#}\nthe controller wrote:\n{}", env.write_log.told()))
+    })
+}
+
+fn watches(seen: &[Seen]) -> Vec<Watched> {
+    let watched = |one: &Seen| Watched { path: what(&one.path), events: one.events.clone() };
+    seen.iter().filter(|one| one.kind() == RequestKind::Watch).map(watched).collect()
+}
+
+fn asked(seen: &[Seen]) -> Vec<(Timestamp, bool)> {
+    let counts = |one: &&Seen| one.kind() != RequestKind::Watch && one.path != "/version";
+    let told = |one: &Seen| (one.time, matches!(one.outcome, Outcome::Faulted(_)));
+    seen.iter().filter(counts).map(told).collect()
+}
+
+/// A path without its query.
+fn what(path: &str) -> String {
+    path.split('?').next().unwrap_or_default().to_owned()
+}
+
+/// The page of a list from which a watch goes on. A look before a leap names a version if there is one, and asks for more.
+const PAGE_OF_A_WATCH: &str = "limit=50";
+
+/// Returns true if this is a list from which a watch goes on.
+fn begins_a_watch(one: &Seen) -> bool {
+    let query = one.path.split_once('?').map_or("", |(_, query)| query);
+    let has = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
+    one.kind() == RequestKind::Read
+        && query.split('&').any(|pair| pair == PAGE_OF_A_WATCH)
+        && !has("resourceVersion")
+        && !has("continue")
+}

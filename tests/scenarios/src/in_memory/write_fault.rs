@@ -1,0 +1,154 @@
+//! Faults around a write of the controller.
+
+use super::event_order::{EventOrder, Reordering};
+use anyhow::{bail, ensure};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// More than any scenario needs: whoever writes so often writes for ever.
+const MOST_WRITES: usize = 1_000;
+
+/// More than any scenario asks for, watches and looks before leaps included.
+const MOST_REQUESTS: usize = 100_000;
+
+/// The fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteFault {
+    /// The controller dies before the write is sent.
+    DiesBefore,
+    /// The write is carried out; the controller dies before it hears so.
+    DiesUnaware,
+    /// The controller dies as soon as it has heard that the write was carried out.
+    DiesAware,
+    /// The write is lost on its way; the controller lives on, and hears that the connection broke.
+    LosesRequest,
+    /// The write is carried out; the controller lives on, and hears that the connection broke.
+    LosesReply,
+}
+
+impl WriteFault {
+    /// Every one.
+    pub const ALL: [Self; 5] =
+        [Self::DiesBefore, Self::DiesUnaware, Self::DiesAware, Self::LosesRequest, Self::LosesReply];
+}
+
+/// A fault at the write of a number, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteFaultAt {
+    /// Which write.
+    pub write: usize,
+    /// The fault.
+    pub fault: WriteFault,
+}
+
+impl fmt::Display for WriteFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DiesBefore => "dies-before",
+            Self::DiesUnaware => "dies-unaware",
+            Self::DiesAware => "dies-aware",
+            Self::LosesRequest => "loses-request",
+            Self::LosesReply => "loses-reply",
+        })
+    }
+}
+
+impl fmt::Display for WriteFaultAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.write, self.fault)
+    }
+}
+
+/// Counts writes, and lets the fault fall when its turn has come.
+pub(super) struct FaultInjector {
+    planned: Vec<WriteFaultAt>,
+    reordering: Option<Reordering>,
+    counts: Mutex<Counts>,
+    crashed: Notify,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    requests: usize,
+    writes: usize,
+    injected: usize,
+    reordered: usize,
+}
+
+/// The plan for a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Planned {
+    /// Its fault.
+    pub(super) fault: Option<WriteFault>,
+    /// When the event that it causes is delivered, if that is to be at a certain time.
+    pub(super) order: Option<EventOrder>,
+}
+
+impl FaultInjector {
+    pub(super) fn new(planned: Vec<WriteFaultAt>, reordering: Option<Reordering>) -> Self {
+        Self { planned, reordering, counts: Mutex::default(), crashed: Notify::new() }
+    }
+
+    /// A request is about to be sent. Returns what is planned for it.
+    pub(super) fn admit(&self, is_write: bool) -> Planned {
+        let mut counts = self.lock();
+        counts.requests += 1;
+        if !is_write {
+            return Planned::default();
+        }
+        let number = counts.writes;
+        counts.writes += 1;
+        let fault = self.planned.iter().find(|planned| planned.write == number).map(|planned| planned.fault);
+        let order = self.reordering.and_then(|reordering| reordering.of_write(number));
+        counts.injected += usize::from(fault.is_some());
+        counts.reordered += usize::from(order.is_some());
+        Planned { fault, order }
+    }
+
+    /// The controller has died.
+    pub(super) fn report_crash(&self) {
+        self.crashed.notify_one();
+    }
+
+    /// Waits until the controller has died.
+    pub(super) async fn crashed(&self) {
+        self.crashed.notified().await;
+    }
+
+    /// True if the controller sends requests without end.
+    pub(super) fn is_runaway(&self) -> bool {
+        let counts = *self.lock();
+        counts.writes > MOST_WRITES || counts.requests > MOST_REQUESTS
+    }
+
+    pub(super) fn check_limits(&self) -> anyhow::Result<()> {
+        if self.is_runaway() {
+            let Counts { requests, writes, .. } = *self.lock();
+            bail!("the controller is out of control: {requests} requests, {writes} of them writes");
+        }
+        Ok(())
+    }
+
+    /// The number of attempted writes.
+    pub(super) fn writes(&self) -> usize {
+        self.lock().writes
+    }
+
+    /// The number of writes whose event was reordered.
+    pub(super) fn reordered(&self) -> usize {
+        self.lock().reordered
+    }
+
+    /// Checks that every planned fault has occurred.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Counts { writes, injected, reordered, .. } = *self.lock();
+        let is_reordered = self.reordering.is_none() || reordered > 0;
+        ensure!(injected == self.planned.len() && is_reordered, "there were only {writes} writes");
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

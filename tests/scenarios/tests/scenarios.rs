@@ -1,0 +1,31 @@
+//! Every scenario on the in-memory environment, undisturbed.
+
+use five_spot_scenarios::faults::layouts;
+use five_spot_scenarios::in_memory::{Disturbance, Layout, run};
+use five_spot_scenarios::{Scenario, all};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() {
+    if std::env::var_os("RUST_LOG").is_some() {
+        tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).init();
+    }
+    let arguments = Arguments::from_args();
+    let trials = all().into_iter().flat_map(trials).collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn trials(scenario: Scenario) -> Vec<Trial> {
+    let trial = |layout: &Layout| {
+        let (name, layout) = (format!("{layout}::{}", scenario.name), *layout);
+        Trial::test(name, move || {
+            run(&scenario, layout, &Disturbance::default()).map(drop).map_err(|error| told(&error))
+        })
+    };
+    let usual = layouts(&scenario);
+    let old = usual.iter().take(1).map(|_| &Layout::OldClusterApi);
+    usual.iter().chain(old).map(trial).collect()
+}
+
+fn told(error: &anyhow::Error) -> Failed {
+    Failed::from(format!("{error:?}"))
+}
