@@ -1,4 +1,4 @@
-//! File descriptors: every connection is one, and with none left nobody can ask how the controller is.
+//! File descriptors: every connection is one, and with none left no probe is answered.
 //!
 //! The limit is raised at the start as far as the system permits. Connections to workload clusters may use all but a
 //! reserve of it, so that the management cluster, probes and scrapes always find one.
@@ -48,7 +48,7 @@ fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The descriptors that are open. The limit if that cannot be told: then none is left to look with.
+/// The number of open descriptors. The limit if they cannot be counted: then none is left to count with.
 fn open() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or_else(|_| limit(), |entries| entries.count() as u64)
 }
@@ -63,7 +63,7 @@ fn judge(open: u64, limit: u64) -> Findings {
     Findings { obstacles: near.then_some(obstacle).into_iter().collect(), remarks: Vec::new() }
 }
 
-/// Looks again and again how many are open, for as long as it is polled.
+/// Checks regularly how many are open, for as long as it is polled.
 pub(crate) async fn examine(health: &Health) {
     loop {
         let findings = judge(open(), limit());
@@ -76,7 +76,7 @@ pub(crate) async fn examine(health: &Health) {
     }
 }
 
-/// Open descriptors and their limit, under the names that every Prometheus client gives them. Read when somebody asks.
+/// Open descriptors and their limit, under the names that every Prometheus client gives them. Read for each scrape.
 pub(crate) struct Descriptors {
     open: Gauge,
     limit: Gauge,

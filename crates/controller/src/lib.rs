@@ -1,5 +1,5 @@
-//! The controller: what goes first, when, and how many at once. What should happen is decided in `core`, and done by
-//! `cluster`.
+//! The controller: which object is reconciled first, when, and how many at once. What should happen is decided in `core`,
+//! and carried out by `cluster`.
 
 pub mod args;
 mod attempts;

@@ -40,7 +40,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// The error of a port that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// Someone else does already.
+    /// Another program does already.
     #[error("port {port} is in use: choose another with {flag}")]
     InUse {
         /// The port.
@@ -125,7 +125,7 @@ async fn serve_connections(listener: TcpListener, router: Router) -> std::io::Re
     }
 }
 
-/// Serves one request. Whoever takes too long, sends too much or goes away gets no answer.
+/// Serves one request. A client that takes too long, sends too much or goes away gets no answer.
 async fn serve_one(stream: TcpStream, router: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -139,7 +139,7 @@ async fn serve_one(stream: TcpStream, router: Router) {
 /// The problems, and the remarks.
 type Report = (Vec<String>, Vec<String>);
 
-/// Asks on a thread of its own: whatever is stuck must not stick to the one that serves.
+/// Checks the health on a thread of its own, so that a check that hangs does not block the server.
 async fn answer(health: Arc<Health>, ask: fn(&Health) -> Report) -> (StatusCode, String) {
     let (problems, remarks) = match timeout(ANSWER, spawn_blocking(move || ask(&health))).await {
         Ok(Ok(report)) => report,

@@ -98,7 +98,7 @@ fn differs(desired: &Value, live: Option<&Value>, owned: Owned<'_>) -> bool {
     }
 }
 
-/// An item of a list that several writers share: it is told by its key fields, or by its value.
+/// An item of a list that several writers share: it is identified by its key fields, or by its value.
 fn item_differs(wanted: &Value, current: &[Value], parts: &Map<String, Value>) -> bool {
     for (part, fields) in parts {
         if let Some(value) = part.strip_prefix("v:")

@@ -34,9 +34,9 @@ pub(crate) fn events(client: Client, name: String) -> impl Stream<Item = Result<
 
 /// The progress of a watch.
 enum WatchStep {
-    /// Nothing is known, or nothing that can be relied upon.
+    /// Nothing is known, or the version is too old.
     Read,
-    /// The rest of what was found is to be told.
+    /// The events of the current state that are still to be sent.
     Emit(VecDeque<Event<Meta>>, Option<String>),
     /// Everything up to this version is known. Nothing: there was no such namespace.
     Reopen(Option<String>),

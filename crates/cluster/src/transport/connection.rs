@@ -18,7 +18,7 @@ use tower::util::BoxCloneSyncService;
 /// Tells the time.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// A service that answers requests, whatever stands behind it.
+/// A service that answers requests, in this process or elsewhere.
 pub type Raw = BoxCloneSyncService<
     Request<Body>,
     Response<UnsyncBoxBody<bytes::Bytes, tower::BoxError>>,
@@ -46,7 +46,7 @@ pub enum DialError {
     /// It asks for something that is not permitted.
     #[error("{0}")]
     Refused(&'static str),
-    /// There is nobody at that address.
+    /// There is no cluster at that address.
     #[error("no cluster answers at {0}")]
     Unknown(String),
 }

@@ -5,8 +5,8 @@ use kube::runtime::reflector::Lookup;
 use std::fmt;
 use std::sync::Arc;
 
-/// Namespace and name. The namespace is empty for what has none. Whoever remembers something of an object has a key of it, so
-/// that clones share the text.
+/// Namespace and name. The namespace is empty for objects without one. Keys are kept in many places, so clones share the
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     /// The namespace.

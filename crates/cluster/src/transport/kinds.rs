@@ -73,7 +73,7 @@ impl Kinds {
         let (group, _) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
         let groups = match self.client.list_api_groups().await {
             Ok(groups) => groups.groups,
-            // Whatever the code: nobody has said that there is no such group.
+            // Whatever the code, it does not mean that there is no such group.
             Err(error) => {
                 return ReadFailure { kind: ReadFailureKind::Unreachable, message: explain(&error) };
             }

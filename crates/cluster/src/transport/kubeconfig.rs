@@ -64,7 +64,7 @@ fn check(kubeconfig: &Kubeconfig) -> Result<(), String> {
             (user.client_certificate.is_some(), "client-certificate"),
             (user.client_key.is_some(), "client-key"),
         ];
-        // Whoever may impersonate may be anyone: a kubeconfig should hold the identity itself.
+        // With impersonation a kubeconfig could stand for any user: it should hold the identity itself.
         let impersonates = [
             (user.impersonate.is_some(), "as"),
             (user.impersonate_uid.is_some(), "as-uid"),

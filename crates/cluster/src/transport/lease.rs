@@ -34,7 +34,7 @@ pub struct LeaseRecord {
 pub struct StoredLease {
     /// The parsed content.
     pub record: LeaseRecord,
-    /// Its resource version, with which a write proves that nobody has written since.
+    /// Its resource version, with which a write fails if the Lease has changed since.
     pub version: String,
 }
 
@@ -52,7 +52,7 @@ pub enum WatchedLease {
 /// A failed read or write of a Lease.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// Somebody else has written it, created it or deleted it first.
+    /// Another writer has written, created or deleted it first.
     #[error("somebody else has changed the Lease")]
     Conflict,
     /// This instance may not, or the namespace does not exist.

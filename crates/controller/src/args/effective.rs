@@ -4,7 +4,7 @@ use super::Configuration;
 use tracing::{info, warn};
 
 impl Configuration {
-    /// Says what the program was told, and what of it has no effect. Nothing in it is secret.
+    /// Logs the configuration, and the parts of it that have no effect. Nothing in it is secret.
     pub fn say(&self) {
         let namespaces = &self.settings.namespaces;
         let watched = if namespaces.is_empty() { "all".to_owned() } else { namespaces.join(",") };

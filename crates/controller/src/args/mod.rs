@@ -317,7 +317,7 @@ pub struct Configuration {
     pub metrics_port: u16,
     /// The port of `/health` and `/ready`.
     pub health_port: u16,
-    /// Whether `/metrics` also tells of the threads that do the work.
+    /// True if `/metrics` also has the metrics of the worker threads.
     pub runtime_metrics: bool,
     /// The rules for the kubeconfigs of workload clusters.
     pub workload_rules: WorkloadRules,
@@ -357,7 +357,7 @@ impl Args {
         let timeout = SignedDuration::from_secs(self.finalizer_cleanup_timeout_secs.into());
         let metrics = Arc::<Metrics>::default();
         if let Some(election) = &election {
-            // Nobody has elected it yet.
+            // It has not been elected yet.
             metrics.follow_election(Arc::new(LeaseGuard::new(election.clock.clone())));
         }
         let configuration = Configuration {

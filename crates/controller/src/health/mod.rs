@@ -1,13 +1,13 @@
 //! Liveness and readiness of the controller.
 //!
-//! Alive: the loop turns, timers fire, every worker gets on with its work, and no watch of the management cluster hangs.
+//! Alive: the event loop and every worker make progress, timers fire, and no watch of the management cluster hangs.
 //! Everything here is bounded by something else first (a request by its deadline, a silent watch by the transport), so that a
 //! bound which is passed means that the program itself is stuck and a restart is the cure. An API server that is away
 //! is no such thing: requests fail, and are tried again.
 //!
-//! Ready: besides, the watches of the management cluster are synced and connected, and whoever examines the surroundings
-//! at the start ([`Health::examined`]) has found no obstacle. Workload clusters have no part in either: theirs is the condition
-//! of the objects that need them.
+//! Ready: besides, the watches of the management cluster are synced and connected, and the checks of the environment
+//! ([`Health::examined`]) have found no obstacle. Workload clusters affect neither: they show in the conditions of the objects
+//! that need them.
 
 mod work;
 

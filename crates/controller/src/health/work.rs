@@ -1,4 +1,4 @@
-//! A worker's sign of life.
+//! The progress of workers.
 
 use super::Health;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ tokio::task_local! {
     static WORK: Work;
 }
 
-/// Something that is being worked on, and when it last got on. Clones are the same work.
+/// A reconcile in flight, and the time of its last progress. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) key: Arc<str>,
@@ -29,7 +29,7 @@ impl Work {
     }
 }
 
-/// The work in hand has got on: a request was answered, or was given up.
+/// Notes progress of the current reconcile: a request was answered, or was given up.
 pub(crate) fn progress() {
     // Requests of watches belong to no work.
     let _ = WORK.try_with(Work::got_on);

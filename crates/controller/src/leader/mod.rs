@@ -45,7 +45,7 @@ impl fmt::Debug for ElectionSettings {
 /// The role of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Another instance works, or nobody does yet.
+    /// Another instance works, or none does yet.
     #[default]
     Standby,
     /// This instance works.

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The duration of a Lease that was released: client-go's, too.
 const RELEASED_SECONDS: u32 = 1;
 
-/// The longest duration that is believed. A record that somebody has edited must not keep everybody waiting for ever.
+/// The longest duration that is accepted. An edited record must not keep all instances waiting for ever.
 pub(super) const MAX_DURATION: Duration = Duration::from_hours(1);
 
 /// The durations of an election.
@@ -48,7 +48,7 @@ pub(super) enum Step {
 pub(super) enum Loss {
     /// The Lease was not renewed in time.
     Expired,
-    /// The Lease names somebody else, or nobody.
+    /// The Lease names another holder, or none.
     Replaced(String),
 }
 
@@ -68,7 +68,7 @@ struct Held {
     renew_at: Duration,
 }
 
-/// Whoever releases the Lease says so by the duration. Without that somebody has emptied it, and its holder may go on.
+/// A released Lease has this duration. With another one somebody has emptied it, and its holder may still work.
 fn is_released(record: &LeaseRecord) -> bool {
     record.holder.is_empty() && record.duration_seconds == RELEASED_SECONDS
 }

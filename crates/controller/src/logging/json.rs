@@ -125,7 +125,7 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        // There is nobody to tell that a line could not be written: the log is where one would say so.
+        // A line that cannot be written cannot be reported: the log itself would be the place.
         if let Ok(line) = Self::line(event, &context) {
             let _ = self.writer.make_writer_for(event.metadata()).write_all(&line);
         }

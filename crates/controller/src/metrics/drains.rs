@@ -75,7 +75,7 @@ fn is_complete(drain: &DrainStatus) -> bool {
     drain.evicted >= drain.total
 }
 
-/// Pods were still there at the deadline: somebody has to look, or the Machine goes regardless.
+/// True if pods were left at the deadline: the drain has failed, or the Machine is deleted regardless.
 fn gave_up(decision: &Decision) -> bool {
     let timed_out = decision.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::DrainTimedOut);
     timed_out || deletes_machine(decision)

@@ -1,6 +1,6 @@
 //! The Prometheus metrics. Each is set where the thing happens: requests by the transport, reconciles by the
-//! [`crate::reconcile_report`] that each of them keeps, the queue by the loop; what only time changes is computed when somebody
-//! asks.
+//! [`crate::reconcile_report`] that each of them keeps, the queue by the event loop; values that only time
+//! changes are computed for each scrape.
 //!
 //! There is no global registry: several controllers may run in one process.
 
@@ -116,13 +116,13 @@ impl Metrics {
 
     /// Tells of the threads of a runtime from now on as well.
     pub fn tell_of(&self, runtime: &tokio::runtime::Handle) {
-        // It fails only if it was told already.
+        // It fails only if it is registered already.
         let _ = self.registry.register(Box::new(runtime::Runtime::new(runtime.clone())));
     }
 
     /// Tells of the file descriptors of this process from now on as well.
     pub fn tell_of_descriptors(&self) {
-        // It fails only if it was told already.
+        // It fails only if it is registered already.
         let _ = self.registry.register(Box::new(Descriptors::new()));
     }
 

@@ -19,7 +19,7 @@ impl RequestObserver for Metrics {
     }
 }
 
-/// Says what was asked and answered, to whoever wants to know that much. What was in it is nobody's business.
+/// Logs a request and its status code at debug level, without any content.
 fn say(exchange: &Exchange) {
     let Call { verb, group, resource, subresource, namespace, name } = &exchange.call;
     tracing::debug!(

@@ -1,5 +1,5 @@
 //! The load of the worker threads, from tokio's own metrics, for whoever looks for a reconcile that blocks
-//! a thread or for tasks that are never done. Read when somebody asks for it.
+//! a thread or for tasks that are never done. Read for each scrape.
 
 use super::families::{counters, gauge};
 use prometheus::core::{Collector, Desc};
@@ -55,7 +55,7 @@ fn set(gauge: &Gauge, count: usize) {
     gauge.set(count as f64);
 }
 
-/// Brings a counter to what somebody else has counted.
+/// Raises a counter to a value that tokio has counted.
 fn advance(counters: &CounterVec, worker: &str, count: f64) {
     let counter = counters.with_label_values(&[worker]);
     counter.inc_by((count - counter.get()).max(0.0));

@@ -10,7 +10,7 @@ use tracing::error;
 const USAGE: u8 = 2;
 
 /// Prints the help that was asked for, or what is wrong with the command line. The latter is a log line like any other
-/// where nobody is watching: whoever collects the lines of a pod collects this one as well.
+/// without a terminal, so that it is collected with the lines of a pod.
 pub(super) fn refuse(refusal: &clap::Error, format: Format) -> ExitCode {
     if !refusal.use_stderr() {
         // A reader that has gone away, as in `--help | head`, is no failure.

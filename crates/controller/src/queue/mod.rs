@@ -1,5 +1,5 @@
-//! The work queue: a pure data structure. The caller passes the time, so that the same requests give the
-//! same order in every run.
+//! The work queue: a pure data structure. The caller passes the time, so that the same requests give the same order in
+//! every run.
 //!
 //! Among those that are due the order is: emergencies, then the higher priority, then the earlier due time, then the
 //! key. A priority rises by one point for every second that its key has been due and was not taken, so that nothing

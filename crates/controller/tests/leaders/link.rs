@@ -158,7 +158,7 @@ impl Link {
 
 fn refusal(pod: &str, holder: &str) -> Response<ResponseBody> {
     let message = format!(
-        "ValidatingAdmissionPolicy '5spot-guard' with binding '5spot-guard' denied request: pod {pod} does not hold the \
+        "ValidatingAdmissionPolicy '5spot-fence' with binding '5spot-fence' denied request: pod {pod} does not hold the \
          Lease (holder: {holder})"
     );
     let status = json!({

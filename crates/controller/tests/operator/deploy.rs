@@ -91,11 +91,11 @@ fn the_replicas_the_lease_and_its_policy_fit_together() {
         (&"true".into(), &2.into())
     );
     let lease = &config["data"]["LEASE_NAME"];
-    let guard = manifests("ha/guard.yaml");
-    let binding = of_kind(&guard, "ValidatingAdmissionPolicyBinding");
+    let fence = manifests("ha/fence.yaml");
+    let binding = of_kind(&fence, "ValidatingAdmissionPolicyBinding");
     assert_eq!(&binding["spec"]["paramRef"]["name"], lease);
     // The controller tells a refusal by the name of the policy.
-    assert_eq!(of_kind(&guard, "ValidatingAdmissionPolicy")["metadata"]["name"], "5spot-guard");
+    assert_eq!(of_kind(&fence, "ValidatingAdmissionPolicy")["metadata"]["name"], "5spot-fence");
     let role = manifests("ha/rbac.yaml");
     let rules = of_kind(&role, "Role")["rules"].as_array().expect("rules").clone();
     assert_eq!(rules[0]["resourceNames"], Value::from(vec![lease.clone()]));

@@ -1,4 +1,4 @@
-//! From the objects of a cluster to the few facts of them that are kept.
+//! Projections: the few facts that are kept of an object of a cluster.
 
 mod cluster;
 mod machine;
@@ -52,7 +52,7 @@ fn has_owner(object: &impl Resource) -> bool {
 pub(crate) enum Belongs {
     /// To the `ScheduledMachine`, in this life or an earlier one.
     Us,
-    /// To someone else, as far as can be told.
+    /// To another owner, as far as can be determined.
     Other(String),
 }
 

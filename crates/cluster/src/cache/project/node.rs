@@ -14,7 +14,7 @@ use serde::Deserialize;
 /// Bytes of any text that is kept of a Node: provider ids are paths of a few hundred.
 const MOST_TEXT: usize = 1024;
 
-/// Taints that are kept of a Node. Nobody has more than a few, and an object of ours at most 32.
+/// Taints that are kept of a Node. A Node has a few, and an object of ours at most 32.
 const MOST_TAINTS: usize = 128;
 
 /// Bytes that are kept of a value that does not count.

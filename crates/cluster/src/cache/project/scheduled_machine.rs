@@ -1,4 +1,4 @@
-//! `ScheduledMachine`s: understood once when they are read, and kept as what they mean.
+//! The projection of a `ScheduledMachine`: parsed once, when it is read.
 
 use super::status::StatusText;
 use super::{capi_paused, pause};
@@ -22,7 +22,7 @@ pub(crate) struct ObjectFacts {
     pub(crate) record: Record,
     /// The field manager that wrote the spec last.
     pub(crate) spec_by: Option<String>,
-    /// Any new value is a reason to look at once.
+    /// Any new value causes a reconcile.
     pub(crate) force_reconcile: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Record {
     pub(crate) former_kinds: Box<[ProviderKind]>,
     /// The Node, also once its Machine is gone.
     pub(crate) node: Option<NodeName>,
-    /// The owner of the machine wants it back, and does not have it yet.
+    /// True if the owner of the machine wants it back and does not have it yet.
     pub(crate) is_reclaimed: bool,
 }
 

@@ -55,7 +55,7 @@ impl ConnectRules {
     }
 }
 
-/// Makes the service. A proxy is not supported: whether an address is permitted can only be told by whoever connects.
+/// Makes the service. A proxy is not supported: only the side that connects can check the address.
 pub(super) fn service(
     config: &Config,
     rules: ConnectRules,

@@ -15,7 +15,7 @@ pub enum TransportError {
     /// No answer within the deadline. It may still have been carried out.
     #[error("no answer within {} s", .0.as_secs())]
     Deadline(Duration),
-    /// Somebody else has been waiting for an answer of this cluster in vain; nothing was sent.
+    /// Another request has waited too long for an answer of this cluster; nothing was sent.
     #[error("not sent: the cluster has not answered for {} s", .0.as_secs())]
     Silent(Duration),
     /// We may not write now; nothing was sent.
@@ -25,7 +25,7 @@ pub enum TransportError {
     /// refused connection told from a timeout would make a port scanner of the controller. The log has the reason.
     #[error("the cluster is unreachable")]
     Unreachable,
-    /// The server sends us elsewhere. Nobody goes there.
+    /// The server redirects the request. Redirects are not followed.
     #[error("the server answered HTTP {0}, a redirect, which is not followed")]
     Redirected(u16),
     /// An answer has too many bytes.
@@ -102,20 +102,20 @@ impl Transport {
         self.failures.give_back(FORGIVEN);
     }
 
-    /// A request got no answer, or none that is passed on. Returns what the caller is told.
+    /// A request got no answer, or none that is passed on. Returns the error for the caller.
     pub(super) fn failed(&self, call: &Call, error: BoxError) -> BoxError {
         let object = call.name.as_deref().unwrap_or_default();
         self.report(error, |text| format!("{} {} {object}: {text}", call.verb, call.resource))
     }
 
-    /// A watch that was open has ended with an error. Returns what the caller is told.
+    /// A watch that was open has ended with an error. Returns the error for the caller.
     pub(super) fn watch_failed(&self, watch: &str, error: BoxError) -> BoxError {
         self.report(error, |text| format!("watch {watch}: {text}"))
     }
 
     fn report(&self, error: BoxError, describe: impl FnOnce(&str) -> String) -> BoxError {
         if self.responsiveness.is_none() {
-            // The management cluster is trusted, and whoever operates it needs to know.
+            // The management cluster is trusted, and its operator needs the details.
             return error;
         }
         let ours = error.downcast_ref::<TransportError>().cloned();

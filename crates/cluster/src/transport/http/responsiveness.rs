@@ -1,8 +1,8 @@
 //! The responsiveness of a workload cluster.
 //!
 //! One that takes connections and never answers would hold every request for half a minute, and a controller with many
-//! objects in it would do nothing else. While somebody has been waiting in vain for a while, nobody else is sent after
-//! them: it is said at once that the cluster does not answer, and the queue tries again later.
+//! objects in it would do nothing else. While a request has waited too long for an answer, others are not sent: they fail at
+//! once, and the queue retries later.
 
 use super::TransportError;
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time for which somebody waits in vain before the others are told so. Longer than a slow admission webhook is waited for by
-/// default.
+/// The time that a request waits for an answer before others fail at once. Longer than the default timeout of an admission
+/// webhook.
 pub(super) const SILENCE: Duration = Duration::from_secs(12);
 
 /// The responsiveness of a cluster. Clones are the same.
@@ -27,7 +27,7 @@ struct State {
     last_answer: Option<Instant>,
 }
 
-/// Somebody waits for an answer, until this is dropped.
+/// A request that waits for an answer, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Waiting {
     responsiveness: Responsiveness,
@@ -35,7 +35,7 @@ pub(super) struct Waiting {
 }
 
 impl Responsiveness {
-    /// Somebody wants to ask. Not if others wait in vain, unless it is to find out whether they still do.
+    /// Registers a request. Refuses it while others wait too long, unless it probes whether they still do.
     pub(super) fn ask(&self, finds_out: bool) -> Result<Waiting, TransportError> {
         let (mut state, now) = (self.lock(), Instant::now());
         if let Some(silent) = state.silent_for(now).filter(|_| !finds_out) {
@@ -63,7 +63,7 @@ impl State {
 }
 
 impl Waiting {
-    /// Something was heard of the cluster, if only that it cannot be reached.
+    /// Notes a sign of the cluster, if only that it cannot be reached.
     pub(super) fn note_answer(&self) {
         self.responsiveness.lock().last_answer = Some(Instant::now());
     }

@@ -103,7 +103,7 @@ where
     }
 }
 
-/// True if a request may be sent to a cluster that is silent: nobody waits for watches and what begins them, and the
+/// True if a request may be sent to a cluster that is silent: no reconcile waits for watches and their lists, and the
 /// version is asked for to find out.
 fn finds_out(call: &Call, uri: &str) -> bool {
     matches!(call.verb, "watch" | "list") || uri.ends_with("/version")

@@ -117,29 +117,53 @@ async fn a_body_that_does_not_end_ends_at_the_deadline_too() {
     assert_eq!(why(&error), Some(TransportError::Deadline(super::ANSWER_DEADLINE)));
 }
 
-struct Closed;
+/// A guard that refuses for a reason, or permits everything.
+struct Guard(Mutex<Option<&'static str>>);
 
-impl WriteGuard for Closed {
+impl Guard {
+    fn refusing(reason: &'static str) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Some(reason))))
+    }
+
+    fn permit(&self) {
+        *self.0.lock().unwrap() = None;
+    }
+}
+
+impl WriteGuard for Guard {
     fn check(&self) -> Result<(), &'static str> {
-        Err("not the leader")
+        self.0.lock().unwrap().map_or(Ok(()), Err)
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn behind_a_closed_fence_nothing_is_written_and_everything_read() {
+async fn every_guard_has_to_permit_a_write_and_reads_need_none() {
     let sent: Arc<Mutex<u32>> = Arc::default();
-    let transport = Transport::new("test").with_write_guard(Arc::new(Closed));
+    let (crd, lease) = (Guard::refusing("the CRD does not fit"), Guard::refusing("not the leader"));
+    let transport = Transport::new("test").with_write_guard(crd.clone()).with_write_guard(lease.clone());
     let count = sent.clone();
-    let client = client(&transport, move |_| {
+    let client = client(&transport, move |request| {
         *count.lock().unwrap() += 1;
-        async { Ok(answer(EMPTY_LIST)) }
+        let is_read = request.method() == http::Method::GET;
+        async move { Ok(answer(if is_read { EMPTY_LIST } else { r#"{"metadata":{"name":"a"}}"# })) }
     });
     let configs: Api<ConfigMap> = Api::namespaced(client.clone(), "a");
-    let error = configs.create(&PostParams::default(), &ConfigMap::default()).await.unwrap_err();
-    assert_eq!(why(&error), Some(TransportError::Guarded("not the leader")));
+    let write = async || configs.create(&PostParams::default(), &ConfigMap::default()).await;
+    let error = write().await.unwrap_err();
+    assert_eq!(why(&error), Some(TransportError::Guarded("the CRD does not fit")));
+    crd.permit();
+    let error = write().await.unwrap_err();
+    assert_eq!(
+        why(&error),
+        Some(TransportError::Guarded("not the leader")),
+        "the other guard is still there"
+    );
     assert_eq!(*sent.lock().unwrap(), 0);
-    Api::<Node>::all(client).list(&ListParams::default()).await.unwrap();
+    Api::<Node>::all(client.clone()).list(&ListParams::default()).await.unwrap();
     assert_eq!(*sent.lock().unwrap(), 1);
+    lease.permit();
+    write().await.expect("both guards permit it");
+    assert_eq!(*sent.lock().unwrap(), 2);
 }
 
 #[tokio::test(start_paused = true)]

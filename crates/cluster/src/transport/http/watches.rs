@@ -95,7 +95,7 @@ impl Watches {
         self.note_activity(name(uri));
     }
 
-    /// A watch was refused, or nobody was there.
+    /// A watch was refused, or the server could not be reached.
     pub(super) fn failed_to_start(&self, uri: &str) {
         self.note_activity(name(uri));
     }
