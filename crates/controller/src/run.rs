@@ -54,7 +54,7 @@ pub async fn run(
     settings: Settings,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let (changes, changed) = mpsc::unbounded_channel();
+    let (changes, receiver) = mpsc::unbounded_channel();
     let cluster_settings = ClusterSettings {
         policy: settings.policy,
         namespaces: settings.namespaces,
@@ -94,7 +94,7 @@ pub async fn run(
         metrics,
         health: health.clone(),
         reconciler: Reconciler::new(caches),
-        changes: changed,
+        changes: receiver,
     };
     event_loop.run(stop).await;
     // No worker is left: another instance may lead from now on.

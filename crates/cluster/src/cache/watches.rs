@@ -119,12 +119,12 @@ fn watch_cluster_api(caches: &Arc<Caches>) {
         loop {
             let version = find_cluster_api(&watched).await;
             let not_served = Notify::new();
-            let watches = watched.scopes.iter().cloned().flat_map(|scope| {
+            let running = watched.scopes.iter().cloned().flat_map(|scope| {
                 let machines = watch_machines(&watched, version, scope.clone(), &not_served);
                 [machines.boxed(), watch_clusters(&watched, version, scope, &not_served).boxed()]
             });
             tokio::select! {
-                _ = join_all(watches) => {}
+                _ = join_all(running) => {}
                 () = cluster_api_other_than(&watched, version, &not_served) => {}
             }
         }
@@ -224,7 +224,7 @@ fn watch_provider(caches: &Arc<Caches>, kind: &ProviderKind) -> Watched<Provider
     tokio::spawn(async move {
         let filling = async {
             let resource = find_kind(&caches, &kind, &store).await;
-            let watches = caches.scopes.iter().map(|scope| {
+            let running = caches.scopes.iter().map(|scope| {
                 let notify = |signal: WatchSignal| match signal {
                     WatchSignal::Changed(key) => caches.notify_owner(&key, ChangeCause::Provider),
                     WatchSignal::SyncState => caches.notify_all(ChangeCause::Watch),
@@ -234,7 +234,7 @@ fn watch_provider(caches: &Arc<Caches>, kind: &ProviderKind) -> Watched<Provider
                     (caches.api_in(scope, &resource), Config::default().labels(label::SCHEDULED_MACHINE));
                 fill(&caches.source, api, config, scope.clone(), &store, project::provider, notify)
             });
-            join_all(watches).await;
+            join_all(running).await;
         };
         stop.run_until_cancelled(filling).await;
     });

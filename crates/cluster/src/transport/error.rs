@@ -24,20 +24,20 @@ pub(crate) fn explain(error: &kube::Error) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("{operation}: {}", explain(source))]
 pub struct CallError {
-    /// The operation that failed.
-    pub operation: Operation,
+    /// The operation that failed. Boxed, because errors are moved through many results.
+    pub operation: Box<Operation>,
     /// The answer, or the failure of the client.
     pub source: kube::Error,
 }
 
 impl CallError {
-    pub(crate) const fn new(operation: Operation, source: kube::Error) -> Self {
-        Self { operation, source }
+    pub(crate) fn new(operation: Operation, source: kube::Error) -> Self {
+        Self { operation: Box::new(operation), source }
     }
 
     /// An operation that did not finish within its time limit. It may still be carried out.
     pub(crate) fn late(operation: Operation, limit: Duration) -> Self {
-        Self { operation, source: kube::Error::Service(Box::new(TransportError::Deadline(limit))) }
+        Self::new(operation, kube::Error::Service(Box::new(TransportError::Deadline(limit))))
     }
 
     /// The status code of the answer, if there was one.

@@ -98,11 +98,11 @@ where
 {
     let mut body = std::pin::pin!(body);
     let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(FIRST_ALLOCATION));
-    let mut shape = Shape::default();
+    let mut counted = Shape::default();
     while let Some(frame) = next_frame(&mut body).await {
         let Ok(data) = frame.map_err(Into::into)?.into_data() else { continue };
-        shape.read(&data);
-        bounds.check(bytes.len() + data.len(), &shape)?;
+        counted.read(&data);
+        bounds.check(bytes.len() + data.len(), &counted)?;
         share.grow(data.len())?;
         bytes.extend_from_slice(&data);
     }
