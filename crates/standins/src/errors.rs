@@ -31,7 +31,7 @@ impl fmt::Display for StandInError {
     }
 }
 
-/// The latest errors of a stand_ins. Clones are the same list.
+/// The latest errors of the stand-ins. Clones are the same list.
 #[derive(Clone, Debug, Default)]
 pub struct ErrorLog {
     kept: Arc<Mutex<Kept>>,

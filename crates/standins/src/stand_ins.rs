@@ -13,8 +13,7 @@ use super::workloads::Workloads;
 use five_spot_apiserver::clock::Clock;
 use kube::Client;
 
-/// Everybody who plays in a world: on the management cluster and on the workload cluster, which may be one and the
-/// same.
+/// All stand-ins of a management cluster and a workload cluster, which may be the same.
 #[derive(Clone)]
 pub struct StandIns {
     management: Client,
@@ -26,7 +25,7 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// A stand_ins that plays a settings.
+    /// Stand-ins with these settings.
     pub fn new(management: Client, workload: Client, clock: Clock, settings: StandInSettings) -> Self {
         Self { management, workload, clock, settings, kubeconfig: None, errors: ErrorLog::default() }
     }
@@ -42,7 +41,7 @@ impl StandIns {
         self.errors.clone()
     }
 
-    /// Plays for as long as the future is polled.
+    /// Runs for as long as the future is polled.
     ///
     /// All run in one task and take turns in a fixed order. As tasks of their own they would go in the order in which
     /// the runtime wakes them, which is not the same in every run.

@@ -30,7 +30,7 @@ pub(crate) fn tests() -> Vec<Test> {
     .collect()
 }
 
-/// A condition of a ScheduledMachine.
+/// A condition of a `ScheduledMachine`.
 pub(crate) fn condition<'a>(object: &'a ScheduledMachine, kind: &str) -> Option<&'a Condition> {
     object.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == kind)
 }

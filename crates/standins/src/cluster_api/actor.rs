@@ -201,7 +201,7 @@ impl ClusterApi {
         }
         if deletion == DeletionStep::Finalizer {
             let released = cluster::with_finalizers(&facts.machine, |all| {
-                all.retain(|one| one != provisioning::FINALIZER)
+                all.retain(|one| one != provisioning::FINALIZER);
             });
             context.merge(key, released).await?;
             return Ok(None);
