@@ -143,8 +143,7 @@ fn sibling_paths(file: &Path, text: &str, layer: &str) -> Vec<String> {
 }
 
 fn paths_after(text: &str, prefix: &str) -> Vec<String> {
-    let code: String =
-        text.lines().map(|line| format!("{}\n", line.split("//").next().unwrap_or(""))).collect();
+    let code: String = text.lines().flat_map(|line| [line.split("//").next().unwrap_or(""), "\n"]).collect();
     let mut paths = Vec::new();
     for (start, _) in code.match_indices(prefix) {
         // `pub(in crate::a)` and `$crate::` are not uses.

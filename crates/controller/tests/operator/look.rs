@@ -2,6 +2,7 @@
 
 use crate::play::{machine, node, tenants};
 use crate::world::World;
+use five_spot_api::Phase;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::{self, Caches};
 use five_spot_cluster::view::{self, Confirmed};
@@ -38,15 +39,15 @@ async fn compare(world: &World, name: &str) -> Confirmed {
     let (stop, settings) = (CancellationToken::new(), World::cluster_settings());
     let (changes, _changed) = unbounded_channel();
     let caches = cache::start(world.connection(), settings.clone(), changes, &stop).expect("a client");
-    let cached = from_caches(&caches, &key).await;
+    let watched = from_caches(&caches, &key).await;
     let looked = view::look(&world.connection(), &key, &settings).await.expect("the API answers");
     let looked = looked.unwrap_or_else(|| panic!("{name} exists"));
-    assert_eq!(looked.observed().world, cached.observed().world, "{name}");
+    assert_eq!(looked.observed().world, watched.observed().world, "{name}");
     let now = world.clock.now();
     let decision = looked.observed().decide(now);
-    assert_eq!(decision, cached.observed().decide(now), "{name}");
+    assert_eq!(decision, watched.observed().decide(now), "{name}");
     let status = world.status(name).await;
-    assert_eq!(decision.status.phase.map(|phase| phase.as_str()), status["phase"].as_str(), "{name}");
+    assert_eq!(decision.status.phase.map(Phase::as_str), status["phase"].as_str(), "{name}");
     stop.cancel();
     looked
 }

@@ -83,7 +83,7 @@ async fn every_request_says_who_we_are_and_is_noted() {
     });
     Api::<Node>::all(client).list(&ListParams::default()).await.unwrap();
     assert_eq!(*agents.lock().unwrap(), [format!("5spot-controller/{}", env!("CARGO_PKG_VERSION"))]);
-    let noted = notes.0.lock().unwrap();
+    let exchanges = notes.0.lock().unwrap();
     let call = Call {
         verb: "list",
         group: String::new(),
@@ -92,8 +92,8 @@ async fn every_request_says_who_we_are_and_is_noted() {
         namespace: None,
         name: None,
     };
-    assert_eq!(noted.iter().map(|exchange| &exchange.call).collect::<Vec<_>>(), [&call]);
-    assert_eq!(noted[0].status.map(|status| status.as_u16()), Some(200));
+    assert_eq!(exchanges.iter().map(|exchange| &exchange.call).collect::<Vec<_>>(), [&call]);
+    assert_eq!(exchanges[0].status.map(|status| status.as_u16()), Some(200));
 }
 
 #[tokio::test(start_paused = true)]
