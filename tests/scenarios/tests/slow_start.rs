@@ -1,4 +1,4 @@
-//! The order in which objects become known at the start is arbitrary: a Machine may precede its ScheduledMachine.
+//! The order in which objects become known at the start is arbitrary: a Machine may precede its `ScheduledMachine`.
 
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 use five_spot_scenarios::all;
