@@ -45,28 +45,15 @@ enum Campaign {
 }
 
 impl Campaign {
-    /// The arguments of `cargo test`.
-    const fn arguments(self) -> &'static [&'static str] {
+    /// The targets to run, as arguments of `cargo test`.
+    const fn targets(self) -> &'static [&'static str] {
         match self {
-            Self::Oracle => &["--package", "five-spot-core", "--test", "oracle"],
-            Self::Lifecycle => &["--package", "five-spot-core", "--test", "lifecycle"],
-            Self::Properties => &[
-                "--package",
-                "five-spot-api",
-                "--package",
-                "five-spot-cli",
-                "--package",
-                "five-spot-cluster",
-                "--package",
-                "five-spot-controller",
-                "--package",
-                "five-spot-core",
-                "--lib",
-                "--bins",
-            ],
-            Self::Faults => &["--package", "five-spot-scenarios", "--test", "faults", "--test", "scenarios"],
-            Self::Matrix => &["--package", "five-spot-scenarios", "--test", "matrix"],
-            Self::Hostile => &["--package", "five-spot-scenarios", "--test", "hostile"],
+            Self::Oracle => &["--test", "oracle"],
+            Self::Lifecycle => &["--test", "lifecycle"],
+            Self::Properties => &["--lib", "--bins"],
+            Self::Faults => &["--test", "faults", "--test", "scenarios"],
+            Self::Matrix => &["--test", "matrix"],
+            Self::Hostile => &["--test", "hostile"],
         }
     }
 }
@@ -74,11 +61,12 @@ impl Campaign {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let all = Campaign::value_variants();
     for campaign in if args.campaigns.is_empty() { all } else { &args.campaigns } {
-        let arguments = campaign.arguments();
-        println!("+ cargo test {}", arguments.join(" "));
+        let targets = campaign.targets();
+        println!("+ cargo test --workspace {}", targets.join(" "));
+        // Of the whole workspace: single packages would be compiled again, with other features of their dependencies.
         let status = cargo()
-            .arg("test")
-            .args(arguments)
+            .args(["test", "--workspace"])
+            .args(targets)
             .env(FULL_SIZE_VARIABLE, "1")
             .env(PROPERTY_CASES.0, PROPERTY_CASES.1)
             .status()

@@ -124,12 +124,15 @@ impl Cluster {
         self.server.landed.lock().expect("no panic").clone()
     }
 
-    /// Writes that landed although another pod held the Lease. Those that the policy is not about do no harm.
+    /// Writes that landed although another pod held the Lease. Those that the policy is not about do no harm, and while
+    /// somebody has deleted the Lease nobody holds it.
     pub fn late(&self) -> Vec<Landed> {
         let is_fenced =
             |write: &Landed| ["/machines", "/scheduledmachines"].iter().any(|part| write.path.contains(part));
-        let is_late =
-            |write: &Landed| is_fenced(write) && !write.holder.starts_with(&format!("{}_", write.pod));
+        let is_held_by_another = |write: &Landed| {
+            !write.holder.is_empty() && !write.holder.starts_with(&format!("{}_", write.pod))
+        };
+        let is_late = |write: &Landed| is_fenced(write) && is_held_by_another(write);
         self.landed().into_iter().filter(is_late).collect()
     }
 
