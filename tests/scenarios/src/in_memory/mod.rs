@@ -61,6 +61,8 @@ const SETTLED_AFTER: Duration = Duration::from_secs(90);
 /// A in-memory environment.
 pub struct InMemory {
     layout: Layout,
+    /// The namespaces that the controller watches; empty: all.
+    watched: Vec<String>,
     clock: Clock,
     management: ApiServer,
     workload: ApiServer,
@@ -95,6 +97,7 @@ impl InMemory {
         }
         let env = Self {
             layout,
+            watched: watched_namespaces(layout, disturbance.neighbours),
             clock: clock.clone(),
             management: clusters.management,
             workload: clusters.workload,
@@ -165,15 +168,10 @@ impl InMemory {
         };
         let (access, injector, write_log) =
             (self.access.clone(), self.injector.clone(), self.write_log.clone());
-        let (now, layout, metrics) = (self.now.clone(), self.layout, self.metrics.clone());
+        let (now, watched, metrics) = (self.now.clone(), self.watched.clone(), self.metrics.clone());
         move || {
-            let watched = match layout {
-                Layout::OneCluster => Vec::new(),
-                Layout::TwoClusters | Layout::OldClusterApi => {
-                    vec![NAMESPACE.to_owned(), HOSTILE_NAMESPACE.to_owned()]
-                }
-            };
-            let settings = Settings { namespaces: watched, metrics: metrics.clone(), ..Settings::default() };
+            let (namespaces, metrics) = (watched.clone(), metrics.clone());
+            let settings = Settings { namespaces, metrics, ..Settings::default() };
             ControllerRun::start(
                 servers.clone(),
                 &access,
@@ -183,6 +181,17 @@ impl InMemory {
                 settings,
             )
         }
+    }
+}
+
+/// The namespaces that the controller watches; empty: all.
+fn watched_namespaces(layout: Layout, neighbours: bool) -> Vec<String> {
+    match layout {
+        Layout::OneCluster => Vec::new(),
+        Layout::TwoClusters | Layout::OldClusterApi if neighbours => {
+            vec![NAMESPACE.to_owned(), HOSTILE_NAMESPACE.to_owned()]
+        }
+        Layout::TwoClusters | Layout::OldClusterApi => vec![NAMESPACE.to_owned()],
     }
 }
 
