@@ -88,6 +88,8 @@ reasons! {
     Replacing,
     /// The objects of the previous Machine are still being deleted.
     WaitingForOldMachine,
+    /// Another `ScheduledMachine` has the physical machine.
+    MachineInUse,
     /// The machine is being drained or deleted.
     ShuttingDown,
     /// An emergency reclaim is in progress.
@@ -160,6 +162,8 @@ reasons! {
     ObjectAnnotation,
     /// The annotation `5spot.finos.org/paused` is set on the namespace.
     NamespaceAnnotation,
+    /// The brake holds a removal back: too many machines would be removed for a reason other than their own schedule.
+    TooManyRemovals,
     /// The object is not paused.
     NotPaused,
 }

@@ -7,6 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 use kube::CustomResourceExt as _;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Returns the definition of `ScheduledMachine`. It adds the rule for the name of the object, which no Rust type contains,
@@ -29,6 +30,38 @@ pub fn crd() -> CustomResourceDefinition {
         unwrap_descriptions(root);
     }
     crd
+}
+
+/// The fields of `ScheduledMachine`: what [`shape`] returns, as a file. The controller compares it with the CRD of the
+/// cluster, and contains no generator of schemas for that.
+pub const SHAPE: &str = include_str!("shape.json");
+
+/// Returns the schema of [`crd`] as JSON, reduced to the names of fields, the items of lists, and the places where every
+/// field is permitted.
+///
+/// # Panics
+///
+/// Never: definitions are JSON.
+pub fn shape() -> String {
+    let crd = serde_json::to_value(crd()).expect("a definition is JSON");
+    let shape = shape_of(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
+    serde_json::to_string_pretty(&shape).expect("a value is JSON") + "\n"
+}
+
+fn shape_of(schema: &Value) -> Value {
+    const ANY_FIELD: &str = "x-kubernetes-preserve-unknown-fields";
+    let mut shape = Map::new();
+    if let Some(properties) = schema["properties"].as_object() {
+        let fields = properties.iter().map(|(name, field)| (name.clone(), shape_of(field)));
+        shape.insert("properties".to_owned(), fields.collect());
+    }
+    if schema["items"].is_object() {
+        shape.insert("items".to_owned(), shape_of(&schema["items"]));
+    }
+    if schema[ANY_FIELD] == true {
+        shape.insert(ANY_FIELD.to_owned(), true.into());
+    }
+    shape.into()
 }
 
 /// Adds the rule for the name. A rule at the root may refer to `metadata.name` only if the schema contains it.
@@ -75,6 +108,11 @@ mod tests {
         if let Some(JSONSchemaPropsOrArray::Schema(items)) = &schema.items {
             walk(items, &format!("{path}[]"), look);
         }
+    }
+
+    #[test]
+    fn the_shape_is_current() {
+        assert_eq!(SHAPE, shape(), "run `cargo xtask generate`");
     }
 
     #[test]

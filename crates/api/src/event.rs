@@ -77,6 +77,10 @@ event_reasons! {
     NodeLost: Warning,
     /// The Node still exists although its Machine is gone.
     NodeLeftBehind: Warning,
+    /// Another `ScheduledMachine` is lent the same physical machine at the same time.
+    MachineInUse: Warning,
+    /// The brake holds the removal of the machine back.
+    TooManyRemovals: Warning,
     /// The drain deadline passed, and `onTimeout: Force` deleted the Machine with pods on its node.
     DrainForced: Warning,
 }

@@ -15,7 +15,7 @@ mod schema;
 mod spec;
 mod status;
 
-pub use crd::crd;
+pub use crd::{SHAPE, crd, shape};
 pub use phase::Phase;
 pub use scheduled_machine::{ScheduledMachine, ScheduledMachineSpec};
 pub use spec::{
@@ -24,5 +24,6 @@ pub use spec::{
     WeeklyWindow,
 };
 pub use status::{
-    BlockedPod, DrainStatus, JoinStatus, ObjectRef, ReclaimRecord, ScheduledMachineStatus, WorkloadCluster,
+    BlockedPod, DrainStatus, JoinStatus, ObjectRef, ReclaimRecord, ReclaimStage, ReclaimStages,
+    ScheduledMachineStatus, UnplannedRemoval, WorkloadCluster,
 };

@@ -39,8 +39,14 @@ pub mod label {
     pub const RECLAIM_AGENT: &str = "5spot.finos.org/reclaim-agent";
     /// The only value of [`RECLAIM_AGENT`].
     pub const RECLAIM_AGENT_ENABLED: &str = "enabled";
+    /// On the Lease that claims a physical machine. The controller watches the Leases with this label and no others.
+    pub const MACHINE_CLAIM: &str = "5spot.finos.org/machine-claim";
     /// A label of Cluster API on Pods: the way in which a drain treats them.
     pub const DRAIN: &str = "cluster.x-k8s.io/drain";
+    /// On the Lease of an instance of the controller: the value of `--lease-name`.
+    pub const INSTANCE_OF: &str = "5spot.finos.org/instance-of";
+    /// On the Lease of an instance of the controller: the number of instances that it was started with.
+    pub const INSTANCE_COUNT: &str = "5spot.finos.org/instance-count";
 }
 
 /// Annotations that the controller reads or sets.
@@ -76,6 +82,20 @@ pub mod annotation {
     pub const MADE_FOR: &str = "5spot.finos.org/made-for";
     /// On the ConfigMap of an agent: the fingerprint of what it was rendered from. If it differs, it is rendered again.
     pub const AGENT_HASH: &str = "5spot.finos.org/agent-hash";
+    /// On the Lease that claims a physical machine: the machine, as `machineIdentity` or `address:port` name it.
+    pub const MACHINE_IDENTITY: &str = "5spot.finos.org/machine-identity";
+    /// On the Lease that claims a physical machine: the UID of the `ScheduledMachine` that holds it.
+    pub const HOLDER_UID: &str = "5spot.finos.org/holder-uid";
+    /// On the ConfigMap of an agent: the UID of the Node that it was written for. Another one re-arms the agent.
+    pub const AGENT_NODE_UID: &str = "5spot.finos.org/node-uid";
+    /// On the Lease of an instance of the controller: the instances for whose objects it has stopped working, as `1/2,2/3`.
+    pub const YIELDS_TO: &str = "5spot.finos.org/yields-to";
+    /// On the Lease of an instance of the controller: the UID of the pod of its holder.
+    pub const POD_UID: &str = "5spot.finos.org/pod-uid";
+    /// On the Lease of an instance of the controller: its holder as a process of its machine, if it runs in no pod.
+    pub const PROCESS: &str = "5spot.finos.org/process";
+    /// On the namespace of the controller: the time until which removals are not held back, in RFC 3339.
+    pub const ALLOW_REMOVALS: &str = "5spot.finos.org/allow-removals";
 }
 
 /// Returns the name of the bootstrap object of a `ScheduledMachine`.
@@ -93,9 +113,27 @@ pub fn machine(scheduled_machine: &str) -> String {
     format!("{scheduled_machine}-machine")
 }
 
+/// Returns the name of the Lease by which an instance of the controller shows that it exists.
+pub fn instance_lease(lease_name: &str, id: u32) -> String {
+    format!("{lease_name}-instance-{id}")
+}
+
 /// Returns the name of the Secret in which Cluster API stores the kubeconfig of a workload cluster.
 pub fn kubeconfig_secret(cluster: &str) -> String {
     format!("{cluster}-kubeconfig")
+}
+
+/// The start of the name of every Lease that claims a physical machine.
+const CLAIM_PREFIX: &str = "5spot-machine-";
+
+/// Returns the name of the Lease that claims the physical machine with this fingerprint.
+pub fn claim(fingerprint: &str) -> String {
+    format!("{CLAIM_PREFIX}{fingerprint}")
+}
+
+/// Returns the fingerprint of the physical machine that a Lease of this name claims.
+pub fn claimed_machine(lease: &str) -> Option<&str> {
+    lease.strip_prefix(CLAIM_PREFIX)
 }
 
 /// Returns true if the key of a label, annotation or taint is in a domain that a spec may not use.

@@ -26,6 +26,8 @@ pub const MAX_REASON_BYTES: usize = 256;
 
 /// The namespace of the agent's ConfigMap, in the cluster of its node.
 pub const CONFIG_NAMESPACE: &str = SYSTEM_NAMESPACE;
+/// The label selector of the agents' pods, in the namespace of their ConfigMaps. The DaemonSet sets the label.
+pub const AGENT_SELECTOR: &str = "app=5spot-reclaim-agent";
 /// The key of the configuration in the agent's ConfigMap.
 pub const CONFIG_KEY: &str = "reclaim.toml";
 
@@ -90,6 +92,30 @@ mod tests {
             requested_at: Some("2026-11-15T12:00:00Z".parse().unwrap()),
         };
         assert_eq!(ReclaimRequest::from_annotations(&request.to_annotations()), Some(request));
+    }
+
+    /// An agent and a controller of different versions.
+    #[test]
+    fn annotations_of_other_versions_are_read() {
+        let previous = [
+            ("5spot.finos.org/reclaim-requested", "true"),
+            ("5spot.finos.org/reclaim-reason", "process-match: java"),
+            ("5spot.finos.org/reclaim-requested-at", "2026-11-15T12:00:00.125Z"),
+        ];
+        let mut annotations: BTreeMap<String, String> =
+            previous.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let request = ReclaimRequest {
+            reason: "process-match: java".into(),
+            requested_at: Some("2026-11-15T12:00:00.125Z".parse().unwrap()),
+        };
+        assert_eq!(ReclaimRequest::from_annotations(&annotations), Some(request.clone()));
+        assert_eq!(request.to_annotations(), annotations, "the version before reads what this one writes");
+        annotations.insert("5spot.finos.org/reclaim-process".to_owned(), "4711".to_owned());
+        assert_eq!(
+            ReclaimRequest::from_annotations(&annotations),
+            Some(request),
+            "a later version adds some"
+        );
     }
 
     #[test]

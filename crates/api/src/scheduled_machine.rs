@@ -94,6 +94,12 @@ pub struct ScheduledMachineSpec {
     /// the controller runs with `--management-nodes-namespace` for this namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig_secret_ref: Option<KubeconfigSecretRef>,
+    /// The physical machine, by any name that is the same in every `ScheduledMachine` that lends it. Objects with the same
+    /// identity, in any namespace, never hold the machine at the same time: the others wait in phase `Pending`. The default
+    /// is `address:port` of an `infrastructureSpec` of kind `RemoteMachine`. Without an identity nothing is checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::machine_identity")]
+    pub machine_identity: Option<String>,
     /// The time limit for the node of a new Machine to become Ready. After that the Machine is deleted, and another one is created.
     #[serde(default = "twenty_minutes")]
     #[schemars(schema_with = "crate::schema::duration")]

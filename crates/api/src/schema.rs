@@ -125,6 +125,10 @@ pub(crate) fn failure_domain(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "minLength": 1, "maxLength": 256 })
 }
 
+pub(crate) fn machine_identity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "minLength": 1, "maxLength": 253 })
+}
+
 pub(crate) fn commands(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

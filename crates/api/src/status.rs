@@ -1,8 +1,12 @@
 //! The status of a `ScheduledMachine`.
 
+// The derive of the schema repeats a struct without its attributes.
+#![allow(clippy::struct_field_names, reason = "the names are those of the API")]
+
 use crate::phase::Phase;
 use crate::spec::NodeTaint;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +67,10 @@ pub struct ScheduledMachineStatus {
     /// The current drain, or the last one. It is kept until the next activation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainStatus>,
+    /// The removal of the machine, if it was neither planned by its own schedule nor caused by its own spec. It is kept until a
+    /// machine is wanted again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unplanned_removal: Option<UnplannedRemoval>,
     /// The latest emergency reclaims, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
@@ -144,6 +152,23 @@ pub struct BlockedPod {
     pub reason: String,
 }
 
+/// A removal that neither the recorded schedule nor a change of the spec explains: time-zone data, a calendar or the clock of
+/// the controller has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnplannedRemoval {
+    /// The time at which the machine was found to be no longer wanted.
+    pub since: Time,
+    /// The generation of the spec at that time.
+    pub generation: i64,
+    /// The time at which it should have happened, according to the last `nextCleanup`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_for: Option<Time>,
+    /// The time at which the removal began. It is absent while the removal is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_at: Option<Time>,
+}
+
 /// One emergency reclaim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -160,6 +185,69 @@ pub struct ReclaimRecord {
     /// The time at which the reclaim was complete. It is absent while the reclaim is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
+    /// The times at which the reclaim reached its stages. It is absent if an older controller recorded the reclaim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<ReclaimStages>,
+}
+
+/// The times at which a reclaim reached its stages, in microseconds. Each is recorded once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReclaimStages {
+    /// The time of the request by the clock of the agent. A time that is missing or in the future counts as `annotatedAt`.
+    pub requested_at: MicroTime,
+    /// The time at which the controller saw the annotations.
+    pub annotated_at: MicroTime,
+    /// The time at which the pods had left the node. It is absent if they were not seen to leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods_gone_at: Option<MicroTime>,
+    /// The time at which the deletion of the Machine had been accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_deleted_at: Option<MicroTime>,
+    /// The time at which the Node was gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_gone_at: Option<MicroTime>,
+}
+
+/// A stage of a reclaim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReclaimStage {
+    /// The controller has seen the annotations.
+    Annotated,
+    /// The pods have left the node.
+    PodsGone,
+    /// The deletion of the Machine was accepted.
+    MachineDeleted,
+    /// The Node is gone.
+    NodeGone,
+}
+
+impl ReclaimStage {
+    /// All stages, in their order.
+    pub const ALL: [Self; 4] = [Self::Annotated, Self::PodsGone, Self::MachineDeleted, Self::NodeGone];
+
+    /// Returns the stage as it is written in the label `stage` of a metric.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Annotated => "annotated",
+            Self::PodsGone => "pods_gone",
+            Self::MachineDeleted => "machine_deleted",
+            Self::NodeGone => "node_gone",
+        }
+    }
+}
+
+impl ReclaimStages {
+    /// Returns the time from the request to a stage, if the stage was reached. It is never negative.
+    pub fn duration(&self, stage: ReclaimStage) -> Option<SignedDuration> {
+        let reached = match stage {
+            ReclaimStage::Annotated => Some(&self.annotated_at),
+            ReclaimStage::PodsGone => self.pods_gone_at.as_ref(),
+            ReclaimStage::MachineDeleted => self.machine_deleted_at.as_ref(),
+            ReclaimStage::NodeGone => self.node_gone_at.as_ref(),
+        }?;
+        Some(reached.0.duration_since(self.requested_at.0).max(SignedDuration::ZERO))
+    }
 }
 
 /// The times from the creation of a Machine to its Ready node.

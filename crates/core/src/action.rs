@@ -2,6 +2,7 @@
 //! done it, changes nothing. An action that could do harm after a stale observation carries the UID or the resource version
 //! that it was decided for.
 
+use crate::identity::MachineIdentity;
 use crate::world::{NodeName, PodId, ResourceVersion, TaintId, Uid};
 use five_spot_api::NodeTaint;
 use five_spot_api::event::EventReason;
@@ -16,6 +17,20 @@ pub enum Action {
     AddFinalizer,
     /// Remove our finalizer; others stay.
     RemoveFinalizer,
+    /// Claim the physical machine for this object, by its Lease.
+    Claim {
+        /// The physical machine.
+        machine: MachineIdentity,
+        /// The version of the Lease that is taken over; absent: the Lease is created.
+        replaces: Option<ResourceVersion>,
+    },
+    /// Release the claim on a physical machine.
+    Release {
+        /// The physical machine.
+        machine: MachineIdentity,
+        /// The version of the Lease.
+        version: ResourceVersion,
+    },
     /// Create or update the bootstrap object.
     ApplyBootstrap {
         /// The Cluster that also owns it.
@@ -93,7 +108,13 @@ pub enum Action {
     /// Create the agent's ConfigMap, or render it again from `killIfCommands`.
     ApplyAgentConfig {
         /// The node of the agent.
-        node: NodeName,
+        node: NodeRef,
+    },
+    /// Note in the agent's ConfigMap that the Node is another one, which re-arms an agent that has outlived the Node before.
+    /// The configuration stays as it is.
+    RearmAgent {
+        /// The node of the agent.
+        node: NodeRef,
     },
     /// Delete the agent's ConfigMap.
     DeleteAgentConfig {
@@ -159,6 +180,8 @@ impl fmt::Display for Action {
         match self {
             Self::AddFinalizer => write!(f, "add the finalizer"),
             Self::RemoveFinalizer => write!(f, "remove the finalizer"),
+            Self::Claim { .. } => write!(f, "claim the physical machine"),
+            Self::Release { .. } => write!(f, "release the claim on the physical machine"),
             Self::ApplyBootstrap { .. } => write!(f, "apply the bootstrap object"),
             Self::ApplyInfrastructure { .. } => write!(f, "apply the infrastructure object"),
             Self::ApplyMachine => write!(f, "apply the Machine"),
@@ -177,7 +200,10 @@ impl fmt::Display for Action {
             Self::LabelForAgent { node, wanted: false } => {
                 write!(f, "remove the reclaim agent label from node {}", node.name)
             }
-            Self::ApplyAgentConfig { node } => write!(f, "configure the reclaim agent on node {node}"),
+            Self::ApplyAgentConfig { node } => {
+                write!(f, "configure the reclaim agent on node {}", node.name)
+            }
+            Self::RearmAgent { node } => write!(f, "re-arm the reclaim agent on node {}", node.name),
             Self::DeleteAgentConfig { node } => {
                 write!(f, "delete the configuration of the reclaim agent on node {node}")
             }
@@ -200,6 +226,12 @@ impl Action {
         match self {
             Self::AddFinalizer => format!("Added the finalizer to {object}"),
             Self::RemoveFinalizer => format!("Removed the finalizer from {object}"),
+            Self::Claim { machine, .. } => {
+                format!("Claimed the physical machine of {object} with Lease {}", machine.lease())
+            }
+            Self::Release { machine, .. } => {
+                format!("Released the physical machine of {object} by deleting Lease {}", machine.lease())
+            }
             Self::ApplyBootstrap { .. } => format!("Applied bootstrap object {bootstrap}"),
             Self::ApplyInfrastructure { .. } => format!("Applied infrastructure object {infrastructure}"),
             Self::ApplyMachine => format!("Applied Machine {machine}"),
@@ -219,7 +251,10 @@ impl Action {
                 format!("Removed the reclaim agent label from node {}", node.name)
             }
             Self::ApplyAgentConfig { node } => {
-                format!("Applied the ConfigMap of the reclaim agent on node {node}")
+                format!("Applied the ConfigMap of the reclaim agent on node {}", node.name)
+            }
+            Self::RearmAgent { node } => {
+                format!("Re-armed the reclaim agent on node {}, which has joined again", node.name)
             }
             Self::DeleteAgentConfig { node } => {
                 format!("Deleted the ConfigMap of the reclaim agent on node {node}")

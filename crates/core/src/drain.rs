@@ -63,6 +63,11 @@ pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp)
     let leaving = leaving(pods, readiness, pace.began, now);
     let turn = leaving.iter().filter_map(|pod| eviction_order(pod)).min();
     let mut progress = Progress { remaining: leaving.len(), ..Progress::default() };
+    // While a pause keeps the drain from beginning, its start moves with the clock and passes the creation of a pod that a
+    // server with a faster clock has made.
+    for made in pods.iter().filter_map(|pod| pod.comes_back).filter(|made| *made > now) {
+        progress.look_at(made);
+    }
     for pod in leaving {
         if let Some(termination) = pod.terminating {
             if termination.until <= now {
@@ -349,6 +354,18 @@ mod tests {
         let emergency = delete(&pods, UNTIL_400.began, GRACE);
         assert_eq!(emergency.actions, [Action::DeletePod { pod: pods[0].id.clone(), grace: GRACE }]);
         assert_eq!(emergency.remaining, 1);
+    }
+
+    #[test]
+    fn a_pod_from_a_faster_clock_is_looked_at_when_its_time_comes() {
+        let pods = [PodView { comes_back: Some(at(130)), ..terminating("early", 400) }];
+        let began_at = |second| {
+            let progress =
+                evict(&pods, Readiness::Ready, Pace { began: at(second), ..UNTIL_400 }, at(second));
+            (progress.done(), progress.next_look)
+        };
+        assert_eq!(began_at(100), (true, Some(at(130))));
+        assert_eq!(began_at(130), (false, Some(at(400))));
     }
 
     #[test]

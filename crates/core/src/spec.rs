@@ -4,6 +4,7 @@ mod checks;
 
 use crate::field::FieldError;
 use crate::fingerprint::Fingerprint;
+use crate::identity::MachineIdentity;
 use crate::schedule::{Override, Plan, Schedule};
 use checks::Checks;
 use five_spot_api::{
@@ -36,6 +37,8 @@ pub struct ValidSpec {
     pub kill_if_commands: Vec<String>,
     /// The Secret with the kubeconfig of the workload cluster, if the spec names one.
     pub kubeconfig_secret: Option<KubeconfigSecretRef>,
+    /// The physical machine, if the spec says which one it is.
+    pub identity: Option<MachineIdentity>,
     /// The time limit for the node to become Ready.
     pub join_timeout: SignedDuration,
     /// The time before the window closes at which the node is cordoned.
@@ -109,6 +112,7 @@ impl ValidSpec {
         if let Some(secret) = &spec.kubeconfig_secret_ref {
             checks.secret(secret);
         }
+        checks.machine_identity(spec.machine_identity.as_deref());
         checks.reasons(&spec.schedule, spec.r#override.as_ref());
         let errors = checks.finish();
         // Every value that could not be read has left an error, so the two cases exclude each other.
@@ -127,6 +131,7 @@ impl ValidSpec {
             node_taints: spec.node_taints.clone(),
             kill_if_commands: spec.kill_if_commands.clone(),
             kubeconfig_secret: spec.kubeconfig_secret_ref.clone(),
+            identity: MachineIdentity::of(spec),
             join_timeout,
             cordon_before,
             machine_hash: Fingerprint::of(&Replaced::of(spec)),
@@ -223,6 +228,9 @@ struct Replaced<'a> {
     infrastructure: &'a ProviderObject,
     version: Option<&'a str>,
     failure_domain: Option<&'a str>,
+    /// Left out where there is none, so that Machines of versions without this field keep their fingerprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<&'a str>,
 }
 
 impl<'a> Replaced<'a> {
@@ -233,6 +241,7 @@ impl<'a> Replaced<'a> {
             infrastructure: &spec.infrastructure_spec,
             version: spec.machine_template.version.as_deref(),
             failure_domain: spec.machine_template.failure_domain.as_deref(),
+            identity: spec.machine_identity.as_deref(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! These types are compact on purpose. The observer (the `cluster` crate or a test) reduces the objects of a cluster to
 //! these facts; `decide` never sees an object.
 
+use crate::claim::MachineClaims;
 use crate::fingerprint::Fingerprint;
 use crate::spec::ProviderKind;
 use five_spot_api::reclaim::ReclaimRequest;
@@ -58,6 +59,8 @@ text_newtype! {
 pub struct World {
     /// The settings of the controller.
     pub policy: Policy,
+    /// The clock and the brake of the controller.
+    pub brake: Brake,
     /// The `ScheduledMachine` itself.
     pub object: ObjectView,
     /// Its recorded status.
@@ -85,6 +88,8 @@ pub struct World {
     pub unrecorded_since: Option<Timestamp>,
     /// The ConfigMaps of reclaim agents that were created for this object.
     pub agent_configs: Vec<AgentConfigView>,
+    /// The claims on the physical machine.
+    pub claims: MachineClaims,
     /// The failures of the last attempts.
     pub failures: Failures,
 }
@@ -104,6 +109,33 @@ impl Default for Policy {
     }
 }
 
+/// The facts that decide whether an unplanned removal may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brake {
+    /// True if the clock agrees with the API server and has not jumped.
+    pub clock_is_trusted: bool,
+    /// The permission for an unplanned removal.
+    pub gate: RemovalGate,
+}
+
+impl Default for Brake {
+    fn default() -> Self {
+        Self { clock_is_trusted: true, gate: RemovalGate::Open }
+    }
+}
+
+/// The permission for an unplanned removal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RemovalGate {
+    /// It may begin.
+    #[default]
+    Open,
+    /// Nobody has counted yet. The decision says whether that is needed.
+    Unasked,
+    /// It has to wait: there are too many.
+    Closed,
+}
+
 /// The `ScheduledMachine` itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectView {
@@ -113,6 +145,8 @@ pub struct ObjectView {
     pub name: String,
     /// Its UID.
     pub uid: Uid,
+    /// Its creation timestamp.
+    pub created_at: Timestamp,
     /// The generation of its spec.
     pub generation: i64,
     /// Set while it is being deleted.
@@ -479,6 +513,8 @@ pub struct AgentConfigView {
     pub node: NodeName,
     /// The commands that it was rendered from ([`crate::ValidSpec::agent_hash`]), if its annotation still exists.
     pub rendered: Option<Fingerprint>,
+    /// The UID of the Node that it was written for, if its annotation still exists.
+    pub node_uid: Option<Uid>,
 }
 
 /// The failures of the last attempts.

@@ -93,7 +93,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use structural::Schema;
 
-/// Why a CRD cannot be used for validation.
+/// The reason why a CRD cannot be used for validation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {

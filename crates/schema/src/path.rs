@@ -1,4 +1,4 @@
-//! Where in an object a value stands, written as the API server writes it.
+//! The path of a value in an object, written as the API server writes it.
 
 use std::fmt::Write as _;
 

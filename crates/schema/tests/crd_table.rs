@@ -6,7 +6,7 @@ mod table;
 
 use five_spot_schema::{Cause, Validator};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -61,6 +61,30 @@ fn every_case_is_answered_as_the_table_says() {
         .filter_map(|case| Some(format!("{}: {}", case.name, complaint(&validator, case)?)))
         .collect();
     assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), cases.len(), complaints.join("\n"));
+}
+
+/// The CRD of the version before this one.
+fn previous() -> CustomResourceDefinition {
+    serde_saphyr::from_str(include_str!("../../../tests/crd/previous.yaml")).expect("previous.yaml is a CRD")
+}
+
+#[test]
+fn what_the_previous_crd_accepts_is_still_accepted() {
+    let version = five_spot_api::names::VERSION;
+    let before = Validator::for_crd(&previous(), version).expect("a valid definition");
+    let now = Validator::for_crd(&five_spot_api::crd(), version).expect("a valid definition");
+    let mut accepted = 0;
+    for case in table::cases() {
+        let mut object = case.object;
+        if !before.unknown_fields(&object).is_empty() || admit(&before, &mut object).is_err() {
+            continue;
+        }
+        accepted += 1;
+        // As it was stored, with the defaults of that time.
+        assert_eq!(now.unknown_fields(&object), Vec::<String>::new(), "{}", case.name);
+        assert_eq!(admit(&now, &mut object), Ok(()), "{}", case.name);
+    }
+    assert!(accepted >= 50, "only {accepted} cases were accepted before");
 }
 
 #[test]

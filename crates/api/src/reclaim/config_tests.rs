@@ -22,6 +22,17 @@ fn plain_commands_are_written_as_in_json() {
     );
 }
 
+/// An agent and a controller of different versions: the text that a controller has written is read by agents of the version before
+/// and after it.
+#[test]
+fn texts_of_other_versions_are_read() {
+    let previous = "match_commands = [\"java\"]\nmatch_argv_substrings = []\npoll_interval_ms = 250\n";
+    assert_eq!(parse(previous), commands(&["java"]));
+    let next = format!("{previous}match_cgroups = [\"desktop\"]\n");
+    let next = AgentConfig::parse(&next).expect("a later version adds keys");
+    assert_eq!((next.config, next.unknown_keys), (commands(&["java"]), vec!["match_cgroups".to_owned()]));
+}
+
 #[test]
 fn characters_that_toml_cannot_hold_are_escaped() {
     for (name, written) in [

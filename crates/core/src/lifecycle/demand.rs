@@ -101,6 +101,10 @@ pub(super) fn of(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> Demand
 ///
 /// A transition further in the future was made by a wrong clock and does not count.
 fn evaluation_time(situation: &Situation<'_>) -> Timestamp {
+    // A removal that is held has crossed no boundary yet: once a wrong clock is right again, its machine is wanted as before.
+    if situation.prior().unplanned_removal.as_ref().is_some_and(|removal| removal.begun_at.is_none()) {
+        return situation.now;
+    }
     let transition = situation
         .prior_condition(ConditionType::Scheduled)
         .filter(|prior| prior.observed_generation == Some(situation.world.object.generation))

@@ -1,5 +1,6 @@
 //! A decision under construction.
 
+use super::brake::Removal;
 use super::fault::{Fault, FaultKind};
 use super::situation::Situation;
 use crate::action::Action;
@@ -18,6 +19,8 @@ pub(super) struct Draft {
     pub(super) watch_pods: bool,
     pub(super) resolve_drain_rules: bool,
     pub(super) taints: TaintStage,
+    /// The removal of a machine whose schedule has closed.
+    pub(super) removal: Removal,
     /// The actions that a pause holds back.
     pub(super) held_back: Vec<Action>,
     /// True if nothing may delay the actions: they return a machine to its owner or release an object after its timeout.
@@ -46,6 +49,8 @@ pub(super) enum Stage {
     Creating,
     /// The objects of the previous Machine are still being deleted.
     WaitingForOldMachine,
+    /// Another object has the physical machine, or is to have it first.
+    WaitingForMachine,
     /// A Machine whose node did not join was given up; the next one is created later.
     WaitingToJoinAgain,
     /// The Machine exists and is wanted.
@@ -122,6 +127,7 @@ impl Draft {
             watch_pods: false,
             resolve_drain_rules: false,
             taints: TaintStage::NotNeeded,
+            removal: Removal::default(),
             held_back: Vec::new(),
             is_urgent: false,
             node_needs_confirmation: false,
@@ -165,6 +171,10 @@ impl Draft {
         // A time to resume that is still to come counts from then on.
         let resume = situation.world.object.resume;
         let to_come = [retry, resume].into_iter().flatten().filter(|time| *time > situation.now);
-        [self.wake, boundary].into_iter().flatten().chain(to_come).min()
+        // A removal that is held becomes planned when its recorded time comes.
+        let planned = self.removal.record.as_ref().filter(|_| self.removal.is_held());
+        let planned = planned.and_then(|record| record.planned_for.as_ref()).map(|time| time.0);
+        let planned = planned.filter(|time| *time > situation.now);
+        [self.wake, boundary, planned].into_iter().flatten().chain(to_come).min()
     }
 }

@@ -1,5 +1,6 @@
 //! The events of a decision, derived from the difference between the previous and the new status.
 
+use super::brake;
 use super::demand::{Demand, UnwantedBy};
 use super::draft::Draft;
 use super::fault::FaultKind;
@@ -14,8 +15,8 @@ use five_spot_api::event::EventReason;
 use five_spot_api::{Phase, ScheduledMachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// Returns the events of a decision, in the order in which things happen. While an object is paused it has none; they follow
-/// when the pause is over.
+/// Returns the events of a decision, in the order in which things happen. While an object is paused it has none but that the
+/// brake holds it; they follow when the pause is over.
 pub(super) fn announce(
     situation: &Situation<'_>,
     demand: Demand,
@@ -23,7 +24,7 @@ pub(super) fn announce(
     status: &ScheduledMachineStatus,
 ) -> Vec<Event> {
     if !draft.held_back.is_empty() {
-        return Vec::new();
+        return brake::announce(situation, draft).into_iter().collect();
     }
     let change = Change { situation, demand, draft, status };
     let mut events = reclaim::announce(situation, &status.reclaims);
@@ -37,6 +38,7 @@ pub(super) fn announce(
         change.node_draining(),
         change.node_drained(),
         change.node_lost(),
+        change.machine_in_use(),
         change.machine_deleted(),
         change.node_left_behind(),
         change.schedule_disabled(),
@@ -216,8 +218,7 @@ impl Change<'_> {
         })
     }
 
-    fn is_new(&self, reason: Reason) -> Option<String> {
-        let kind = ConditionType::MachineReady;
+    fn is_new(&self, kind: ConditionType, reason: Reason) -> Option<String> {
         let now = self.status.conditions.iter().find(|condition| condition.type_ == kind.as_str())?;
         let said = |condition: &Condition| condition.reason == reason.as_str() && condition.status == "False";
         let is_new = said(now) && !self.situation.prior_condition(kind).is_some_and(said);
@@ -225,14 +226,20 @@ impl Change<'_> {
     }
 
     fn node_lost(&self) -> Option<Event> {
-        let note = self.is_new(Reason::NodeLost)?;
+        let note = self.is_new(ConditionType::MachineReady, Reason::NodeLost)?;
         let since = self.status.join.as_ref().and_then(|join| join.waiting_since.as_ref());
         let cause = EventCause::Instant(since.map_or(self.situation.second, instant));
         Some(Self::event(EventReason::NodeLost, note, cause))
     }
 
+    fn machine_in_use(&self) -> Option<Event> {
+        let note = self.is_new(ConditionType::ReferencesValid, Reason::MachineInUse)?;
+        let machine = self.situation.world.machine.ours()?;
+        Some(Self::event(EventReason::MachineInUse, note, EventCause::Object(machine.uid.clone())))
+    }
+
     fn node_left_behind(&self) -> Option<Event> {
-        let message = self.is_new(Reason::NodeLeftBehind)?;
+        let message = self.is_new(ConditionType::MachineReady, Reason::NodeLeftBehind)?;
         let node = self.prior().node_ref.as_ref()?;
         let cause = EventCause::Object(Uid::from(node.uid.clone().unwrap_or_default()));
         Some(Self::event(EventReason::NodeLeftBehind, message, cause))

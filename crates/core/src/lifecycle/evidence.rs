@@ -41,7 +41,9 @@ const fn cannot_be_undone(action: &Action) -> bool {
         | Action::DeleteMachine { .. }
         | Action::DeleteBootstrap { .. }
         | Action::DeleteInfrastructure { .. }
-        | Action::RemoveFinalizer => true,
+        | Action::RemoveFinalizer
+        | Action::Claim { .. }
+        | Action::Release { .. } => true,
         Action::AddFinalizer
         | Action::ExcludeDrain { .. }
         | Action::Cordon { .. }
@@ -51,6 +53,7 @@ const fn cannot_be_undone(action: &Action) -> bool {
         | Action::PatchTaints { .. }
         | Action::LabelForAgent { .. }
         | Action::ApplyAgentConfig { .. }
+        | Action::RearmAgent { .. }
         | Action::DeleteAgentConfig { .. }
         | Action::DisableSchedule
         | Action::ClearReclaimRequest { .. }

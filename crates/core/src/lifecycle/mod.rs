@@ -7,6 +7,8 @@
 //!
 //! For emergencies, see [`Evidence::BestEffort`].
 
+mod brake;
+mod claim;
 mod cleanup;
 mod demand;
 mod draft;
@@ -16,11 +18,15 @@ mod fault;
 mod pause;
 mod provision;
 mod reclaim;
+mod reclaim_stages;
 mod removal;
 mod situation;
 mod status;
 mod upkeep;
 
+pub use brake::{
+    RemovalLimit, RemovalLimitError, UNPLANNED_REMOVALS_WINDOW, Unplanned, UnplannedRemovals, may_begin,
+};
 pub use evidence::Evidence;
 pub use fault::{Fault, FaultKind};
 pub use reclaim::{EMERGENCY_DRAIN_TIMEOUT_SECS, RAPID_RE_RECLAIM_THRESHOLD, RAPID_RE_RECLAIM_WINDOW_SECS};
@@ -59,8 +65,10 @@ pub struct Decision {
     pub settled: bool,
     /// True if the machine has a Ready Node in its cluster. It is what the condition `MachineReady` reports.
     pub is_lent: bool,
-    /// Why a machine is wanted or not. It is the reason of the condition `Scheduled`.
+    /// The reason why a machine is wanted or not. It is the reason of the condition `Scheduled`.
     pub demand: Reason,
+    /// The state of a removal that is not planned, if there is one.
+    pub unplanned: Option<Unplanned>,
 }
 
 /// Decides what should happen to an object with a valid spec.
@@ -78,6 +86,7 @@ fn run(situation: &Situation<'_>) -> Decision {
     let reclaim = reclaim::current(situation);
     let demand = demand::of(situation, reclaim.as_ref());
     let mut draft = Draft::new(situation);
+    draft.removal = brake::examine(situation, demand, pause::is_paused(situation));
     if let Some(reclaim) = &reclaim {
         reclaim::carry_out(situation, reclaim, &mut draft);
     } else {
@@ -90,8 +99,10 @@ fn run(situation: &Situation<'_>) -> Decision {
     fault::of_situation(situation, demand, &mut draft);
     upkeep::of_node(situation, demand, &mut draft);
     cleanup::of_object(situation, &mut draft);
+    claim::give_back(situation, &mut draft);
     draft.node_needs_confirmation = status::has_left_its_node_behind(situation);
     pause::hold_back(situation, reclaim.as_ref(), &mut draft);
+    reclaim_stages::note_progress(situation, &mut draft);
     let status = status::compose(situation, demand, &draft);
     let events = events::announce(situation, demand, &draft, &status);
     let evidence = evidence::needed(&draft);
@@ -101,6 +112,7 @@ fn run(situation: &Situation<'_>) -> Decision {
         settled: status::is_settled(situation, demand, &draft),
         is_lent: status::is_lent(situation, &draft),
         demand: status::demand_reason(situation, demand),
+        unplanned: draft.removal.state,
         status,
         wake_at: draft.wake_at(situation),
         watch_pods: draft.watch_pods,

@@ -1,5 +1,6 @@
 //! Pauses: the status of a paused object is still updated, but its actions are held back.
 
+use super::brake;
 use super::cleanup;
 use super::draft::Draft;
 use super::reclaim::Reclaim;
@@ -18,13 +19,13 @@ enum Held {
 }
 
 /// Returns the scope of the pause. Only the annotation of 5-Spot can hold back an emergency.
-fn level(situation: &Situation<'_>) -> Held {
+fn level(situation: &Situation<'_>, draft: &Draft) -> Held {
     let world = situation.world;
     let ours = world.object.paused.max(world.namespace_pause);
     match ours {
         Some(PauseLevel::All) => Held::Everything,
         Some(PauseLevel::Ordinary) => Held::Ordinary,
-        None if cause(situation).is_some() => Held::Ordinary,
+        None if cause(situation, draft).is_some() => Held::Ordinary,
         None => Held::Nothing,
     }
 }
@@ -36,8 +37,20 @@ pub(super) struct Pause {
     pub(super) by: String,
 }
 
-/// Returns the cause of the pause, if the object is paused. The most specific one comes first.
-pub(super) fn cause(situation: &Situation<'_>) -> Option<Pause> {
+/// Returns true if an annotation or a Cluster pauses the object.
+pub(super) fn is_paused(situation: &Situation<'_>) -> bool {
+    requested(situation).is_some()
+}
+
+/// Returns the cause of the pause, if the object is paused: a request, or the brake.
+pub(super) fn cause(situation: &Situation<'_>, draft: &Draft) -> Option<Pause> {
+    let held =
+        || draft.removal.is_held().then(|| Pause { reason: Reason::TooManyRemovals, by: brake::reason() });
+    requested(situation).or_else(held)
+}
+
+/// Returns the annotation or field that pauses the object. The most specific one comes first.
+fn requested(situation: &Situation<'_>) -> Option<Pause> {
     let world = situation.world;
     let (namespace, name) = (&world.object.namespace, &world.object.name);
     let (ours, capi) = (annotation::PAUSED, annotation::CAPI_PAUSED);
@@ -75,7 +88,7 @@ pub(super) fn holds_up_cluster_api(situation: &Situation<'_>) -> bool {
 
 /// Holds back the actions of a paused object, and the facts that they would have recorded: no timer runs during a pause.
 pub(super) fn hold_back(situation: &Situation<'_>, reclaim: Option<&Reclaim>, draft: &mut Draft) {
-    let held = level(situation);
+    let held = level(situation, draft);
     let acting = situation.handling().kill_switch
         || reclaim.is_some_and(Reclaim::unfinished)
         || cleanup::is_overdue(situation);

@@ -1,5 +1,6 @@
 //! Creating a machine, and keeping it in line with the spec while it is wanted.
 
+use super::claim;
 use super::draft::{Draft, Stage, TakedownReason};
 use super::fault::FaultKind;
 use super::removal;
@@ -92,6 +93,9 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
         return;
     };
     let Workload::Reachable(workload) = &world.workload else { return };
+    if !claim::obtain(situation, draft) {
+        return;
+    }
     // The UID of the cluster is recorded when the Node is seen there.
     draft.facts.workload_cluster = Some(WorkloadCluster { cluster_uid: None, ..workload.clone() });
     apply_provider_objects(situation, cluster, draft);
@@ -168,6 +172,7 @@ fn keep_up(situation: &Situation<'_>, spec: &ValidSpec, machine: &MachineView, d
         draft.stage = Stage::WaitingToJoinAgain;
         return removal::delete_without_drain(machine, false, draft);
     }
+    claim::keep(situation, draft);
     let Some(cluster) = referenced_cluster(situation, spec, draft) else {
         return;
     };

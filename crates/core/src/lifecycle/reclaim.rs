@@ -2,6 +2,7 @@
 //! state, so that after a crash between two steps the reclaim continues.
 
 use super::draft::{Draft, Stage};
+use super::reclaim_stages;
 use super::removal;
 use super::situation::{Situation, floor, instant};
 use crate::action::{Action, Event, EventCause};
@@ -100,6 +101,7 @@ fn new_record(situation: &Situation<'_>) -> Option<ReclaimRecord> {
         node: node.name.as_str().to_owned(),
         node_uid: node.uid.as_str().to_owned(),
         finished_at: None,
+        stages: Some(reclaim_stages::begin(situation, request.requested_at)),
     })
 }
 
@@ -119,11 +121,11 @@ pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mu
     draft.facts.reclaims.clone_from(&reclaim.records);
     draft.facts.shutdown_started_at = Some(Time(reclaim.started_at));
     draft.stage = Stage::Ejecting;
-    draft.is_urgent = true;
     if !reclaim.unfinished() {
         draft.stage = Stage::Idle;
         return removal::forget(situation, draft);
     }
+    draft.is_urgent = true;
     if reclaim.is_new {
         draft.facts.drain = None;
     }
@@ -140,7 +142,13 @@ pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mu
 
 /// Drains the node and deletes the Machine. Returns false while the pods still have time to leave.
 fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, draft: &mut Draft) -> bool {
-    let emptied = situation.world.node.found().is_none_or(|node| empty(situation, reclaim, node, draft));
+    let emptied = situation.world.node.found().is_none_or(|node| {
+        let emptied = empty(situation, reclaim, node, draft);
+        if emptied {
+            reclaim_stages::note_pods_gone(situation, draft);
+        }
+        emptied
+    });
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
     let deadline = reclaim.started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
@@ -238,7 +246,7 @@ pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> 
     events
 }
 
-fn same_request(one: &ReclaimRecord, other: &ReclaimRecord) -> bool {
+pub(super) fn same_request(one: &ReclaimRecord, other: &ReclaimRecord) -> bool {
     one.node_uid == other.node_uid && one.requested_at == other.requested_at
 }
 

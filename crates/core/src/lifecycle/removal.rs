@@ -138,11 +138,11 @@ fn empty(
     };
     let progress = drain::evict(pods, node.readiness, pace, situation.now);
     draft.record_drain(situation, &progress);
-    if progress.done() {
-        return delete_without_drain(machine, false, draft);
-    }
     if let Some(look) = progress.next_look {
         draft.wake(situation, look);
+    }
+    if progress.done() {
+        return delete_without_drain(machine, false, draft);
     }
     draft.actions.extend(progress.actions);
     let blockers: Vec<String> =

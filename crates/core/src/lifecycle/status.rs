@@ -63,6 +63,7 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
         applied_node_taints: upkeep::applied_taints(situation),
         shutdown_started_at: draft.facts.shutdown_started_at.clone(),
         drain: draft.facts.drain.clone(),
+        unplanned_removal: draft.removal.record.clone(),
         reclaims: draft.facts.reclaims.clone(),
         join: draft.facts.join.clone().filter(|join| *join != JoinStatus::default()),
     }
@@ -78,7 +79,7 @@ pub(super) fn is_lent(situation: &Situation<'_>, draft: &Draft) -> bool {
     conditions::is_machine_ready(situation, draft)
 }
 
-/// Why a machine is wanted or not.
+/// The reason why a machine is wanted or not.
 pub(super) fn demand_reason(situation: &Situation<'_>, demand: Demand) -> Reason {
     conditions::demand_reason(situation, demand)
 }
@@ -107,6 +108,7 @@ fn phase(situation: &Situation<'_>, demand: Demand, draft: &Draft) -> Phase {
             Stage::Idle
             | Stage::Creating
             | Stage::WaitingForOldMachine
+            | Stage::WaitingForMachine
             | Stage::WaitingToJoinAgain
             | Stage::Removing
             | Stage::Ejecting => Phase::Pending,

@@ -122,13 +122,16 @@ fn place_agent(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, dra
     if spec.kill_if_commands.is_empty() {
         return;
     }
-    let configured = situation
-        .world
-        .agent_configs
-        .iter()
-        .any(|config| config.node == node.name && config.rendered.as_ref() == Some(&spec.agent_hash));
-    if !configured {
-        draft.act(Action::ApplyAgentConfig { node: node.name.clone() });
+    let mut configs = situation.world.agent_configs.iter();
+    let config =
+        configs.find(|config| config.node == node.name && config.rendered.as_ref() == Some(&spec.agent_hash));
+    match config {
+        None => draft.act(Action::ApplyAgentConfig { node: node_ref(node) }),
+        // An agent that has outlived the Node before may have requested its reclaim already, and would stay quiet.
+        Some(config) if config.node_uid.as_ref() != Some(&node.uid) => {
+            draft.act(Action::RearmAgent { node: node_ref(node) });
+        }
+        Some(_) => {}
     }
     if !node.agent_label {
         draft.act(Action::LabelForAgent { node: node_ref(node), wanted: true });

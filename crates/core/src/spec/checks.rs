@@ -109,6 +109,12 @@ impl Checks {
         valid.unwrap_or_default()
     }
 
+    pub(super) fn machine_identity(&mut self, identity: Option<&str>) {
+        if let Some(identity) = identity {
+            self.length(identity, 1, 253, "spec.machineIdentity");
+        }
+    }
+
     pub(super) fn commands(&mut self, commands: &[String]) {
         self.count(commands.len(), 100, "spec.killIfCommands");
         for (index, command) in commands.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! The lifecycle as a whole: `decide` in a small simulated cluster.
 
+mod claims;
 mod scenarios;
 mod simulation;
 mod walk;

@@ -5,7 +5,9 @@
 use crate::simulation::{Simulation, office_hours, time};
 use five_spot_api::{NodeTaint, OverrideState, Phase, TaintEffect};
 use five_spot_core::action::Action;
+use five_spot_core::claim::{Claim, ObjectName};
 use five_spot_core::world::{NodeFact, Readiness, Slot};
+use five_spot_core::{Evidence, MachineIdentity};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -27,13 +29,17 @@ enum Disturbance {
     Budget,
     ProviderStops,
     ForeignTaint,
+    /// Another object claims the physical machine, or releases it.
+    OtherClaims,
+    /// Somebody deletes the Lease of the claim.
+    ClaimDeleted,
     /// The controller dies after this many actions of its next decision.
     Crash(usize),
     /// The clock moves on to the next thing that time alone brings about.
     Later,
 }
 
-const ALL: [Disturbance; 16] = [
+const ALL: [Disturbance; 18] = [
     Disturbance::KillSwitch,
     Disturbance::Enabled,
     Disturbance::OverrideUp,
@@ -46,6 +52,8 @@ const ALL: [Disturbance; 16] = [
     Disturbance::Budget,
     Disturbance::ProviderStops,
     Disturbance::ForeignTaint,
+    Disturbance::OtherClaims,
+    Disturbance::ClaimDeleted,
     Disturbance::Crash(0),
     Disturbance::Crash(1),
     Disturbance::Crash(2),
@@ -80,6 +88,22 @@ fn disturb(simulation: &mut Simulation, disturbance: Disturbance) -> bool {
         Disturbance::Budget => simulation.budget_blocks = !simulation.budget_blocks,
         Disturbance::ProviderStops => simulation.provider_works = !simulation.provider_works,
         Disturbance::ForeignTaint => return taint_by_hand(simulation),
+        Disturbance::OtherClaims => match simulation.world.claims.current {
+            Claim::Free { .. } => simulation.world.claims.current = Claim::Taken { holder: other_object() },
+            Claim::Taken { .. } => simulation.world.claims.current = simulation.free(machine(simulation)),
+            Claim::Held(_) | Claim::Abandoned(_) | Claim::NotNeeded | Claim::Unprotected | Claim::Unknown => {
+                return false;
+            }
+        },
+        Disturbance::ClaimDeleted => match simulation.world.claims.current {
+            Claim::Held(_) => simulation.world.claims.current = simulation.free(machine(simulation)),
+            Claim::Free { .. }
+            | Claim::Taken { .. }
+            | Claim::Abandoned(_)
+            | Claim::NotNeeded
+            | Claim::Unprotected
+            | Claim::Unknown => return false,
+        },
         Disturbance::Crash(actions) => {
             // Crashing after the last action is no different from not crashing.
             if simulation.decide().actions.len() <= actions {
@@ -91,6 +115,22 @@ fn disturb(simulation: &mut Simulation, disturbance: Disturbance) -> bool {
         Disturbance::DeleteObject | Disturbance::Reclaim => return false,
     }
     true
+}
+
+fn other_object() -> ObjectName {
+    ObjectName { namespace: "other".to_owned(), name: "night".to_owned() }
+}
+
+fn machine(simulation: &Simulation) -> MachineIdentity {
+    MachineIdentity::of(&simulation.spec).expect("the spec names the machine")
+}
+
+/// Returns true if this object holds the physical machine, or its Machine exists already: nothing else may create anything.
+fn may_create(simulation: &Simulation, before: &[Action]) -> bool {
+    let world = &simulation.world;
+    matches!(world.claims.current, Claim::Held(_))
+        || before.iter().any(|action| matches!(action, Action::Claim { .. }))
+        || world.machine.ours().is_some()
 }
 
 /// Taints the node with what the spec wants too, where it is not there yet, and with something else.
@@ -140,7 +180,7 @@ fn check_decision(simulation: &Simulation, path: &[String]) {
     let handling_at_once =
         simulation.spec.kill_switch || !world.status.reclaims.iter().all(|r| r.finished_at.is_some());
     let reclaim_asked = world.node.found().is_some_and(|node| node.reclaim.is_some());
-    for action in &decision.actions {
+    for (place, action) in decision.actions.iter().enumerate() {
         let allowed = match action {
             Action::DeleteBootstrap { .. } | Action::DeleteInfrastructure { .. } => {
                 world.machine.ours().is_none()
@@ -150,6 +190,15 @@ fn check_decision(simulation: &Simulation, path: &[String]) {
                     && !simulation.spec.kill_switch
                     && world.machine.ours().is_none_or(|machine| !machine.terminating)
                     && (world.object.has_finalizer || decision.actions[0] == Action::AddFinalizer)
+                    && may_create(simulation, &decision.actions[..place])
+            }
+            Action::Claim { .. } => {
+                matches!(world.claims.current, Claim::Free { .. }) && world.object.deletion.is_none()
+            }
+            Action::Release { .. } => {
+                world.machine.ours().is_none()
+                    && world.infrastructure.ours().is_none()
+                    && decision.evidence == Evidence::Confirmed
             }
             Action::Evict { pod } => {
                 let view = simulation.pods.iter().find(|view| view.id == *pod);
@@ -183,6 +232,7 @@ fn check_decision(simulation: &Simulation, path: &[String]) {
             | Action::Cordon { .. }
             | Action::LabelForAgent { .. }
             | Action::ApplyAgentConfig { .. }
+            | Action::RearmAgent { .. }
             | Action::DeleteAgentConfig { .. }
             | Action::ClearReclaimRequest { .. }
             | Action::Publish(_) => true,
@@ -199,6 +249,9 @@ fn foreign(taints: &[NodeTaint]) -> Vec<&NodeTaint> {
 fn check_rest(start: &Simulation, good: &mut HashSet<u64>, path: &[String]) {
     let mut simulation = start.clone();
     simulation.provider_works = true;
+    if matches!(simulation.world.claims.current, Claim::Taken { .. }) {
+        simulation.world.claims.current = simulation.free(machine(&simulation));
+    }
     simulation.budget_blocks = false;
     if let NodeFact::Found(node) = &mut simulation.world.node {
         node.readiness = Readiness::Ready;
@@ -232,11 +285,13 @@ fn at_rest(simulation: &Simulation) -> bool {
     let nothing = world.machine == Slot::Absent
         && world.bootstrap == Slot::Absent
         && world.infrastructure == Slot::Absent;
+    let holds = matches!(world.claims.current, Claim::Held(_));
     match simulation.phase() {
+        Phase::Active if !holds => false,
         Phase::Active => world.node.found().is_some_and(|node| {
             node.readiness == Readiness::Ready && !node.cordoned_by_us && node.reclaim.is_none()
         }),
-        Phase::Inactive | Phase::Disabled | Phase::Terminated => nothing,
+        Phase::Inactive | Phase::Disabled | Phase::Terminated => nothing && !holds,
         Phase::Pending | Phase::ShuttingDown | Phase::EmergencyRemove | Phase::Error => false,
     }
 }
@@ -250,6 +305,7 @@ fn nothing_is_orphaned_or_doubled_and_every_run_ends() {
         effect: TaintEffect::NoSchedule,
     }];
     spec.kill_if_commands = vec!["java".to_owned()];
+    spec.machine_identity = Some("desk-7".to_owned());
     let mut seen = HashSet::new();
     let mut good = HashSet::new();
     let mut phases: BTreeMap<Phase, u32> = BTreeMap::new();
@@ -257,6 +313,7 @@ fn nothing_is_orphaned_or_doubled_and_every_run_ends() {
     for start in ["2026-11-16T08:00:00Z", "2026-11-16T10:00:00Z", "2026-11-16T17:59:00Z"] {
         let mut simulation = Simulation::new(spec.clone());
         simulation.now = time(start);
+        simulation.world.claims.current = simulation.free(machine(&simulation));
         queue.push_back((simulation, DISTURBANCES, vec![start.to_owned()]));
     }
     while let Some((simulation, left, path)) = queue.pop_front() {

@@ -1,26 +1,33 @@
 //! Properties of every decision, in random observed states.
 
+use crate::claims::machine_claims;
 use crate::simulation::{office_hours, time};
 use five_spot_api::reclaim::ReclaimRequest;
 use five_spot_api::{
     DrainStatus, JoinStatus, NodeTaint, OnTimeout, OverrideSpec, OverrideState, Phase, ReclaimRecord,
-    ReclaimResume, ScheduledMachineSpec, ScheduledMachineStatus, TaintEffect, WorkloadCluster,
+    ReclaimResume, ReclaimStages, ScheduledMachineSpec, ScheduledMachineStatus, TaintEffect, WorkloadCluster,
 };
 use five_spot_core::action::Action;
 use five_spot_core::world::{
-    AgentConfigView, ClusterView, DeletionView, EvictionAttempt, Failure, Failures, FormerNode, MachineView,
-    NodeFact, NodeView, ObjectView, PauseLevel, PodDrain, PodId, PodTermination, PodView, Policy,
-    ProviderView, Readiness, ReferenceProblem, ReferenceProblemKind, Slot, TaintId, Workload,
-    WorkloadProblem, World,
+    AgentConfigView, Brake, ClusterView, DeletionView, EvictionAttempt, Failure, Failures, FormerNode,
+    MachineView, NodeFact, NodeView, ObjectView, PauseLevel, PodDrain, PodId, PodTermination, PodView,
+    Policy, ProviderView, Readiness, ReferenceProblem, ReferenceProblemKind, RemovalGate, Slot, TaintId,
+    Workload, WorkloadProblem, World,
 };
 use five_spot_core::{Decision, Fingerprint, InvalidSpec, ProviderKind, ValidSpec, decide, decide_invalid};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use proptest::option;
 use proptest::prelude::*;
 
+/// The brake in every state.
+fn brake() -> impl Strategy<Value = Brake> {
+    let gate = prop_oneof![4 => Just(RemovalGate::Open), 1 => Just(RemovalGate::Unasked), 1 => Just(RemovalGate::Closed)];
+    (any::<bool>(), gate).prop_map(|(clock_is_trusted, gate)| Brake { clock_is_trusted, gate })
+}
+
 /// Times around the boundaries of Monday, in seconds after midnight and with a fraction now and then.
-fn moment() -> impl Strategy<Value = Timestamp> {
+pub(crate) fn moment() -> impl Strategy<Value = Timestamp> {
     let midnight = time("2026-11-16T00:00:00Z");
     let hour = prop_oneof![Just(8), Just(9), Just(12), Just(17), Just(18), Just(19)];
     (hour, -700_i64..700, prop_oneof![Just(0), Just(250)]).prop_map(move |(hour, second, millis)| {
@@ -28,7 +35,7 @@ fn moment() -> impl Strategy<Value = Timestamp> {
     })
 }
 
-fn second() -> impl Strategy<Value = Timestamp> {
+pub(crate) fn second() -> impl Strategy<Value = Timestamp> {
     moment().prop_map(|moment| Timestamp::from_second(moment.as_second()).unwrap())
 }
 
@@ -37,7 +44,7 @@ fn remembered() -> impl Strategy<Value = Time> {
 }
 
 prop_compose! {
-    fn spec()(
+    pub(crate) fn spec()(
         enabled in any::<bool>(),
         kill_switch in prop::bool::weighted(0.2),
         forced in option::weighted(0.3, (any::<bool>(), second())),
@@ -201,8 +208,18 @@ fn node_fact() -> impl Strategy<Value = NodeFact> {
     ]
 }
 
+fn reclaim_stages() -> impl Strategy<Value = ReclaimStages> {
+    let micros = || moment().prop_map(MicroTime);
+    let stages = (micros(), micros(), option::of(micros()), option::of(micros()), option::of(micros()));
+    stages.prop_map(|(requested_at, annotated_at, pods_gone_at, machine_deleted_at, node_gone_at)| {
+        ReclaimStages { requested_at, annotated_at, pods_gone_at, machine_deleted_at, node_gone_at }
+    })
+}
+
 fn reclaim_record() -> impl Strategy<Value = ReclaimRecord> {
-    (remembered(), option::of(remembered())).prop_map(|(requested_at, finished_at)| ReclaimRecord {
+    let record = (remembered(), option::of(remembered()), option::of(reclaim_stages()));
+    record.prop_map(|(requested_at, finished_at, stages)| ReclaimRecord {
+        stages,
         requested_at,
         reason: "process-match: java".to_owned(),
         node: "desk-1".to_owned(),
@@ -290,6 +307,7 @@ prop_compose! {
             namespace: "team".to_owned(),
             name: "desk".to_owned(),
             uid: "object".into(),
+            created_at: time("2026-11-01T08:00:00Z"),
             generation: 2,
             deletion: deletion.map(|(since, orphan)| DeletionView { since, orphan }),
             has_finalizer,
@@ -352,15 +370,17 @@ fn references() -> impl Strategy<Value = Vec<ReferenceProblem>> {
 }
 
 fn agents() -> impl Strategy<Value = Vec<AgentConfigView>> {
-    let config = ("desk-[12]", option::of(hash())).prop_map(|(node, rendered)| AgentConfigView {
-        node: node.as_str().into(),
-        rendered: rendered.flatten(),
-    });
+    let config =
+        ("desk-[12]", option::of(hash()), any::<bool>()).prop_map(|(node, rendered, same)| AgentConfigView {
+            node: node.as_str().into(),
+            node_uid: same.then(|| "node".into()),
+            rendered: rendered.flatten(),
+        });
     prop::collection::vec(config, 0..2)
 }
 
 prop_compose! {
-    fn world()(
+    pub(crate) fn world()(
         object in object(),
         status in prior(),
         cluster in option::weighted(0.9, [prop::bool::weighted(0.1), prop::bool::weighted(0.1)]),
@@ -373,12 +393,14 @@ prop_compose! {
         node in node_fact(),
         agent_configs in agents(),
         failures in failures(),
-        force in any::<bool>(),
+        (force, claims) in (any::<bool>(), machine_claims()),
         former_node in former_node(),
         unrecorded_since in option::weighted(0.1, second()),
+        brake in brake(),
     ) -> World {
         World {
             policy: Policy { force_finalizer_on_timeout: force, ..Policy::default() },
+            brake,
             object,
             status,
             cluster: cluster.map(|[paused, terminating]| ClusterView { uid: "cluster".into(), paused, terminating }),
@@ -393,12 +415,13 @@ prop_compose! {
             machine,
             workload,
             agent_configs,
+            claims,
             failures,
         }
     }
 }
 
-fn decision(spec: &ScheduledMachineSpec, world: &World, now: Timestamp) -> Decision {
+pub(crate) fn decision(spec: &ScheduledMachineSpec, world: &World, now: Timestamp) -> Decision {
     match ValidSpec::parse(spec) {
         Ok(valid) => decide(&valid, world, now),
         Err(errors) => decide_invalid(&InvalidSpec::new(spec, errors), world, now),

@@ -1,5 +1,6 @@
 //! The conditions, each computed from the observed state.
 
+use super::super::claim;
 use super::super::demand::Demand;
 use super::super::draft::{Draft, Stage, TaintStage};
 use super::super::fault::{reference_reason, workload_reason};
@@ -149,6 +150,9 @@ fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) 
         Phase::Pending if draft.stage == Stage::WaitingForOldMachine => {
             ConditionValue::new(false, Reason::WaitingForOldMachine, message)
         }
+        Phase::Pending if draft.stage == Stage::WaitingForMachine => {
+            ConditionValue::new(false, Reason::MachineInUse, message)
+        }
         Phase::Pending => ConditionValue::new(false, Reason::Provisioning, message),
         Phase::ShuttingDown if draft.stage.is_replacing() => {
             ConditionValue::new(false, Reason::Replacing, message)
@@ -279,6 +283,15 @@ fn references_valid(situation: &Situation<'_>) -> ConditionValue {
     if let Some(problem) = situation.valid().and_then(|spec| cluster_problem(world, spec)) {
         return ConditionValue::new(false, Reason::NotFound, problem);
     }
+    if let Some(other) = claim::double_loan(situation) {
+        return ConditionValue::new(
+            false,
+            Reason::MachineInUse,
+            format!(
+                "ScheduledMachine {other} is lent the same physical machine; both keep it until one of them is closed or changed"
+            ),
+        );
+    }
     match &world.workload {
         Workload::Unusable { problem, message, .. }
             if matches!(problem, WorkloadProblem::SecretMissing | WorkloadProblem::SecretForbidden) =>
@@ -342,7 +355,7 @@ fn drained(draft: &Draft) -> Option<ConditionValue> {
 }
 
 fn paused(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
-    let Some(Pause { reason, by }) = pause::cause(situation) else {
+    let Some(Pause { reason, by }) = pause::cause(situation, draft) else {
         return ConditionValue::new(false, Reason::NotPaused, "not paused");
     };
     let message = if pause::holds_up_cluster_api(situation) {

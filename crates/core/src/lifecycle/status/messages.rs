@@ -1,6 +1,7 @@
 //! The messages of the status, for people. They contain no durations or counts that change by themselves, so that the status
 //! is written only when something has changed.
 
+use super::super::claim;
 use super::super::demand::{Demand, UnwantedBy, WantedBy};
 use super::super::draft::{Draft, Stage, TakedownReason};
 use super::super::situation::Situation;
@@ -55,6 +56,7 @@ fn pending(situation: &Situation<'_>, draft: &Draft) -> String {
         Stage::WaitingForOldMachine => {
             format!("waiting for the objects of the previous Machine {machine} to be deleted")
         }
+        Stage::WaitingForMachine => claim::describe(situation),
         Stage::Idle
         | Stage::Creating
         | Stage::WaitingToJoinAgain
@@ -91,6 +93,7 @@ fn shutting_down(situation: &Situation<'_>, draft: &Draft) -> String {
         Stage::Idle
         | Stage::Creating
         | Stage::WaitingForOldMachine
+        | Stage::WaitingForMachine
         | Stage::WaitingToJoinAgain
         | Stage::Running
         | Stage::Removing => {

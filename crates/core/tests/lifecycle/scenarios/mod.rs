@@ -1,5 +1,6 @@
 //! The lifecycle as a person would tell it, one story a test.
 
+mod brake;
 mod clock;
 mod deletion;
 mod down;
@@ -7,6 +8,7 @@ mod emergency;
 mod lost_node;
 mod node;
 mod reclaim;
+mod reclaim_stages;
 mod trouble;
 mod up;
 

@@ -81,8 +81,10 @@ fn the_agent_follows_kill_if_commands_and_not_windows() {
     assert_eq!(simulation.take_log(), ["configure the reclaim agent on node desk-1"]);
     simulation.advance_to("2026-11-16T20:00:00Z");
     assert_eq!(simulation.world.agent_configs.len(), 1, "a closing window takes nothing away");
-    simulation.advance_to("2026-11-17T10:00:00Z");
     simulation.take_log();
+    simulation.advance_to("2026-11-17T10:00:00Z");
+    let again = ["re-arm the reclaim agent on node desk-1", "label node desk-1 for the reclaim agent"];
+    assert!(simulation.take_log().ends_with(&again.map(str::to_owned)), "the Node is another one");
     simulation.edit(|spec| spec.kill_if_commands.clear());
     simulation.settle();
     let removed = [

@@ -3,11 +3,12 @@
 use super::Simulation;
 use five_spot_api::{NodeTaint, OverrideState};
 use five_spot_core::action::{Action, Event};
+use five_spot_core::claim::{Claim, HeldClaim};
 use five_spot_core::world::{
     AgentConfigView, EvictionAttempt, MachineView, NodeFact, NodeView, PodId, PodTermination, ProviderView,
     Readiness, Slot, TaintId, Uid,
 };
-use five_spot_core::{Fingerprint, ProviderKind, ValidSpec};
+use five_spot_core::{Fingerprint, MachineIdentity, ProviderKind, ValidSpec};
 use jiff::SignedDuration;
 
 impl Simulation {
@@ -15,6 +16,23 @@ impl Simulation {
         if self.event_names.insert(format!("{}.{}", event.reason.as_str(), event.cause)) {
             self.events.push((event.reason.as_str().to_owned(), event.note.clone()));
         }
+    }
+
+    fn claim(&mut self, machine: MachineIdentity) {
+        let claim = HeldClaim { machine, version: "1".into(), is_current: true };
+        self.world.claims.current = Claim::Held(claim);
+    }
+
+    fn release(&mut self, machine: MachineIdentity) {
+        self.world.claims.former.retain(|claim| claim.machine != machine);
+        if matches!(&self.world.claims.current, Claim::Held(claim) if claim.machine == machine) {
+            self.world.claims.current = self.free(machine);
+        }
+    }
+
+    /// A machine that nobody holds and nobody waits for.
+    pub fn free(&self, machine: MachineIdentity) -> Claim {
+        Claim::Free { machine, waiters: Vec::new(), since: self.now }
     }
 
     pub(super) fn carry_out(&mut self, action: &Action) {
@@ -27,6 +45,8 @@ impl Simulation {
                 self.world.object.has_finalizer = false;
                 self.object_gone = self.world.object.deletion.is_some();
             }
+            Action::Claim { machine, .. } => self.claim(*machine),
+            Action::Release { machine, .. } => self.release(*machine),
             Action::ApplyBootstrap { .. } => self.world.bootstrap = self.applied_provider(true),
             Action::ApplyInfrastructure { .. } => self.world.infrastructure = self.applied_provider(false),
             Action::ApplyMachine => {
@@ -56,9 +76,16 @@ impl Simulation {
                 }
             }
             Action::ApplyAgentConfig { node } => {
-                self.world.agent_configs.retain(|config| config.node != *node);
+                self.world.agent_configs.retain(|config| config.node != node.name);
+                let (name, node_uid) = (node.name.clone(), Some(node.uid.clone()));
                 let rendered = hashes.map(|(_, _, agent)| agent);
-                self.world.agent_configs.push(AgentConfigView { node: node.clone(), rendered });
+                self.world.agent_configs.push(AgentConfigView { node: name, rendered, node_uid });
+            }
+            Action::RearmAgent { node } => {
+                let mut configs = self.world.agent_configs.iter_mut();
+                if let Some(config) = configs.find(|config| config.node == node.name) {
+                    config.node_uid = Some(node.uid.clone());
+                }
             }
             Action::DeleteAgentConfig { node } => {
                 self.world.agent_configs.retain(|config| config.node != *node);

@@ -8,6 +8,7 @@ use five_spot_api::{
     MachineTemplate, NodeTaint, OnTimeout, OverrideSpec, OverrideState, Phase, ProviderObject, ScheduleSpec,
     ScheduledMachineSpec, ScheduledMachineStatus, TaintEffect, WorkloadCluster,
 };
+use five_spot_core::claim::MachineClaims;
 use five_spot_core::world::{
     ClusterView, DeletionView, FormerNode, MachineView, NodeFact, NodeView, ObjectView, PodDrain, PodId,
     PodView, Policy, Slot, Workload, World,
@@ -53,6 +54,7 @@ pub fn office_hours() -> ScheduledMachineSpec {
         kill_if_commands: Vec::new(),
         node_taints: Vec::new(),
         kubeconfig_secret_ref: None,
+        machine_identity: None,
         join_timeout: "20m".to_owned(),
         r#override: None,
     }
@@ -90,10 +92,12 @@ impl Simulation {
             spec,
             world: World {
                 policy: Policy::default(),
+                brake: five_spot_core::world::Brake::default(),
                 object: ObjectView {
                     namespace: "team".to_owned(),
                     name: "desk".to_owned(),
                     uid: "object".into(),
+                    created_at: time(MONDAY),
                     generation: 1,
                     deletion: None,
                     has_finalizer: false,
@@ -113,6 +117,7 @@ impl Simulation {
                 former_node: FormerNode::Gone,
                 unrecorded_since: None,
                 agent_configs: Vec::new(),
+                claims: MachineClaims::default(),
                 failures: five_spot_core::world::Failures::default(),
             },
             now: time(MONDAY),
