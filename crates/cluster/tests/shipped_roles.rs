@@ -1,7 +1,7 @@
 //! The roles that are shipped: exactly what the program asks for, nothing that could become more, and the same for a
 //! controller that looks after chosen namespaces. That what it asks for is what it uses is seen in audit logs, end to end.
 
-use five_spot_cluster::preflight::{Permission, required};
+use five_spot_cluster::preflight::{Permission, for_claims, required};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -69,6 +69,19 @@ fn the_role_of_the_controller_is_what_it_asks_for_at_its_start() {
     // One role serves both ways to start it.
     let asked: BTreeSet<String> = asked_for(&[]).union(&asked_for(&["one".to_owned()])).cloned().collect();
     assert_eq!(role, asked);
+}
+
+#[test]
+fn both_ways_to_start_it_may_use_the_leases_of_claims() {
+    let asked: BTreeSet<String> = for_claims("5spot-system")
+        .iter()
+        .map(|permission| format!("{} {} {}", permission.verb, permission.what(), permission.group))
+        .collect();
+    for shipped in [documents("rbac"), documents("rbac-namespaced")] {
+        let role = named(&shipped, "Role", "5spot-claims");
+        assert_eq!(role["metadata"]["namespace"], "5spot-system");
+        assert_eq!(grants(role), asked);
+    }
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //! what is remembered of each object. The watches that fill the stores are in [`super::watches`].
 
 use crate::cache::change_cause::ChangeCause;
+use crate::cache::claims::Claims;
 use crate::cache::lock::lock;
 use crate::cache::memory::Memories;
 use crate::cache::node_index::NodeIndex;
-use crate::cache::project::{ClusterFacts, MachineFacts, ObjectFacts, ProviderFacts};
+use crate::cache::project::{ClusterFacts, MachineFacts, NamespaceFacts, ObjectFacts, ProviderFacts};
 use crate::cache::references::{WorkloadKey, owner, spec_workload, workload_of};
 use crate::cache::secret_store::NamespaceSecrets;
 use crate::cache::store::{Scope, Store, SyncState};
@@ -16,8 +17,8 @@ use crate::transport::key::ObjectKey;
 use crate::transport::kinds::{CapiVersion, Kinds};
 use five_spot_api::names;
 use five_spot_core::ProviderKind;
-use five_spot_core::world::{NodeName, PauseLevel, Policy, Uid};
-use jiff::Timestamp;
+use five_spot_core::world::{NodeName, Policy, Uid};
+use jiff::{SignedDuration, Timestamp};
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct ClusterSettings {
     pub management_nodes: Vec<String>,
     /// The name of this instance in the events that it publishes.
     pub instance: String,
+    /// The namespace of the controller: of the Leases that claim physical machines, and of annotations for the controller itself.
+    pub controller_namespace: String,
 }
 
 /// The caches of the management cluster and of every workload cluster.
@@ -55,8 +58,10 @@ pub struct Caches {
     pub(crate) objects: Store<ObjectFacts>,
     pub(crate) machines: Store<MachineFacts>,
     pub(crate) clusters: Store<ClusterFacts>,
-    pub(crate) namespaces: Store<Option<PauseLevel>>,
+    pub(crate) namespaces: Store<NamespaceFacts>,
     pub(crate) memories: Memories,
+    /// The claims on physical machines.
+    pub(crate) claims: Claims,
     pub(super) capi: Mutex<Option<CapiVersion>>,
     pub(super) providers: Mutex<BTreeMap<ProviderKind, Watched<ProviderFacts>>>,
     /// By namespace.
@@ -101,8 +106,10 @@ impl Caches {
             objects: Store::new(scopes.clone()),
             machines: Store::new(scopes.clone()),
             clusters: Store::new(scopes.clone()),
+            // The namespace of the controller is no reason to wait: nothing but a brake needs it.
             namespaces: Store::new(scopes.clone()),
             memories: Memories::default(),
+            claims: Claims::new(&settings.controller_namespace, connection.now()),
             capi: Mutex::new(None),
             providers: Mutex::default(),
             secrets: Mutex::default(),
@@ -133,6 +140,16 @@ impl Caches {
         self.memories.clear();
     }
 
+    /// Demands that the first decision about an object is made on facts that the API server has confirmed: another instance
+    /// may have changed it.
+    pub fn confirm_first(&self, key: &ObjectKey) {
+        if self.term() == 0 {
+            // The first term of an instance that had nothing to confirm until now.
+            self.begin_term();
+        }
+        self.memories.forget(key);
+    }
+
     /// True if the facts about an object have been confirmed since this instance became the leader. Without an election
     /// there is nothing to confirm.
     pub fn is_confirmed_in_term(&self, key: &ObjectKey) -> bool {
@@ -151,6 +168,35 @@ impl Caches {
     /// The term of this leader; 0 without an election.
     pub(crate) fn term(&self) -> u64 {
         self.term.load(Ordering::SeqCst)
+    }
+
+    /// The namespaces to watch: those of the objects, and that of the controller.
+    pub(crate) fn namespace_scopes(&self) -> Vec<Scope> {
+        let own = Some(self.settings.controller_namespace.clone());
+        let is_watched = self.scopes.iter().any(|scope| scope.is_none() || *scope == own);
+        self.scopes.iter().cloned().chain((!is_watched).then_some(own)).collect()
+    }
+
+    /// The time until which the brake holds no removal, by the annotation on the namespace of the controller.
+    pub fn allow_removals(&self) -> Option<Timestamp> {
+        let own = ObjectKey::new("", self.settings.controller_namespace.as_str());
+        self.namespaces.read(&own, |facts| facts.allow_removals).flatten()
+    }
+
+    /// The objects whose removal was not planned, and when each began; nothing while it is held.
+    pub fn unplanned_removals(&self) -> Vec<(ObjectKey, Option<Timestamp>)> {
+        self.objects.select(|key, object| Some((key.clone(), object.record.unplanned_removal?)))
+    }
+
+    /// The number of lent machines whose object is counted.
+    pub fn lent(&self, counts: impl Fn(&ObjectKey) -> bool) -> usize {
+        let machines = self.machines.keys();
+        machines.iter().filter_map(owner).filter(|object| counts(object)).count()
+    }
+
+    /// The difference between the clock of this process and that of the API server when that last answered.
+    pub fn clock_skew(&self) -> Option<SignedDuration> {
+        self.connection.transport().clock_skew()
     }
 
     /// The keys of all objects, in order.
@@ -218,7 +264,7 @@ impl Caches {
     }
 
     /// The clusters in which the Node of an object may be.
-    fn clusters_of(&self, key: &ObjectKey, object: &ObjectFacts) -> Vec<WorkloadKey> {
+    pub(super) fn clusters_of(&self, key: &ObjectKey, object: &ObjectFacts) -> Vec<WorkloadKey> {
         let mut clusters = Vec::with_capacity(1);
         let management = self.allows_management_nodes(&key.namespace).then_some(WorkloadKey::Management);
         let by_object = [Some(workload_of(key, object)), spec_workload(key, object)].into_iter().flatten();

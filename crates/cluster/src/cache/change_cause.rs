@@ -17,6 +17,8 @@ pub enum ChangeCause {
     Provider,
     /// A Secret with the kubeconfig of its cluster.
     Secret,
+    /// The claim on its physical machine, or another object that has or wants it.
+    Claim,
     /// Its Node.
     Node,
     /// The ConfigMap of the reclaim agent on its node.
@@ -38,6 +40,7 @@ impl ChangeCause {
             Self::Machine => "related object updated: Machine",
             Self::Provider => "related object updated: provider object",
             Self::Secret => "related object updated: Secret",
+            Self::Claim => "related object updated: Lease of the machine",
             Self::Node => "related object updated: Node",
             Self::AgentConfig => "related object updated: ConfigMap of the agent",
             Self::Pod => "related object updated: Pod",

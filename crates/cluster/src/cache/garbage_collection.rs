@@ -2,6 +2,7 @@
 //! change. One pass over everything for each of ten thousand deleted objects would take longer than the deletions.
 
 use crate::cache::caches::Caches;
+use crate::cache::claim_watch;
 use crate::cache::lock::lock;
 use crate::cache::references::{WorkloadKey, references};
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ pub(super) fn start(caches: &Arc<Caches>) {
             tokio::time::sleep(COLLECT_AFTER).await;
             close_unused(&collected);
             collected.node_index.retain(|cluster, node, key| collected.is_indexed(cluster, node, key));
+            collected.claims.collect_garbage(|key| claim_watch::machine_of(&collected, key));
         }
     });
 }
@@ -29,15 +31,27 @@ fn close_unused(caches: &Caches) {
     let mut kinds = BTreeSet::new();
     let mut secrets = BTreeSet::new();
     let mut is_empty = true;
-    for needed in caches.objects.select(|key, object| Some(references(key, object))) {
+    let mut with_agents = BTreeSet::new();
+    // One after the other: what all objects refer to, taken together, is far more than the few things that they refer to.
+    caches.objects.select(|key, object| {
         is_empty = false;
+        let needed = references(key, object);
         kinds.extend(needed.kinds);
         secrets.extend(needed.secrets);
-    }
+        if object.spec.as_ref().is_ok_and(|spec| !spec.kill_if_commands.is_empty()) {
+            with_agents.extend(caches.clusters_of(key, object));
+        }
+        None::<()>
+    });
     lock(&caches.providers).retain(|kind, _| kinds.contains(kind));
     lock(&caches.secrets).retain(|_, namespace| namespace.retain(|secret| secrets.contains(secret)));
     lock(&caches.links).retain(|key, _| match key {
         WorkloadKey::Management => !is_empty,
         WorkloadKey::Kubeconfig { secret, .. } => secrets.contains(secret),
     });
+    for (key, link) in lock(&caches.links).iter() {
+        if !with_agents.contains(key) {
+            link.forget_agent_pods();
+        }
+    }
 }

@@ -5,7 +5,8 @@ use crate::cache::change_cause::ChangeCause;
 use crate::cache::lock::lock;
 use crate::cache::references::WorkloadKey;
 use crate::cache::watch::WatchSource;
-use crate::cache::workload::{NotifyNode, NotifySyncState, WorkloadLink};
+use crate::cache::workload::{MadeFrom, NotifyNode, NotifySyncState, WorkloadLink};
+use crate::transport::credential;
 use crate::transport::kubeconfig::{self, SecretFacts};
 use std::sync::Arc;
 
@@ -16,21 +17,25 @@ pub(crate) async fn link(
     secret: Option<&SecretFacts>,
 ) -> Result<Arc<WorkloadLink>, String> {
     if let Some(link) = lock(&caches.links).get(key)
-        && link.made_from.as_ref() == secret
+        && link.made_from.secret.as_ref() == secret
     {
         return Ok(link.clone());
     }
-    let client = match (key, secret) {
+    let (client, credential) = match (key, secret) {
         (WorkloadKey::Kubeconfig { secret: name, key }, Some(facts)) => {
             let kubeconfig = kubeconfig::read(facts, key)
                 .map_err(|problem| format!("the kubeconfig in Secret {name} {problem}"))?;
-            caches
+            let name = name.to_string();
+            let expiries = caches.connection.credential_expiries();
+            let credential = credential::expiry(&kubeconfig).map(|at| expiries.note(&name, at));
+            let client = caches
                 .connection
-                .workload(kubeconfig, &name.to_string())
+                .workload(kubeconfig, &name)
                 .await
-                .map_err(|error| format!("the kubeconfig in Secret {name} cannot be used: {error}"))?
+                .map_err(|error| format!("the kubeconfig in Secret {name} cannot be used: {error}"))?;
+            (client, credential)
         }
-        (WorkloadKey::Kubeconfig { .. } | WorkloadKey::Management, _) => caches.client.clone(),
+        (WorkloadKey::Kubeconfig { .. } | WorkloadKey::Management, _) => (caches.client.clone(), None),
     };
     let source = match key {
         WorkloadKey::Management => caches.source.clone(),
@@ -39,7 +44,7 @@ pub(crate) async fn link(
     let link = WorkloadLink::open(
         client,
         source,
-        secret.cloned(),
+        MadeFrom { secret: secret.cloned(), _credential: credential },
         &caches.stop,
         caches.is_watched.then(|| (notify_node(caches, key), notify_users(caches, key))),
     );

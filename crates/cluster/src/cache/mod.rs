@@ -5,7 +5,11 @@
 
 pub(crate) mod caches;
 pub(crate) mod change_cause;
+pub(crate) mod claim_watch;
+pub(crate) mod claims;
 pub(crate) mod drain_rules;
+#[cfg(test)]
+mod fuzz;
 mod garbage_collection;
 pub(crate) mod links;
 pub(crate) mod lock;
@@ -15,10 +19,12 @@ pub(crate) mod namespace_watch;
 mod node_index;
 mod probe;
 pub(crate) mod project;
+pub(crate) mod reachability;
 pub(crate) mod read_once;
 pub(crate) mod references;
 mod secret_store;
 pub(crate) mod secrets;
+pub(crate) mod standings;
 pub(crate) mod start;
 pub(crate) mod store;
 pub(crate) mod watch;

@@ -109,12 +109,19 @@ async fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::store::{Store, SyncState};
+    use crate::cache::watch::{WatchSource, fill_from};
     use crate::transport::http::Transport;
+    use five_spot_apiserver::faults::{
+        Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
+    };
     use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
+    use http::StatusCode;
     use kube::api::{DeleteParams, Patch, PatchParams};
     use serde_json::json;
     use std::sync::Arc;
     use std::sync::Mutex;
+    use std::time::Duration;
 
     /// The requests so far, in the words of an audit log.
     #[derive(Default)]
@@ -171,5 +178,43 @@ mod tests {
             asked.iter().all(|call| call == "get namespaces shop" || call == "watch namespaces shop"),
             "{asked:?}"
         );
+    }
+    /// A namespace that does not exist, and whose watch is refused, falls silent and is refused again.
+    #[tokio::test(start_paused = true)]
+    async fn an_absent_namespace_is_synced_whatever_its_watch_meets() {
+        let clock = Clock::starting_at("2026-11-16T08:00:00Z".parse().expect("a timestamp"));
+        let embedded = ApiServer::new(ApiServerConfig::new(clock.clone()));
+        let plan = FaultPlan::new(clock, 1);
+        let refused = Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None);
+        for (kind, number, fault) in [
+            (RequestKind::Read, 0, refused.clone()),
+            (RequestKind::Watch, 0, refused.clone()),
+            (RequestKind::Watch, 1, Fault::Watch(WatchFault::HangBefore(0))),
+            (RequestKind::Watch, 2, refused.clone()),
+            (RequestKind::Read, 2, refused),
+            (RequestKind::Watch, 3, Fault::Watch(WatchFault::HangBefore(0))),
+        ] {
+            plan.add(Rule { kind, path: String::new(), trigger: Trigger::Nth(number), fault });
+        }
+        let service = FaultyService::new(embedded.service(), plan.clone());
+        let client = Transport::new("test").client_over(service);
+        let scope = Some("later".to_owned());
+        let store = Store::new([scope.clone()]);
+        let filled = store.clone();
+        let filling = tokio::spawn(async move {
+            let (source, events) = (WatchSource::management(), events(client, "later".to_owned()));
+            fill_from(&source, events, "/path", scope, &filled, ResourceExt::name_any, |_| {}).await;
+        });
+        let names = || store.select(|_, name| Some(name.clone()));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        for minute in 0..10 {
+            assert_eq!((store.sync_state(), names()), (SyncState::Synced, vec![]), "minute {minute}");
+            tokio::time::sleep(Duration::from_mins(1)).await;
+        }
+        assert!(plan.seen().len() >= 8, "every fault was met: {:?}", plan.seen());
+        embedded.create("/api/v1/namespaces", &json!({"metadata": {"name": "later"}}));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(names(), ["later"]);
+        filling.abort();
     }
 }

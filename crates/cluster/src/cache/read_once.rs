@@ -17,6 +17,7 @@ use crate::transport::operation::{Operation, TargetKind, Verb};
 use five_spot_api::names;
 use five_spot_core::ProviderKind;
 use five_spot_core::world::NodeName;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
@@ -34,6 +35,7 @@ pub(crate) async fn read_once(caches: &Arc<Caches>, key: &ObjectKey) -> Result<b
     let Some(facts) = found.and_then(|object| put_object(caches, &object)) else { return Ok(false) };
     read_namespace(caches, key).await?;
     read_cluster_api(caches, key, &facts).await?;
+    read_claim(caches, &facts).await;
     for kind in references(key, &facts).kinds {
         read_provider(caches, key, &kind).await;
     }
@@ -62,7 +64,7 @@ async fn read_namespace(caches: &Caches, key: &ObjectKey) -> Result<(), CallErro
     caches.namespaces.mark_synced();
     if let Some(object) = found {
         let version = object.resource_version().unwrap_or_default();
-        caches.namespaces.put(name, &version, project::namespace_pause(&object));
+        caches.namespaces.put(name, &version, project::namespace(&object));
     }
     Ok(())
 }
@@ -92,6 +94,24 @@ async fn read_cluster_api(caches: &Caches, key: &ObjectKey, facts: &ObjectFacts)
     };
     put(&caches.clusters, cluster, project::cluster);
     Ok(())
+}
+
+/// Reads the claim on the physical machine. Who may not read Leases sees an object without protection.
+async fn read_claim(caches: &Caches, facts: &ObjectFacts) {
+    let claims = &caches.claims;
+    let Some(machine) = facts.spec.as_ref().ok().and_then(|spec| spec.identity) else { return };
+    let api: Api<Lease> = Api::namespaced(caches.client.clone(), claims.namespace());
+    match or_absent(api.get(&machine.lease()).await) {
+        Ok(found) => {
+            claims.store.mark_synced();
+            if let Some(lease) = found {
+                claims.put(&lease);
+            }
+        }
+        Err(error) => {
+            claims.store.fail(ReadFailure::of(&error));
+        }
+    }
 }
 
 async fn read_provider(caches: &Arc<Caches>, key: &ObjectKey, kind: &ProviderKind) {

@@ -73,6 +73,7 @@ impl SecretVersions {
         let names: Vec<Arc<str>> = match signal {
             WatchSignal::Changed(key) => used.keys().filter(|name| **name == key.name).cloned().collect(),
             WatchSignal::SyncState | WatchSignal::NotServed => used.keys().cloned().collect(),
+            WatchSignal::Failed => Vec::new(),
         };
         drop(used);
         if !names.is_empty() {

@@ -186,6 +186,11 @@ impl<V: Clone + PartialEq> Store<V> {
         }
     }
 
+    /// Notes that an object exists that was reported as gone: the next version of it that is read or watched counts.
+    pub(crate) fn note_existence(&self, key: &ObjectKey) {
+        self.lock().deletions.remove(key);
+    }
+
     /// Begins a list.
     pub(crate) fn begin(&self, scope: &Scope) {
         self.lock().listing.insert(scope.clone(), BTreeMap::new());
@@ -333,6 +338,15 @@ mod tests {
         assert!(store.put(key("two"), "8", "another that is late"));
         assert!(!store.deleted(&key("one"), "9"), "its watch reports the deletion later");
         assert!(store.put(key("one"), "10", "another life"));
+    }
+
+    #[test]
+    fn what_exists_after_all_comes_back_in_the_same_version() {
+        let store = filled();
+        store.remove(&key("one"));
+        assert!(!store.put(key("one"), "5", "first"));
+        store.note_existence(&key("one"));
+        assert!(store.put(key("one"), "5", "first"));
     }
 
     #[test]

@@ -94,6 +94,8 @@ pub(crate) enum WatchSignal {
     SyncState,
     /// The server does not serve this kind, or no longer in this version. Sent at every attempt.
     NotServed,
+    /// The watch has failed, and is opened again.
+    Failed,
 }
 
 /// Fills a store from a list and a watch, for as long as it is polled.
@@ -270,6 +272,7 @@ async fn follow<K, V>(
                     notify(WatchSignal::NotServed);
                 }
                 source.warn(path, &failure.message);
+                notify(WatchSignal::Failed);
                 if store.fail(failure) {
                     notify(WatchSignal::SyncState);
                 }

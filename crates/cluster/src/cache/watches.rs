@@ -3,6 +3,7 @@
 
 use crate::cache::caches::{Caches, Watched};
 use crate::cache::change_cause::ChangeCause;
+use crate::cache::claim_watch;
 use crate::cache::lock::lock;
 use crate::cache::namespace_watch;
 use crate::cache::project::{self, ProviderFacts};
@@ -57,27 +58,32 @@ pub(super) fn start(caches: &Arc<Caches>) {
     watch_namespaces(caches);
     watch_cluster_api(caches);
     watch_objects(caches);
+    claim_watch::watch_claims(caches);
 }
 
 fn watch_namespaces(caches: &Arc<Caches>) {
-    for scope in caches.scopes.clone() {
+    for scope in caches.namespace_scopes() {
         let watched = caches.clone();
         caches.spawn(async move {
             let notify = |signal: WatchSignal| match signal {
                 WatchSignal::Changed(namespace) => {
-                    watched.notify_where(ChangeCause::Namespace, |key, _| key.namespace == namespace.name);
+                    let is_ours = *namespace.name == *watched.settings.controller_namespace;
+                    watched.notify_where(ChangeCause::Namespace, |key, object| {
+                        let is_held = object.record.unplanned_removal == Some(None);
+                        key.namespace == namespace.name || (is_ours && is_held)
+                    });
                 }
                 WatchSignal::SyncState => watched.notify_all(ChangeCause::Watch),
-                WatchSignal::NotServed => {}
+                WatchSignal::NotServed | WatchSignal::Failed => {}
             };
             let (client, store, source) = (watched.client.clone(), &watched.namespaces, &watched.source);
             if let Some(name) = scope.clone() {
                 let events = namespace_watch::events(client, name.clone());
                 let path = namespace_watch::watch_path(&name);
-                fill_from(source, events, &path, scope, store, project::namespace_pause, notify).await;
+                fill_from(source, events, &path, scope, store, project::namespace, notify).await;
             } else {
                 let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
-                fill(source, api, Config::default(), scope, store, project::namespace_pause, notify).await;
+                fill(source, api, Config::default(), scope, store, project::namespace, notify).await;
             }
         });
     }
@@ -90,14 +96,24 @@ fn watch_objects(caches: &Arc<Caches>) {
             let api = watched.api_in(&scope, &our_resource());
             let notify = |signal: WatchSignal| {
                 watched.maybe_unused.notify_one();
-                let WatchSignal::Changed(key) = signal else { return };
-                watched.index_nodes(&key);
-                secrets::note_secrets(&watched, &key);
-                let cause = change_of_object(&watched, &key);
-                watched.notify(key, cause);
+                match signal {
+                    WatchSignal::Changed(key) => {
+                        watched.index_nodes(&key);
+                        claim_watch::note_object(&watched, &key);
+                        secrets::note_secrets(&watched, &key);
+                        let cause = change_of_object(&watched, &key);
+                        watched.notify(key, cause);
+                    }
+                    // The objects of this namespace are reported one by one; those of the others may have waited for it.
+                    WatchSignal::SyncState => watched.notify_where(ChangeCause::Watch, |key, _| {
+                        scope.as_ref().is_some_and(|namespace| *key.namespace != **namespace)
+                    }),
+                    WatchSignal::NotServed | WatchSignal::Failed => {}
+                }
             };
             let (source, store) = (&watched.source, &watched.objects);
-            fill(source, api, Config::default(), scope, store, project::scheduled_machine, notify).await;
+            let config = Config::default();
+            fill(source, api, config, scope.clone(), store, project::scheduled_machine, notify).await;
         });
     }
 }
@@ -176,10 +192,14 @@ async fn watch_machines(caches: &Caches, version: CapiVersion, scope: Scope, not
                 Some(_) => caches.maybe_unused.notify_one(),
                 None => {}
             }
+            if let Some(object) = owner(&machine) {
+                claim_watch::note_object(caches, &object);
+            }
             caches.notify_owner(&machine, ChangeCause::Machine);
         }
         WatchSignal::SyncState => caches.notify_all(ChangeCause::Watch),
         WatchSignal::NotServed => not_served.notify_one(),
+        WatchSignal::Failed => {}
     };
     fill(&caches.source, api, config, scope, &caches.machines, project::machine, notify).await;
 }
@@ -193,6 +213,7 @@ async fn watch_clusters(caches: &Caches, version: CapiVersion, scope: Scope, not
         }),
         WatchSignal::SyncState => caches.notify_all(ChangeCause::Watch),
         WatchSignal::NotServed => not_served.notify_one(),
+        WatchSignal::Failed => {}
     };
     fill(&caches.source, api, Config::default(), scope, &caches.clusters, project::cluster, notify).await;
 }
@@ -208,6 +229,7 @@ pub(crate) fn provider(caches: &Arc<Caches>, kind: &ProviderKind) -> Store<Provi
 pub(crate) fn forget_kind(caches: &Caches, kind: &ProviderKind) {
     caches.kinds.forget(kind);
     lock(&caches.providers).remove(kind);
+    claim_watch::note_kind_gone(caches, kind);
 }
 
 fn watch_provider(caches: &Arc<Caches>, kind: &ProviderKind) -> Watched<ProviderFacts> {
@@ -226,9 +248,14 @@ fn watch_provider(caches: &Arc<Caches>, kind: &ProviderKind) -> Watched<Provider
             let resource = find_kind(&caches, &kind, &store).await;
             let running = caches.scopes.iter().map(|scope| {
                 let notify = |signal: WatchSignal| match signal {
-                    WatchSignal::Changed(key) => caches.notify_owner(&key, ChangeCause::Provider),
+                    WatchSignal::Changed(key) => {
+                        if let Some(object) = owner(&key) {
+                            claim_watch::note_standing(&caches, &object);
+                        }
+                        caches.notify_owner(&key, ChangeCause::Provider);
+                    }
                     WatchSignal::SyncState => caches.notify_all(ChangeCause::Watch),
-                    WatchSignal::NotServed => {}
+                    WatchSignal::NotServed | WatchSignal::Failed => {}
                 };
                 let (api, config) =
                     (caches.api_in(scope, &resource), Config::default().labels(label::SCHEDULED_MACHINE));

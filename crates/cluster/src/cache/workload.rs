@@ -4,21 +4,24 @@
 use crate::cache::change_cause::ChangeCause;
 use crate::cache::drain_rules::Labels;
 use crate::cache::lock::lock;
-use crate::cache::project::{self, AgentConfigFacts, NodeFacts, PodFacts};
-use crate::cache::store::Store;
+use crate::cache::project::{self, AgentConfigFacts, AgentPodFacts, NodeFacts, PodFacts};
+use crate::cache::reachability::Reachability;
+use crate::cache::store::{Store, SyncState};
 use crate::cache::watch::{WatchSignal, WatchSource, fill};
+use crate::transport::core_kinds::{Node, Pod};
+use crate::transport::credential::UsedCredential;
 use crate::transport::error::{CallError, ReadFailure, is_absent, or_absent};
 use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::SecretFacts;
 use crate::transport::operation::{Operation, TargetKind, Verb};
 use five_spot_api::names::label;
-use five_spot_api::reclaim::{CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
+use five_spot_api::reclaim::{AGENT_SELECTOR, CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
 use five_spot_core::world::NodeName;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, ResourceExt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -30,14 +33,16 @@ const MOST_PODS: usize = 1000;
 pub(crate) struct WorkloadLink {
     pub(crate) client: Client,
     source: WatchSource,
-    /// The Secret that it was made from. A changed Secret means a new link.
-    pub(crate) made_from: Option<SecretFacts>,
+    pub(crate) made_from: MadeFrom,
     pub(crate) nodes: Store<NodeFacts>,
     pub(crate) agent_configs: Store<AgentConfigFacts>,
     /// The UID of its `kube-system` namespace, which identifies the cluster. Absent until it has been read, and where
     /// that is forbidden.
     identity: Arc<Mutex<Option<String>>>,
-    pods: Mutex<BTreeMap<NodeName, PodWatch>>,
+    reachability: Arc<Reachability>,
+    pods: Mutex<BTreeMap<NodeName, PodWatch<PodFacts>>>,
+    /// The pods of the reclaim agents, while a Node of the cluster needs one.
+    agent_pods: Mutex<Option<PodWatch<AgentPodFacts>>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
     namespace_labels: Mutex<BTreeMap<String, Labels>>,
     /// False if the stores are filled by single reads.
@@ -46,8 +51,18 @@ pub(crate) struct WorkloadLink {
     _ends_watch: DropGuard,
 }
 
-struct PodWatch {
-    store: Store<PodFacts>,
+/// The kubeconfig that a link was made from; empty for the management cluster.
+pub(crate) struct MadeFrom {
+    /// The Secret. A changed Secret means a new link.
+    pub(crate) secret: Option<SecretFacts>,
+    /// Its credentials, if they expire: reported while the link exists.
+    pub(crate) _credential: Option<UsedCredential>,
+}
+
+struct PodWatch<V> {
+    /// The objects whose node is drained. There are two if one machine is lent twice.
+    users: BTreeSet<ObjectKey>,
+    store: Store<V>,
     _ends_watch: DropGuard,
 }
 
@@ -62,7 +77,7 @@ impl WorkloadLink {
     pub(crate) fn open(
         client: Client,
         source: WatchSource,
-        made_from: Option<SecretFacts>,
+        made_from: MadeFrom,
         stop: &CancellationToken,
         notify: Option<(NotifyNode, NotifySyncState)>,
     ) -> Arc<Self> {
@@ -71,7 +86,9 @@ impl WorkloadLink {
             nodes: Store::new([None]),
             agent_configs: Store::new([None]),
             identity: Arc::default(),
+            reachability: Arc::default(),
             pods: Mutex::new(BTreeMap::new()),
+            agent_pods: Mutex::default(),
             daemon_sets: Mutex::new(BTreeMap::new()),
             namespace_labels: Mutex::new(BTreeMap::new()),
             _ends_watch: stop.clone().drop_guard(),
@@ -122,6 +139,7 @@ impl WorkloadLink {
         let (source, store, stop) = (self.source.clone(), self.nodes.clone(), self.stop.clone());
         let nodes: Api<Node> = Api::all(self.client.clone());
         let (client, identity) = (self.client.clone(), self.identity.clone());
+        let reachability = self.reachability.clone();
         tokio::spawn(async move {
             // The Nodes count only once the cluster is identified.
             stop.run_until_cancelled(identify(&client, &identity, &store, &notify_sync_state)).await;
@@ -132,10 +150,13 @@ impl WorkloadLink {
                     notify(&NodeName::from(&*key.name), ChangeCause::Node);
                 }
                 WatchSignal::SyncState => notify_sync_state(),
+                WatchSignal::Failed => reachability.note_failure(),
                 WatchSignal::NotServed => {}
             };
             let filling = fill(&source, nodes, Config::default(), None, &store, project::node, handle);
-            stop.run_until_cancelled(filling).await;
+            let monitoring = reachability
+                .monitor(|| async { read_identity(&client).await.is_ok() }, || notify_sync_state());
+            stop.run_until_cancelled(async { tokio::join!(filling, monitoring) }).await;
         });
     }
 
@@ -160,6 +181,11 @@ impl WorkloadLink {
         lock(&self.identity).clone()
     }
 
+    /// True if the cluster had been reached and has not responded for minutes: what the stores hold may be wrong by now.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.reachability.is_lost()
+    }
+
     /// Identifies the cluster again: another one may answer at its address now.
     pub(crate) async fn identify_again(&self) -> Result<(), CallError> {
         let uid = read_identity(&self.client).await.map_err(|error| {
@@ -170,9 +196,13 @@ impl WorkloadLink {
         Ok(())
     }
 
-    /// Watches the pods of a node from now on.
-    pub(crate) fn watch_pods(&self, node: &NodeName, notify: &NotifyNode) {
-        lock(&self.pods).entry(node.clone()).or_insert_with(|| self.open_pod_watch(node, notify.clone()));
+    /// Watches the pods of a node from now on, for this object.
+    pub(crate) fn watch_pods(&self, node: &NodeName, user: &ObjectKey, notify: &NotifyNode) {
+        let mut watches = lock(&self.pods);
+        let watch = watches.entry(node.clone()).or_insert_with(|| self.open_pod_watch(node, notify.clone()));
+        if !watch.users.contains(user) {
+            watch.users.insert(user.clone());
+        }
     }
 
     /// The pods of a node, if they are watched.
@@ -180,18 +210,24 @@ impl WorkloadLink {
         lock(&self.pods).get(node).map(|watch| watch.store.clone())
     }
 
-    /// Ends the watch of the pods of a node.
-    pub(crate) fn forget_pods(&self, node: &NodeName) {
+    /// Ends the watch of the pods of a node, unless another object needs it.
+    pub(crate) fn forget_pods(&self, node: &NodeName, user: &ObjectKey) {
         let mut watches = lock(&self.pods);
+        let Some(watch) = watches.get_mut(node) else { return };
+        watch.users.remove(user);
+        if !watch.users.is_empty() {
+            return;
+        }
         if watches.remove(node).is_some() && watches.is_empty() {
             self.forget_lookups();
         }
     }
 
-    fn open_pod_watch(&self, node: &NodeName, notify: NotifyNode) -> PodWatch {
+    fn open_pod_watch(&self, node: &NodeName, notify: NotifyNode) -> PodWatch<PodFacts> {
         let store = Store::new([None]);
         let stop = self.stop.child_token();
-        let watch = PodWatch { store: store.clone(), _ends_watch: stop.clone().drop_guard() };
+        let users = BTreeSet::new();
+        let watch = PodWatch { users, store: store.clone(), _ends_watch: stop.clone().drop_guard() };
         if !self.is_watched {
             store.mark_synced();
             return watch;
@@ -200,8 +236,45 @@ impl WorkloadLink {
         let (node, source) = (node.clone(), self.source.with_most_objects(MOST_PODS));
         tokio::spawn(async move {
             let config = Config::default().fields(&format!("spec.nodeName={node}"));
-            let handle = |_: WatchSignal| notify(&node, ChangeCause::Pod);
+            let handle = |signal: WatchSignal| match signal {
+                WatchSignal::Changed(_) | WatchSignal::SyncState => notify(&node, ChangeCause::Pod),
+                WatchSignal::NotServed | WatchSignal::Failed => {}
+            };
             let filling = fill(&source, pods, config, None, &store, project::pod, handle);
+            stop.run_until_cancelled(filling).await;
+        });
+        watch
+    }
+
+    /// Watches the pods of the reclaim agents from now on. No decision depends on them, so a change notifies nobody.
+    pub(crate) fn watch_agent_pods(&self) {
+        if self.is_watched {
+            lock(&self.agent_pods).get_or_insert_with(|| self.open_agent_pod_watch());
+        }
+    }
+
+    /// The pods of the reclaim agents, if they are watched and have been listed.
+    pub(crate) fn agent_pods(&self) -> Option<Vec<AgentPodFacts>> {
+        let store = lock(&self.agent_pods).as_ref()?.store.clone();
+        let is_listed = matches!(store.sync_state(), SyncState::Synced);
+        is_listed.then(|| store.select(|_, pod| Some(pod.clone())))
+    }
+
+    /// Ends the watch of the pods of the reclaim agents.
+    pub(super) fn forget_agent_pods(&self) {
+        lock(&self.agent_pods).take();
+    }
+
+    fn open_agent_pod_watch(&self) -> PodWatch<AgentPodFacts> {
+        let store = Store::new([None]);
+        let stop = self.stop.child_token();
+        let users = BTreeSet::new();
+        let watch = PodWatch { users, store: store.clone(), _ends_watch: stop.clone().drop_guard() };
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
+        let source = self.source.clone();
+        tokio::spawn(async move {
+            let config = Config::default().labels(AGENT_SELECTOR);
+            let filling = fill(&source, pods, config, None, &store, project::agent_pod, |_| {});
             stop.run_until_cancelled(filling).await;
         });
         watch

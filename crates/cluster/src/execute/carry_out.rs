@@ -177,11 +177,19 @@ impl Job<'_> {
         match action {
             Action::AddFinalizer => self.add_finalizer().await,
             Action::RemoveFinalizer => self.remove_finalizer(self.warrant()?).await,
-            Action::ApplyBootstrap { cluster } => self.apply_bootstrap(self.template()?, cluster).await,
-            Action::ApplyInfrastructure { cluster } => {
-                self.apply_infrastructure(self.template()?, cluster).await
+            Action::Claim { machine, replaces } => {
+                self.claim(self.template()?, *machine, replaces.as_ref()).await
             }
-            Action::ApplyMachine => self.apply_machine(self.template()?).await,
+            Action::Release { machine, version } => {
+                self.release(self.confirmation()?, *machine, version).await
+            }
+            Action::ApplyBootstrap { cluster } => {
+                self.apply_bootstrap(self.template()?, self.claimed()?, cluster).await
+            }
+            Action::ApplyInfrastructure { cluster } => {
+                self.apply_infrastructure(self.template()?, self.claimed()?, cluster).await
+            }
+            Action::ApplyMachine => self.apply_machine(self.template()?, self.claimed()?).await,
             Action::ExcludeDrain { machine, volumes } => self.exclude_drain(machine, *volumes).await,
             Action::DeleteMachine { machine } => self.delete_machine(self.warrant()?, machine).await,
             Action::DeleteBootstrap { uid } => self.delete_bootstrap(self.warrant()?, uid).await,
@@ -195,6 +203,7 @@ impl Job<'_> {
             }
             Action::LabelForAgent { node, wanted } => self.label_for_agent(self.link()?, node, *wanted).await,
             Action::ApplyAgentConfig { node } => self.apply_agent_config(self.link()?, node).await,
+            Action::RearmAgent { node } => self.rearm_agent(self.link()?, node).await,
             Action::DeleteAgentConfig { node } => self.delete_agent_config(self.link()?, node).await,
             Action::DisableSchedule => self.disable_schedule().await,
             Action::ClearReclaimRequest { node } => self.clear_reclaim_request(self.link()?, node).await,
@@ -224,6 +233,8 @@ impl Job<'_> {
         match action {
             Action::AddFinalizer => self.on_object(Verb::AddFinalizer),
             Action::RemoveFinalizer => self.on_object(Verb::RemoveFinalizer),
+            Action::Claim { machine, .. } => self.on_lease(Verb::Create, *machine),
+            Action::Release { machine, .. } => self.on_lease(Verb::Delete, *machine),
             Action::ApplyBootstrap { .. } => on_capi(Verb::Apply, "bootstrap object", bootstrap()),
             Action::ApplyInfrastructure { .. } => {
                 on_capi(Verb::Apply, "infrastructure object", infrastructure())
@@ -241,7 +252,8 @@ impl Job<'_> {
             Action::DeletePod { pod, .. } => Operation::new(Verb::Delete, TargetKind::Pod, pod_key(pod)),
             Action::PatchTaints { node, .. } => on_node(Verb::Taint, &node.name),
             Action::LabelForAgent { node, .. } => on_node(Verb::Label, &node.name),
-            Action::ApplyAgentConfig { node } => on_config(Verb::Apply, node),
+            Action::ApplyAgentConfig { node } => on_config(Verb::Apply, &node.name),
+            Action::RearmAgent { node } => on_config(Verb::Annotate, &node.name),
             Action::DeleteAgentConfig { node } => on_config(Verb::Delete, node),
             Action::DisableSchedule => self.on_object(Verb::DisableSchedule),
             Action::ClearReclaimRequest { node } => on_node(Verb::ClearReclaimRequest, &node.name),

@@ -10,6 +10,7 @@ use crate::view::confirm::{Confirmed, Template};
 use crate::view::observed::Observed;
 use five_spot_core::action::Action;
 use five_spot_core::{Decision, Evidence};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The facts that a decision was made on.
@@ -45,6 +46,14 @@ impl Warrant {
     }
 }
 
+/// Facts that the API server has confirmed, whatever the decision demands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Confirmation(());
+
+/// The permission to create objects for a physical machine: the object has claimed it, in this execution or before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claimed(());
+
 /// The execution of one decision.
 pub(super) struct Job<'a> {
     pub(super) caches: &'a Arc<Caches>,
@@ -52,6 +61,8 @@ pub(super) struct Job<'a> {
     pub(super) observed: &'a Observed,
     basis: Basis<'a>,
     warrant: Option<Warrant>,
+    /// True if the decision demands a claim that has not succeeded yet.
+    lacks_claim: AtomicBool,
     skipped: Mutex<Vec<SkipReason>>,
 }
 
@@ -65,6 +76,9 @@ impl<'a> Job<'a> {
         Self {
             observed: basis.observed(),
             warrant: Warrant::of(basis, decision),
+            lacks_claim: AtomicBool::new(
+                decision.actions.iter().any(|action| matches!(action, Action::Claim { .. })),
+            ),
             skipped: Mutex::default(),
             caches,
             key,
@@ -83,6 +97,24 @@ impl<'a> Job<'a> {
             Basis::Confirmed(confirmed) => confirmed.template().ok_or(SkipReason::InvalidSpec),
             Basis::Cached(_) => Err(SkipReason::Unconfirmed),
         }
+    }
+
+    /// The confirmed facts that a release demands even in an emergency.
+    pub(super) const fn confirmation(&self) -> Result<Confirmation, SkipReason> {
+        match self.basis {
+            Basis::Confirmed(_) => Ok(Confirmation(())),
+            Basis::Cached(_) => Err(SkipReason::Unconfirmed),
+        }
+    }
+
+    /// The permission to create.
+    pub(super) fn claimed(&self) -> Result<Claimed, SkipReason> {
+        if self.lacks_claim.load(Ordering::SeqCst) { Err(SkipReason::Unclaimed) } else { Ok(Claimed(())) }
+    }
+
+    /// Notes that the machine is claimed, or that nobody can claim it.
+    pub(super) fn note_claimed(&self) {
+        self.lacks_claim.store(false, Ordering::SeqCst);
     }
 
     /// The link to the cluster of the Node.

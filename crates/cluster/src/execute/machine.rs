@@ -2,9 +2,8 @@
 
 use crate::cache::caches::machine_key;
 use crate::cache::managed_fields::Digest;
-use crate::cache::watches;
-use crate::cache::write_back::{put_machine, put_provider};
-use crate::execute::job::{Job, Warrant};
+use crate::cache::write_back::{put_machine, put_provider, remove_machine, remove_provider};
+use crate::execute::job::{Claimed, Job, Warrant};
 use crate::execute::outcome::{Acted, ActionOutcome, SkipReason};
 use crate::transport::error::{CallError, or_absent};
 use crate::transport::key::ObjectKey;
@@ -24,12 +23,12 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 impl Job<'_> {
-    pub(super) async fn apply_bootstrap(&self, template: &Template, cluster: &Uid) -> Acted {
+    pub(super) async fn apply_bootstrap(&self, template: &Template, _: Claimed, cluster: &Uid) -> Acted {
         let desired = render::bootstrap(&template.source(self.key, self.capi()?), cluster);
         self.apply_provider(&template.spec.bootstrap, &desired).await
     }
 
-    pub(super) async fn apply_infrastructure(&self, template: &Template, cluster: &Uid) -> Acted {
+    pub(super) async fn apply_infrastructure(&self, template: &Template, _: Claimed, cluster: &Uid) -> Acted {
         let desired = render::infrastructure(&template.source(self.key, self.capi()?), cluster);
         self.apply_provider(&template.spec.infrastructure, &desired).await
     }
@@ -46,7 +45,7 @@ impl Job<'_> {
         Ok(ActionOutcome::Done)
     }
 
-    pub(super) async fn apply_machine(&self, template: &Template) -> Acted {
+    pub(super) async fn apply_machine(&self, template: &Template, _: Claimed) -> Acted {
         let version = self.capi()?;
         let desired = render::machine(&template.source(self.key, version));
         let object = self.apply(&capi_resource(version, "Machine", "machines"), &desired).await?;
@@ -127,7 +126,7 @@ impl Job<'_> {
         }
         match answer? {
             Some(object) => put_machine(self.caches, &object),
-            None => self.caches.machines.remove(&name),
+            None => remove_machine(self.caches, &name),
         }
         Ok(ActionOutcome::Done)
     }
@@ -154,7 +153,7 @@ impl Job<'_> {
         let api = self.caches.api(&self.key.namespace, &resource);
         match self.delete(warrant, &api, &kind.kind, name, uid).await? {
             Some(object) => put_provider(self.caches, kind, &object),
-            None => watches::provider(self.caches, kind).remove(name),
+            None => remove_provider(self.caches, kind, name),
         }
         Ok(ActionOutcome::Done)
     }

@@ -6,6 +6,7 @@
 mod agent;
 mod announce;
 mod carry_out;
+mod claim;
 mod event_series;
 mod finalizer;
 mod job;

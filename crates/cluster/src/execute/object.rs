@@ -1,6 +1,6 @@
 //! The `ScheduledMachine` itself.
 
-use crate::cache::write_back::put_object;
+use crate::cache::write_back::{put_object, remove_object};
 use crate::execute::job::Job;
 use crate::execute::outcome::{Acted, ActionOutcome, SkipReason};
 use crate::transport::error::{CallError, or_absent};
@@ -17,7 +17,7 @@ impl Job<'_> {
             Some(object) => {
                 put_object(self.caches, object);
             }
-            None => self.caches.objects.remove(self.key),
+            None => remove_object(self.caches, self.key),
         }
     }
 

@@ -64,6 +64,10 @@ skip_reasons! {
     KindNotServed => "kind_not_served",
     /// The workload cluster cannot be used.
     NoWorkloadCluster => "no_workload_cluster",
+    /// The controller may not use Leases: machines are lent without claims.
+    Unprotected => "unprotected",
+    /// The physical machine has not been claimed, so that nothing may be made for it.
+    Unclaimed => "unclaimed",
     /// The object of the action does not exist any more.
     ObjectGone => "object_gone",
     /// The object is already as the action would make it.

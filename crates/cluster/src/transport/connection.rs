@@ -1,6 +1,7 @@
 //! Connections to clusters: to the management cluster by the configuration of the program, to a workload cluster by a
 //! kubeconfig.
 
+use crate::transport::credential::CredentialExpiries;
 use crate::transport::http::{AddressRules, Cidr, ConnectRules, RequestObserver, Transport, WriteGuard};
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -149,6 +150,7 @@ pub struct Connection {
     dial: Arc<dyn Dial>,
     now: Now,
     transport: Transport,
+    credential_expiries: CredentialExpiries,
 }
 
 impl Connection {
@@ -158,7 +160,8 @@ impl Connection {
             management: Arc::new(move |transport| transport.client_for(&config, ConnectRules::management())),
             dial: Arc::new(Network::new(WorkloadRules::default())),
             now: Arc::new(Timestamp::now),
-            transport: Transport::new(program),
+            transport: Transport::new(program).with_clock(Arc::new(Timestamp::now)),
+            credential_expiries: CredentialExpiries::default(),
         }
     }
 
@@ -167,8 +170,9 @@ impl Connection {
         Self {
             management: Arc::new(move |transport| Ok(transport.client_over(management.clone()))),
             dial,
+            transport: Transport::new(program).with_clock(now.clone()),
             now,
-            transport: Transport::new(program),
+            credential_expiries: CredentialExpiries::default(),
         }
     }
 
@@ -176,6 +180,12 @@ impl Connection {
     #[must_use]
     pub fn with_workload_rules(self, rules: WorkloadRules) -> Self {
         Self { dial: Arc::new(Network::new(rules)), ..self }
+    }
+
+    /// The same with another clock.
+    #[must_use]
+    pub fn with_clock(self, now: Now) -> Self {
+        Self { now, ..self }
     }
 
     /// The same with an observer of every request.
@@ -207,6 +217,11 @@ impl Connection {
     /// The time.
     pub fn now(&self) -> Timestamp {
         (self.now)()
+    }
+
+    /// The expiries of the credentials of workload clusters that are in use.
+    pub const fn credential_expiries(&self) -> &CredentialExpiries {
+        &self.credential_expiries
     }
 
     /// The transport, for the status of its watches.

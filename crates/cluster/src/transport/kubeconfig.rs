@@ -40,6 +40,12 @@ pub(crate) fn secret(object: &Secret, keys: &BTreeSet<String>) -> SecretFacts {
     SecretFacts { data: Arc::new(named.map(|(key, bytes)| (key.clone(), kept(bytes))).collect()) }
 }
 
+/// Reads the kubeconfig under a key of a Secret that was just read. What the controller refuses is refused here too. The
+/// message never repeats what is in it.
+pub fn workload_kubeconfig(object: &Secret, key: &str) -> Result<Kubeconfig, String> {
+    read(&secret(object, &BTreeSet::from([key.to_owned()])), key)
+}
+
 /// Reads the kubeconfig under a key of a Secret. The message never repeats what is in it.
 pub(crate) fn read(facts: &SecretFacts, key: &str) -> Result<Kubeconfig, String> {
     let bytes = match facts.data.get(key) {

@@ -100,7 +100,6 @@ impl LeaseApi {
         record: &LeaseRecord,
         version: Option<&str>,
     ) -> Result<StoredLease, LeaseError> {
-        let time = |time: Option<Timestamp>| time.map(MicroTime);
         let lease = Lease {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
@@ -108,14 +107,7 @@ impl LeaseApi {
                 resource_version: version.map(str::to_owned),
                 ..ObjectMeta::default()
             },
-            spec: Some(LeaseSpec {
-                holder_identity: Some(record.holder.clone()),
-                lease_duration_seconds: i32::try_from(record.duration_seconds).ok(),
-                acquire_time: time(record.acquired),
-                renew_time: time(record.renewed),
-                lease_transitions: i32::try_from(record.transitions).ok(),
-                ..LeaseSpec::default()
-            }),
+            spec: Some(lease_spec(record)),
         };
         let parameters = PostParams::default();
         let answer = match version {
@@ -158,7 +150,21 @@ impl LeaseApi {
     }
 }
 
-fn stored(lease: &Lease) -> StoredLease {
+/// The content of a Lease as it is written.
+pub(super) fn lease_spec(record: &LeaseRecord) -> LeaseSpec {
+    let time = |time: Option<Timestamp>| time.map(MicroTime);
+    LeaseSpec {
+        holder_identity: Some(record.holder.clone()),
+        lease_duration_seconds: i32::try_from(record.duration_seconds).ok(),
+        acquire_time: time(record.acquired),
+        renew_time: time(record.renewed),
+        lease_transitions: i32::try_from(record.transitions).ok(),
+        ..LeaseSpec::default()
+    }
+}
+
+/// The content and the version of a Lease that was read.
+pub(super) fn stored(lease: &Lease) -> StoredLease {
     let spec = lease.spec.clone().unwrap_or_default();
     let number = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
     let holder = spec.holder_identity.unwrap_or_default();
@@ -174,7 +180,7 @@ fn stored(lease: &Lease) -> StoredLease {
     }
 }
 
-fn classified(error: &kube::Error) -> LeaseError {
+pub(super) fn classified(error: &kube::Error) -> LeaseError {
     if let kube::Error::Api(status) = error {
         return match status.code {
             409 => LeaseError::Conflict,

@@ -22,6 +22,8 @@ pub enum TargetKind {
     DaemonSet,
     /// A Namespace.
     Namespace,
+    /// The Lease that claims a physical machine.
+    Lease,
 }
 
 /// The attempted change or read.
@@ -33,6 +35,10 @@ pub enum Verb {
     List,
     /// Create an object or restore our fields of it, by server-side apply.
     Apply,
+    /// Create an object that must not exist yet.
+    Create,
+    /// Take over the claim of an object that is gone.
+    TakeOver,
     /// Remove an owner reference to a `ScheduledMachine` of an earlier life.
     RemoveOldOwner,
     /// Annotate a Machine so that Cluster API does not drain its node.
@@ -101,6 +107,7 @@ impl TargetKind {
             Self::ConfigMap => "ConfigMap",
             Self::DaemonSet => "DaemonSet",
             Self::Namespace => "Namespace",
+            Self::Lease => "Lease",
         }
     }
 }
@@ -112,6 +119,8 @@ impl Verb {
             Self::Get => "get",
             Self::List => "list",
             Self::Apply => "apply",
+            Self::Create => "create",
+            Self::TakeOver => "take over",
             Self::RemoveOldOwner => "remove the old owner of",
             Self::Annotate => "annotate",
             Self::Delete => "delete",

@@ -7,13 +7,14 @@ use crate::cache::store::{Item, SyncState};
 use crate::cache::workload::WorkloadLink;
 use crate::transport::error::ReadFailureKind;
 use crate::transport::key::ObjectKey;
+use crate::view::claim_view::machine_claims;
 use crate::view::node_view::{agent_configs, former_node, lookups, node_fact};
 use crate::view::observed::{Lookups, Observed};
 use crate::view::provider_slot::{problem_of, provider_slot};
 use crate::view::reach::{Reach, reach, reach_former};
 use five_spot_api::names;
 use five_spot_core::world::{
-    Failures, FormerNode, MachineView, NodeFact, ReferenceProblem, Slot, Workload, World,
+    Brake, Failures, FormerNode, MachineView, NodeFact, ReferenceProblem, RemovalGate, Slot, Workload, World,
 };
 use std::sync::Arc;
 
@@ -93,6 +94,7 @@ fn world(
         || machine.as_ref().is_some_and(|machine| {
             !machine.terminating && !memory.is_compared(&machine.uid, &machine.digest)
         });
+    let claims = machine_claims(caches, key, &object);
     let mut view = object.view;
     if let Some(deletion) = &mut view.deletion {
         // `--cascade=orphan` takes us from the owners of the Machine, and its finalizer goes when that is done. That
@@ -101,8 +103,13 @@ fn world(
     }
     let world = World {
         policy: caches.settings.policy,
+        // Whoever counts the removals says more.
+        brake: Brake { gate: RemovalGate::Unasked, ..Brake::default() },
         cluster: spec_kinds.and_then(|spec| caches.clusters.view(&key.beside(spec.cluster_name.clone()))),
-        namespace_pause: caches.namespaces.view(&ObjectKey::new("", key.namespace.clone())).flatten(),
+        namespace_pause: caches
+            .namespaces
+            .view(&ObjectKey::new("", key.namespace.clone()))
+            .and_then(|facts| facts.pause),
         references,
         bootstrap: bootstrap.slot,
         infrastructure: infrastructure.slot,
@@ -110,6 +117,7 @@ fn world(
         agent_configs: link.as_deref().map_or_else(Vec::new, |link| agent_configs(key, link)),
         former_node,
         unrecorded_since: memory.unrecorded_since,
+        claims,
         workload,
         node,
         failures,

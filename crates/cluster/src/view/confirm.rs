@@ -10,7 +10,9 @@ use crate::cache::memory::Part;
 use crate::cache::project::{self, Belongs};
 use crate::cache::references::default_secret;
 use crate::cache::store::SyncState;
-use crate::cache::write_back::{put_machine, put_object, put_provider};
+use crate::cache::write_back::{
+    put_machine, put_object, put_provider, remove_machine, remove_object, remove_provider,
+};
 use crate::cache::{secrets, watches};
 use crate::transport::error::{CallError, is_unserved};
 use crate::transport::key::ObjectKey;
@@ -18,13 +20,14 @@ use crate::transport::kinds::{CapiVersion, capi_resource, our_resource};
 use crate::transport::kubeconfig;
 use crate::transport::operation::{Operation, TargetKind, Verb};
 use crate::view::assemble::{Cached, assemble};
+use crate::view::confirm_claim::{Occasion, confirm_claim};
 use crate::view::confirm_node::{confirm_node, read};
 use crate::view::observe::observe;
 use crate::view::observed::Observed;
 use crate::view::render::{self, Source};
 use five_spot_api::{ScheduledMachineSpec, names};
-use five_spot_core::ValidSpec;
 use five_spot_core::world::{Failures, ProviderView, Slot, Uid};
+use five_spot_core::{MachineIdentity, ValidSpec};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
@@ -43,6 +46,11 @@ impl Confirmed {
         &self.observed
     }
 
+    /// The object and its world, for facts that only the caller knows.
+    pub fn observed_mut(&mut self) -> &mut Observed {
+        &mut self.observed
+    }
+
     /// The spec as it was written, from which objects are made; `None` if it is invalid.
     pub(crate) const fn template(&self) -> Option<&Template> {
         self.template.as_ref()
@@ -57,6 +65,11 @@ pub(crate) struct Template {
 }
 
 impl Template {
+    /// The text that names the physical machine.
+    pub(crate) fn machine_identity(&self) -> Option<String> {
+        MachineIdentity::text(&self.raw)
+    }
+
     /// The input of rendering.
     pub(crate) fn source<'a>(&'a self, key: &'a ObjectKey, capi_version: CapiVersion) -> Source<'a> {
         Source {
@@ -78,16 +91,16 @@ pub async fn confirm(
     observed: &Observed,
     failures: &Failures,
 ) -> Result<Option<Confirmed>, CallError> {
-    let template = read_all(caches, key, observed).await?;
+    let template = read_all(caches, key, observed, Occasion::Confirm).await?;
     caches.note_confirmed(key);
     let observed = observe(caches, key, failures).await?;
     Ok(observed.map(|observed| Confirmed { observed, template }))
 }
 
-/// Reads the facts about an object from the API server into the caches.
+/// Reads the facts about an object from the API server into the caches, after a write failed because something has changed.
 pub async fn reread(caches: &Arc<Caches>, key: &ObjectKey, failures: &Failures) -> Result<(), CallError> {
     if let Cached::Known(observed) = assemble(caches, key, failures).await {
-        read_all(caches, key, &observed).await?;
+        read_all(caches, key, &observed, Occasion::Conflict).await?;
     }
     Ok(())
 }
@@ -96,16 +109,20 @@ async fn read_all(
     caches: &Arc<Caches>,
     key: &ObjectKey,
     observed: &Observed,
+    occasion: Occasion,
 ) -> Result<Option<Template>, CallError> {
     let template = confirm_object(caches, key).await?;
-    confirm_machine(caches, key, template.as_ref()).await?;
-    confirm_secret(caches, key, template.as_ref()).await?;
     let cluster = observed.world.cluster.as_ref().map(|cluster| &cluster.uid);
-    for (part, slot) in
-        [(Part::Bootstrap, &observed.world.bootstrap), (Part::Infrastructure, &observed.world.infrastructure)]
-    {
-        confirm_provider(caches, key, part, slot, template.as_ref(), cluster).await?;
-    }
+    let provider = |part, slot| confirm_provider(caches, key, part, slot, template.as_ref(), cluster);
+    // None of these depends on another: together they take as long as one.
+    futures::try_join!(
+        confirm_machine(caches, key, template.as_ref()),
+        provider(Part::Bootstrap, &observed.world.bootstrap),
+        provider(Part::Infrastructure, &observed.world.infrastructure),
+    )?;
+    confirm_secret(caches, key, template.as_ref()).await?;
+    let machine = template.as_ref().and_then(|template| template.spec.identity);
+    confirm_claim(caches, key, machine, &observed.world.claims, occasion).await?;
     confirm_node(caches, key, observed).await?;
     Ok(template)
 }
@@ -117,7 +134,7 @@ async fn confirm_object(caches: &Caches, key: &ObjectKey) -> Result<Option<Templ
         CallError::new(Operation::new(Verb::Get, TargetKind::ScheduledMachine, key.clone()), error)
     })?;
     let Some(object) = found else {
-        caches.objects.remove(key);
+        remove_object(caches, key);
         return Ok(None);
     };
     Ok(put_object(caches, &object).and_then(|facts| {
@@ -140,9 +157,7 @@ async fn confirm_machine(
     let desired = template.and_then(|template| Some(render::machine(&template.source(key, caches.capi()?))));
     match compare(caches, key, Part::Machine, found, desired.as_ref()) {
         Some(object) => put_machine(caches, &object),
-        None => {
-            caches.machines.remove(&name);
-        }
+        None => remove_machine(caches, &name),
     }
     Ok(())
 }
@@ -224,9 +239,7 @@ async fn confirm_provider(
     });
     match compare(caches, key, part, found, desired.as_ref()) {
         Some(object) => put_provider(caches, kind, &object),
-        None => {
-            watches::provider(caches, kind).remove(&name);
-        }
+        None => remove_provider(caches, kind, &name),
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 use crate::cache::caches::{Caches, machine_key};
 use crate::cache::project;
 use crate::cache::workload::{WorkloadLink, node_key};
+use crate::transport::core_kinds::{Node, Pod};
 use crate::transport::error::{CallError, explain, or_absent};
 use crate::transport::key::ObjectKey;
 use crate::transport::operation::{Operation, TargetKind, Verb};
 use crate::view::observed::Observed;
 use five_spot_core::world::{FormerNode, NodeName};
-use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{GetParams, ListParams, VersionMatch};
 use kube::{Api, ResourceExt};
 use serde::de::DeserializeOwned;

@@ -4,8 +4,11 @@
 //! [`Confirmed`], which the layer above demands before it creates, deletes or releases anything. [`Observed::decide`] makes
 //! the decision. [`look`] does all of that for one object, with a plain connection and without watches.
 
+mod agents;
 mod assemble;
+mod claim_view;
 pub(crate) mod confirm;
+mod confirm_claim;
 mod confirm_node;
 mod look;
 mod lookup;
@@ -20,6 +23,7 @@ mod reach;
 pub(crate) mod render;
 mod watch_status;
 
+pub use agents::{AgentState, agent_states, watch_agents};
 pub use confirm::{Confirmed, confirm, reread};
 pub use look::{LookError, look};
 pub use observe::{glance, observe};

@@ -94,7 +94,11 @@ pub(super) fn agent_configs(key: &ObjectKey, link: &WorkloadLink) -> Vec<AgentCo
     let object = key.to_string();
     let is_ours = |config: &AgentConfigFacts| config.made_for.as_deref() == Some(object.as_str());
     link.agent_configs.select(|_, config| {
-        is_ours(config).then(|| AgentConfigView { node: config.node.clone(), rendered: config.rendered })
+        is_ours(config).then(|| AgentConfigView {
+            node: config.node.clone(),
+            rendered: config.rendered,
+            node_uid: config.node_uid.clone(),
+        })
     })
 }
 

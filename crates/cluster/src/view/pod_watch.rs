@@ -12,9 +12,9 @@ pub fn watch_pods(caches: &Arc<Caches>, key: &ObjectKey, observed: &Observed, wa
     let (Some(link), Some(node)) = (&observed.link, observed.world.node.found()) else { return };
     if wanted {
         let Some(object) = caches.objects.view(key) else { return };
-        link.watch_pods(&node.name, &notify_node(caches, &workload_of(key, &object)));
+        link.watch_pods(&node.name, key, &notify_node(caches, &workload_of(key, &object)));
     } else {
-        link.forget_pods(&node.name);
+        link.forget_pods(&node.name, key);
         caches.memories.update(key, |memory| {
             memory.drain_rules = None;
             memory.evictions.clear();

@@ -124,6 +124,13 @@ async fn reach_by(
     };
     match link.nodes.sync_state() {
         SyncState::Syncing => Reach::pending(cluster),
+        SyncState::Synced if link.is_lost() => {
+            let message =
+                "the workload cluster has not responded for 5 minutes, so the state of the Node is unknown; \
+                           the controller continues when it responds again"
+                    .to_owned();
+            Reach::unusable(cluster, WorkloadProblem::Unreachable, message)
+        }
         SyncState::Synced => same_cluster(cluster, link),
         SyncState::Failed(failure) => {
             let problem = match failure.kind {

@@ -1,6 +1,8 @@
 //! Projections: the few facts that are kept of an object of a cluster.
 
+mod claim;
 mod cluster;
+mod compact_text;
 mod machine;
 mod node;
 mod pod;
@@ -8,10 +10,11 @@ mod provider;
 mod scheduled_machine;
 mod status;
 
-pub(crate) use cluster::{ClusterFacts, cluster, namespace_pause};
+pub(crate) use claim::{ClaimFacts, claim};
+pub(crate) use cluster::{ClusterFacts, NamespaceFacts, cluster, namespace};
 pub(crate) use machine::{MachineFacts, machine};
 pub(crate) use node::{AgentConfigFacts, NodeFacts, agent_config, agent_node, node};
-pub(crate) use pod::{PodFacts, pod};
+pub(crate) use pod::{AgentPodFacts, PodFacts, agent_pod, pod};
 pub(crate) use provider::{ProviderFacts, provider};
 pub(crate) use scheduled_machine::{ObjectFacts, kind_of, read_spec, scheduled_machine};
 

@@ -1,12 +1,13 @@
 //! Nodes, and the ConfigMaps of reclaim agents beside them.
 
+use crate::transport::core_kinds::Node;
 use five_spot_api::NodeTaint;
 use five_spot_api::TaintEffect;
 use five_spot_api::names::{annotation, label};
 use five_spot_api::reclaim::{CONFIG_NAME_PREFIX, REQUESTED, REQUESTED_TRUE, ReclaimRequest};
 use five_spot_core::world::{NodeName, Readiness, TaintId, Uid};
 use five_spot_core::{Fingerprint, text};
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Taint};
+use k8s_openapi::api::core::v1::{ConfigMap, Taint};
 use kube::ResourceExt;
 use kube::api::PartialObjectMeta;
 use serde::Deserialize;
@@ -101,6 +102,8 @@ pub(crate) struct AgentConfigFacts {
     /// The `ScheduledMachine`, as `namespace/name`.
     pub(crate) made_for: Option<String>,
     pub(crate) rendered: Option<Fingerprint>,
+    /// The UID of the Node that it was written for.
+    pub(crate) node_uid: Option<Uid>,
 }
 
 pub(crate) fn agent_config(object: &PartialObjectMeta<ConfigMap>) -> AgentConfigFacts {
@@ -112,6 +115,11 @@ pub(crate) fn agent_config(object: &PartialObjectMeta<ConfigMap>) -> AgentConfig
             .filter(|text| text.len() <= MOST_TEXT)
             .cloned(),
         rendered: object.annotations().get(annotation::AGENT_HASH).map(|hash| Fingerprint::read(hash)),
+        node_uid: object
+            .annotations()
+            .get(annotation::AGENT_NODE_UID)
+            .filter(|uid| uid.len() <= MOST_TEXT)
+            .map(|uid| Uid::from(uid.as_str())),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Pods on a node that is being emptied.
 
 use crate::cache::drain_rules::{Labels, by_label};
+use crate::transport::core_kinds::Pod;
 use crate::transport::key::ObjectKey;
 use crate::transport::valid_name::is_subdomain;
 use five_spot_api::names::label;
-use five_spot_core::world::{PodDrain, PodId, PodTermination, Uid};
+use five_spot_core::world::{NodeName, PodDrain, PodId, PodTermination, Uid};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Pod, Toleration};
+use k8s_openapi::api::core::v1::Toleration;
 use kube::ResourceExt;
 
 /// On a Pod: it mirrors a static pod of the kubelet.
@@ -62,6 +63,24 @@ pub(crate) fn pod(object: &Pod) -> PodFacts {
     }
 }
 
+/// The facts that are kept of a pod of a reclaim agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AgentPodFacts {
+    pub(crate) node: NodeName,
+    /// True if it is Ready and not about to end.
+    pub(crate) is_ready: bool,
+}
+
+pub(crate) fn agent_pod(object: &Pod) -> AgentPodFacts {
+    let conditions = object.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
+    let node = object.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    AgentPodFacts {
+        node: NodeName::from(node.filter(|name| is_subdomain(name)).unwrap_or_default()),
+        is_ready: ready && object.metadata.deletion_timestamp.is_none(),
+    }
+}
+
 /// The labels of a pod. One that has more of them than is sensible counts as one without: they are kept for every pod.
 fn labels(object: &Pod) -> Labels {
     let bytes: usize = object.labels().iter().map(|(key, value)| key.len() + value.len()).sum();
@@ -91,6 +110,25 @@ mod tests {
             "spec": {"containers": [], "tolerations": tolerations},
         });
         super::pod(&serde_json::from_value(pod).unwrap()).comes_back.is_some()
+    }
+
+    #[test]
+    fn an_agent_is_ready_while_its_pod_is_and_stays() {
+        let facts = |metadata: Value, ready: &str| {
+            let pod = json!({
+                "metadata": metadata,
+                "spec": {"containers": [], "nodeName": "desk-1"},
+                "status": {"conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": ready}]},
+            });
+            agent_pod(&serde_json::from_value(pod).unwrap())
+        };
+        let node = NodeName::from("desk-1");
+        assert_eq!(facts(json!({}), "True"), AgentPodFacts { node: node.clone(), is_ready: true });
+        assert_eq!(facts(json!({}), "False"), AgentPodFacts { node: node.clone(), is_ready: false });
+        let leaving = facts(json!({"deletionTimestamp": "2026-11-16T08:00:00Z"}), "True");
+        assert_eq!(leaving, AgentPodFacts { node, is_ready: false });
+        let strange = json!({"metadata": {}, "spec": {"containers": [], "nodeName": "x".repeat(5000)}});
+        assert_eq!(agent_pod(&serde_json::from_value(strange).unwrap()).node.as_str(), "");
     }
 
     #[test]

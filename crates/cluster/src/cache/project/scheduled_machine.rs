@@ -2,10 +2,12 @@
 
 use super::status::StatusText;
 use super::{capi_paused, pause};
+use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::names::{FINALIZER, annotation};
 use five_spot_api::{ObjectRef, ScheduledMachineSpec, ScheduledMachineStatus, WorkloadCluster};
 use five_spot_core::world::{DeletionView, NodeName, ObjectView, Uid};
 use five_spot_core::{FieldError, InvalidSpec, ProviderKind, ValidSpec, check_name};
+use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use std::sync::Arc;
@@ -24,6 +26,16 @@ pub(crate) struct ObjectFacts {
     pub(crate) spec_by: Option<String>,
     /// Any new value causes a reconcile.
     pub(crate) force_reconcile: Option<String>,
+    /// The finalizers of others.
+    pub(crate) other_finalizers: Box<[String]>,
+}
+
+impl ObjectFacts {
+    /// All finalizers of the object. Ours is the last.
+    pub(crate) fn finalizers(&self) -> Vec<String> {
+        let ours = self.view.has_finalizer.then(|| FINALIZER.to_owned());
+        self.other_finalizers.iter().cloned().chain(ours).collect()
+    }
 }
 
 /// The parts of the status that are needed too often to parse the whole status each time.
@@ -37,6 +49,14 @@ pub(crate) struct Record {
     pub(crate) node: Option<NodeName>,
     /// True if the owner of the machine wants it back and does not have it yet.
     pub(crate) is_reclaimed: bool,
+    /// True if the object waits for a physical machine that another one has.
+    pub(crate) waits_for_machine: bool,
+    /// The removal that was not planned, if there is one: when it began, or nothing while it is held.
+    #[expect(
+        clippy::option_option,
+        reason = "no unplanned removal, one that is held, and one that has begun"
+    )]
+    pub(crate) unplanned_removal: Option<Option<Timestamp>>,
 }
 
 impl Record {
@@ -48,7 +68,15 @@ impl Record {
             workload_cluster: status.workload_cluster.clone(),
             former_kinds: recorded.filter(|kind| !now.contains(&kind)).collect(),
             node: status.node_ref.as_ref().map(|node| NodeName::from(node.name.as_str())),
+            unplanned_removal: status
+                .unplanned_removal
+                .as_ref()
+                .map(|removal| removal.begun_at.as_ref().map(|time| time.0)),
             is_reclaimed: status.reclaims.iter().any(|record| record.finished_at.is_none()),
+            waits_for_machine: status.conditions.iter().any(|condition| {
+                condition.type_ == ConditionType::Ready.as_str()
+                    && condition.reason == Reason::MachineInUse.as_str()
+            }),
         }
     }
 }
@@ -72,10 +100,12 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
         spec: spec.map(Arc::new).map_err(Arc::new),
         spec_by: last_writer(object),
         force_reconcile: object.annotations().get(annotation::FORCE_RECONCILE).cloned(),
+        other_finalizers: finalizers.iter().filter(|name| *name != FINALIZER).cloned().collect(),
         view: ObjectView {
             namespace: object.namespace().unwrap_or_default(),
             name,
             uid: Uid::from(object.uid().unwrap_or_default()),
+            created_at: object.creation_timestamp().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
             generation: object.metadata.generation.unwrap_or_default(),
             deletion,
             has_finalizer: finalizers.iter().any(|finalizer| finalizer == FINALIZER),

@@ -1,22 +1,22 @@
 //! The status of a `ScheduledMachine`, as it is kept.
 
+use super::compact_text::CompactText;
 use five_spot_api::ScheduledMachineStatus;
-use std::sync::Arc;
 
-/// A status as text. Nobody looks at most statuses most of the time, and what a status is made of, many short words each in
-/// a place of its own, takes twice the room of the same written down.
+/// A status as text, without what it shares with others. Nobody looks at most statuses most of the time, and what a status is
+/// made of, many short words each in a place of its own, takes ten times the room.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StatusText(Arc<str>);
+pub(crate) struct StatusText(CompactText);
 
 impl StatusText {
     pub(crate) fn new(status: &ScheduledMachineStatus) -> Self {
         // Made of words and numbers, which can always be written down.
-        Self(serde_json::to_string(status).unwrap_or_default().into())
+        Self(CompactText::new(&serde_json::to_string(status).unwrap_or_default()))
     }
 
     /// The parsed content.
     pub(crate) fn read(&self) -> ScheduledMachineStatus {
-        serde_json::from_str(&self.0).unwrap_or_default()
+        serde_json::from_str(&self.0.text()).unwrap_or_default()
     }
 }
 

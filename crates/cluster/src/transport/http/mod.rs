@@ -9,8 +9,11 @@ mod address;
 mod answer;
 mod budget;
 mod call;
+mod clock_skew;
 mod connect;
 mod failure;
+#[cfg(test)]
+mod fuzz;
 mod limits;
 mod pool;
 mod protocol;
@@ -37,7 +40,9 @@ pub use watches::WatchState;
 
 use crate::transport::repeat::Repeats;
 use budget::Budget;
+use clock_skew::ClockSkew;
 use http::{HeaderValue, StatusCode};
+use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 use kube::{Client, Config};
 use protocol::LatestProtocol;
@@ -97,6 +102,7 @@ pub struct Transport {
     watches: Watches,
     protocol: LatestProtocol,
     storage: StorageAnswers,
+    clock_skew: ClockSkew,
     /// True if the cluster behind it answers. Not asked of the management cluster: without that nothing can be done.
     responsiveness: Option<Responsiveness>,
     /// The cluster, for log lines: `management`, or the Secret that leads to it.
@@ -125,6 +131,7 @@ impl Transport {
             watches: Watches::default(),
             protocol: LatestProtocol::default(),
             storage: StorageAnswers::default(),
+            clock_skew: ClockSkew::default(),
             responsiveness: None,
             cluster: "management".into(),
             limits,
@@ -147,6 +154,18 @@ impl Transport {
     pub fn with_write_guard(self, guard: Arc<dyn WriteGuard>) -> Self {
         let write_guards = self.write_guards.iter().cloned().chain([guard]).collect();
         Self { write_guards, ..self }
+    }
+
+    /// The same transport, which compares this clock with that of the server.
+    #[must_use]
+    pub fn with_clock(self, now: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Self {
+        Self { clock_skew: ClockSkew::new(now), ..self }
+    }
+
+    /// The difference between the clock of this process and that of the server when that last answered. Absent before the
+    /// first answer, and for a server that sends no `Date`.
+    pub fn clock_skew(&self) -> Option<SignedDuration> {
+        self.clock_skew.get()
     }
 
     /// The reason of the first guard that refuses writes at this moment.
@@ -181,6 +200,7 @@ impl Transport {
             watches: Watches::default(),
             protocol: LatestProtocol::default(),
             storage: StorageAnswers::default(),
+            clock_skew: ClockSkew::default(),
             responsiveness: Some(Responsiveness::default()),
             cluster: cluster.into(),
             limits,
@@ -201,6 +221,11 @@ impl Transport {
     /// from a cache.
     pub fn storage_silence(&self) -> Duration {
         self.storage.silence()
+    }
+
+    /// Notes that a check has shown that the storage answers.
+    pub fn note_storage_checked(&self) {
+        self.storage.checked();
     }
 
     /// The status of the watches of a path, whatever they select.

@@ -84,6 +84,9 @@ where
                 }
             };
             let status = answer.as_ref().ok().map(Response::status);
+            if let Ok(answer) = &answer {
+                transport.clock_skew.note(answer.headers());
+            }
             if let Some(status) = status {
                 transport.storage.answered(&call, status);
             }

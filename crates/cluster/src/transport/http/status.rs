@@ -108,7 +108,8 @@ impl Status {
         Self {
             kind: self.kind,
             api_version: api_version(),
-            status: short(self.status),
+            // `kube` reads no other word here.
+            status: Some("Failure".to_owned()),
             message: self.message.map(|message| bounded(&message, max).into_owned()),
             reason: short(self.reason),
             details,

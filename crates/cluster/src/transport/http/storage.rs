@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The path of the API server's own check, which includes its storage. Every authenticated user may ask for it.
-const READYZ: &str = "/readyz";
+/// The beginnings of what an API server sends in a watch although its storage does not answer: bookmarks, and the reason for
+/// which it ends the watch.
+const FROM_CACHE: [&[u8]; 2] = [br#"{"type":"BOOKMARK""#, br#"{"type":"ERROR""#];
 
-/// The beginning of a bookmark in a watch.
-const BOOKMARK: &[u8] = br#"{"type":"BOOKMARK""#;
+/// Something that is created and never stored.
+const ACCESS_REVIEWS: &str = "selfsubjectaccessreviews";
 
 /// The time at which the storage last answered. Clones share it.
 #[derive(Clone, Debug)]
@@ -30,19 +31,25 @@ impl StorageAnswers {
     pub(super) fn answered(&self, call: &Call, status: StatusCode) {
         // Lists and watches may be answered from a cache, and whoever is not permitted is refused before.
         let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let from_storage =
-            call.writes() || call.verb == "get" && (call.name.is_some() || call.resource == READYZ);
+        let is_write = call.writes() && call.resource != ACCESS_REVIEWS;
+        let from_storage = is_write || call.verb == "get" && call.name.is_some();
         if from_storage && !is_refused && !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS
         {
             self.now();
         }
     }
 
+    /// The API server's own check has shown that it answers. Its response alone does not count: the API server repeats the last
+    /// result of the check for some seconds.
+    pub(super) fn checked(&self) {
+        self.now();
+    }
+
     /// A part of a watch was received.
     pub(super) fn received(&self, data: &[u8]) {
         let is_event =
-            data.split(|byte| *byte == b'\n').any(|line| !line.is_empty() && !line.starts_with(BOOKMARK));
-        if is_event {
+            |line: &[u8]| !line.is_empty() && !FROM_CACHE.iter().any(|beginning| line.starts_with(beginning));
+        if data.split(|byte| *byte == b'\n').any(is_event) {
             self.now();
         }
     }
@@ -80,10 +87,10 @@ mod tests {
             (Method::GET, "/api/v1/nodes/a", 403, false),
             (Method::GET, "/api/v1/nodes", 200, false),
             (Method::GET, "/version", 200, false),
-            (Method::GET, "/readyz", 200, true),
-            (Method::GET, "/readyz", 500, false),
+            (Method::GET, "/readyz", 200, false),
             (Method::POST, "/api/v1/namespaces/a/pods", 201, true),
             (Method::POST, "/api/v1/namespaces/a/pods", 504, false),
+            (Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", 201, false),
             (Method::POST, "/api/v1/namespaces/a/pods/b/eviction", 429, false),
         ] {
             let call = Call::of(&Request::builder().method(&method).uri(path).body(()).expect("a request"));
@@ -94,10 +101,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bookmarks_come_from_a_cache() {
+    async fn bookmarks_and_errors_come_from_a_cache() {
         let bookmark = r#"{"type":"BOOKMARK","object":{"kind":"Node"}}"#.to_owned() + "\n";
         let event = r#"{"type":"MODIFIED","object":{"kind":"Node"}}"#.to_owned() + "\n";
-        for (data, counts) in [(bookmark.clone(), false), (event.clone(), true), (bookmark + &event, true)] {
+        let error = r#"{"type":"ERROR","object":{"kind":"Status","code":500}}"#.to_owned() + "\n";
+        for (data, counts) in
+            [(bookmark.clone(), false), (error, false), (event.clone(), true), (bookmark + &event, true)]
+        {
             let silence = silence_after(|answers| answers.received(data.as_bytes())).await;
             assert_eq!(silence.is_zero(), counts, "{data}");
         }

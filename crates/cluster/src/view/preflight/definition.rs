@@ -128,8 +128,8 @@ fn schema_of(document: &Value) -> Option<&Value> {
 }
 
 fn our_schema() -> Value {
-    let crd = serde_json::to_value(five_spot_api::crd()).unwrap_or_default();
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    // A test of the API types checks that it can be parsed.
+    serde_json::from_str(five_spot_api::SHAPE).unwrap_or_default()
 }
 
 fn compare(ours: &Value, served: &Value) -> Definition {
@@ -212,6 +212,34 @@ mod tests {
         let newer = compare(&our_schema(), &newer);
         assert!(newer.to_string().ends_with("which ignores spec.colour, status.mood"), "{newer}");
         assert!(matches!(newer, Definition::Fits(_)));
+    }
+
+    /// The schema of the version before this one.
+    fn previous_schema() -> Value {
+        let crd = include_str!("../../../../../tests/crd/previous.yaml");
+        let crd: Value = serde_saphyr::from_str(crd).expect("previous.yaml is YAML");
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    }
+
+    #[test]
+    fn the_previous_crd_is_too_old_for_this_program() {
+        let upgraded = compare(&our_schema(), &previous_schema());
+        let Definition::TooOld(differences) = &upgraded else { panic!("{upgraded:?}") };
+        for field in ["status.reclaims[].stages", "status.unplannedRemoval"] {
+            assert!(differences.missing.iter().any(|missing| missing == field), "{differences:?}");
+        }
+        assert!(upgraded.to_string().contains("(deploy/crds)"), "{upgraded}");
+    }
+
+    #[test]
+    fn the_previous_program_works_with_this_crd() {
+        let rolled_back = compare(&previous_schema(), &our_schema());
+        let Definition::Fits(differences) = &rolled_back else { panic!("{rolled_back:?}") };
+        assert_eq!(differences.missing, Vec::<String>::new(), "a field was removed");
+        assert!(
+            differences.unknown.iter().any(|field| field == "status.unplannedRemoval"),
+            "{differences:?}"
+        );
     }
 
     #[test]

@@ -5,4 +5,4 @@ mod definition;
 mod permissions;
 
 pub use definition::{Definition, Differences, definition};
-pub use permissions::{Permission, refused, required};
+pub use permissions::{Permission, for_claims, refused, required};

@@ -58,6 +58,19 @@ pub fn required(namespaces: &[String]) -> Vec<Permission> {
     places.iter().flat_map(in_place).collect()
 }
 
+/// The permissions without which physical machines are lent without protection from a second loan.
+pub fn for_claims(namespace: &str) -> Vec<Permission> {
+    let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    let permission = |verb| Permission {
+        verb,
+        group: "coordination.k8s.io",
+        resource: "leases",
+        subresource: "",
+        namespace: Some(namespace.to_owned()),
+    };
+    verbs.map(permission).to_vec()
+}
+
 /// Those of these permissions that this program does not have.
 pub async fn refused(client: &Client, wanted: &[Permission]) -> Result<Vec<Permission>, kube::Error> {
     let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());

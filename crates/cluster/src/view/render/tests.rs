@@ -4,6 +4,7 @@ use super::{CapiVersion, Source, agent_config, bootstrap, infrastructure, machin
 use crate::transport::key::ObjectKey;
 use five_spot_api::ScheduledMachineSpec;
 use five_spot_core::ValidSpec;
+use five_spot_core::action::NodeRef;
 use five_spot_core::world::{NodeName, Uid};
 use serde_json::{Value, json};
 
@@ -118,9 +119,11 @@ fn provider_objects_have_two_plain_owners() {
 #[test]
 fn commands_are_quoted_for_the_agent() {
     let spec = ValidSpec::parse(&spec()).unwrap();
-    let object = agent_config(&ObjectKey::new("shop", "desk-17"), &NodeName::from("node-1"), &spec);
+    let node = NodeRef { name: NodeName::from("node-1"), uid: Uid::from("n-1") };
+    let object = agent_config(&ObjectKey::new("shop", "desk-17"), &node, &spec);
     let toml = "match_commands = [\"java\",\"say \\\"hi\\\"\"]\nmatch_argv_substrings = []\npoll_interval_ms = 250\n";
     assert_eq!(object["data"]["reclaim.toml"], toml);
     assert_eq!(object["metadata"]["name"], "reclaim-agent-node-1");
     assert_eq!(object["metadata"]["annotations"]["5spot.finos.org/made-for"], "shop/desk-17");
+    assert_eq!(object["metadata"]["annotations"]["5spot.finos.org/node-uid"], "n-1");
 }
