@@ -8,6 +8,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Opts};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::ErrorKind;
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -48,9 +49,14 @@ fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The number of open descriptors. The limit if they cannot be counted: then none is left to count with.
+/// The number of open descriptors, 0 if the system does not show them. The limit if they cannot be counted for another
+/// reason: then none is left to count with.
 fn open() -> u64 {
-    std::fs::read_dir("/proc/self/fd").map_or_else(|_| limit(), |entries| entries.count() as u64)
+    match std::fs::read_dir("/proc/self/fd") {
+        Ok(entries) => entries.count() as u64,
+        Err(error) if error.kind() == ErrorKind::NotFound => 0,
+        Err(_) => limit(),
+    }
 }
 
 /// The findings for a number of open descriptors.

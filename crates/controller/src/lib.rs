@@ -4,10 +4,12 @@
 pub mod args;
 mod attempts;
 pub mod audit;
+pub mod brake;
 pub mod descriptors;
 pub mod health;
 pub mod leader;
 pub mod logging;
+mod memory;
 pub mod metrics;
 pub mod program;
 pub mod queue;
@@ -16,15 +18,18 @@ mod reconcile_report;
 mod recovery;
 mod run;
 pub mod servers;
+pub mod shards;
 pub mod urgency;
 mod worker_slots;
 
 pub use run::run;
 
+use brake::BrakeSettings;
 use five_spot_core::world::Policy;
 use health::Health;
 use leader::ElectionSettings;
 use metrics::Metrics;
+use shards::ShardSettings;
 use std::sync::Arc;
 
 /// With heap profiles that `MALLOC_CONF` turns on: `docs/profiling.md`.
@@ -45,12 +50,18 @@ pub struct Settings {
     pub concurrency: usize,
     /// The name of this instance in the events that it publishes.
     pub instance: String,
+    /// The namespace of the controller: of the Leases that claim physical machines, and of annotations for the controller itself.
+    pub controller_namespace: String,
     /// The metrics. Requests are counted only if it is also the observer of the connection.
     pub metrics: Arc<Metrics>,
     /// The health of the controller.
     pub health: Arc<Health>,
     /// The settings of the election among several instances; absent: this instance always works.
     pub election: Option<ElectionSettings>,
+    /// The settings of this instance among several; absent: it works on all objects, and shows nobody that it does.
+    pub shards: Option<ShardSettings>,
+    /// The settings of the brake.
+    pub brake: BrakeSettings,
 }
 
 impl Default for Settings {
@@ -61,9 +72,12 @@ impl Default for Settings {
             management_nodes: Vec::new(),
             concurrency: 16,
             instance: "5spot-controller".to_owned(),
+            controller_namespace: five_spot_api::names::SYSTEM_NAMESPACE.to_owned(),
             metrics: Arc::default(),
             health: Arc::default(),
             election: None,
+            shards: None,
+            brake: BrakeSettings::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One reconcile of one object: observe, decide, confirm if the decision demands it, carry out, note the result.
 
 use crate::attempts::Attempts;
+use crate::brake::Brake;
 use crate::reconcile_report::ReconcileReport;
 use crate::urgency::Urgency;
 use five_spot_api::Phase;
@@ -46,11 +47,12 @@ pub(crate) enum Next {
 pub(crate) struct Reconciler {
     pub(crate) caches: Arc<Caches>,
     pub(crate) attempts: Arc<Attempts>,
+    pub(crate) brake: Arc<Brake>,
 }
 
 impl Reconciler {
-    pub(crate) fn new(caches: Arc<Caches>) -> Self {
-        Self { caches, attempts: Arc::default() }
+    pub(crate) fn new(caches: Arc<Caches>, brake: Brake) -> Self {
+        Self { caches, attempts: Arc::default(), brake: Arc::new(brake) }
     }
 
     /// The urgency of an object, as far as the caches show it.
@@ -62,6 +64,20 @@ impl Reconciler {
     pub(crate) fn begin_term(&self) {
         self.caches.begin_term();
         self.attempts.clear();
+        self.brake.reset();
+    }
+
+    /// Begins to work on an object that another instance has worked on: the caches may be older than its last write.
+    pub(crate) fn take_over(&self, key: &ObjectKey) {
+        self.release(key);
+        self.caches.confirm_first(key);
+    }
+
+    /// Forgets what was remembered of an object that another instance works on from now on.
+    pub(crate) fn release(&self, key: &ObjectKey) {
+        self.caches.forget(key);
+        self.attempts.forget(key);
+        self.brake.forget(key);
     }
 
     /// Reconciles one object, and returns when it has to be reconciled again.
@@ -101,10 +117,10 @@ impl Reconciler {
     /// Observes, decides and carries out once. A reclaim and a deletion have time limits: the work ends when time alone
     /// makes another decision, even if a cluster has not answered by then.
     async fn once(&self, key: &ObjectKey, report: &mut ReconcileReport) -> Result<Next, ExecutionError> {
-        let Some(observed) = view::observe(&self.caches, key, &self.failures(key)).await? else {
+        let Some(mut observed) = view::observe(&self.caches, key, &self.failures(key)).await? else {
             return Ok(self.unobserved(key, report));
         };
-        let decision = self.decide(&observed, report);
+        let decision = self.decide(key, &mut observed, report);
         let has_limit =
             observed.world.object.deletion.is_some() || decision.status.phase == Some(Phase::EmergencyRemove);
         let due = decision.wake_at.filter(|_| has_limit);
@@ -131,10 +147,11 @@ impl Reconciler {
         if !confirms {
             return self.carry_out(key, Basis::Cached(&observed), &decision, report).await;
         }
-        let Some(confirmed) = view::confirm(&self.caches, key, &observed, &self.failures(key)).await? else {
+        let Some(mut confirmed) = view::confirm(&self.caches, key, &observed, &self.failures(key)).await?
+        else {
             return Ok(self.unobserved(key, report));
         };
-        let decision = self.decide(confirmed.observed(), report);
+        let decision = self.decide(key, confirmed.observed_mut(), report);
         self.carry_out(key, Basis::Confirmed(&confirmed), &decision, report).await
     }
 
@@ -147,10 +164,12 @@ impl Reconciler {
     ) -> Result<Next, ExecutionError> {
         let observed = basis.observed();
         view::watch_pods(&self.caches, key, observed, decision.watch_pods);
+        view::watch_agents(observed);
         let execution = execute::carry_out(&self.caches, key, basis, decision).await;
         report.skipped(&execution.skipped);
         if execution.result.as_ref().map_or_else(|failure| failure.reported, |()| true) {
             report.reported(observed, decision);
+            report.held(self.brake.note(key, decision));
         }
         execution.result?;
         let recovered = self.attempts.succeeded(key);
@@ -183,15 +202,16 @@ impl Reconciler {
         let now = self.caches.now();
         let retry = self.attempts.failed(key, self.uid(key), failure, self.urgency(key), now);
         let again = self.after(retry.backoff);
-        let Some(observed) = view::glance(&self.caches, key, &self.failures(key)).await else {
+        let Some(mut observed) = view::glance(&self.caches, key, &self.failures(key)).await else {
             report.failed(failure, retry, false);
             return again;
         };
         report.failed(failure, retry, observed.world.machine.ours().is_some());
-        let decision = self.decide(&observed, report);
+        let decision = self.decide(key, &mut observed, report);
         match execute::report(&self.caches, key, &observed, &decision).await {
             Ok(()) => {
                 report.reported(&observed, &decision);
+                report.held(self.brake.note(key, &decision));
                 self.count_again(key, &observed, &decision, report).await;
             }
             Err(failure) => tracing::debug!(error = %failure, "failed to report the failure in the status"),
@@ -213,8 +233,8 @@ impl Reconciler {
         }
     }
 
-    fn decide(&self, observed: &Observed, report: &mut ReconcileReport) -> Decision {
-        let decision = observed.decide(self.caches.now());
+    fn decide(&self, key: &ObjectKey, observed: &mut Observed, report: &mut ReconcileReport) -> Decision {
+        let decision = self.brake.decide(&self.caches, key, observed);
         if let Some(phase) = decision.status.phase {
             Span::current().record("phase", phase.as_str());
         }
@@ -228,6 +248,7 @@ impl Reconciler {
         }
         self.caches.forget(key);
         self.attempts.forget(key);
+        report.held(self.brake.forget(key));
         report.gone();
         Next::Gone
     }

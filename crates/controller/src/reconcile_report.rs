@@ -74,6 +74,11 @@ impl ReconcileReport {
         self.metrics.reported(&self.key, observed, decision);
     }
 
+    /// Notes how many removals the brake holds.
+    pub(crate) fn held(&self, removals: usize) {
+        self.metrics.removals_held(removals);
+    }
+
     /// Counts the actions that were skipped.
     pub(crate) fn skipped(&self, reasons: &[SkipReason]) {
         for reason in reasons {

@@ -1,5 +1,6 @@
 //! The event loop: changes and time fill the queue, workers empty it.
 
+use crate::brake::Brake;
 use crate::health::Health;
 use crate::leader::{Elector, LeaseGuard, Role};
 use crate::metrics::Metrics;
@@ -7,6 +8,7 @@ use crate::queue::Queue;
 use crate::reconcile::{Next, Reconciler};
 use crate::reconcile_report::ReconcileReport;
 use crate::recovery::Recovery;
+use crate::shards::{self, Assignment, View};
 use crate::urgency::{Emergency, Urgency};
 use crate::worker_slots::WorkerSlots;
 use crate::{RunError, Settings, logging};
@@ -36,8 +38,8 @@ const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
 /// action.
 const LAST_WORK: Duration = Duration::from_millis(1500);
 
-/// The same with an election: another instance waits for the Lease, which is released afterwards.
-const LAST_WORK_OF_LEADER: Duration = Duration::from_millis(700);
+/// The same with a Lease: another instance may wait for it, and it is released afterwards.
+const LAST_WORK_WITH_LEASE: Duration = Duration::from_millis(600);
 
 /// The wait after a reconcile that panicked.
 const AFTER_PANIC: Duration = Duration::from_mins(5);
@@ -47,6 +49,9 @@ const REQUESTED: &str = "reconciler requested retry";
 
 /// The reason of a reconcile after this instance has become the leader.
 const BECAME_LEADER: &str = "became the leader";
+
+/// The reason of a reconcile after this instance has become the owner of an object.
+const BECAME_OWNER: &str = "became the owner";
 
 /// Runs the controller until `stop` is cancelled.
 pub async fn run(
@@ -60,30 +65,48 @@ pub async fn run(
         namespaces: settings.namespaces,
         management_nodes: settings.management_nodes,
         instance: settings.instance,
+        controller_namespace: settings.controller_namespace,
     };
     let watches = stop.child_token();
     let (metrics, health) = (settings.metrics, settings.health);
     let (mut electing, end_of_term) = (JoinSet::new(), CancellationToken::new());
+    let (mut sharing, end_of_sharing) = (JoinSet::new(), CancellationToken::new());
+    // Leases are written without guards.
+    let unguarded = connection.clone();
     let (connection, role) = match settings.election {
         None => (connection, None),
         Some(election) => {
             let guard = Arc::new(LeaseGuard::new(election.clock.clone()));
             metrics.follow_election(guard.clone());
-            // The Lease itself is written without the guard.
             let guarded = connection.clone().with_write_guard(guard.clone());
             let (elector, role) = Elector::new(election, connection, guard, health.clone())?;
             electing.spawn(elector.run(end_of_term.clone()));
             (guarded, Some(role))
         }
     };
+    let has_lease = role.is_some() || settings.shards.is_some();
+    let (connection, role, assignment) = match settings.shards {
+        None => (connection, role, Assignment::default()),
+        Some(shards) => {
+            let (guarded, driver, assignment) =
+                shards::start(shards, unguarded, connection, role, (&metrics, &health))?;
+            sharing.spawn(driver.run(end_of_sharing.clone()));
+            (guarded, None, assignment)
+        }
+    };
     metrics.attach(&connection);
     let caches = cache::start(connection, cluster_settings, changes, &watches)?;
     health.attach(&caches);
+    metrics.attach_caches(&caches);
+    assignment.count_for(&metrics, &caches);
+    let brake = Brake::new(settings.brake, assignment.watched());
     let wall = caches.now();
     let event_loop = EventLoop {
         queue: Queue::new(settings.concurrency),
         concurrency: settings.concurrency,
         role,
+        assignment,
+        has_lease,
         reasons: BTreeMap::new(),
         workers: JoinSet::new(),
         running: BTreeMap::new(),
@@ -93,11 +116,13 @@ pub async fn run(
         ids: Arc::new(AtomicU64::new(u64::try_from(wall.as_microsecond()).unwrap_or_default())),
         metrics,
         health: health.clone(),
-        reconciler: Reconciler::new(caches),
+        reconciler: Reconciler::new(caches, brake),
         changes: receiver,
     };
     event_loop.run(stop).await;
-    // No worker is left: another instance may lead from now on.
+    // No worker is left: another instance may work from now on. The next leader needs the Lease of the instance as well.
+    end_of_sharing.cancel();
+    while sharing.join_next().await.is_some() {}
     end_of_term.cancel();
     while electing.join_next().await.is_some() {}
     watches.cancel();
@@ -111,12 +136,15 @@ struct EventLoop {
     concurrency: usize,
     /// The role of this instance; absent without an election: then it always works.
     role: Option<watch::Receiver<Role>>,
+    /// The objects that this instance works on.
+    assignment: Assignment,
+    has_lease: bool,
     queue: Queue<ObjectKey>,
     /// The first reason for which a key was queued since it was last taken. A key without one is taken because it is due.
     reasons: BTreeMap<ObjectKey, &'static str>,
     workers: JoinSet<(ObjectKey, Option<Next>)>,
-    /// The keys in flight, how urgent each was when its reconcile began, and how to cut that off.
-    running: BTreeMap<ObjectKey, (Emergency, CancellationToken)>,
+    /// The keys in flight.
+    running: BTreeMap<ObjectKey, Running>,
     recovery: Recovery,
     changes: mpsc::UnboundedReceiver<(ObjectKey, ChangeCause)>,
     slots: WorkerSlots,
@@ -126,6 +154,15 @@ struct EventLoop {
     clock: (Instant, Timestamp),
     /// The last number of a reconcile.
     ids: Arc<AtomicU64>,
+}
+
+/// A key in flight: how urgent it was when its reconcile began, and how to end that.
+struct Running {
+    emergency: Emergency,
+    /// Cuts the reconcile off.
+    preempted: CancellationToken,
+    /// Ends the work after the reconcile in flight.
+    leaving: CancellationToken,
 }
 
 impl EventLoop {
@@ -146,6 +183,7 @@ impl EventLoop {
                     }
                     Role::Standby => self.end_term().await,
                 },
+                view = self.assignment.changed() => self.follow(view).await,
                 Some(done) = self.workers.join_next() => self.finish(done),
                 Some((key, cause)) = self.changes.recv() => self.handle(key, cause),
                 recovered = self.recovery.recovered() => {
@@ -154,12 +192,14 @@ impl EventLoop {
                     }
                 }
                 () = sleep_until(wake) => {
+                    self.cut_off_leavers();
                     self.check_clock();
+                    self.check_brake();
                     self.recovery.probe(&self.reconciler.caches, Instant::now());
                 }
             }
         }
-        let last_work = if self.role.is_some() { LAST_WORK_OF_LEADER } else { LAST_WORK };
+        let last_work = if self.has_lease { LAST_WORK_WITH_LEASE } else { LAST_WORK };
         let rest = async { while self.workers.join_next().await.is_some() {} };
         if timeout(last_work, rest).await.is_err() {
             tracing::warn!(
@@ -171,7 +211,55 @@ impl EventLoop {
     }
 
     fn is_standby(&self) -> bool {
-        self.role.as_ref().is_some_and(|role| *role.borrow() == Role::Standby)
+        self.role.as_ref().is_some_and(|role| *role.borrow() == Role::Standby) || self.assignment.is_standby()
+    }
+
+    /// Works on the objects of another view from now on.
+    async fn follow(&mut self, view: View) {
+        let before = self.assignment.replace(view.clone());
+        if view.continues(&before) {
+            self.reassign(&before);
+        } else {
+            self.end_term().await;
+            if view.works() {
+                if view.may_have_stale_caches() {
+                    self.reconciler.begin_term();
+                }
+                let keys = self.reconciler.caches.keys();
+                for key in keys {
+                    self.enqueue(key, BECAME_OWNER);
+                }
+            }
+        }
+        self.assignment.report_stopped();
+    }
+
+    /// Takes over the objects that this instance owns from now on, and ends the work on those that it no longer owns.
+    fn reassign(&mut self, before: &View) {
+        let (gained, lost) = self.assignment.changes(before, self.reconciler.caches.keys());
+        for key in lost {
+            self.queue.remove(&key);
+            self.reasons.remove(&key);
+            self.reconciler.release(&key);
+            self.metrics.gone(&key);
+            if let Some(running) = self.running.get(&key) {
+                running.leaving.cancel();
+                self.assignment.stops_soon(key);
+            }
+        }
+        for key in gained {
+            self.reconciler.take_over(&key);
+            self.enqueue(key, BECAME_OWNER);
+        }
+    }
+
+    /// Cuts off reconciles of objects that this instance has to leave to another one, if they take too long.
+    fn cut_off_leavers(&mut self) {
+        for key in self.assignment.overdue(Instant::now()) {
+            if let Some(running) = self.running.get(&key) {
+                running.preempted.cancel();
+            }
+        }
     }
 
     /// Begins to work, with a reconcile of every object.
@@ -184,6 +272,7 @@ impl EventLoop {
     async fn end_term(&mut self) {
         self.workers.shutdown().await;
         self.running.clear();
+        self.assignment.all_stopped();
         self.reasons.clear();
         self.recovery = Recovery::default();
         self.queue = Queue::new(self.concurrency);
@@ -211,10 +300,12 @@ impl EventLoop {
     }
 
     fn start_worker(&mut self, key: ObjectKey) {
-        let preempted = CancellationToken::new();
+        let (preempted, leaving) = (CancellationToken::new(), CancellationToken::new());
         let emergency = self.urgency(&key).emergency;
-        self.running.insert(key.clone(), (emergency, preempted.clone()));
+        let running = Running { emergency, preempted: preempted.clone(), leaving: leaving.clone() };
+        self.running.insert(key.clone(), running);
         let worker = Worker {
+            leaving,
             reconciler: self.reconciler.clone(),
             metrics: self.metrics.clone(),
             ids: self.ids.clone(),
@@ -236,7 +327,8 @@ impl EventLoop {
         let free = self.slots.free_at(Instant::now());
         let due = free.zip(self.queue.next_due()).map(|(free, due)| free.max(due));
         let emergency = self.queue.next_emergency_due().filter(|_| self.slots.is_free_for_emergency());
-        [due, emergency, self.recovery.due()].into_iter().flatten().fold(check, Instant::min)
+        let leavers = self.assignment.cut_off_at();
+        [due, emergency, self.recovery.due(), leavers].into_iter().flatten().fold(check, Instant::min)
     }
 
     /// Handles a change that the caches report.
@@ -250,7 +342,7 @@ impl EventLoop {
     }
 
     fn enqueue(&mut self, key: ObjectKey, reason: &'static str) {
-        if self.is_standby() {
+        if self.is_standby() || !self.assignment.owns(&key, &self.reconciler.caches) {
             return;
         }
         let urgency = self.urgency(&key);
@@ -264,10 +356,10 @@ impl EventLoop {
     /// Cuts off a reconcile that began before its object became an emergency: it may wait for a cluster that does not
     /// answer.
     fn preempt(&self, key: &ObjectKey, urgency: Urgency) {
-        if let Some((began_as, preempted)) = self.running.get(key)
-            && *began_as < urgency.emergency
+        if let Some(running) = self.running.get(key)
+            && running.emergency < urgency.emergency
         {
-            preempted.cancel();
+            running.preempted.cancel();
         }
     }
 
@@ -277,6 +369,15 @@ impl EventLoop {
         let now = Instant::now();
         self.slots.done(&key);
         self.running.remove(&key);
+        if self.assignment.has_left(&key) {
+            self.queue.done(&key);
+            self.queue.remove(&key);
+            self.recovery.note(&key, false, now);
+            self.reconciler.release(&key);
+            self.metrics.gone(&key);
+            self.assignment.report_stopped();
+            return;
+        }
         let urgency = self.urgency(&key);
         self.recovery.note(&key, self.reconciler.attempts.waits_for_cluster(&key), now);
         match next {
@@ -318,6 +419,13 @@ impl EventLoop {
         self.clock = now;
     }
 
+    /// Reconciles the objects whose removal is held, if the clock is trusted again.
+    fn check_brake(&mut self) {
+        for key in self.reconciler.brake.check_clock(&self.reconciler.caches) {
+            self.enqueue(key, "the clock is trusted again");
+        }
+    }
+
     fn urgency(&self, key: &ObjectKey) -> Urgency {
         self.reconciler.urgency(key)
     }
@@ -340,6 +448,8 @@ struct Worker {
     ids: Arc<AtomicU64>,
     key: ObjectKey,
     reason: &'static str,
+    /// Cancelled when another instance takes the object over.
+    leaving: CancellationToken,
 }
 
 impl Worker {
@@ -349,7 +459,7 @@ impl Worker {
         let mut reason = self.reason;
         loop {
             let next = self.reconcile_once(reason).await;
-            if next != Some(Next::Now) {
+            if next != Some(Next::Now) || self.leaving.is_cancelled() {
                 return next;
             }
             reason = REQUESTED;

@@ -1,6 +1,6 @@
-//! Additions to the errors of clap: a value that came from a variable, and a flag that does not exist yet.
+//! An addition to the errors of clap: a value that came from a variable.
 
-use super::{Args, NOT_YET};
+use super::Args;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::{OsStr, OsString};
@@ -20,8 +20,7 @@ fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     // As in `--flag <VALUE>`, `--flag[=<VALUE>]` and `--flag=value`.
     let flag = argument.split([' ', '[', '=']).next()?;
     if error.kind() == ErrorKind::UnknownArgument {
-        let to_come = NOT_YET.iter().any(|(not_yet, _)| *not_yet == Some(flag));
-        return to_come.then(|| format!("'{flag}' belongs to a feature that this version does not have yet"));
+        return None;
     }
     let variable = variable_of(flag)?;
     let on_command_line = arguments.iter().any(|argument| is_flag(argument, flag));

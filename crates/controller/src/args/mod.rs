@@ -1,22 +1,22 @@
 //! The command line and the environment of the controller: a flag wins over its variable, a variable over the default.
-//!
-//! Flags whose feature does not exist yet are not offered: one that is accepted and does nothing is worse than one that
-//! is refused. [`NOT_YET`] lists them.
 
 mod effective;
 mod election;
 mod explain;
+mod instance;
 mod values;
 
 pub use explain::explain;
 
 use crate::Settings;
+use crate::brake::BrakeSettings;
 use crate::leader::{self, BootClock, ElectionSettings, LeaseGuard};
 use crate::logging::{Filter, Format};
 use crate::metrics::Metrics;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, Parser};
 use five_spot_cluster::{Cidr, WorkloadRules};
+use five_spot_core::RemovalLimit;
 use five_spot_core::world::Policy;
 use jiff::SignedDuration;
 use std::sync::Arc;
@@ -24,10 +24,6 @@ use values::{namespace, object_name, port, whole_number};
 
 /// The default of `RUST_LOG`.
 const DEFAULT_DIRECTIVES: &str = "info";
-
-/// Flags and variables of features to come.
-pub const NOT_YET: [(Option<&str>, &str); 2] =
-    [(Some("--instance-id"), "OPERATOR_INSTANCE_ID"), (Some("--instance-count"), "OPERATOR_INSTANCE_COUNT")];
 
 /// Lends machines to Kubernetes clusters by the clock
 ///
@@ -58,7 +54,7 @@ pub struct Args {
     )]
     pub management_nodes_namespace: Vec<String>,
 
-    /// How many objects are reconciled at the same time, 1 to 1000 [addition]
+    /// Number of objects that are reconciled at the same time, 1 to 1000 [addition]
     ///
     /// The same object is never reconciled twice at a time. When more wait, emergencies go first, then those with the
     /// higher priority. One that has waited for an answer for two seconds makes room for another, so that a cluster that
@@ -73,7 +69,22 @@ pub struct Args {
     )]
     pub max_concurrent_reconciles: u32,
 
-    /// How long the cleanup of a deleted object may take, 1 to 86400 seconds
+    /// How many machines may begin to be removed within ten minutes although neither their schedule nor their spec says so
+    /// [addition]
+    ///
+    /// A number, or a percentage of the lent machines of this instance, which is never below 5. When time-zone data, a
+    /// calendar or the clock make more machines unwanted at once, the others are held until the annotation
+    /// 5spot.finos.org/allow-removals on the namespace of the controller lets them go. 100% switches it off.
+    #[arg(
+        long,
+        value_name = "NUMBER|PERCENT",
+        env = "MAX_UNPLANNED_REMOVALS",
+        default_value_t = RemovalLimit::default(),
+        help_heading = "Work"
+    )]
+    pub max_unplanned_removals: RemovalLimit,
+
+    /// Time limit of the cleanup of a deleted object, 1 to 86400 seconds
     ///
     /// Counted from the deletion, so that a restart does not extend it.
     #[arg(
@@ -148,6 +159,31 @@ pub struct Args {
     )]
     pub enable_leader_election: bool,
 
+    /// Which of several instances this is, from 0 on; also the name of a `StatefulSet`'s pod, as in 5spot-controller-2
+    ///
+    /// Each instance works on a part of the objects. It holds a Lease of its own, `<LEASE_NAME>-instance-<ID>`, so that no
+    /// object is worked on by two, not even while the number of instances changes.
+    #[arg(
+        long,
+        value_name = "ID",
+        env = "OPERATOR_INSTANCE_ID",
+        default_value = "0",
+        value_parser = instance::id,
+        help_heading = "Instances"
+    )]
+    pub instance_id: u32,
+
+    /// How many instances share the objects, 1 to 1000
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "OPERATOR_INSTANCE_COUNT",
+        default_value_t = 1,
+        value_parser = whole_number::<1, 1000>,
+        help_heading = "Instances"
+    )]
+    pub instance_count: u32,
+
     /// The name of the Lease
     #[arg(
         long,
@@ -170,7 +206,7 @@ pub struct Args {
     )]
     pub lease_namespace: String,
 
-    /// How long the Lease is valid after it was renewed, 1 to 3600 seconds
+    /// Time for which the Lease is valid after it was renewed, 1 to 3600 seconds
     ///
     /// Another replica takes over when the leader has not renewed it for that long.
     #[arg(
@@ -183,7 +219,7 @@ pub struct Args {
     )]
     pub lease_duration_secs: u32,
 
-    /// How long the leader works on after it last renewed the Lease, 1 to 3600 seconds
+    /// Time for which the leader works after it last renewed the Lease, 1 to 3600 seconds
     ///
     /// Must be below --lease-duration-secs and above the pause between two renewals (`LEASE_RETRY_PERIOD_SECONDS`).
     #[arg(
@@ -232,7 +268,7 @@ pub struct Args {
     )]
     pub runtime_metrics: bool,
 
-    /// What log lines look like
+    /// Format of log lines
     #[arg(
         long,
         value_name = "FORMAT",
@@ -264,6 +300,7 @@ Environment:
   RUST_LOG    What is logged: a level (trace, debug, info, warn, error, off), also by target, as in
               info,kube=debug [default: info]
   POD_NAME    The name of this instance in events and in the Lease [default: the host name]
+  POD_UID     The UID of its pod: a container that is restarted takes its own Lease back at once
   LEASE_RETRY_PERIOD_SECONDS
               How long between two renewals of the Lease, and between two attempts at it [default: 2]
   NO_COLOR    No colours in text logs, also on a terminal
@@ -278,12 +315,12 @@ pub struct Surroundings {
     pub rust_log: Option<String>,
     /// `POD_NAME`.
     pub pod_name: Option<String>,
+    /// `POD_UID`.
+    pub pod_uid: Option<String>,
     /// `LEASE_RETRY_PERIOD_SECONDS`.
     pub lease_retry_period: Option<String>,
     /// The name of this host.
     pub host_name: String,
-    /// The variables of [`NOT_YET`] that somebody has set.
-    pub not_yet: Vec<&'static str>,
 }
 
 impl Surroundings {
@@ -295,13 +332,12 @@ impl Surroundings {
             let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
             Some(value.to_string_lossy().into_owned())
         };
-        let wishes = NOT_YET.iter().map(|(_, name)| *name);
         Self {
             rust_log: variable("RUST_LOG"),
             pod_name: variable("POD_NAME"),
+            pod_uid: variable("POD_UID"),
             lease_retry_period: variable("LEASE_RETRY_PERIOD_SECONDS"),
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            not_yet: wishes.filter(|name| variable(name).is_some()).collect(),
         }
     }
 }
@@ -323,7 +359,6 @@ pub struct Configuration {
     pub workload_rules: WorkloadRules,
     directives: String,
     verbose: bool,
-    not_yet: Vec<&'static str>,
 }
 
 impl Args {
@@ -343,9 +378,12 @@ impl Args {
             return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
         }
         let timing = election::timing(&self, surroundings.lease_retry_period.as_deref())?;
+        let shard = instance::shard(&self)?;
         let instance = surroundings.pod_name.unwrap_or(surroundings.host_name);
+        let shards =
+            instance::settings(&self, shard, timing, leader::identity(&instance), surroundings.pod_uid);
         let election = self.enable_leader_election.then(|| ElectionSettings {
-            name: self.lease_name.clone(),
+            name: instance::election_lease(&self.lease_name, shard),
             namespace: self.lease_namespace.clone(),
             identity: leader::identity(&instance),
             timing,
@@ -355,7 +393,7 @@ impl Args {
         namespaces.sort();
         namespaces.dedup();
         let timeout = SignedDuration::from_secs(self.finalizer_cleanup_timeout_secs.into());
-        let metrics = Arc::<Metrics>::default();
+        let metrics = Arc::new(Metrics::new(shard));
         if let Some(election) = &election {
             // It has not been elected yet.
             metrics.follow_election(Arc::new(LeaseGuard::new(election.clock.clone())));
@@ -370,8 +408,11 @@ impl Args {
                 management_nodes: self.management_nodes_namespace,
                 concurrency: self.max_concurrent_reconciles as usize,
                 instance,
+                controller_namespace: self.lease_namespace,
                 metrics,
                 election,
+                shards: Some(shards),
+                brake: BrakeSettings { limit: self.max_unplanned_removals, clock: Arc::new(BootClock) },
                 ..Settings::default()
             },
             format: self.log_format,
@@ -385,7 +426,6 @@ impl Args {
             },
             directives,
             verbose: self.verbose,
-            not_yet: surroundings.not_yet,
         };
         Ok((configuration, filter.verbose(self.verbose)))
     }

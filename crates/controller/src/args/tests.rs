@@ -1,7 +1,7 @@
 //! The command line by itself. What the environment adds to it is tested with the real program, which has one of its own.
 
 use super::values::{namespace, whole_number};
-use super::{Args, NOT_YET, Surroundings};
+use super::{Args, Surroundings};
 use clap::{CommandFactory, Parser};
 
 fn surroundings() -> Surroundings {
@@ -14,16 +14,34 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
-fn nothing_is_offered_whose_feature_does_not_exist() {
-    let command = Args::command();
-    for (flag, variable) in NOT_YET {
-        let offered = command.get_arguments().find(|argument| {
-            let long = argument.get_long().map(|name| format!("--{name}"));
-            (flag.is_some() && long.as_deref() == flag)
-                || argument.get_env().is_some_and(|env| env == variable)
-        });
-        assert!(offered.is_none(), "{flag:?} {variable}");
+fn an_election_is_held_in_each_shard() {
+    for (arguments, lease) in [
+        (vec![], "5spot-leader"),
+        (vec!["--instance-id=5spot-controller-2", "--instance-count=3"], "5spot-leader-2"),
+    ] {
+        let all = ["5spot-controller", "--enable-leader-election"].into_iter().chain(arguments);
+        let args = Args::try_parse_from(all).expect("they are fine");
+        let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");
+        assert_eq!(configuration.settings.election.expect("it is on").name, lease);
     }
+}
+
+#[test]
+fn only_a_single_instance_without_election_renews_rarely() {
+    let renewals = |arguments: &[&str]| {
+        let args = Args::try_parse_from(["5spot-controller"].iter().chain(arguments)).expect("they are fine");
+        let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");
+        let timing = configuration.settings.shards.expect("always").timing;
+        assert!(timing.renew_every * 2 <= timing.renew_deadline && timing.renew_deadline < timing.duration);
+        (timing.renew_every.as_secs(), timing.duration.as_secs())
+    };
+    assert_eq!(renewals(&[]), (10, 30));
+    assert_eq!(renewals(&["--lease-duration-secs=60", "--lease-renew-deadline-secs=40"]), (20, 60));
+    // Before the deadline, whatever the duration is.
+    assert_eq!(renewals(&["--lease-duration-secs=60"]), (5, 60));
+    assert_eq!(renewals(&["--instance-count=2", "--lease-renew-deadline-secs=3"]), (1, 15));
+    assert_eq!(renewals(&["--instance-count=2"]), (5, 15));
+    assert_eq!(renewals(&["--enable-leader-election"]), (5, 15));
 }
 
 #[test]

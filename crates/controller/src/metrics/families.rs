@@ -2,8 +2,9 @@
 //! that `rate()` sees the first change.
 
 use super::errors::ErrorKind;
-use five_spot_api::Phase;
+use five_spot_api::{Phase, ReclaimStage};
 use five_spot_cluster::execute::SkipReason;
+use five_spot_cluster::view::AgentState;
 use prometheus::core::{Collector, GenericCounterVec, GenericGaugeVec};
 use prometheus::{Counter, CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, Opts, Registry};
 
@@ -16,12 +17,19 @@ pub(super) const RESULTS: [&str; 3] = ["success", "failure", "error"];
 /// The outcomes of a drain in an emergency.
 pub(super) const OUTCOMES: [&str; 3] = ["success", "timeout", "error"];
 
+/// The relations of an object to this instance.
+pub(super) const SHARD_STATES: [&str; 3] = ["owned", "foreign", "waiting"];
+
 /// From a reconcile that finds nothing to do to one that waits for several answers until their deadlines.
 const RECONCILE_BUCKETS: &[f64] =
     &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0];
 
 /// Sized for the 60 s that an emergency waits for pods.
 const EMERGENCY_BUCKETS: &[f64] = &[0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0];
+
+/// From an annotation that is seen at once to a Node that Cluster API leaves behind for minutes.
+const RECLAIM_BUCKETS: &[f64] =
+    &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0];
 
 /// The families, by the names of their metrics without the prefix.
 pub(super) struct Families {
@@ -39,8 +47,10 @@ pub(super) struct Families {
     pub(super) node_drains: CounterVec,
     pub(super) pod_evictions: CounterVec,
     pub(super) emergency_drain_duration: HistogramVec,
+    pub(super) reclaim_duration: HistogramVec,
     pub(super) emergency_reclaims: CounterVec,
     pub(super) rapid_re_reclaims: CounterVec,
+    pub(super) agents: GaugeVec,
     pub(super) tz_database_info: GaugeVec,
     pub(super) next_boundary: GaugeVec,
     pub(super) watch_age: GaugeVec,
@@ -48,9 +58,14 @@ pub(super) struct Families {
     pub(super) queue_oldest_waiting: Gauge,
     pub(super) api_requests: CounterVec,
     pub(super) actions_skipped: CounterVec,
+    pub(super) workload_credential_expiry: GaugeVec,
+    pub(super) instance_count: Gauge,
+    pub(super) shard_objects: GaugeVec,
+    pub(super) removals_held: Gauge,
 }
 
 impl Families {
+    #[expect(clippy::too_many_lines, reason = "one entry for each metric")]
     pub(super) fn new() -> Self {
         let families = Self {
             reconciliations: counters(
@@ -102,6 +117,12 @@ impl Families {
                 "outcome",
                 EMERGENCY_BUCKETS,
             ),
+            reclaim_duration: histograms(
+                "reclaim_duration_seconds",
+                "How long a reclaim took from the request of the agent to each of its stages",
+                "stage",
+                RECLAIM_BUCKETS,
+            ),
             emergency_reclaims: counters(
                 "emergency_reclaims_total",
                 "Emergency reclaims by machine",
@@ -111,6 +132,11 @@ impl Families {
                 "rapid_re_reclaims_total",
                 "Reclaims that followed too soon upon others, by machine",
                 &["namespace", "name"],
+            ),
+            agents: gauges(
+                "agents",
+                "Nodes with killIfCommands by the state of their reclaim agent",
+                &["state"],
             ),
             tz_database_info: gauges(
                 "tz_database_info",
@@ -138,6 +164,21 @@ impl Families {
                 "Actions that were skipped because a precondition was gone",
                 &["reason"],
             ),
+            workload_credential_expiry: gauges(
+                "workload_credential_expiry_timestamp_seconds",
+                "When the token or client certificate of a workload cluster's kubeconfig expires",
+                &["namespace", "secret"],
+            ),
+            instance_count: gauge("instances", "Number of instances that this one was started with"),
+            shard_objects: gauges(
+                "shard_objects",
+                "Objects that this instance works on, that belong to others, and that it waits for",
+                &["state"],
+            ),
+            removals_held: gauge(
+                "removals_held",
+                "Machines whose removal the brake holds because too many were not planned",
+            ),
         };
         families.exist();
         families
@@ -160,8 +201,17 @@ impl Families {
         for outcome in OUTCOMES {
             self.emergency_drain_duration.with_label_values(&[outcome]);
         }
+        for stage in ReclaimStage::ALL {
+            self.reclaim_duration.with_label_values(&[stage.as_str()]);
+        }
+        for state in AgentState::ALL {
+            self.agents.with_label_values(&[state.as_str()]);
+        }
         for reason in SkipReason::ALL {
             self.actions_skipped.with_label_values(&[reason.as_str()]);
+        }
+        for state in SHARD_STATES {
+            self.shard_objects.with_label_values(&[state]);
         }
         for error in ErrorKind::ALL {
             self.errors.with_label_values(&[error.as_str()]);
@@ -169,7 +219,7 @@ impl Families {
     }
 
     pub(super) fn register(&self, registry: &Registry) {
-        let families: [Box<dyn Collector>; 23] = [
+        let families: [Box<dyn Collector>; 29] = [
             Box::new(self.reconciliations.clone()),
             Box::new(self.reconciliation_duration.clone()),
             Box::new(self.machines_active.clone()),
@@ -184,8 +234,10 @@ impl Families {
             Box::new(self.node_drains.clone()),
             Box::new(self.pod_evictions.clone()),
             Box::new(self.emergency_drain_duration.clone()),
+            Box::new(self.reclaim_duration.clone()),
             Box::new(self.emergency_reclaims.clone()),
             Box::new(self.rapid_re_reclaims.clone()),
+            Box::new(self.agents.clone()),
             Box::new(self.tz_database_info.clone()),
             Box::new(self.next_boundary.clone()),
             Box::new(self.watch_age.clone()),
@@ -193,6 +245,10 @@ impl Families {
             Box::new(self.queue_oldest_waiting.clone()),
             Box::new(self.api_requests.clone()),
             Box::new(self.actions_skipped.clone()),
+            Box::new(self.workload_credential_expiry.clone()),
+            Box::new(self.instance_count.clone()),
+            Box::new(self.shard_objects.clone()),
+            Box::new(self.removals_held.clone()),
         ];
         for family in families {
             registry.register(family).expect("every name is given once");

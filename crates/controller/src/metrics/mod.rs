@@ -9,6 +9,7 @@ mod errors;
 mod families;
 mod objects;
 mod page;
+mod reclaims;
 mod requests;
 mod runtime;
 
@@ -18,16 +19,20 @@ pub use page::CONTENT_TYPE;
 
 use crate::descriptors::Descriptors;
 use crate::leader::LeaseGuard;
+use crate::memory::ResidentMemory;
+use crate::shards::InstanceGuard;
 use families::{Families, UNKNOWN_PHASE};
 use five_spot_api::Phase;
+use five_spot_cluster::cache::Caches;
 use five_spot_cluster::execute::SkipReason;
 use five_spot_cluster::view::Observed;
 use five_spot_cluster::{Connection, ObjectKey};
 use five_spot_core::Decision;
+use five_spot_core::shard::Shard;
 use objects::Objects;
 use prometheus::Registry;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -62,6 +67,19 @@ impl Verdict {
     }
 }
 
+/// The number of objects by their relation to this instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShardObjects {
+    /// This instance works on them.
+    pub(crate) owned: usize,
+    /// They belong to other instances.
+    pub(crate) foreign: usize,
+    /// They belong to this instance, which waits for another one to leave them.
+    pub(crate) waiting: usize,
+}
+
+type CountObjects = Arc<dyn Fn() -> ShardObjects + Send + Sync>;
+
 /// Everything that is counted and measured.
 pub struct Metrics {
     registry: Registry,
@@ -69,22 +87,30 @@ pub struct Metrics {
     objects: Mutex<Objects>,
     /// The connection that is read for each scrape; absent until a controller runs.
     connection: Mutex<Option<Connection>>,
+    /// The caches that are read for each scrape, while a controller runs.
+    caches: Mutex<Weak<Caches>>,
     /// The guard of the Lease; absent without an election: then this instance always leads.
     leadership: Mutex<Option<Arc<LeaseGuard>>>,
+    /// The guard of the Lease of this instance; absent without shards.
+    instance: Mutex<Option<Arc<InstanceGuard>>>,
+    /// Counts the objects for each scrape; absent until a controller runs.
+    shard_objects: Mutex<Option<CountObjects>>,
     /// The due time of the first key in the queue.
     next_due: Mutex<Option<Instant>>,
+    memory: ResidentMemory,
 }
 
 impl Metrics {
-    /// Everything at 0, for the instance of this number.
+    /// Everything at 0, for this instance.
     ///
     /// # Panics
     /// Never: the names are fixed.
     #[must_use]
-    pub fn new(instance_id: u32) -> Self {
+    pub fn new(shard: Shard) -> Self {
         let (registry, families) = (Registry::new(), Families::new());
         families.register(&registry);
-        let instance_id = instance_id.to_string();
+        let instance_id = shard.id().to_string();
+        families.instance_count.set(f64::from(shard.count()));
         families.controller_info.with_label_values(&[env!("CARGO_PKG_VERSION"), &instance_id]).set(1.0);
         let version = five_spot_core::schedule::tz_database_version().unwrap_or("unknown");
         families.tz_database_info.with_label_values(&[version]).set(1.0);
@@ -94,8 +120,12 @@ impl Metrics {
             families,
             objects: Mutex::default(),
             connection: Mutex::default(),
+            caches: Mutex::default(),
             leadership: Mutex::default(),
+            instance: Mutex::default(),
+            shard_objects: Mutex::default(),
             next_due: Mutex::default(),
+            memory: ResidentMemory::new(),
         }
     }
 
@@ -104,14 +134,30 @@ impl Metrics {
         *lock(&self.leadership) = Some(guard);
     }
 
+    /// Reads from this guard whether this instance works.
+    pub(crate) fn follow_instance(&self, guard: Arc<InstanceGuard>) {
+        *lock(&self.instance) = Some(guard);
+    }
+
+    /// Counts objects like this from now on.
+    pub(crate) fn count_objects(&self, count: CountObjects) {
+        *lock(&self.shard_objects) = Some(count);
+    }
+
     /// This instance stands by: what it knew of every object is the business of the leader.
     pub(crate) fn forget_objects(&self) {
         lock(&self.objects).forget_all(&self.families);
+        self.removals_held(0);
     }
 
     /// A controller runs with this connection from now on.
     pub(crate) fn attach(&self, connection: &Connection) {
         *lock(&self.connection) = Some(connection.clone());
+    }
+
+    /// Counts the reclaim agents in these caches from now on.
+    pub(crate) fn attach_caches(&self, caches: &Arc<Caches>) {
+        *lock(&self.caches) = Arc::downgrade(caches);
     }
 
     /// Tells of the threads of a runtime from now on as well.
@@ -126,11 +172,28 @@ impl Metrics {
         let _ = self.registry.register(Box::new(Descriptors::new()));
     }
 
+    /// Tells of the memory of this process from now on as well.
+    pub fn tell_of_memory(&self) {
+        // It fails only if it is registered already.
+        let _ = self.registry.register(Box::new(self.memory.clone()));
+    }
+
+    /// The controller has become ready.
+    pub(crate) fn note_ready(&self) {
+        self.memory.note_ready();
+    }
+
     /// Notes the state of the queue.
     pub(crate) fn queued(&self, depth: usize, next_due: Option<Instant>) {
         #[allow(clippy::cast_precision_loss)]
         self.families.queue_depth.set(depth as f64);
         *lock(&self.next_due) = next_due;
+    }
+
+    /// The brake holds this many removals.
+    pub(crate) fn removals_held(&self, removals: usize) {
+        #[allow(clippy::cast_precision_loss)]
+        self.families.removals_held.set(removals as f64);
     }
 
     /// A schedule was evaluated, or could not be.
@@ -145,6 +208,7 @@ impl Metrics {
         let mut objects = lock(&self.objects);
         let known = objects.report(&self.families, key, observed, decision, now);
         drains::count(&self.families, known, observed, decision, now);
+        reclaims::measure(&self.families, &observed.world.status.reclaims, &decision.status.reclaims);
     }
 
     /// A reconcile has ended.
@@ -183,7 +247,7 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(0)
+        Self::new(Shard::ONLY)
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Repeat {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     phase: Option<Phase>,
+    /// It has `killIfCommands`, so that an agent belongs on its Node.
+    needs_agent: bool,
     /// It is Active, and no Node of it is Ready.
     without_node: bool,
     next_change: Option<Timestamp>,
@@ -82,6 +84,11 @@ impl Objects {
         self.known.values().filter_map(|known| known.next_change).filter(|time| *time > now).min()
     }
 
+    /// The objects on whose Nodes an agent belongs.
+    pub(super) fn with_agents(&self) -> Vec<ObjectKey> {
+        self.known.iter().filter(|(_, known)| known.needs_agent).map(|(key, _)| key.clone()).collect()
+    }
+
     /// Takes over what a decision says.
     pub(super) fn report(
         &mut self,
@@ -103,7 +110,8 @@ impl Objects {
         known.count_lent(now);
         known.lent_until = now.filter(|_| decision.is_lent);
         let labels = [&*key.namespace, &*key.name];
-        if observed.spec.as_ref().is_ok_and(|spec| !spec.kill_if_commands.is_empty()) {
+        known.needs_agent = observed.spec.as_ref().is_ok_and(|spec| !spec.kill_if_commands.is_empty());
+        if known.needs_agent {
             families.emergency_reclaims.with_label_values(&labels);
             families.rapid_re_reclaims.with_label_values(&labels);
         }
@@ -185,6 +193,8 @@ fn count_event(families: &Families, reason: EventReason, labels: &[&str; 2]) {
         | EventReason::EmergencyReclaimDisabledSchedule
         | EventReason::NodeLost
         | EventReason::NodeLeftBehind
+        | EventReason::MachineInUse
+        | EventReason::TooManyRemovals
         | EventReason::DrainForced => {}
     }
 }

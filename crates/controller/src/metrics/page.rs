@@ -2,6 +2,7 @@
 
 use super::{Metrics, lock};
 use five_spot_cluster::Connection;
+use five_spot_cluster::view::{AgentState, agent_states};
 use prometheus::core::Collector;
 use prometheus::{Encoder, TextEncoder};
 use std::collections::BTreeMap;
@@ -25,9 +26,19 @@ impl Metrics {
         if let Some(connection) = &connection {
             self.catch_up(connection);
         }
+        self.count_agents();
         // Asked of the guard at this moment: a process that was stopped for longer than the Lease lasts leads no more.
-        let leads = lock(&self.leadership).as_ref().is_none_or(|guard| guard.is_held());
+        let leads = lock(&self.leadership).as_ref().is_none_or(|guard| guard.is_held())
+            && lock(&self.instance).as_ref().is_none_or(|guard| guard.is_open());
         self.families.is_leader.set(f64::from(u8::from(leads)));
+        let count = lock(&self.shard_objects).clone();
+        let objects = count.map(|count| count()).unwrap_or_default();
+        for (state, count) in
+            [("owned", objects.owned), ("foreign", objects.foreign), ("waiting", objects.waiting)]
+        {
+            #[allow(clippy::cast_precision_loss)]
+            self.families.shard_objects.with_label_values(&[state]).set(count as f64);
+        }
         let oldest =
             lock(&self.next_due).map_or(Duration::ZERO, |due| Instant::now().saturating_duration_since(due));
         self.families.queue_oldest_waiting.set(oldest.as_secs_f64());
@@ -38,6 +49,18 @@ impl Metrics {
         let mut page = Vec::new();
         TextEncoder::new().encode(&families, &mut page).expect("memory takes everything");
         String::from_utf8(page).expect("names and labels are text")
+    }
+
+    /// Counts the reclaim agents by their state, as the caches show them.
+    fn count_agents(&self) {
+        let keys = lock(&self.objects).with_agents();
+        let states =
+            lock(&self.caches).upgrade().map_or_else(Vec::new, |caches| agent_states(&caches, &keys));
+        for state in AgentState::ALL {
+            let count = states.iter().filter(|one| **one == state).count();
+            #[allow(clippy::cast_precision_loss)]
+            self.families.agents.with_label_values(&[state.as_str()]).set(count as f64);
+        }
     }
 
     /// Brings up to date what changes with time alone.
@@ -60,6 +83,13 @@ impl Metrics {
         self.families.watch_age.reset();
         for (resource, age) in ages {
             self.families.watch_age.with_label_values(&[&resource]).set(age.as_secs_f64());
+        }
+        self.families.workload_credential_expiry.reset();
+        for (secret, at) in connection.credential_expiries().all() {
+            let (namespace, name) = secret.split_once('/').unwrap_or(("", secret.as_str()));
+            let gauge = self.families.workload_credential_expiry.with_label_values(&[namespace, name]);
+            #[allow(clippy::cast_precision_loss)]
+            gauge.set(at.as_second() as f64);
         }
     }
 }

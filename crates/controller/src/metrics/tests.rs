@@ -2,6 +2,7 @@
 
 use super::{ErrorKind, Metrics, Verdict};
 use five_spot_cluster::{Call, Exchange, ObjectKey, RequestObserver};
+use five_spot_core::shard::Shard;
 use http::{Method, Request, StatusCode};
 use std::time::Duration;
 
@@ -83,7 +84,7 @@ fn error_types_are_camel_case_and_known_from_the_start() {
 
 #[test]
 fn the_instance_and_the_time_zones_are_named() {
-    let metrics = Metrics::new(3);
+    let metrics = Metrics::new(Shard::new(3, 4).expect("a shard"));
     let version = env!("CARGO_PKG_VERSION");
     check(&metrics, &format!(r#"fivespot_controller_info{{instance_id="3",version="{version}"}}"#), "1");
     let zones = five_spot_core::schedule::tz_database_version().expect("a version");

@@ -100,6 +100,7 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     workers.spawn(async move { health.check_timers().await });
     let limit = descriptors::raise();
     settings.metrics.tell_of_descriptors();
+    settings.metrics.tell_of_memory();
     let health = settings.health.clone();
     tokio::spawn(async move { descriptors::examine(&health).await });
     let workload_rules = WorkloadRules {
@@ -119,11 +120,18 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     };
     tokio::spawn(readiness_events::report(
         settings.health.clone(),
+        settings.metrics.clone(),
         client.clone(),
         readiness_events::own_pod(),
     ));
     let namespaces = settings.namespaces.clone();
-    workers.spawn(permissions::examine(client.clone(), namespaces, settings.health.clone(), refused));
+    workers.spawn(permissions::examine(
+        client.clone(),
+        namespaces,
+        settings.controller_namespace.clone(),
+        settings.health.clone(),
+        refused,
+    ));
     workers.spawn(storage::examine(client.clone(), connection.transport().clone(), settings.health.clone()));
     let working = workers.spawn(definition::run_while_crd_fits(connection, settings, stop.clone()));
     supervise::supervise(working, stop, signals).await

@@ -2,6 +2,7 @@
 //! runs in one. A kubelet reports that a probe has failed, but not why.
 
 use crate::health::Health;
+use crate::metrics::Metrics;
 use five_spot_api::event::EventType;
 use five_spot_cluster::execute::{Announcement, OwnPod, announce};
 use kube::Client;
@@ -29,7 +30,7 @@ pub(super) fn own_pod() -> Option<OwnPod> {
 }
 
 /// Reports changes of the readiness for as long as it is polled.
-pub(super) async fn report(health: Arc<Health>, client: Client, pod: Option<OwnPod>) {
+pub(super) async fn report(health: Arc<Health>, metrics: Arc<Metrics>, client: Client, pod: Option<OwnPod>) {
     let mut readiness = Readiness::default();
     loop {
         tokio::time::sleep(LOOK).await;
@@ -37,7 +38,10 @@ pub(super) async fn report(health: Arc<Health>, client: Client, pod: Option<OwnP
         let Ok(obstacles) = spawn_blocking(move || checked.obstacles()).await else { return };
         let Some(event) = readiness.check(&obstacles) else { continue };
         match event.kind {
-            EventType::Normal => info!("{}", event.note),
+            EventType::Normal => {
+                metrics.note_ready();
+                info!("{}", event.note);
+            }
             EventType::Warning => warn!(reasons = event.note, "Not ready"),
         }
         if let Some(pod) = &pod

@@ -80,6 +80,20 @@ fn a_priority_rises_by_one_point_a_second() {
     }
 }
 
+/// The bound that docs/lifecycle.md states.
+#[test]
+fn what_is_due_100_s_later_never_goes_before_the_lowest_priority() {
+    let (line, mut queue) = (Line::new(), Queue::new(1));
+    queue.add(0_u32, calm(0), line.at(0));
+    (0..200).for_each(|second| queue.add(second + 1, calm(100), line.at(second.into())));
+    let mut before = Vec::new();
+    while let Some(key) = queue.next(line.at(200)).filter(|key| *key != 0) {
+        queue.done(&key);
+        before.push(key - 1);
+    }
+    assert_eq!(before, (0..100).collect::<Vec<u32>>(), "those that became due in the first 100 s");
+}
+
 #[test]
 fn an_emergency_goes_first_however_long_the_others_have_waited() {
     let (line, mut queue) = (Line::new(), Queue::new(16));

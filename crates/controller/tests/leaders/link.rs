@@ -46,8 +46,10 @@ pub enum Kind {
 impl Kind {
     fn of(method: &Method, path: &str) -> Option<Self> {
         let is_write = *method != Method::GET;
+        // Leases that claim machines are writes like any other: only they are created while a replica leads.
+        let is_claim = path.contains("/5spot-machine-") || *method == Method::POST;
         if path.contains("/leases") {
-            return Some(Self::Lease);
+            return (!is_claim).then_some(Self::Lease);
         }
         if path.contains("/scheduledmachines") && is_write {
             return Some(Self::Update);

@@ -164,3 +164,38 @@ async fn a_worker_that_waits_for_ever_turns_health_and_back() {
     world.wait("the reconcile to get on", async || world.health.obstacles().is_empty()).await;
     world.end().await;
 }
+
+/// A namespace that is created only after half of all requests have been answered with 503 for ten minutes.
+#[tokio::test(start_paused = true)]
+async fn an_absent_namespace_is_watched_after_a_bad_start() {
+    for seed in 1..=8 {
+        let mut world = World::with_seed("off", seed);
+        world.namespaces = vec!["later".to_owned()];
+        for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
+            let fault = Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None);
+            world.faults.add(Rule { kind, path: String::new(), trigger: Trigger::PerMille(500), fault });
+        }
+        // Watches that are opened fail later.
+        let fault = Fault::Watch(WatchFault::HangBefore(0));
+        let trigger = Trigger::PerMille(500);
+        world.faults.add(Rule { kind: RequestKind::Watch, path: "/namespaces/".to_owned(), trigger, fault });
+        world.begin();
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        world.faults.clear();
+        // A watch that hangs is given up after three minutes.
+        tokio::time::sleep(Duration::from_mins(4)).await;
+        assert_eq!(world.health.obstacles(), [""; 0], "seed {seed}");
+        world.create(
+            "/api/v1/namespaces",
+            &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}}),
+        );
+        let path = "/apis/5spot.finos.org/v1alpha1/namespaces/later/scheduledmachines";
+        let mut object = machine("a", &json!({}));
+        object["metadata"]["namespace"] = json!("later");
+        world.create(path, &object);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let found = world.get(&format!("{path}/a")).await.expect("it is there");
+        assert_eq!(found["status"]["phase"], "Inactive", "seed {seed}");
+        world.end().await;
+    }
+}

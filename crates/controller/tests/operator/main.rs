@@ -1,12 +1,14 @@
 //! The controller as an operator sees it: a few days on the embedded API, in virtual time, and then a look at its
 //! metrics, events, log lines, audit trail and health.
 
+mod agents;
 mod canary;
 mod deploy;
 mod documents;
 mod events;
 mod guide;
 mod health;
+mod kustomize;
 mod logs;
 mod look;
 mod metrics;
@@ -17,4 +19,5 @@ mod seed;
 mod served;
 mod timers;
 mod upgrade;
+mod wake_ups;
 mod world;

@@ -146,7 +146,12 @@ async fn play(mut world: World) -> Record {
     trouble(world, "/scheduledmachines/", ("2026-11-16T09:00:00Z", "2026-11-16T09:00:05Z"), slow);
     world.lend(&machine("shift", &json!({})));
     tenants(world, "shift", 0);
-    world.lend(&machine("switch", &json!({})));
+    // Without Leases for a moment, this one and the one that gets stuck are lent the same machine.
+    let forbidden = Fault::Refuse(StatusCode::FORBIDDEN, None);
+    trouble(world, "/leases", ("2026-11-16T09:00:00Z", "2026-11-16T09:00:20Z"), forbidden);
+    let mut switch = machine("switch", &json!({}));
+    switch["spec"]["infrastructureSpec"]["spec"]["address"] = "stuck.example.org".into();
+    world.lend(&switch);
     world.lend(&machine("refused", &json!({})));
     world.lend(&machine("taken", &json!({"killIfCommands": ["java"]})));
     world.lend(&machine("stuck", &json!({})));
@@ -180,7 +185,8 @@ async fn play(mut world: World) -> Record {
         world.remove(name).await;
     }
     world.wait("everything to be gone", async || world.machines().await.is_empty()).await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    // Links that nobody needs are closed ten seconds after the last change.
+    tokio::time::sleep(Duration::from_secs(21)).await;
     let empty = world.metrics.page();
     world.end().await;
     let events = world.get("/apis/events.k8s.io/v1/events").await.expect("a list");
@@ -214,6 +220,8 @@ async fn reclaim_thrice(world: &World) {
         reclaim(world, "taken").await;
         world.phase("taken", "Disabled").await;
     }
+    world.change("taken", &json!({"schedule": {"enabled": true}})).await;
+    world.wait("taken to be lent", async || is_lent(world, "taken").await).await;
 }
 
 /// A Machine goes without Cluster API having deleted its Node.

@@ -1,10 +1,14 @@
 //! The ends of emergencies, by the histogram.
 
+#![allow(clippy::float_cmp, reason = "the counts of a histogram are whole numbers")]
+
 use crate::play::{is_lent, machine, node, reclaim};
 use crate::world::World;
+use five_spot_api::ReclaimStage;
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_controller::metrics::Metrics;
 use http::StatusCode;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 /// A machine that is lent, with a pod on it that does not leave by itself.
@@ -47,6 +51,46 @@ async fn a_pod_that_stays_is_a_timeout_after_a_minute() {
     assert!((59.0..=60.0).contains(&took), "{took}: status knows whole seconds");
     assert_eq!(value(&world, r#"emergency_drain_duration_seconds_count{outcome="success"}"#), "0");
     assert_eq!(value(&world, r#"node_drains_total{result="failure"}"#), "1");
+    world.end().await;
+}
+
+/// The number of measurements of each stage, and the seconds to the last of them.
+fn stages(metrics: &Metrics) -> [(f64, f64); 4] {
+    let page = metrics.page();
+    ReclaimStage::ALL.map(|stage| {
+        ["count", "sum"]
+            .map(|part| {
+                let series =
+                    format!("fivespot_reclaim_duration_seconds_{part}{{stage=\"{}\"}} ", stage.as_str());
+                let line = page.lines().find_map(|line| line.strip_prefix(&series));
+                line.unwrap_or_else(|| panic!("{series}")).parse().expect("a number")
+            })
+            .into()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_stage_is_measured_once_across_restarts() {
+    let mut world = lent().await;
+    let requested_at = world.clock.now();
+    reclaim(&world, "a").await;
+    let mut runs = Vec::new();
+    // While the pod stays; when the Machine is being deleted; when all is over.
+    for second in [10, 61, 200] {
+        let at = requested_at + SignedDuration::from_secs(second);
+        tokio::time::sleep(at.duration_since(world.clock.now()).try_into().expect("still to come")).await;
+        let metrics = world.metrics.clone();
+        world.restart().await;
+        runs.push(stages(&metrics));
+    }
+    let counts: Vec<[f64; 4]> = runs.iter().map(|run| run.map(|(count, _)| count)).collect();
+    let total: [f64; 4] = std::array::from_fn(|stage| counts.iter().map(|run| run[stage]).sum());
+    assert_eq!(total, [1.0, 0.0, 1.0, 1.0], "the pod was not seen to leave: {counts:?}");
+    assert_eq!(counts[0], [1.0, 0.0, 0.0, 0.0]);
+    let deleted = runs[1][2].1;
+    assert!((60.0..61.0).contains(&deleted), "{deleted}: from the request on, not from the restart");
+    world.until(0, "16:00:00").await;
+    assert!(stages(&world.metrics).iter().all(|(count, _)| *count == 0.0));
     world.end().await;
 }
 

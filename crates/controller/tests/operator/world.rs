@@ -87,12 +87,14 @@ pub struct World {
     pub metrics: Arc<Metrics>,
     pub health: Arc<Health>,
     pub log: Page,
-    /// Whoever holds it makes the controller wait for ever that looks for the way into a workload cluster.
+    /// While it is locked, a controller that connects to a workload cluster waits.
     pub way: Arc<tokio::sync::Mutex<()>>,
     /// The requests of the controller: time, method, path and query.
     pub requests: Arc<Mutex<Vec<Asked>>>,
     /// The number of objects that are reconciled at the same time. One, so that others have to wait.
     pub concurrency: usize,
+    /// The namespaces that the controller watches; empty: all.
+    pub namespaces: Vec<String>,
     client: kube::Client,
     stop: CancellationToken,
     running: Option<JoinHandle<Result<(), RunError>>>,
@@ -103,6 +105,12 @@ impl World {
     /// One in which everything works, with the kinds of 5-Spot as they are.
     pub fn new(directives: &str) -> Self {
         Self::with_crd(directives, &serde_json::to_value(five_spot_api::crd()).expect("it is JSON"))
+    }
+
+    /// One in which this seed decides about faults that are left to chance.
+    pub fn with_seed(directives: &str, seed: u64) -> Self {
+        let world = Self::new(directives);
+        Self { faults: FaultPlan::new(world.clock.clone(), seed), ..world }
     }
 
     /// One in which `ScheduledMachine`s are what `crd` says.
@@ -125,6 +133,7 @@ impl World {
             way: Arc::default(),
             requests: Arc::default(),
             concurrency: 1,
+            namespaces: Vec::new(),
             stop: CancellationToken::new(),
             running: None,
             _logging: logging,
@@ -176,6 +185,7 @@ impl World {
             namespaces: Vec::new(),
             management_nodes: vec!["shop".to_owned()],
             instance: "5spot-controller".to_owned(),
+            controller_namespace: "5spot-system".to_owned(),
         }
     }
 
@@ -186,6 +196,7 @@ impl World {
         let settings = Settings {
             policy,
             management_nodes,
+            namespaces: self.namespaces.clone(),
             concurrency: self.concurrency,
             metrics: self.metrics.clone(),
             health: self.health.clone(),
@@ -200,6 +211,13 @@ impl World {
         if let Some(running) = self.running.take() {
             running.await.expect("it does not panic").expect("it does not fail");
         }
+    }
+
+    /// Another process takes over: it knows nothing but what the cluster says, and counts from 0.
+    pub async fn restart(&mut self) {
+        self.end().await;
+        (self.stop, self.metrics, self.health) = (CancellationToken::new(), Arc::default(), Arc::default());
+        self.start();
     }
 
     /// The requests since a moment.
@@ -290,7 +308,7 @@ fn kubeconfig() -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: w\n\
          clusters: [{{name: w, cluster: {{server: 'https://workload.invalid:6443'}}}}]\n\
-         users: [{{name: w, user: {{token: {CANARY}}}}}]\n\
+         users: [{{name: w, user: {{token: e30.eyJleHAiOjE4MDAwMDAwMDB9.{CANARY}}}}}]\n\
          contexts: [{{name: w, context: {{cluster: w, user: w}}}}]\n"
     )
 }

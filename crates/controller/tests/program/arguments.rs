@@ -5,6 +5,7 @@ use serde_json::json;
 
 const EFFECTIVE: &str = "Effective configuration";
 
+#[expect(clippy::too_many_lines, reason = "one row for each flag")]
 #[tokio::test]
 async fn flags_win_over_variables_and_variables_over_defaults() {
     let timeout = "finalizer_cleanup_timeout_secs";
@@ -25,6 +26,29 @@ async fn flags_win_over_variables_and_variables_over_defaults() {
         (vec![], vec![], count, json!(16)),
         (vec![], vec![("MAX_CONCURRENT_RECONCILES", "2")], count, json!(2)),
         (vec!["--max-concurrent-reconciles=3"], vec![("MAX_CONCURRENT_RECONCILES", "2")], count, json!(3)),
+        (vec![], vec![], "instance_id", json!(0)),
+        (vec![], vec![], "instance_count", json!(1)),
+        (
+            vec!["--instance-count=3"],
+            vec![("OPERATOR_INSTANCE_ID", "5spot-controller-2")],
+            "instance_id",
+            json!(2),
+        ),
+        (vec!["--instance-id=1"], vec![("OPERATOR_INSTANCE_COUNT", "3")], "instance_count", json!(3)),
+        (
+            vec!["--instance-id=1", "--instance-count=2", "--enable-leader-election"],
+            vec![],
+            "lease",
+            json!("5spot-system/5spot-leader-1"),
+        ),
+        (vec![], vec![], "max_unplanned_removals", json!("20%")),
+        (vec![], vec![("MAX_UNPLANNED_REMOVALS", "7")], "max_unplanned_removals", json!("7")),
+        (
+            vec!["--max-unplanned-removals=100%"],
+            vec![("MAX_UNPLANNED_REMOVALS", "7")],
+            "max_unplanned_removals",
+            json!("100%"),
+        ),
         (vec![], vec![], "workload_cidr", json!("")),
         (vec![], vec![("WORKLOAD_CIDRS", "127.0.0.0/8,::1")], "workload_cidr", json!("127.0.0.0/8,::1/128")),
         (
@@ -243,16 +267,24 @@ async fn a_refusal_is_plain_text_where_text_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_future_flag_is_refused_and_its_variable_reported() {
-    for (flag, variable) in five_spot_controller::args::NOT_YET {
-        if let Some(flag) = flag {
-            let said = run(&[flag, "1"], &[]).await;
-            assert_eq!(said.code, Some(2), "{flag}");
-            assert!(said.stderr.contains(&format!("'{flag}' belongs to a feature")), "{said:?}");
+async fn instances_that_cannot_exist_are_refused() {
+    let (id, count) = ("--instance-id", "--instance-count");
+    for (arguments, variables, parts) in [
+        (vec![id, "1"], vec![], vec![id, "'1'", "below '--instance-count'", "which is 1"]),
+        (vec![id, "3", count, "3"], vec![], vec![id, "'3'", "numbered from 0"]),
+        (vec![id, "one"], vec![], vec![id, "'one'", "5spot-controller-2"]),
+        (vec![], vec![("OPERATOR_INSTANCE_ID", "pod")], vec![id, "'pod'", "OPERATOR_INSTANCE_ID"]),
+        (vec![count, "0"], vec![], vec![count, "'0'", "from 1 to 1000"]),
+        (vec![], vec![("OPERATOR_INSTANCE_COUNT", "0")], vec![count, "OPERATOR_INSTANCE_COUNT"]),
+        (vec![], vec![("OPERATOR_INSTANCE_COUNT", "two")], vec![count, "'two'", "from 1 to 1000"]),
+        (vec!["--max-unplanned-removals", "many"], vec![], vec!["--max-unplanned-removals", "'many'", "20%"]),
+        (vec![], vec![("MAX_UNPLANNED_REMOVALS", "101%")], vec!["MAX_UNPLANNED_REMOVALS", "0% to 100%"]),
+    ] {
+        let said = run(&arguments, &variables).await;
+        assert_eq!(said.code, Some(2), "{arguments:?} {variables:?}: {said:?}");
+        for part in parts {
+            assert!(said.stderr.contains(part), "{arguments:?} {variables:?}: no {part:?} in {said:?}");
         }
-        let said = run(&[], &[(variable, "1")]).await;
-        let warned = said.stdout.contains(&format!(r#""variable":"{variable}""#));
-        assert!(warned, "{variable}: {said:?}");
     }
 }
 
@@ -264,6 +296,7 @@ async fn help_and_version_go_to_standard_output() {
         "Scope:",
         "Work:",
         "Deletion:",
+        "Instances:",
         "Serving:",
         "Logging:",
         "RUST_LOG ",
