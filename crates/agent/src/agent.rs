@@ -44,7 +44,7 @@ pub struct Agent {
     detector: Option<Detector>,
     /// The configuration in use, for a change of detector.
     config: Option<AgentConfig>,
-    /// When to try again to start the detector.
+    /// The time of the next attempt to start the detector.
     retry_at: Option<Instant>,
     /// The request that is on its way to the API server.
     request: Option<JoinHandle<()>>,

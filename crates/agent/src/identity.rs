@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-/// What systemd writes into the file until the machine has an id.
+/// The content that systemd writes into the file until the machine has an id.
 const UNINITIALIZED: &str = "uninitialized";
 
 /// The longest id that is accepted; systemd's have 32 characters.
 const MAX_BYTES: usize = 256;
 
-/// Why the machine id is unusable.
+/// The reason why the machine id is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The file cannot be read.
@@ -31,7 +31,7 @@ pub enum IdentityError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its content.
+        /// The problem with its content.
         fault: &'static str,
     },
 }

@@ -19,7 +19,7 @@ pub enum OneshotOutcome {
     NothingMatched,
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum OneshotError {
     /// The configuration cannot be read.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The folder in which a pod finds its token and the certificate authority of its API server.
 pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Why there is no way into a cluster.
+/// The reason why a cluster cannot be accessed.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// A variable is missing or unusable.

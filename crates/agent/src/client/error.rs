@@ -4,7 +4,7 @@ use http::StatusCode;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Token or certificate authority cannot be read.

@@ -44,7 +44,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why a detector cannot work.
+/// The reason why a detector cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectorError {
     /// Process events cannot be had.

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-/// Why process events cannot be had.
+/// The reason why process events are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
     /// The kernel demands a capability.

@@ -79,13 +79,13 @@ pub struct Message {
     pub sequence: u32,
     /// The CPU on which the event happened.
     pub cpu: u32,
-    /// When the event happened, in nanoseconds of the monotonic clock.
+    /// The time at which the event happened, in nanoseconds of the monotonic clock.
     pub time: u64,
-    /// What happened.
+    /// The kind of event.
     pub event: Event,
 }
 
-/// What happened.
+/// The kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The answer to a request.

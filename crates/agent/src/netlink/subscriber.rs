@@ -24,7 +24,7 @@ const SELF_TEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// The largest datagram; events have less than 100 bytes.
 const DATAGRAM_BYTES: usize = 4096;
 
-/// How events of no interest are kept away.
+/// The filter that keeps events of no interest away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filtering {
     /// The kernel makes only the events that were asked for (from 6.6 on), and a filter on the socket drops the others
@@ -36,7 +36,7 @@ pub enum Filtering {
     None,
 }
 
-/// How a subscriber receives.
+/// The settings of a subscriber.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The filtering.
@@ -51,7 +51,7 @@ impl Default for Options {
     }
 }
 
-/// What a subscriber received.
+/// The result of one receive call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A process has a new program or a new name.

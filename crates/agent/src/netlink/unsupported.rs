@@ -3,11 +3,11 @@
 use super::NetlinkError;
 use std::convert::Infallible;
 
-/// How a subscriber receives; without effect here.
+/// The settings of a subscriber; without effect here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options;
 
-/// What a subscriber receives; nothing here.
+/// The result of one receive call; nothing here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {}
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// The kernel's own thread that is process 2 of every host, and of no other pid namespace.
 const KERNEL_THREAD_DAEMON: &[u8] = b"kthreadd";
 
-/// Why processes cannot be looked at.
+/// The reason why processes cannot be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcfsError {
     /// The folder cannot be opened.
@@ -28,6 +28,15 @@ pub enum ProcfsError {
         path: PathBuf,
         /// The refusal of the operating system.
         source: std::io::Error,
+    },
+    /// The kernel has no control groups, or does not show them.
+    #[error(
+        "{}/self/cgroup cannot be read: without cgroups it cannot be told which processes are in pods, so that none can match",
+        path.display()
+    )]
+    NoCgroups {
+        /// The folder.
+        path: PathBuf,
     },
     /// The folder cannot be read.
     #[error("cannot read the process list: {0}")]
@@ -48,10 +57,15 @@ impl ProcRoot {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|source| ProcfsError::Open { path: path.to_owned(), source: source.into() })?;
-        let own_pid = read_link(directory.as_fd(), "self").and_then(|link| link.parse().ok());
+        let own_pid: Option<u32> = read_link(directory.as_fd(), "self").and_then(|link| link.parse().ok());
         let namespace = read_link(directory.as_fd(), "self/ns/cgroup");
         let mut cgroup = [0; 4096];
-        let length = read_file(directory.as_fd(), "self/cgroup", &mut cgroup).unwrap_or_default();
+        let length = read_file(directory.as_fd(), "self/cgroup", &mut cgroup);
+        // A folder without `self` is not from a kernel.
+        if length.is_none() && own_pid.is_some() {
+            return Err(ProcfsError::NoCgroups { path: path.to_owned() });
+        }
+        let length = length.unwrap_or_default();
         Ok(Self {
             view: cgroup_view(namespace.as_deref(), &cgroup[..length]),
             is_own_namespace: own_pid == Some(std::process::id()),

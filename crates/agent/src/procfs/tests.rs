@@ -22,18 +22,21 @@ fn spawn(command: &mut Command) -> Child {
     }
 }
 
+/// Waits until a process has its name and its arguments: `spawn` returns while the kernel is still giving them to it.
+fn until_started(child: &Child, comm: &str) {
+    let read = |file: &str| std::fs::read(format!("/proc/{}/{file}", child.id())).expect("a running process");
+    while read("comm").trim_ascii_end() != comm.as_bytes() || read("cmdline").is_empty() {
+        std::thread::yield_now();
+    }
+}
+
 impl Program {
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
         std::fs::copy("/bin/sleep", &path).expect("a copy of sleep");
         let child = spawn(Command::new(&path).arg("60").args(arguments));
-        // `spawn` returns while the kernel is still giving the process its new name.
-        let comm = &name[..name.len().min(15)];
-        let comm_file = format!("/proc/{}/comm", child.id());
-        while std::fs::read_to_string(&comm_file).expect("a running process").trim_end() != comm {
-            std::thread::yield_now();
-        }
+        until_started(&child, &name[..name.len().min(15)]);
         Self { _folder: folder, child }
     }
 
@@ -167,6 +170,7 @@ fn enormous_and_invalid_arguments_are_searched() {
         .stdin(std::process::Stdio::piped())
         .spawn()
         .expect("a shell");
+    until_started(&shell, "sh");
     let found = scanner().look(&matcher(&[], &[" needle x"])).expect("a look");
     let _ = shell.kill();
     let _ = shell.wait();
@@ -200,6 +204,17 @@ fn a_folder_that_is_not_proc_is_read_as_one() {
     assert_eq!(pids, [4242]);
     let missing = ProcRoot::open(&root.path().join("missing")).expect_err("no folder").to_string();
     assert!(missing.starts_with("cannot open the process list"), "{missing}");
+}
+
+#[test]
+fn a_kernel_without_cgroups_is_refused_with_a_reason() {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(root.path().join("4242")).expect("a process");
+    std::os::unix::fs::symlink("4242", root.path().join("self")).expect("a link");
+    let error = ProcRoot::open(root.path()).expect_err("no cgroups").to_string();
+    assert!(error.contains("self/cgroup cannot be read: without cgroups"), "{error}");
+    std::fs::write(root.path().join("4242/cgroup"), "0::/\n").expect("a file");
+    ProcRoot::open(root.path()).expect("cgroups");
 }
 
 #[test]

@@ -6,10 +6,8 @@ use five_spot_agent::matcher::{CgroupView, Matcher, Source, is_in_pod};
 use five_spot_agent::netlink::frame::{Event, frame, messages};
 use five_spot_agent::procfs;
 use five_spot_api::reclaim::{AgentConfig, REASON, REQUESTED, REQUESTED_AT, ReclaimRequest};
+use five_spot_fuzz::Target;
 use std::collections::BTreeMap;
-
-/// A target and its name, which is also that of its folder in the corpus.
-type Target = (&'static str, fn(&[u8]));
 
 pub const TARGETS: [Target; 6] = [
     ("netlink", netlink),

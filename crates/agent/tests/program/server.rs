@@ -82,7 +82,16 @@ impl Server {
     /// Comes back at the same address.
     pub async fn restart(&mut self) {
         self.stop().await;
-        let listener = TcpListener::bind(self.address).await.expect("the same port");
+        // A client that tries to connect while nobody listens may be given this port as its own, for a moment.
+        let listener = loop {
+            match TcpListener::bind(self.address).await {
+                Ok(listener) => break listener,
+                Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+                Err(error) => panic!("failed to listen on {}: {error}", self.address),
+            }
+        };
         self.accept(listener);
     }
 
