@@ -1,8 +1,9 @@
 //! The command line.
 
-use crate::{preview, sandbox};
-use clap::{Parser, Subcommand};
+use crate::{completion, debug_bundle, doctor, explain, kubeconfig, manual, preview, sandbox, version, why};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Lends machines to Kubernetes clusters by the clock.
@@ -18,13 +19,45 @@ pub struct Args {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Completion(completion::Args),
+    Doctor(doctor::Args),
+    Explain(explain::Args),
+    Kubeconfig(kubeconfig::Args),
+    Man(manual::Args),
     Preview(preview::Args),
     Sandbox(sandbox::Args),
+    Version(version::Args),
+    Why(why::Args),
+    DebugBundle(debug_bundle::Args),
+}
+
+/// The name under which `kubectl` starts the program for `kubectl 5spot`.
+const PLUGIN: &str = "kubectl-5spot";
+
+/// True if `kubectl` has started the program as its plugin.
+pub fn is_plugin(words: &[OsString]) -> bool {
+    let program = words.first().map(Path::new).and_then(Path::file_stem);
+    program.is_some_and(|program| program == PLUGIN)
+}
+
+/// The command line, or the end of the program with a message.
+pub fn parse(words: Vec<OsString>) -> Args {
+    let mut command = Args::command();
+    if is_plugin(&words) {
+        command = command.bin_name("kubectl 5spot");
+    }
+    match Args::from_arg_matches(&command.get_matches_from(words)) {
+        Ok(args) => args,
+        Err(error) => error.exit(),
+    }
 }
 
 /// True if no command is named: then the controller is started, `5spot` and `5spot-controller` being the
-/// same program.
+/// same program. The plugin of `kubectl` is only for people.
 pub fn are_for_the_controller(words: &[OsString]) -> bool {
+    if is_plugin(words) {
+        return false;
+    }
     match words.get(1).and_then(|word| word.to_str()) {
         Some("-h" | "--help" | "-V" | "--version") => false,
         Some(word) => word.starts_with('-'),
@@ -58,7 +91,6 @@ impl From<Outcome> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn without_a_command_it_is_the_controller() {
@@ -76,6 +108,8 @@ mod tests {
             "5spot -h",
             "5spot --version",
             "5spot sandbax",
+            "/usr/local/bin/kubectl-5spot",
+            "kubectl-5spot --watch-namespace lab",
         ] {
             assert!(!are_for_the_controller(line), "{line}");
         }

@@ -16,6 +16,8 @@ pub struct ProcessEnvironment {
     pub no_color: bool,
     /// The locale names a character set, and it is not UTF-8.
     pub ascii_only: bool,
+    /// The time zone of the reader, if it is known: `TZ`, or the one that `/etc/localtime` leads to.
+    pub timezone: Option<String>,
 }
 
 impl ProcessEnvironment {
@@ -28,6 +30,7 @@ impl ProcessEnvironment {
             columns: None,
             no_color: false,
             ascii_only: false,
+            timezone: None,
         }
     }
 
@@ -45,6 +48,10 @@ impl ProcessEnvironment {
                 .into_iter()
                 .find_map(variable)
                 .is_some_and(|locale| is_not_utf8(&locale)),
+            timezone: variable("TZ").or_else(|| {
+                let target = std::fs::read_link("/etc/localtime").ok()?;
+                Some(zone_name(target.to_str()?)?.to_owned())
+            }),
         }
     }
 }
@@ -59,9 +66,20 @@ fn is_not_utf8(locale: &str) -> bool {
     }
 }
 
+/// The zone that a path in a time-zone database stands for.
+fn zone_name(path: &str) -> Option<&str> {
+    path.split_once("zoneinfo/").map(|(_, name)| name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zone_is_the_end_of_its_path() {
+        assert_eq!(zone_name("/usr/share/zoneinfo/Europe/Berlin"), Some("Europe/Berlin"));
+        assert_eq!(zone_name("/etc/localtime"), None);
+    }
 
     #[test]
     fn a_locale_is_taken_at_its_word_only() {

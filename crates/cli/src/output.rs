@@ -11,10 +11,14 @@ pub fn show(text: &str) -> io::Result<()> {
     }
 }
 
-/// A line for the person. It may hold what a file holds, so nothing in it may steer a terminal. If nobody
-/// listens on stderr either, there is nobody left to tell.
+/// A line for the person. If nobody listens on stderr either, there is nobody left to tell.
 pub fn complain(line: &str) {
-    let mut harmless = String::with_capacity(line.len() + 1);
+    let _ = writeln!(io::stderr(), "{}", harmless(line));
+}
+
+/// Text that may hold what a file or a cluster holds, in which nothing can steer a terminal.
+pub fn harmless(line: &str) -> String {
+    let mut harmless = String::with_capacity(line.len());
     for c in line.chars() {
         if c.is_control() {
             harmless.extend(c.escape_default());
@@ -22,5 +26,5 @@ pub fn complain(line: &str) {
             harmless.push(c);
         }
     }
-    let _ = writeln!(io::stderr(), "{harmless}");
+    harmless
 }

@@ -8,7 +8,7 @@ pub const MIN_WIDTH: usize = 40;
 /// Wider lines are hard to follow, and no terminal is wider by intent.
 pub const MAX_WIDTH: usize = 400;
 
-/// Where there is no terminal to ask.
+/// The width without a terminal.
 pub const DEFAULT_WIDTH: usize = 80;
 
 /// The style of text output.

@@ -1,4 +1,4 @@
-//! Where something stands in what was read, in the words of every message.
+//! Locations in what was read, in the words of every message.
 
 use crate::manifest::source::Source;
 use std::fmt;

@@ -1,5 +1,5 @@
 //! Manifests: from what a person named with `-f` to the objects in it, as raw values.
-//! Whether they are valid is decided elsewhere.
+//! They are validated elsewhere.
 
 mod documents;
 mod location;

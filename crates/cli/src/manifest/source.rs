@@ -1,4 +1,4 @@
-//! Where a manifest comes from, and its text: read within a bound, and proven to be text.
+//! The source of a manifest, and its text: read within a bound, and proven to be text.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -34,7 +34,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Why a source gave no text.
+/// The reason why a source gave no text.
 #[derive(Debug)]
 pub enum Unreadable {
     /// The operating system said no.

@@ -1,10 +1,11 @@
 //! The flags of `5spot preview`, and what they ask for once the defaults are filled in.
 
+use crate::cluster_access::{ClusterArgs, NamespaceArgs};
 use crate::environment::ProcessEnvironment;
 use crate::manifest::Source;
 use crate::range::{DEFAULT_DAYS, MAX_DAYS, Range, parse_instant};
 use crate::style::{self, Charset, Style};
-use clap::ValueEnum;
+use clap::{ValueEnum, ValueHint};
 use jiff::Timestamp;
 use std::ffi::OsString;
 
@@ -12,15 +13,21 @@ use std::ffi::OsString;
 ///
 /// Reads ScheduledMachine objects and shows when a machine is wanted: the schedule with its exceptions,
 /// lead time and override counted, to the second, in the machine's own time zone. Daylight saving is
-/// told where it moves, repeats or skips anything. No cluster is asked.
+/// told where it moves, repeats or skips anything. With files no cluster is asked.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are the help text")]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
+    /// Objects in the cluster of your kubeconfig
+    #[arg(value_name = "NAME", conflicts_with = "filenames", value_parser = parse_name)]
+    pub names: Vec<String>,
+
     /// A file of YAML or JSON, `-` for standard input; may be repeated
     ///
     /// A file may hold several documents and lists; objects of other kinds are skipped with a note.
-    #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE", required = true)]
+    #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present = "names")]
     filenames: Vec<OsString>,
 
     /// The first instant, such as 2026-11-01T00:00:00-04:00 [default: now]
@@ -52,6 +59,18 @@ pub struct Args {
     /// Draw the text with ASCII characters only, as is done where the locale is not UTF-8
     #[arg(long)]
     ascii: bool,
+
+    #[command(flatten)]
+    pub namespace: NamespaceArgs,
+
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// A file that was meant for --filename is an invalid name.
+fn parse_name(text: &str) -> Result<String, String> {
+    let is_file = [".yaml", ".yml", ".json"].iter().any(|ending| text.ends_with(ending));
+    if is_file { Err(format!("to read a file, write -f {text}")) } else { Ok(text.to_owned()) }
 }
 
 const EXAMPLES: &str = "\
@@ -59,9 +78,10 @@ Examples:
   5spot preview -f machines.yaml
   5spot preview -f machines.yaml --from 2026-11-01T00:00:00-04:00 --days 7
   5spot preview -f machines.yaml -o svg > machines.svg
+  5spot preview desk-17 -n desks
   kubectl get scheduledmachines -A -o yaml | 5spot preview -f - -o json
 
-Exit status: 0 if all is well, 1 if a file cannot be read or the output cannot be written,
+Exit status: 0 if all is well, 1 if a file or the cluster cannot be read or the output cannot be written,
 2 if the command line or an object is invalid; then nothing is shown but what is wrong.";
 
 /// The forms of the answer.
@@ -183,7 +203,7 @@ mod tests {
             ("-f a --color red", "possible values: auto, always, never"),
             ("-f a --width 39", "40..=400"),
             ("-f a --colour never", "unexpected argument"),
-            ("a.yaml", "unexpected argument"),
+            ("desk -f b.yaml", "cannot be used with"),
         ] {
             let refused = resolve(line, &ProcessEnvironment::quiet()).expect_err(line);
             assert!(refused.contains(message), "{line}: {refused}");

@@ -1,4 +1,4 @@
-//! When a machine is wanted, as the core says, with what a person needs to read it.
+//! The times at which a machine is wanted, as the core says, with what a person needs to read them.
 
 use crate::preview::clock_change::{ClockChange, LocalSpan};
 use crate::preview::clock_note::{ClockNote, Windows};
@@ -19,7 +19,7 @@ pub struct Forecast {
     pub timezone: String,
     pub zone: TimeZone,
     pub range: Range,
-    /// Why there is no window, where the schedule is not to blame.
+    /// The reason why there is no window, where the schedule is not to blame.
     pub note: Option<String>,
     /// In order, none touching another.
     pub windows: Vec<Window>,

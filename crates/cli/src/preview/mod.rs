@@ -7,6 +7,7 @@ mod clock_change;
 mod clock_note;
 mod data;
 mod forecast;
+mod from_cluster;
 mod svg;
 mod text;
 
@@ -31,10 +32,19 @@ pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
             return Outcome::Invalid;
         }
     };
-    let (forecasts, problems) = foresee(&request.sources, request.range);
+    let (mut forecasts, problems) = foresee(&request.sources, request.range);
     if !problems.is_empty() {
         // Half an answer would be taken for the whole.
         return report(&problems);
+    }
+    if !args.names.is_empty() {
+        match from_cluster(args, request.range) {
+            Ok(found) => forecasts.extend(found),
+            Err(error) => {
+                complain(&format!("error: {error:#}"));
+                return Outcome::Failed;
+            }
+        }
     }
     if forecasts.is_empty() {
         complain("note: there is no ScheduledMachine to preview");
@@ -68,6 +78,20 @@ fn foresee(sources: &[Source], range: Range) -> (Vec<Forecast>, Vec<Problem>) {
         }
     }
     (forecasts, problems)
+}
+
+/// The forecasts of objects in the caller's cluster.
+fn from_cluster(args: &Args, range: Range) -> anyhow::Result<Vec<Forecast>> {
+    let objects = from_cluster::read(&args.names, &args.cluster, &args.namespace)?;
+    let forecast = |object: serde_json::Value| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let checked = Checked::new(object).map_err(|faults| {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            anyhow::anyhow!("ScheduledMachine {name} is invalid: {}", faults.join("; "))
+        })?;
+        Ok(Forecast::new(&checked, range))
+    };
+    objects.into_iter().map(forecast).collect()
 }
 
 fn render(forecasts: &[Forecast], request: &Request) -> anyhow::Result<String> {

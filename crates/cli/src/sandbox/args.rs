@@ -5,7 +5,7 @@ use crate::manifest::Source;
 use crate::range::{Range, parse_instant};
 use crate::sandbox::span;
 use crate::style::Style;
-use clap::ValueEnum;
+use clap::{ValueEnum, ValueHint};
 use jiff::{SignedDuration, Timestamp};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -51,6 +51,7 @@ pub struct Args {
     /// Objects of other kinds in the files (Namespaces, Deployments, PodDisruptionBudgets, ...) are applied too.
     /// Namespaces that are missing are made, and so are kinds of providers that nobody has defined.
     #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE")]
+    #[arg(value_hint = ValueHint::FilePath)]
     filenames: Vec<OsString>,
 
     /// Where kubectl finds the API: a loopback address, as there is no authentication [default: 127.0.0.1, any port]
@@ -60,6 +61,12 @@ pub struct Args {
     /// Where to write the kubeconfig [default: a temporary file, removed at the end]
     #[arg(long, value_name = "PATH")]
     kubeconfig_out: Option<PathBuf>,
+
+    /// Where to write the controller's metrics of every minute, for Prometheus
+    ///
+    /// promtool tsdb create-blocks-from openmetrics FILE DIR makes a database of it, on which dashboards and alerts can be tried.
+    #[arg(long, value_name = "FILE")]
+    metrics_out: Option<PathBuf>,
 
     /// Output format; svg needs --once
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
@@ -79,6 +86,7 @@ Examples:
   5spot sandbox --once -f examples/fleet.yaml --start 2026-10-26T00:00:00Z --for 2w
   5spot sandbox --once -o json | jq 'select(.type == \"transition\")'
   5spot sandbox --once -o svg > week.svg
+  5spot sandbox --once --metrics-out week.om && promtool tsdb create-blocks-from openmetrics week.om data
   5spot sandbox --speed 60 --kubeconfig-out sandbox.kubeconfig
 
 Exit status: 0 if every machine was where it was wanted, 1 if one was not or something failed,
@@ -106,6 +114,8 @@ pub struct Request {
     pub sources: Vec<Source>,
     /// The address at which the API is served; `None` if it is not.
     pub serving: Option<Serving>,
+    /// The file for metrics.
+    pub metrics: Option<PathBuf>,
     pub format: Format,
     pub style: Style,
     /// The timeline is drawn anew again and again, rather than told line by line.
@@ -154,6 +164,7 @@ impl Args {
             seed: self.seed,
             sources: Source::all(&self.filenames)?,
             serving,
+            metrics: self.metrics_out.clone(),
             format: self.output,
             style: Style::of(process_environment),
             is_live: !self.once

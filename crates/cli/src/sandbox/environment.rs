@@ -4,25 +4,33 @@
 use crate::sandbox::fleet::{self, RefusedObject, SandboxFleet};
 use crate::sandbox::long_watches::LongWatches;
 use crate::sandbox::recorder::Recorder;
+use crate::sandbox::samples::Observers;
 use anyhow::Context as _;
+use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_apiserver::ids::Ids;
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_cluster::{ANY_NAMESPACE, Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::Settings;
+use five_spot_controller::metrics::Metrics;
 use five_spot_standins::{Contract, StandInSettings, StandIns, Timing, cluster_api_crds, provider_crds};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::config::Kubeconfig;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tower::util::BoxCloneSyncService;
 
-/// An API server with the CRDs of 5-Spot, Cluster API and the provider, and a recorder.
+/// The DaemonSet of the reclaim agent, as it is shipped. Its pods are those of a stand-in: the owner's script acts for them.
+pub(crate) const AGENTS: &str = include_str!("../../../../deploy/node-agent/daemonset.yaml");
+
+/// An API server with the CRDs of 5-Spot, Cluster API and the provider, the agents' DaemonSet, and a recorder.
 pub struct SandboxEnvironment {
     pub api: ApiServer,
     pub clock: Clock,
     pub recorder: Recorder,
+    pub metrics: Arc<Metrics>,
     seed: u64,
 }
 
@@ -36,7 +44,12 @@ impl SandboxEnvironment {
         for crd in theirs.chain([ours]) {
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
         }
-        Ok(Self { recorder: Recorder::new(clock.clone()), api, clock, seed })
+        api.create("/api/v1/namespaces", &json!({"metadata": {"name": SYSTEM_NAMESPACE}}));
+        let account = json!({"metadata": {"name": "5spot-reclaim-agent"}});
+        api.create(&format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts"), &account);
+        let agents: Value = serde_saphyr::from_str(AGENTS).context("failed to read the agents' DaemonSet")?;
+        api.create(&format!("/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/daemonsets"), &agents);
+        Ok(Self { recorder: Recorder::new(clock.clone()), metrics: Arc::default(), api, clock, seed })
     }
 
     /// Creates the objects of the fleet.
@@ -53,7 +66,7 @@ impl SandboxEnvironment {
         let recording = tokio::spawn(self.recorder.clone().follow(client()));
         let stand_ins = StandIns::new(client(), client(), self.clock.clone(), self.stand_in_settings());
         let actors = tokio::spawn(stand_ins.run());
-        let controller = tokio::spawn(five_spot_controller::run(self.connection(), settings(), stop));
+        let controller = tokio::spawn(five_spot_controller::run(self.connection(), self.settings(), stop));
         let script =
             tokio::spawn(fleet::run(fleet.script, client(), self.clock.clone(), self.recorder.clone()));
         let scripted = async {
@@ -90,8 +103,15 @@ impl SandboxEnvironment {
         let service: Raw = BoxCloneSyncService::new(LongWatches::new(self.api.clone()));
         let clock = self.clock.clone();
         let dial = Arc::new(OneCluster(service.clone()));
-        Connection::embedded(service, dial, Arc::new(move || clock.now()), "5spot-controller")
-            .with_observer(Arc::new(self.recorder.clone()))
+        Connection::embedded(service, dial, Arc::new(move || clock.now()), "5spot-controller").with_observer(
+            Arc::new(Observers { recorder: self.recorder.clone(), metrics: self.metrics.clone() }),
+        )
+    }
+
+    /// The settings of the controller: there is one cluster, and every Node is in it.
+    fn settings(&self) -> Settings {
+        let management_nodes = vec![ANY_NAMESPACE.to_owned()];
+        Settings { management_nodes, metrics: self.metrics.clone(), ..Settings::default() }
     }
 }
 
@@ -102,9 +122,4 @@ impl Dial for OneCluster {
     fn dial(&self, _: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>> {
         Box::pin(std::future::ready(Ok(Route::Embedded(self.0.clone()))))
     }
-}
-
-/// The settings of the controller: there is one cluster, and every Node is in it.
-fn settings() -> Settings {
-    Settings { management_nodes: vec![ANY_NAMESPACE.to_owned()], ..Settings::default() }
 }

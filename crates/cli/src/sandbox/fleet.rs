@@ -2,6 +2,7 @@
 
 mod demo;
 mod files;
+mod owner;
 mod provider_kinds;
 
 pub use demo::demo;
@@ -11,6 +12,7 @@ use crate::manifest::Location;
 use crate::sandbox::recorder::{Recorder, resource, scheduled_machines};
 use crate::sandbox::trace::{Fact, Key};
 use anyhow::Context as _;
+use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_apiserver::Clock;
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
@@ -44,14 +46,18 @@ pub struct UserAction {
     pub change: Change,
 }
 
-/// A merge patch of an object.
+/// The change that an action makes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
+    /// A merge patch of a `ScheduledMachine`.
     ScheduledMachine(Key, Value),
+    /// A merge patch of a disruption budget.
     Budget(Key, Value),
+    /// The owner of a machine starts this program on it.
+    Program(Key, &'static str),
 }
 
-/// Why the sandbox refused an object: as a real API server would say it.
+/// The reason why the sandbox refused an object: as a real API server would say it.
 #[derive(Debug)]
 pub struct RefusedObject {
     pub location: Option<Location>,
@@ -62,7 +68,9 @@ impl SandboxFleet {
     /// Puts every object into the API, what others need first.
     pub async fn create_objects(&self, client: &Client) -> Result<(), RefusedObject> {
         let mut namespaces: BTreeSet<String> =
-            ["default", "kube-system", "kube-public", "kube-node-lease"].map(str::to_owned).into();
+            ["default", "kube-system", "kube-public", "kube-node-lease", SYSTEM_NAMESPACE]
+                .map(str::to_owned)
+                .into();
         let rank = |one: &&InitialObject| match one.value["kind"].as_str() {
             Some("Namespace") => 0,
             Some("CustomResourceDefinition") => 1,
@@ -133,14 +141,19 @@ pub async fn run(
         let wait = action.at.duration_since(clock.now());
         tokio::time::sleep(wait.try_into().unwrap_or_default()).await;
         recorder.note(Fact::UserAction(action.sentence.clone()));
-        let budgets = resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
-        let (kind, key, patch) = match &action.change {
-            Change::ScheduledMachine(key, patch) => (scheduled_machines(), key, patch),
-            Change::Budget(key, patch) => (budgets, key, patch),
-        };
-        change(&client, &kind, key, patch)
+        perform(&client, &action.change, clock.now())
             .await
             .with_context(|| format!("failed to do what the script says: {}", action.sentence))?;
+    }
+    Ok(())
+}
+
+async fn perform(client: &Client, action: &Change, now: Timestamp) -> anyhow::Result<()> {
+    let budgets = resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+    match action {
+        Change::ScheduledMachine(key, patch) => change(client, &scheduled_machines(), key, patch).await?,
+        Change::Budget(key, patch) => change(client, &budgets, key, patch).await?,
+        Change::Program(key, program) => owner::start_program(client, key, program, now).await?,
     }
     Ok(())
 }

@@ -2,15 +2,17 @@
 //! a clock of its own; all output and all checks are functions of the recorded trace.
 
 mod args;
-mod environment;
+pub(crate) mod environment;
 mod expectation;
-mod fleet;
+pub(crate) mod fleet;
 mod lines;
 mod long_watches;
 mod picture;
 mod progress;
+mod reclaims;
 mod recorder;
 mod rows;
+mod samples;
 mod screen;
 mod serving;
 mod span;
@@ -36,6 +38,7 @@ use args::{Format, Request};
 use environment::SandboxEnvironment;
 use fleet::{RefusedObject, SandboxFleet};
 use progress::ProgressReporter;
+use samples::Samples;
 use serving::KubectlAccess;
 use std::pin::pin;
 use std::time::Duration;
@@ -104,6 +107,16 @@ async fn run_fleet(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Out
         None => None,
     };
     let stop = CancellationToken::new();
+    let sampling = match &request.metrics {
+        Some(path) => {
+            let samples =
+                Samples::create(path).with_context(|| format!("failed to create {}", path.display()))?;
+            let recording =
+                samples.record(environment.metrics.clone(), environment.clock.clone(), stop.clone());
+            Some(tokio::spawn(recording))
+        }
+        None => None,
+    };
     let progress = ProgressReporter::new(request, &environment, access.as_ref());
     let mut run = pin!(environment.run(fleet, stop.clone()));
     let reported = tokio::select! {
@@ -116,6 +129,12 @@ async fn run_fleet(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Out
     let trace = environment.recorder.finish();
     stop.cancel();
     drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, run).await);
+    if let Some(sampling) = sampling {
+        sampling
+            .await
+            .context("the recording of metrics broke off")?
+            .context("failed to write the metrics")?;
+    }
     if !reported? {
         // Nobody listens any more.
         return Ok(Outcome::Fine);

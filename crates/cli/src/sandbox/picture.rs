@@ -91,7 +91,7 @@ fn name(key: &Key, y: u32) -> Element {
     label(MARGIN, y + 13, "name", &shown).titled(&key.to_string())
 }
 
-/// Where instants are.
+/// The position of instants.
 struct Chart {
     range: Range,
     rows: u32,

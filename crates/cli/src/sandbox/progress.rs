@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// The interval between updates, in real time: short enough to look continuous.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Where the size of a terminal cannot be told any more.
+/// The size of a terminal that does not report it any more.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
 /// Reports the progress of a run.

@@ -157,6 +157,7 @@ impl Specs {
                 && status.shutdown_started_at.is_some(),
             is_reclaimed: status.reclaims.iter().any(|reclaim| reclaim.finished_at.is_none()),
             is_paused: is_true(ConditionType::Paused),
+            reclaims: status.reclaims,
             message: status.message.unwrap_or_default(),
         }
     }

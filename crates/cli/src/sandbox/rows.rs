@@ -118,7 +118,7 @@ fn bars(trace: &Trace, key: &Key, end: Timestamp) -> Vec<Bar> {
     bars
 }
 
-/// When a machine was wanted.
+/// The periods in which a machine was wanted.
 pub fn wanted(trace: &Trace, key: &Key, end: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     let intervals = intervals(trace, key, end).into_iter();
     let mut wanted: Vec<(Timestamp, Timestamp)> = Vec::new();

@@ -13,7 +13,7 @@ pub struct KubectlAccess {
     kubeconfig: File,
 }
 
-/// Where the kubeconfig is. A temporary one goes with us.
+/// The path of the kubeconfig. A temporary one is removed at the end.
 #[derive(Debug)]
 enum File {
     Kept(PathBuf),

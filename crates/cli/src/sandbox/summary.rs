@@ -2,6 +2,7 @@
 
 use crate::range::Range;
 use crate::sandbox::lines::moment;
+use crate::sandbox::reclaims::{Reclaim, reclaims};
 use crate::sandbox::rows::{self, Row, Shade};
 use crate::sandbox::text::{color, dim};
 use crate::sandbox::trace::{Fact, Trace};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 pub struct Run<'a> {
     pub trace: &'a Trace,
     pub range: Range,
-    /// Where it ended: the end of the range, or later or earlier where somebody watched.
+    /// The end: that of the range, or later or earlier where somebody watched.
     pub end: Timestamp,
     pub violations: &'a [Violation],
 }
@@ -42,6 +43,8 @@ pub fn text(run: &Run<'_>, style: Style) -> Vec<String> {
     let rows = run.rows();
     let mut lines = vec![String::new()];
     lines.extend(rows.iter().flat_map(|row| wrap(&machine_line(run, row), style.width, 0, 4)));
+    let reclaims = reclaims(run.trace);
+    lines.extend(reclaims.iter().flat_map(|reclaim| wrap(&reclaim.text(), style.width, 0, 4)));
     lines.push(String::new());
     let transitions = run.trace.told().filter(|(_, transition)| transition.is_some()).count();
     let figures = format!(
@@ -99,7 +102,9 @@ pub fn json(run: &Run<'_>) -> String {
             })
         })
         .collect();
-    json!({"type": "summary", "machines": machines, "violations": violations}).to_string()
+    let reclaims: Vec<Value> = reclaims(run.trace).iter().map(Reclaim::json).collect();
+    json!({"type": "summary", "machines": machines, "reclaims": reclaims, "violations": violations})
+        .to_string()
 }
 
 fn machine_value(run: &Run<'_>, row: &Row) -> Value {

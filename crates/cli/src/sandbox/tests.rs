@@ -14,7 +14,8 @@ use serde_json::json;
 
 const PLAIN: Style = Style { width: 80, charset: Charset::Unicode, colored: false };
 
-/// A good morning, a noon at which the kill switch is thrown and taken back, and an evening in which pods hold on.
+/// A good morning, a noon at which the kill switch is thrown and taken back, an afternoon in which the owner needs the machine
+/// for an hour, and an evening in which pods hold on.
 fn eventful() -> Trace {
     TraceFixture::new()
         .phase("09:00:00", Phase::Pending)
@@ -35,6 +36,26 @@ fn eventful() -> Trace {
         .machine("14:00:00", Presence::There)
         .phase("14:00:01", Phase::Active)
         .ready("14:01:00", true)
+        .action("16:00:00", "the owner of bench-01 starts java")
+        .reclaimed("16:00:00")
+        .phase("16:00:00", Phase::EmergencyRemove)
+        .warning(
+            "16:00:00",
+            "EmergencyReclaim",
+            "Node bench-01-infra was reclaimed by its owner: process-match: java",
+        )
+        .ready("16:00:00", false)
+        .delete("16:00:01")
+        .machine("16:00:01", Presence::Terminating)
+        .machine("16:00:06", Presence::Gone)
+        .spec("16:00:06", &json!({"schedule": {"enabled": false, "hoursOfDay": ["9-17"]}}))
+        .reclaim_ended("16:00:00", "16:00:07")
+        .phase("16:00:07", Phase::Disabled)
+        .spec("17:00:00", &json!({"schedule": {"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-17"]}}))
+        .phase("17:00:00", Phase::Pending)
+        .machine("17:00:00", Presence::There)
+        .phase("17:00:01", Phase::Active)
+        .ready("17:01:00", true)
         .phase("18:00:00", Phase::ShuttingDown)
         .blocked("18:00:00")
         .held("18:00:00", true)

@@ -1,6 +1,6 @@
 //! The trace: everything that happened, in order. All output and all checks are computed from it alone.
 
-use five_spot_api::Phase;
+use five_spot_api::{Phase, ReclaimRecord};
 use five_spot_core::ValidSpec;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +64,8 @@ pub struct Snapshot {
     pub is_reclaimed: bool,
     /// Somebody holds the controller back.
     pub is_paused: bool,
+    /// The reclaims in its status, newest first.
+    pub reclaims: Vec<ReclaimRecord>,
 }
 
 /// The presence of a CAPI Machine.

@@ -2,9 +2,10 @@
 
 use crate::range::Range;
 use crate::sandbox::trace::{Entry, Event, Fact, Key, Presence, Snapshot, Trace, Write};
-use five_spot_api::{Phase, ScheduledMachineSpec};
+use five_spot_api::{Phase, ReclaimRecord, ReclaimStages, ScheduledMachineSpec};
 use five_spot_core::ValidSpec;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -47,6 +48,7 @@ impl TraceFixture {
             is_held: false,
             is_reclaimed: false,
             is_paused: false,
+            reclaims: Vec::new(),
         };
         Self { trace: Trace::default(), now, spec }
             .spec("00:00:00", &json!({}))
@@ -126,6 +128,29 @@ impl TraceFixture {
 
     pub fn reclaimed(self, time: &str) -> Self {
         self.change(time, |now| now.is_reclaimed = true)
+    }
+
+    /// The end of a reclaim that was requested at this time: its pods left after half a second, and its Node after six.
+    pub fn reclaim_ended(self, requested_at: &str, time: &str) -> Self {
+        let after = |millis| Some(MicroTime(at(requested_at) + jiff::SignedDuration::from_millis(millis)));
+        let record = ReclaimRecord {
+            requested_at: Time(at(requested_at)),
+            reason: "process-match: java".to_owned(),
+            node: "bench-01-infra".to_owned(),
+            node_uid: "1".to_owned(),
+            finished_at: Some(Time(at(time))),
+            stages: Some(ReclaimStages {
+                requested_at: MicroTime(at(requested_at)),
+                annotated_at: MicroTime(at(requested_at)),
+                pods_gone_at: after(500),
+                machine_deleted_at: after(520),
+                node_gone_at: after(6000),
+            }),
+        };
+        self.change(time, |now| {
+            now.is_reclaimed = false;
+            now.reclaims.insert(0, record);
+        })
     }
 
     pub fn deleted(self, time: &str) -> Self {

@@ -26,7 +26,7 @@ const SCHEDULE: &str = "spec.schedule";
 /// The field path that the API server uses for errors of the whole object.
 const NOWHERE: &str = "<nil>";
 
-/// Where an object lives that does not say.
+/// The namespace of an object that names none.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// The rules of the `ScheduledMachine` of this build.

@@ -244,7 +244,7 @@ fn wrong_usage() {
     for (line, words) in [
         ("", "--filename <FILE>"),
         ("-f", "a value is required"),
-        ("machines.yaml", "unexpected argument 'machines.yaml'"),
+        ("machines.yaml", "to read a file, write -f machines.yaml"),
         ("-f - -f -", "standard input can be read only once"),
         ("-f a.yaml -o xml", "[possible values: text, json, yaml, svg]"),
         ("-f a.yaml --days 0", "0 is not in 1..=3660"),

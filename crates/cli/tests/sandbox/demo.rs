@@ -52,7 +52,7 @@ fn every_line_has_its_fields() {
             "transition" => &["time", "namespace", "name", "from", "to"],
             "event" => &["time", "namespace", "name", "reason", "eventType", "note"],
             "write" => &["time", "verb", "resource", "namespace", "name", "status"],
-            "summary" => &["machines", "violations"],
+            "summary" => &["machines", "reclaims", "violations"],
             other => panic!("{other}"),
         };
         for field in fields {
@@ -111,6 +111,27 @@ fn the_kill_switch_removes_at_once_and_is_taken_back() {
 }
 
 #[test]
+fn the_owner_gets_the_machine_back_within_seconds() {
+    assert_eq!(events("ny-desk-01", "EmergencyReclaim"), ["2026-11-11T15:40:00Z"]);
+    let window = |(time, _): &(String, String)| ("2026-11-11T14".."2026-11-11T23").contains(&time.as_str());
+    let day: Vec<(String, String)> = transitions("ny-desk-01").into_iter().filter(window).collect();
+    let phases: Vec<&str> = day.iter().map(|(_, to)| to.as_str()).collect();
+    assert_eq!(phases, ["Pending", "Active", "EmergencyRemove", "Disabled", "Pending", "Active"], "{day:?}");
+    assert_eq!((day[2].0.as_str(), day[4].0.as_str()), ("2026-11-11T15:40:00Z", "2026-11-11T20:10:00Z"));
+    let lines = DEMO.lines();
+    let reclaims = lines.last().expect("a summary")["reclaims"].clone();
+    let reclaim = &reclaims[0];
+    assert_eq!(reclaims.as_array().map(Vec::len), Some(1), "{reclaims}");
+    assert_eq!((&reclaim["name"], &reclaim["reason"]), (&"ny-desk-01".into(), &"process-match: java".into()));
+    let mut last = 0.0;
+    for stage in ["annotated", "pods_gone", "machine_deleted", "node_gone"] {
+        let seconds = reclaim["seconds"][stage].as_f64().unwrap_or_else(|| panic!("{stage}: {reclaim}"));
+        assert!((last..60.0).contains(&seconds), "{stage}: {reclaim}");
+        last = seconds;
+    }
+}
+
+#[test]
 fn the_override_keeps_a_machine_up_for_an_evening() {
     let evening = |reason: &str| -> Vec<String> {
         events("berlin-render-02", reason)
@@ -141,5 +162,11 @@ fn text_and_picture_show_the_same_day() {
         assert!(text.stdout.contains(name) && svg.stdout.contains(name), "{name}");
     }
     assert!(text.stdout.contains("Every machine was where it was wanted."), "{}", text.stdout);
+    let wednesday = sandbox("--once --start 2026-11-09T00:00:00Z --for 3d");
+    assert!(
+        wednesday.stdout.contains("americas/ny-desk-01: reclaimed Wed 11 Nov 2026 15:40:00 UTC"),
+        "{wednesday:?}"
+    );
+    assert!(wednesday.stdout.contains('!'), "the chart shows it: {wednesday:?}");
     assert!(!text.stdout.contains('\u{1b}'), "no colours without a terminal");
 }

@@ -77,7 +77,7 @@ fn files_without_a_machine_make_an_empty_sandbox() {
     let answer = sandbox_of("{apiVersion: v1, kind: Namespace, metadata: {name: lab}}", DAY);
     assert_eq!(
         (answer.code, answer.stdout.trim()),
-        (0, r#"{"machines":[],"type":"summary","violations":[]}"#)
+        (0, r#"{"machines":[],"reclaims":[],"type":"summary","violations":[]}"#)
     );
     assert!(answer.stderr.contains("there is no ScheduledMachine"), "{}", answer.stderr);
 }

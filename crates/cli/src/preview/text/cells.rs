@@ -25,14 +25,14 @@ struct Half {
     is_covered: bool,
     is_skipped: bool,
     is_repeated: bool,
-    /// Why a machine is up when the clock first, or only, shows this.
+    /// The reason why a machine is up when the clock first, or only, shows this time.
     first: Option<Causes>,
-    /// Why a machine is up when the clock shows this again.
+    /// The reason why a machine is up when the clock shows this time again.
     second: Option<Causes>,
 }
 
 impl Half {
-    /// Why a machine is up, at whatever pass.
+    /// The reason why a machine is up, at whatever pass.
     fn causes(self) -> Option<Causes> {
         self.first.or(self.second)
     }

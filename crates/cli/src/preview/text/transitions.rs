@@ -1,4 +1,4 @@
-//! When a machine comes and goes, by the local clock and in UTC.
+//! The times at which a machine comes and goes, by the local clock and in UTC.
 
 use crate::preview::forecast::{Forecast, Window};
 use crate::preview::text::paint::Painter;

@@ -27,7 +27,7 @@ pub fn demo(start: Timestamp) -> SandboxFleet {
 
     let mut objects = Vec::new();
     for (number, (key, schedule, further)) in [
-        (desk(1), office(NEW_YORK), json!({})),
+        (desk(1), office(NEW_YORK), json!({"killIfCommands": ["java"]})),
         (desk(2), office(NEW_YORK), json!({"priority": 80})),
         // Its database must be moved by hand before it may go: an hour leaves time for that.
         (database(), office(NEW_YORK), json!({"gracefulShutdownTimeout": "1h", "nodeDrainTimeout": "1h"})),
@@ -84,6 +84,16 @@ fn script(start: Timestamp) -> Vec<UserAction> {
             at(BERLIN, 2, time(19, 30, 0, 0)),
             "someone wants berlin-render-02 up until 23:00 in Berlin",
             late,
+        ),
+        action(
+            at(NEW_YORK, 3, time(10, 40, 0, 0)),
+            "the owner of ny-desk-01 starts java",
+            Change::Program(desk(1), "java"),
+        ),
+        action(
+            at(NEW_YORK, 3, time(15, 10, 0, 0)),
+            "the owner of ny-desk-01 has closed java and enables the schedule",
+            Change::ScheduledMachine(desk(1), json!({"spec": {"schedule": {"enabled": true}}})),
         ),
         action(
             at(NEW_YORK, 3, time(11, 20, 0, 0)),

@@ -1,4 +1,4 @@
-//! Where one machine was, from moment to moment.
+//! The places of one machine over time.
 
 use crate::sandbox::trace::{Key, Presence, Snapshot, Trace};
 use five_spot_api::{Phase, names};
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 pub struct MachineHistory<'a> {
     pub snapshots: Vec<(Timestamp, Option<&'a Snapshot>)>,
     machine: Vec<(Timestamp, Presence)>,
-    /// When the controller deleted the Machine.
+    /// The time at which the controller deleted the Machine.
     deletions: Vec<Timestamp>,
     end: Timestamp,
 }
@@ -38,7 +38,7 @@ impl<'a> MachineHistory<'a> {
         pieces(&changes, from, to)
     }
 
-    /// When the controller deleted the Machine, after the start of a stretch of time.
+    /// The time at which the controller deleted the Machine, after the start of a stretch of time.
     pub fn deletions_between(&self, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
         self.deletions.iter().copied().filter(|time| from < *time && *time < to).collect()
     }
@@ -52,7 +52,7 @@ impl<'a> MachineHistory<'a> {
         made.is_some_and(|(made, _)| hash(*made) != hash(time))
     }
 
-    /// When it was in phase Error, until when, and with which words at first.
+    /// The periods in phase Error, with their first messages.
     pub fn errors(&self) -> Vec<(Timestamp, Timestamp, String)> {
         let errors = self.phases(Timestamp::MIN, self.end).into_iter();
         errors
@@ -88,7 +88,7 @@ impl<'a> MachineHistory<'a> {
             .find(|(_, found)| *found != phase && *found != Phase::Error)
     }
 
-    /// When pods held the node, and until when.
+    /// The periods in which pods held the node.
     pub fn holds_since(&self, from: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let held: Vec<_> =
             self.snapshots.iter().map(|(time, one)| (*time, one.is_some_and(|one| one.is_held))).collect();

@@ -1,0 +1,41 @@
+//! The flags of `5spot debug-bundle`.
+
+use crate::cluster_access::ClusterArgs;
+use std::path::PathBuf;
+
+/// Collect what a bug report needs into one .tar.gz
+///
+/// Versions, the controller's manifests, logs, metrics and readiness, ScheduledMachines with their Machines and provider
+/// objects, events, the definitions, roles and reclaim agents of 5-Spot, and what 5spot doctor and 5spot explain say.
+/// It never holds a Secret, and whatever looks like a credential is removed from objects and logs. What may not be read
+/// is listed in the bundle. Nothing is changed in the cluster.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "the comments are the help text")]
+#[command(after_long_help = EXAMPLES)]
+pub struct Args {
+    /// The file to write, - for standard output [default: 5spot-debug-TIME.tar.gz]
+    #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE.tar.gz")]
+    pub file: Option<PathBuf>,
+
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    pub force: bool,
+
+    /// Only the ScheduledMachines and events of this namespace [default: all namespaces]
+    #[arg(short, long, value_name = "NAMESPACE", help_heading = "Cluster")]
+    pub namespace: Option<String>,
+
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  5spot debug-bundle
+  5spot debug-bundle -f ticket-4711.tar.gz --context management
+  5spot debug-bundle -n desks -f - | tar -tzf -
+
+The file can be read by its owner only. README.txt in it says what each file is and what is missing.
+
+Exit status: 0 if the bundle was written, 1 if the cluster cannot be asked or the file cannot be
+written, 2 if the command line is invalid.";

@@ -1,0 +1,173 @@
+//! The controller: its pods, what they say of themselves, its Leases and its permissions.
+
+use super::name;
+use super::reader::{Notes, Reader};
+use crate::cluster_access::ClusterAccess;
+use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_cluster::preflight::required;
+use five_spot_diagnose::controller_config::{ControllerConfig, POD_LABEL};
+use five_spot_diagnose::doctor::{
+    ControllerFacts, ControllerPod, Lease, LogLine, Needed, Page, Readiness, Scrapes, missing_rules,
+};
+use futures::future::join_all;
+use http::Request;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The time between the two scrapes that rates come from.
+const BETWEEN_SCRAPES: Duration = Duration::from_secs(2);
+
+/// The pods whose endpoints and logs are read. A sharded controller has as many instances as shards.
+const PODS: usize = 5;
+
+/// The lines of a log that are read, and their bytes.
+const LOG: &str = "tailLines=2000&limitBytes=2000000";
+
+pub(super) async fn collect(reader: &Reader<'_>, access: &ClusterAccess) -> ControllerFacts {
+    let (pods, leases, deployments, sets) = tokio::join!(
+        pods(reader, access),
+        leases(reader),
+        owners(reader, "Deployment", "deployments"),
+        owners(reader, "StatefulSet", "statefulsets"),
+    );
+    let owners = match (deployments, sets) {
+        (None, None) => None,
+        (one, other) => Some(one.into_iter().flatten().chain(other.into_iter().flatten()).collect()),
+    };
+    ControllerFacts { namespace: SYSTEM_NAMESPACE.to_owned(), pods, leases, owners }
+}
+
+/// The objects that own the pods, with their kind, which lists leave out of their items.
+async fn owners(reader: &Reader<'_>, kind: &str, plural: &str) -> Option<Vec<Value>> {
+    let label = POD_LABEL.replace('=', "%3D");
+    let path = format!("/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/{plural}?labelSelector={label}");
+    let what = format!("{kind}s in namespace {SYSTEM_NAMESPACE}");
+    let mut items = reader.list_or_none(&path, &what).await?;
+    for item in &mut items {
+        item["kind"] = kind.into();
+    }
+    Some(items)
+}
+
+async fn leases(reader: &Reader<'_>) -> Option<Vec<Lease>> {
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases");
+    let leases = reader.list_or_none(&path, &format!("Leases in namespace {SYSTEM_NAMESPACE}")).await?;
+    Some(leases.iter().map(Lease::of).collect())
+}
+
+async fn pods(reader: &Reader<'_>, access: &ClusterAccess) -> Option<Vec<ControllerPod>> {
+    let path =
+        format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?labelSelector={}", POD_LABEL.replace('=', "%3D"));
+    let pods = reader.list_or_none(&path, &format!("Pods in namespace {SYSTEM_NAMESPACE}")).await?;
+    let config_maps = config_maps(reader, &pods).await;
+    let inspected = pods.into_iter().enumerate().map(|(index, pod)| {
+        let config = ControllerConfig::of_pod(&pod, &config_maps);
+        async move {
+            let is_running = pod["status"]["phase"] == "Running";
+            if index >= PODS || !is_running {
+                return ControllerPod { pod, config, ..ControllerPod::default() };
+            }
+            let (readiness, scrapes, log) = tokio::join!(
+                readiness(reader, &pod, &config),
+                scrapes(reader, &pod, &config, access),
+                log(reader, &pod)
+            );
+            ControllerPod { readiness, scrapes, log, pod, config }
+        }
+    });
+    Some(join_all(inspected).await)
+}
+
+/// The `ConfigMaps` that the variables of the controller come from.
+async fn config_maps(reader: &Reader<'_>, pods: &[Value]) -> BTreeMap<String, Value> {
+    let sources =
+        pods.iter().flat_map(|pod| pod["spec"]["containers"][0]["envFrom"].as_array().into_iter().flatten());
+    let names: BTreeSet<&str> =
+        sources.filter_map(|source| source["configMapRef"]["name"].as_str()).collect();
+    let mut maps = BTreeMap::new();
+    for map in names {
+        let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps/{map}");
+        let what = format!("ConfigMap {SYSTEM_NAMESPACE}/{map}");
+        maps.insert(map.to_owned(), reader.get(&path, &what).await.unwrap_or_default());
+    }
+    maps
+}
+
+fn proxied(pod: &Value, port: u16, path: &str) -> String {
+    format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods/{}:{port}/proxy/{path}", name(pod))
+}
+
+async fn readiness(reader: &Reader<'_>, pod: &Value, config: &ControllerConfig) -> Option<Readiness> {
+    let path = proxied(pod, config.health_port, "ready");
+    let answer = reader.plain(&path, &format!("/ready of pod {}", name(pod))).await?;
+    let lines = answer.body.lines().filter(|line| *line != "ok" && !line.starts_with("remark: "));
+    Some(Readiness { is_ready: answer.status.is_success(), lines: lines.map(str::to_owned).collect() })
+}
+
+async fn scrapes(
+    reader: &Reader<'_>,
+    pod: &Value,
+    config: &ControllerConfig,
+    access: &ClusterAccess,
+) -> Option<Scrapes> {
+    let path = proxied(pod, config.metrics_port, "metrics");
+    let what = format!("/metrics of pod {}", name(pod));
+    let first = reader.plain(&path, &what).await.filter(|answer| answer.status.is_success())?;
+    let began = access.connection.now();
+    tokio::time::sleep_until(Instant::now() + BETWEEN_SCRAPES).await;
+    let second = reader.plain(&path, &what).await.filter(|answer| answer.status.is_success())?;
+    let apart = access.connection.now().duration_since(began).max(SignedDuration::from_secs(1));
+    Some(Scrapes { first: Page::parse(&first.body), second: Page::parse(&second.body), apart })
+}
+
+async fn log(reader: &Reader<'_>, pod: &Value) -> Vec<LogLine> {
+    let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods/{}/log?{LOG}", name(pod));
+    let log = reader.plain(&path, &format!("the log of pod {}", name(pod))).await;
+    log.filter(|log| log.status.is_success()).map(|log| LogLine::parse(&log.body)).unwrap_or_default()
+}
+
+/// The permissions that the service account of the controller lacks, asked in its name. That needs the permission to
+/// impersonate it; without it, the controller's own report in `/ready` has to do.
+pub(super) async fn missing_permissions(
+    reader: &Reader<'_>,
+    controller: &ControllerFacts,
+) -> Option<Vec<String>> {
+    let pod = controller.pods.as_ref().and_then(|pods| pods.first());
+    let account = if let Some(pod) = pod {
+        pod.pod["spec"]["serviceAccountName"].as_str().unwrap_or("default").to_owned()
+    } else {
+        let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/5spot-controller");
+        let notes = Notes::default();
+        let quiet = Reader::management(reader.client().clone(), &notes);
+        quiet.get::<Value>(&path, "").await.ok()?;
+        "5spot-controller".to_owned()
+    };
+    let namespaces = pod.map(|pod| pod.config.namespaces.clone()).unwrap_or_default();
+    let place = namespaces.first().map_or(SYSTEM_NAMESPACE, String::as_str);
+    let body = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": place},
+    });
+    let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews")
+        .header("content-type", "application/json")
+        .header("impersonate-user", format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{account}"))
+        .header("impersonate-group", "system:serviceaccounts")
+        .header("impersonate-group", format!("system:serviceaccounts:{SYSTEM_NAMESPACE}"))
+        .header("impersonate-group", "system:authenticated")
+        .body(body.to_string().into_bytes())
+        .ok()?;
+    // Few people may do that, and the controller reports the same by itself.
+    let review: Value = reader.client().request(request).await.ok()?;
+    let needed = required(&namespaces.into_iter().take(1).collect::<Vec<_>>());
+    let needed: Vec<Needed> = needed
+        .iter()
+        .map(|permission| Needed {
+            verb: permission.verb.to_owned(),
+            group: permission.group.to_owned(),
+            resource: permission.what(),
+        })
+        .collect();
+    missing_rules(&review, &needed)
+}

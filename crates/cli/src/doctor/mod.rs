@@ -1,0 +1,167 @@
+//! `5spot doctor`: collects facts with the caller's kubeconfig, judges them, and shows what was found.
+
+mod collect;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use crate::answer::{AnswerArgs, AnswerFormat};
+use crate::args::Outcome;
+use crate::cluster_access::{ClusterAccess, ClusterArgs, ScopeArgs};
+use crate::environment::ProcessEnvironment;
+use crate::output::{complain, show};
+use anyhow::Context as _;
+use clap::ValueEnum;
+pub use collect::Scope;
+use five_spot_diagnose::doctor::{Definition, Facts, Report, Severity, examine};
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// Find out what is wrong with 5-Spot and its machines
+///
+/// Reads the controller, its machines and what they depend on with your own kubeconfig, and says what is wrong, why, and what
+/// to do about it. Nothing is changed. What you may not read is named once, and the rest is checked all the same.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Args {
+    /// Check this machine only [default: all of the namespace]
+    #[arg(value_name = "NAME", conflicts_with = "all_namespaces")]
+    name: Option<String>,
+
+    #[command(flatten)]
+    scope: ScopeArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+
+    #[command(flatten)]
+    answer: AnswerArgs,
+
+    /// One line for each finding, for a ticket
+    #[arg(long)]
+    short: bool,
+
+    /// Look again every five seconds, and show the answer whenever it changes
+    #[arg(long)]
+    watch: bool,
+
+    /// Exit with 1 from this severity on
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Error)]
+    fail_on: FailOn,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  5spot doctor                      check the machines of the context's namespace, and 5-Spot itself
+  5spot doctor desk-17 -n desks     check one machine
+  5spot doctor -A --short           one line for each finding in all namespaces
+  5spot doctor -A -o json | jq -r '.findings[] | select(.severity == \"error\") | .fix[].command'
+  5spot doctor -A --fail-on=warning in a pipeline
+
+Exit status: 0 if nothing of the severity of --fail-on was found, 1 if something was, or if the
+cluster cannot be asked, 2 if the command line is invalid.";
+
+/// The severity from which on the exit status is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Error,
+    Warning,
+    Never,
+}
+
+/// The time between two looks of `--watch`.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
+
+/// A report, and what could not be read for it.
+pub struct Diagnosis {
+    pub report: Report,
+    pub not_read: Vec<String>,
+    /// The name that was asked for, if there is no such object.
+    pub absent: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let answer = runtime
+        .context("failed to start")
+        .and_then(|runtime| runtime.block_on(ask(args, process_environment)));
+    answer.unwrap_or_else(|error| {
+        complain(&format!("error: {error:#}"));
+        Outcome::Failed
+    })
+}
+
+async fn ask(args: &Args, process_environment: &ProcessEnvironment) -> anyhow::Result<Outcome> {
+    let access = args.cluster.access().await?;
+    let described = access.clone();
+    let by_server_time = access.by_server_time().await;
+    let (access, difference) =
+        by_server_time.map_err(|error| anyhow::anyhow!("{}", described.failure(&error)))?;
+    let scope = Scope { namespace: args.scope.resolve(&access), name: args.name.clone() };
+    let mut shown = String::new();
+    loop {
+        let diagnosis = diagnose(&access, &scope, difference).await?;
+        if diagnosis.absent {
+            anyhow::bail!("there is no ScheduledMachine {} ({})", scope.object(), access.description);
+        }
+        let answer = render(args, process_environment, &diagnosis)?;
+        if answer != shown {
+            show(&answer).context("failed to write the answer")?;
+            shown = answer;
+        }
+        if !args.watch {
+            return Ok(conclude(args, &diagnosis));
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+}
+
+/// Collects and judges. `difference` is the server's clock minus this computer's.
+pub async fn diagnose(
+    access: &ClusterAccess,
+    scope: &Scope,
+    difference: SignedDuration,
+) -> anyhow::Result<Diagnosis> {
+    let facts = collect::collect(access, scope, difference).await;
+    let facts = facts.map_err(|error| anyhow::anyhow!("{}", access.failure(&error)))?;
+    let absent = is_absent(&facts, scope);
+    Ok(Diagnosis { report: examine(&facts), not_read: facts.not_read, absent })
+}
+
+/// True if the object that was asked for does not exist, and that is known.
+fn is_absent(facts: &Facts, scope: &Scope) -> bool {
+    let is_defined = !matches!(facts.definition, Definition::Absent(_));
+    scope.name.is_some() && facts.machines.is_empty() && facts.known.is_some() && is_defined
+}
+
+fn render(
+    args: &Args,
+    process_environment: &ProcessEnvironment,
+    diagnosis: &Diagnosis,
+) -> anyhow::Result<String> {
+    if args.answer.output != AnswerFormat::Text {
+        for note in &diagnosis.not_read {
+            complain(&format!("note: not checked: {note}"));
+        }
+    }
+    let is_named = args.name.is_some();
+    args.answer.render(&diagnosis.report, process_environment, |report, style| {
+        if args.short {
+            text::short(report)
+        } else {
+            text::render(report, &diagnosis.not_read, is_named, style)
+        }
+    })
+}
+
+fn conclude(args: &Args, diagnosis: &Diagnosis) -> Outcome {
+    let gravest = diagnosis.report.gravest();
+    let fails = match args.fail_on {
+        FailOn::Error => gravest >= Some(Severity::Error),
+        FailOn::Warning => gravest >= Some(Severity::Warning),
+        FailOn::Never => false,
+    };
+    if fails { Outcome::Failed } else { Outcome::Fine }
+}

@@ -1,0 +1,73 @@
+//! The metrics of the controller during a run, in a file that `promtool` reads into a database of Prometheus.
+
+use crate::sandbox::recorder::Recorder;
+use five_spot_apiserver::Clock;
+use five_spot_cluster::{Exchange, RequestObserver};
+use five_spot_controller::metrics::Metrics;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The usual interval of scrapes.
+const INTERVAL: Duration = Duration::from_mins(1);
+
+/// Passes requests to the timeline and to the metrics.
+pub struct Observers {
+    pub recorder: Recorder,
+    pub metrics: Arc<Metrics>,
+}
+
+impl RequestObserver for Observers {
+    fn answered(&self, exchange: &Exchange) {
+        self.recorder.answered(exchange);
+        self.metrics.answered(exchange);
+    }
+}
+
+/// A file of samples in the format `OpenMetrics`.
+pub struct Samples(BufWriter<File>);
+
+impl Samples {
+    /// Creates the file.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        File::create(path).map(|file| Self(BufWriter::new(file)))
+    }
+
+    /// Writes a page every minute of the clock until `stop` is called.
+    pub async fn record(
+        mut self,
+        metrics: Arc<Metrics>,
+        clock: Clock,
+        stop: CancellationToken,
+    ) -> io::Result<()> {
+        while stop.run_until_cancelled(tokio::time::sleep(INTERVAL)).await.is_some() {
+            write_page(&mut self.0, &metrics.page(), clock.now().as_second())?;
+        }
+        self.0.write_all(b"# EOF\n")?;
+        self.0.flush()
+    }
+}
+
+/// Writes the samples of a page with a time. Types and descriptions are left out: their form differs, and a database keeps none.
+fn write_page(file: &mut impl Write, page: &str, seconds: i64) -> io::Result<()> {
+    for line in page.lines().filter(|line| !line.starts_with('#')) {
+        writeln!(file, "{line} {seconds}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_have_a_time_and_nothing_else_is_written() {
+        let page = "# HELP a A.\n# TYPE a gauge\na{b=\"c d\"} 1\n# TYPE e_total counter\ne_total 2\n";
+        let mut file = Vec::new();
+        write_page(&mut file, page, 1_794_000_000).expect("memory takes everything");
+        assert_eq!(String::from_utf8_lossy(&file), "a{b=\"c d\"} 1 1794000000\ne_total 2 1794000000\n");
+    }
+}

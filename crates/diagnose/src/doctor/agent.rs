@@ -1,0 +1,286 @@
+//! The reclaim agent of a machine: its label, its configuration and its pod.
+
+use super::facts::Workload;
+use super::finding::{Finding, Fix, Severity};
+use super::id::FindingId;
+use super::json::{label, list, name, number, text};
+use super::machine::Case;
+use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_api::names::label::{RECLAIM_AGENT, RECLAIM_AGENT_ENABLED};
+use five_spot_api::reclaim::{AgentConfig, CONFIG_KEY, config_map};
+use jiff::SignedDuration;
+use serde_json::Value;
+
+/// The time that the controller, the DaemonSet and the kubelet may take after a node has become Ready.
+const SETTLED: SignedDuration = SignedDuration::from_mins(3);
+
+/// Programs whose process name is written in lower case, and which people write with a capital.
+const USUAL: [&str; 24] = [
+    "java", "python", "python3", "node", "ruby", "perl", "steam", "firefox", "chrome", "chromium", "code",
+    "blender", "gimp", "slack", "zoom", "teams", "idea", "eclipse", "studio", "matlab", "spotify", "discord",
+    "ffmpeg", "make",
+];
+
+pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
+    let (Some(workload), Some(node)) = (case.workload, case.node) else { return };
+    if case.machine.commands().is_empty() || case.machine.deleted_at().is_some() {
+        return;
+    }
+    let is_settled = case
+        .node_ready()
+        .is_some_and(|(ready, since)| ready && since.is_none_or(|at| case.facts.since(at) > SETTLED));
+    let is_kept = case.condition("Scheduled").is_some_and(|scheduled| scheduled.status == "True");
+    if !is_settled || !is_kept {
+        return;
+    }
+    if workload.agent_namespace == Some(Value::Null) {
+        findings.push(no_namespace(case));
+        return;
+    }
+    if label(node, RECLAIM_AGENT) == Some(RECLAIM_AGENT_ENABLED) {
+        findings.extend(pod(case, workload));
+    } else {
+        findings.push(no_label(case));
+    }
+    findings.extend(config(case, workload));
+}
+
+/// Neither the agent nor its configuration has a place.
+fn no_namespace(case: &Case<'_>) -> Finding {
+    case.find(
+        FindingId::AgentPodMissing,
+        Severity::Error,
+        "the reclaim agent is not installed in the workload cluster",
+    )
+    .cause("The owner's programs take nothing back: nobody looks at the processes of the machine.")
+    .evidence(format!("the workload cluster has no namespace {SYSTEM_NAMESPACE}"))
+    .evidence_of(case.condition("Ready").filter(|ready| ready.status == "False").map(|ready| ready.words()))
+    .fix(Fix::command("kubectl apply -k deploy/node-agent/").because("in the workload cluster"))
+}
+
+fn no_label(case: &Case<'_>) -> Finding {
+    let node = case.node_name();
+    case.find(FindingId::AgentLabelMissing, Severity::Error, format!("node {node} lacks the label of the reclaim agent"))
+        .cause("Without it no agent runs there, and the owner's programs take nothing back.")
+        .evidence(format!("spec.killIfCommands is {:?}", case.machine.commands()))
+        .evidence(format!("node {node} has no label {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED}"))
+        .fix(Fix::command(format!("kubectl label node {node} {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED} --overwrite")).because(
+            "in the workload cluster; the controller does it by itself if it may patch nodes (deploy/rbac-nodes)",
+        ))
+}
+
+/// The agent's pod on the node.
+fn pod(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+    let node = case.node_name();
+    let agents = workload.agents.as_ref()?;
+    if agents.iter().any(|agent| text(&agent.pod, "/spec/nodeName") == node) {
+        return None;
+    }
+    if let Some(found) = pod_security(case, workload) {
+        return Some(found);
+    }
+    let sets = workload.daemon_sets.as_deref();
+    let set = sets.and_then(<[Value]>::first);
+    let words = set.map(|set| {
+        format!(
+            "DaemonSet {}: {} of {} pods are ready",
+            name(set),
+            number(set, "/status/numberReady").unwrap_or(0),
+            number(set, "/status/desiredNumberScheduled").unwrap_or(0)
+        )
+    });
+    let absent =
+        sets.is_some_and(<[Value]>::is_empty).then(|| "there is no DaemonSet 5spot-reclaim-agent".to_owned());
+    let fix = if absent.is_some() {
+        Fix::command("kubectl apply -k deploy/node-agent/").because("in the workload cluster")
+    } else {
+        Fix::command(format!("kubectl describe daemonset 5spot-reclaim-agent -n {SYSTEM_NAMESPACE}"))
+            .because("in the workload cluster: its events say why there is no pod")
+    };
+    Some(
+        case.find(
+            FindingId::AgentPodMissing,
+            Severity::Error,
+            format!("no reclaim agent runs on node {node}"),
+        )
+        .cause("The owner's programs take nothing back: nobody looks at the processes of the machine.")
+        .evidence(format!("no pod with the label app=5spot-reclaim-agent on node {node}"))
+        .evidence_of(words)
+        .evidence_of(absent)
+        .fix(fix),
+    )
+}
+
+/// The namespace of the agents does not admit their pods.
+fn pod_security(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+    let refusal = workload.agent_events.iter().find(|event| {
+        let note = [text(event, "/note"), text(event, "/message")].concat();
+        text(event, "/reason") == "FailedCreate" && note.contains("violates PodSecurity")
+    });
+    let enforced = workload
+        .agent_namespace
+        .as_ref()
+        .and_then(|space| label(space, "pod-security.kubernetes.io/enforce"));
+    let is_strict = enforced.is_some_and(|level| level != "privileged");
+    if refusal.is_none() && !is_strict {
+        return None;
+    }
+    let title = "Pod Security keeps the reclaim agent from being started";
+    Some(
+        case.find(FindingId::AgentBlockedByPodSecurity, Severity::Error, title)
+            .cause("The agent uses the host's processes and network, which only the level `privileged` admits.")
+            .evidence_of(refusal.map(|event| format!("event FailedCreate: {}{}", text(event, "/note"), text(event, "/message"))))
+            .evidence_of(enforced.map(|level| {
+                format!("namespace {SYSTEM_NAMESPACE} has pod-security.kubernetes.io/enforce={level}")
+            }))
+            .fix(
+                Fix::command(format!(
+                    "kubectl label namespace {SYSTEM_NAMESPACE} pod-security.kubernetes.io/enforce=privileged --overwrite"
+                ))
+                .because("in the workload cluster; restrict who may create pods in that namespace")
+                .risky(),
+            ),
+    )
+}
+
+/// The agent's `ConfigMap`.
+fn config(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+    let configs = workload.agent_configs.as_ref()?;
+    let map_name = config_map(case.node_name());
+    let look = || {
+        Fix::command(format!("kubectl get configmap {map_name} -n {SYSTEM_NAMESPACE} -o yaml"))
+            .because("in the workload cluster")
+    };
+    let renew = || {
+        Fix::command(format!("kubectl delete configmap {map_name} -n {SYSTEM_NAMESPACE}"))
+            .because("in the workload cluster: the controller writes it anew from spec.killIfCommands")
+    };
+    let Some(map) = configs.get(&map_name) else {
+        return Some(
+            case.find(
+                FindingId::AgentConfigMissing,
+                Severity::Error,
+                "the reclaim agent has no configuration",
+            )
+            .cause("Without its ConfigMap the agent is idle.")
+            .evidence(format!("there is no ConfigMap {SYSTEM_NAMESPACE}/{map_name}"))
+            .fix(
+                Fix::command(format!(
+                    "{} 5spot.finos.org/force-reconcile=\"$(date -u +%s)\" --overwrite",
+                    case.kubectl("annotate")
+                ))
+                .because("the controller writes it, if it may (deploy/rbac-nodes)"),
+            )
+            .fix(
+                Fix::command(format!("kubectl get configmaps -n {SYSTEM_NAMESPACE}"))
+                    .because("in the workload cluster"),
+            ),
+        );
+    };
+    let toml = map["data"][CONFIG_KEY].as_str();
+    let found =
+        |id, severity, title: &str| case.find(id, severity, title).evidence(format!("ConfigMap {map_name}"));
+    let parsed = match toml.map(AgentConfig::parse) {
+        None => {
+            return Some(
+                found(
+                    FindingId::AgentConfigInvalid,
+                    Severity::Error,
+                    "the configuration of the reclaim agent lacks its key",
+                )
+                .cause("The agent keeps its last configuration, or stays idle.")
+                .evidence(format!("data has no key {CONFIG_KEY}"))
+                .fix(look())
+                .fix(renew()),
+            );
+        }
+        Some(Err(error)) => {
+            return Some(
+                found(
+                    FindingId::AgentConfigInvalid,
+                    Severity::Error,
+                    "the configuration of the reclaim agent cannot be read",
+                )
+                .cause("The agent keeps its last configuration, or stays idle.")
+                .evidence(format!("{CONFIG_KEY}: {error}"))
+                .fix(look().because("in the workload cluster; correct the line"))
+                .fix(renew()),
+            );
+        }
+        Some(Ok(parsed)) => parsed,
+    };
+    if !parsed.unknown_keys.is_empty() {
+        return Some(
+            found(
+                FindingId::AgentConfigInvalid,
+                Severity::Warning,
+                "the configuration of the reclaim agent has unknown keys",
+            )
+            .cause("They have no effect: they are misspelled, or belong to a later version.")
+            .evidence(format!("{CONFIG_KEY}: unknown keys {}", parsed.unknown_keys.join(", ")))
+            .fix(look())
+            .fix(renew()),
+        );
+    }
+    if parsed.config.is_inert() {
+        return Some(
+            found(FindingId::AgentConfigEmpty, Severity::Error, "the configuration of the reclaim agent matches nothing")
+                .cause("Both match lists are empty, although spec.killIfCommands is not: the agent is armed and inert.")
+                .evidence(format!("spec.killIfCommands is {:?}", case.machine.commands()))
+                .fix(renew()),
+        );
+    }
+    case_mismatch(case, &parsed.config.match_commands)
+}
+
+/// Patterns that differ from a usual process name only in their case.
+fn case_mismatch(case: &Case<'_>, patterns: &[String]) -> Option<Finding> {
+    let odd: Vec<(&String, String)> = patterns
+        .iter()
+        .map(|pattern| (pattern, pattern.to_ascii_lowercase()))
+        .filter(|(pattern, lower)| *pattern != lower && USUAL.contains(&lower.as_str()))
+        .collect();
+    if odd.is_empty() {
+        return None;
+    }
+    let corrected: Vec<String> = case
+        .machine
+        .commands()
+        .into_iter()
+        .map(|command| {
+            let lower = command.to_ascii_lowercase();
+            let command = if USUAL.contains(&lower.as_str()) { lower.as_str() } else { command };
+            Value::from(command).to_string()
+        })
+        .collect();
+    let fix = case.patch(&format!(r#"{{"killIfCommands":[{}]}}"#, corrected.join(",")));
+    Some(
+        case.find(
+            FindingId::AgentCaseMismatch,
+            Severity::Warning,
+            "a pattern will not match because of its case",
+        )
+        .cause("Process names are compared exactly, and these programs are called in lower case.")
+        .evidence_of(
+            odd.iter()
+                .map(|(pattern, lower)| format!("`{pattern}` does not match a process called `{lower}`")),
+        )
+        .fix(Fix::command(fix)),
+    )
+}
+
+/// The names of the containers' restarts and states of a pod, for evidence.
+pub(super) fn restarts(pod: &Value) -> Option<String> {
+    let status = list(pod, "/status/containerStatuses").first()?;
+    let count = status["restartCount"].as_i64().filter(|count| *count > 0)?;
+    let waiting = status["state"]["waiting"]["reason"].as_str().unwrap_or("running");
+    Some(format!("pod {}: {count} restarts, {waiting}", name(pod)))
+}
+
+/// The command that makes the agents poll.
+pub(super) fn poll() -> Fix {
+    Fix::command(format!(
+        "kubectl set env daemonset/5spot-reclaim-agent -n {SYSTEM_NAMESPACE} RECLAIM_DETECTOR=poll"
+    ))
+    .because("in the workload cluster: finds the same programs within 250 ms, without process events")
+}

@@ -1,0 +1,182 @@
+//! The program: is it there, is it ready, does it lead?
+
+use super::facts::{ClusterApi, ControllerPod, Definition, Facts, Lease};
+use super::finding::{Finding, Fix, Severity};
+use super::id::FindingId;
+use super::json::{condition, list, name, number, text, time, words};
+use crate::object::ObjectRef;
+use jiff::SignedDuration;
+use serde_json::Value;
+
+/// The time that a pod may take to start and to become ready.
+const START: SignedDuration = SignedDuration::from_mins(1);
+
+pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+    findings.extend(not_running(facts));
+    let begin = findings.len();
+    for pod in facts.pods() {
+        findings.extend(not_ready(facts, pod));
+    }
+    if findings.len() == begin {
+        findings.extend(no_leader(facts));
+    }
+}
+
+fn deployment(facts: &Facts) -> ObjectRef {
+    let owners = facts.controller.owners.as_deref().unwrap_or_default();
+    let (kind, name) = owners.first().map_or(("Deployment", "5spot-controller"), |owner| {
+        let kind = if text(owner, "/kind").is_empty() { "Deployment" } else { text(owner, "/kind") };
+        (kind, name(owner))
+    });
+    ObjectRef::namespaced(kind, &facts.controller.namespace, name)
+}
+
+fn is_running(pod: &Value) -> bool {
+    text(pod, "/status/phase") == "Running" && text(pod, "/metadata/deletionTimestamp").is_empty()
+}
+
+/// No pod of the controller runs, and nothing else shows that one works elsewhere.
+fn not_running(facts: &Facts) -> Option<Finding> {
+    let pods = facts.controller.pods.as_deref()?;
+    if pods.iter().any(|pod| is_running(&pod.pod)) {
+        return None;
+    }
+    let is_held = |lease: &Lease| lease.name.starts_with("5spot-") && lease.is_held(facts.now);
+    let lease = facts.controller.leases.iter().flatten().any(is_held);
+    let owners = facts.controller.owners.as_deref().unwrap_or_default();
+    let neglected = facts.neglected.iter().map(|object| format!("nobody has acted on {object}"));
+    let is_installed = !owners.is_empty() || !pods.is_empty();
+    let has_objects = facts.known.as_ref().is_some_and(|known| !known.is_empty());
+    let works_elsewhere = lease || (!is_installed && has_objects && facts.neglected.is_empty());
+    if works_elsewhere {
+        return None;
+    }
+    // Without any object nothing shows whether one runs outside of the cluster.
+    let severity = if is_installed || has_objects { Severity::Error } else { Severity::Warning };
+    let wants_none =
+        !owners.is_empty() && owners.iter().all(|owner| number(owner, "/spec/replicas") == Some(0));
+    let (object, namespace) = (deployment(facts), &facts.controller.namespace);
+    let (kind, target) = (object.kind.to_lowercase(), object.name.clone());
+    let fix = if wants_none {
+        Fix::command(format!("kubectl scale {kind} {target} -n {namespace} --replicas=1"))
+    } else if is_installed {
+        Fix::command(format!("kubectl describe pods -n {namespace} -l app=5spot-controller"))
+            .because("the events of the pod say why it does not run")
+    } else {
+        Fix::command("kubectl apply -k deploy/single/")
+            .because("with the images of your registry: docs/install.md")
+    };
+    let states = pods.iter().map(|pod| pod_words(&pod.pod));
+    let replicas = owners.iter().map(|owner| {
+        let wanted = number(owner, "/spec/replicas").unwrap_or(1);
+        let ready = number(owner, "/status/readyReplicas").unwrap_or(0);
+        format!("{} {}: {ready} of {wanted} replicas are ready", text(owner, "/kind"), name(owner))
+    });
+    let none = pods
+        .is_empty()
+        .then(|| format!("no pod with the label app=5spot-controller in namespace {namespace}"));
+    Some(
+        Finding::new(FindingId::ControllerNotRunning, severity, object, "the controller does not run")
+            .cause("Without it no machine is created and none is given back.")
+            .evidence_of(none.into_iter().chain(replicas).chain(states).chain(neglected.take(3)))
+            .fix(fix),
+    )
+}
+
+/// `pod a is Pending: ImagePullBackOff (...)`.
+fn pod_words(pod: &Value) -> String {
+    let waiting = list(pod, "/status/containerStatuses").iter().find_map(|status| {
+        let waiting = &status["state"]["waiting"];
+        let terminated = &status["lastState"]["terminated"];
+        let reason = waiting["reason"].as_str().or_else(|| terminated["reason"].as_str())?;
+        let message =
+            waiting["message"].as_str().or_else(|| terminated["message"].as_str()).unwrap_or_default();
+        Some(format!(": {reason} {message}"))
+    });
+    format!("pod {} is {}{}", name(pod), text(pod, "/status/phase"), waiting.unwrap_or_default())
+}
+
+/// True if another finding names the cause of an obstacle.
+fn is_explained(facts: &Facts, line: &str) -> bool {
+    let crd = line.contains("the CRD scheduledmachines") && facts.definition != Definition::Fits;
+    let capi = facts.cluster_api == ClusterApi::Missing
+        && (line.contains("machines") || line.contains("clusters") || line.contains("Cluster API"));
+    let watch = super::program::is_about_a_watch(line);
+    line.contains("not allowed to ") || crd || capi || watch
+}
+
+fn not_ready(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
+    if !is_running(&pod.pod) {
+        return None;
+    }
+    let started = time(&pod.pod, "/status/startTime");
+    if started.is_some_and(|started| facts.since(started) < START) {
+        return None;
+    }
+    let ready = condition(&pod.pod, "Ready");
+    let (is_ready, lines) = match (&pod.readiness, ready) {
+        (Some(readiness), _) => (readiness.is_ready, readiness.lines.as_slice()),
+        (None, Some(ready)) => (ready["status"] == "True", &[][..]),
+        (None, None) => return None,
+    };
+    let unexplained: Vec<&String> = lines.iter().filter(|line| !is_explained(facts, line)).collect();
+    if is_ready || (!lines.is_empty() && unexplained.is_empty()) {
+        return None;
+    }
+    let namespace = &facts.controller.namespace;
+    let object = ObjectRef::namespaced("Pod", namespace, name(&pod.pod));
+    Some(
+        Finding::new(FindingId::ControllerNotReady, Severity::Error, object, "the controller is not ready")
+            .cause("It runs, and something keeps it from its work.")
+            .evidence_of(unexplained.iter().map(|line| format!("/ready: {line}")))
+            .evidence_of(ready.map(words))
+            .fix(
+                Fix::command(format!("kubectl logs -n {namespace} {} --tail=50", name(&pod.pod)))
+                    .because("it becomes ready by itself when the cause is gone"),
+            ),
+    )
+}
+
+/// Leader election is on, and nobody leads.
+fn no_leader(facts: &Facts) -> Option<Finding> {
+    let pods: Vec<&ControllerPod> = facts.pods().iter().filter(|pod| is_running(&pod.pod)).collect();
+    let electing = pods.iter().find(|pod| pod.config.leader_election)?;
+    let said: Vec<f64> =
+        pods.iter().filter_map(|pod| pod.scrapes.as_ref()?.second.value("fivespot_is_leader")).collect();
+    let wanted = &electing.config.lease_name;
+    let leases: Vec<&Lease> = facts
+        .controller
+        .leases
+        .as_deref()?
+        .iter()
+        .filter(|lease| {
+            let rest = lease.name.strip_prefix(wanted.as_str());
+            let is_shard = |rest: &str| rest.strip_prefix('-').is_some_and(|id| id.parse::<u32>().is_ok());
+            rest.is_some_and(|rest| rest.is_empty() || is_shard(rest))
+        })
+        .collect();
+    let vacant: Vec<&&Lease> = leases.iter().filter(|lease| !lease.is_held(facts.now)).collect();
+    // The Lease of a layout that is no longer used stays, and nobody renews it.
+    let all_vacant = !leases.is_empty() && vacant.len() == leases.len();
+    let none_leads = said.len() == pods.len() && said.iter().all(|leads| *leads < 0.5);
+    if !(leases.is_empty() || all_vacant || none_leads) || said.iter().any(|leads| *leads > 0.5) {
+        return None;
+    }
+    let object = ObjectRef::namespaced("Lease", &facts.controller.namespace, wanted);
+    let words = vacant.iter().map(|lease| {
+        let renewed = lease.renewed.map_or_else(|| "never".to_owned(), |at| at.to_string());
+        format!("Lease {} is held by \"{}\" and was renewed {renewed}", lease.name, lease.holder)
+    });
+    let absent = leases.is_empty().then(|| format!("there is no Lease {wanted}"));
+    let pod = name(&electing.pod);
+    Some(
+        Finding::new(FindingId::NoLeader, Severity::Error, object, "no instance of the controller leads")
+            .cause("Leader election is on, and no instance holds the Lease: nothing is changed until one does.")
+            .evidence_of(words.chain(absent))
+            .evidence_of(said.iter().map(|value| format!("fivespot_is_leader {value}")))
+            .fix(
+                Fix::command(format!("kubectl logs -n {} {pod} --tail=50", facts.controller.namespace))
+                    .because("the log says why the Lease cannot be written; it needs the role in deploy/ha/rbac.yaml"),
+            ),
+    )
+}

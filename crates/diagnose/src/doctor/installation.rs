@@ -1,0 +1,129 @@
+//! CRDs, permissions, Cluster API and clocks.
+
+use super::facts::{ClusterApi, Definition, Facts};
+use super::finding::{Finding, Fix, Severity};
+use super::id::FindingId;
+use crate::object::ObjectRef;
+use jiff::SignedDuration;
+
+/// The CRD of `ScheduledMachine`.
+const CRD: &str = "scheduledmachines.5spot.finos.org";
+
+/// A difference of clocks that leases and schedules do not notice.
+const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
+
+pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+    findings.extend(definition(facts));
+    findings.extend(cluster_api(facts));
+    findings.extend(permissions(facts));
+    findings.extend(clocks(facts));
+}
+
+fn definition(facts: &Facts) -> Option<Finding> {
+    let object = || ObjectRef::cluster_scoped("CustomResourceDefinition", CRD);
+    let apply = || Fix::command("kubectl apply --server-side -k deploy/crds/");
+    let outdated = |severity, words: &str| {
+        Finding::new(
+            FindingId::CrdOutdated,
+            severity,
+            object(),
+            "the CRD of ScheduledMachine is older than this program",
+        )
+        .cause("The API server drops fields that the CRD does not know.")
+        .evidence(words)
+        .fix(apply().because("use the files of the version of the controller"))
+    };
+    match &facts.definition {
+        Definition::Fits | Definition::Unknown => None,
+        Definition::LacksFields(words) => Some(outdated(Severity::Warning, words)),
+        Definition::TooOld(words) => Some(outdated(Severity::Error, words)),
+        Definition::Absent(words) => Some(
+            Finding::new(
+                FindingId::CrdMissing,
+                Severity::Error,
+                object(),
+                "the CRD of ScheduledMachine is not installed",
+            )
+            .cause("Without it there are no ScheduledMachines, and the controller is not ready.")
+            .evidence(words)
+            .fix(apply()),
+        ),
+    }
+}
+
+fn cluster_api(facts: &Facts) -> Option<Finding> {
+    if facts.cluster_api != ClusterApi::Missing {
+        return None;
+    }
+    let object = ObjectRef::cluster_scoped("CustomResourceDefinition", "machines.cluster.x-k8s.io");
+    Some(
+        Finding::new(FindingId::CapiMissing, Severity::Error, object, "Cluster API is not installed")
+            .cause("5-Spot creates Machines of Cluster API, and this cluster serves none.")
+            .evidence("the API group cluster.x-k8s.io has no resource machines")
+            .fix(Fix::command("clusterctl init").because("with the providers that your machines need")),
+    )
+}
+
+fn permissions(facts: &Facts) -> Option<Finding> {
+    let by_review =
+        facts.missing_permissions.iter().flatten().map(|missing| format!("not allowed to {missing}"));
+    let lines = facts.pods().iter().filter_map(|pod| pod.readiness.as_ref()).flat_map(|ready| &ready.lines);
+    let by_controller = lines.filter(|line| line.contains("not allowed to ")).cloned();
+    let mut missing: Vec<String> = by_controller.chain(by_review).collect();
+    missing.dedup();
+    if missing.is_empty() {
+        return None;
+    }
+    let object = ObjectRef::cluster_scoped("ClusterRole", "5spot-controller");
+    let title = "the controller lacks a permission that every machine needs";
+    Some(
+        Finding::new(FindingId::RbacMissing, Severity::Error, object, title)
+            .cause("A rule or a binding of the controller's service account is missing.")
+            .evidence_of(missing)
+            .fix(
+                Fix::command("kubectl apply -k deploy/rbac/")
+                    .because("restores the roles as they are shipped"),
+            ),
+    )
+}
+
+/// Clocks that disagree with that of the API server.
+fn clocks(facts: &Facts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let ahead = facts.server_clock_ahead;
+    if ahead.abs() > TOLERANCE {
+        let word = if ahead.is_negative() { "ahead of" } else { "behind" };
+        let title = "the clock of this computer differs from that of the API server";
+        let object = ObjectRef::cluster_scoped("Clock", "this computer");
+        findings.push(
+            Finding::new(FindingId::ClockSkew, Severity::Info, object, title)
+                .cause("Times are judged by the clock of the API server, so the findings are right all the same.")
+                .evidence(format!("this computer is {} s {word} the API server", ahead.abs().as_secs()))
+                .fix(Fix::note("synchronize the clock of this computer (NTP)")),
+        );
+    }
+    let leases = facts.controller.leases.iter().flatten().filter_map(|lease| {
+        let renewed = lease.renewed?;
+        Some((format!("Lease {} was renewed", lease.name), renewed))
+    });
+    let logs = facts.pods().iter().filter_map(|pod| {
+        let at = pod.log.iter().rev().find_map(|line| line.at)?;
+        Some((format!("the newest line in the log of pod {} is", super::json::name(&pod.pod)), at))
+    });
+    let evidence: Vec<String> = leases
+        .chain(logs)
+        .filter(|(_, at)| at.duration_since(facts.now) > TOLERANCE)
+        .map(|(what, at)| format!("{what} of {at}, and the API server's clock shows {}", facts.now))
+        .collect();
+    if !evidence.is_empty() {
+        let object = ObjectRef::namespaced("Deployment", &facts.controller.namespace, "5spot-controller");
+        let title = "the clock of the controller is ahead of that of the API server";
+        findings.push(
+            Finding::new(FindingId::ClockSkew, Severity::Error, object, title)
+                .cause("Windows open and close by the clock of the controller's node.")
+                .evidence_of(evidence)
+                .fix(Fix::note("synchronize the clock of the node on which the controller runs (NTP)")),
+        );
+    }
+    findings
+}

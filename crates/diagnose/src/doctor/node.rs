@@ -1,0 +1,32 @@
+//! The Nodes of machines.
+
+use super::finding::{Finding, Fix, Severity};
+use super::id::FindingId;
+use super::machine::Case;
+use five_spot_api::names;
+
+pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
+    let Some(ready) = case.condition("MachineReady") else { return };
+    let (space, machine) = (case.machine.namespace(), names::machine(case.machine.name()));
+    let node = case.machine.status.node_ref.as_ref().map_or("", |node| node.name.as_str());
+    match ready.reason {
+        "NodeLost" => findings.push(
+            case.find(FindingId::NodeLost, Severity::Error, "the node had joined and is gone")
+                .cause("The machine was switched off, its kubelet has stopped, or somebody has deleted the Node.")
+                .evidence(ready.words())
+                .fix(Fix::note("start the machine and its kubelet; the Machine is replaced after joinTimeout otherwise"))
+                .fix(Fix::command(format!("kubectl describe machines.cluster.x-k8s.io {machine} -n {space}"))),
+        ),
+        "NodeLeftBehind" => findings.push(
+            case.find(FindingId::NodeLeftBehind, Severity::Warning, format!("node {node} has outlived its Machine"))
+                .cause("Cluster API has deleted the Machine and not the Node.")
+                .evidence(ready.words())
+                .fix(
+                    Fix::command(format!("kubectl delete node {node}"))
+                        .because("in the workload cluster, once the owner has the machine back: pods on it are lost")
+                        .risky(),
+                ),
+        ),
+        _ => {}
+    }
+}

@@ -1,0 +1,101 @@
+//! Several instances that share the objects.
+
+use super::facts::{Facts, Lease};
+use super::finding::{Finding, Fix, Severity};
+use super::id::FindingId;
+use super::logs::last_with;
+use crate::object::ObjectRef;
+use jiff::SignedDuration;
+use std::collections::BTreeSet;
+
+/// The time that a rolling update may take, as in the alert `FiveSpotShardMismatch`.
+const ROLLOUT: SignedDuration = SignedDuration::from_mins(10);
+
+/// The log line about an object that another instance looks after.
+const NOT_OWNED: &str = "Resource not owned by this instance";
+
+pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+    findings.extend(mismatch(facts));
+    findings.extend(other_shard(facts));
+}
+
+/// The Leases by which live instances announce their number.
+fn announced(facts: &Facts) -> Vec<&Lease> {
+    let leases = facts.controller.leases.iter().flatten();
+    leases.filter(|lease| lease.name.contains("-instance-") && lease.is_held(facts.now)).collect()
+}
+
+fn mismatch(facts: &Facts) -> Option<Finding> {
+    let leases = announced(facts);
+    let counts: BTreeSet<u32> = leases.iter().filter_map(|lease| lease.instances).collect();
+    let newest = leases.iter().filter_map(|lease| lease.acquired).max();
+    let is_rollout = newest.is_some_and(|at| facts.since(at) < ROLLOUT);
+    if counts.len() < 2 || is_rollout {
+        return None;
+    }
+    let object = ObjectRef::namespaced("Lease", &facts.controller.namespace, &leases.first()?.name);
+    let words = leases.iter().map(|lease| {
+        let count = lease.instances.map_or_else(|| "?".to_owned(), |count| count.to_string());
+        format!("Lease {} of {} announces {count} instances", lease.name, lease.holder)
+    });
+    let most = counts.last().copied().unwrap_or(1);
+    Some(
+        Finding::new(
+            FindingId::ShardMismatch,
+            Severity::Error,
+            object,
+            "instances of the controller disagree on their number",
+        )
+        .cause("Objects that two instances claim are left alone by both until all announce the same number.")
+        .evidence_of(words)
+        .fix(
+            Fix::note(format!(
+                "give every instance the same OPERATOR_INSTANCE_COUNT (such as {most}) and restart those that have another"
+            )),
+        )
+        .fix(Fix::command(format!(
+            "kubectl get leases -n {} -L 5spot.finos.org/instance-count",
+            facts.controller.namespace
+        ))),
+    )
+}
+
+/// The machine that was asked about belongs to another instance than the one whose log is read first.
+fn other_shard(facts: &Facts) -> Vec<Finding> {
+    if !facts.is_named {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for machine in &facts.machines {
+        let lines = facts.pods().iter().filter_map(|pod| {
+            let about: Vec<_> = pod
+                .log
+                .iter()
+                .filter(|line| line.is_about(machine.namespace(), machine.name()))
+                .cloned()
+                .collect();
+            last_with(&about, NOT_OWNED)
+                .map(|line| format!("{} (pod {})", line.words(), super::json::name(&pod.pod)))
+        });
+        let evidence: Vec<String> = lines.collect();
+        if evidence.is_empty() {
+            continue;
+        }
+        let object = ObjectRef::namespaced(five_spot_api::names::KIND, machine.namespace(), machine.name());
+        let title = "another instance of the controller looks after this machine";
+        findings.push(
+            Finding::new(FindingId::OtherShard, Severity::Info, object, title)
+                .cause("Several instances share the machines. The others leave it alone, which is as it should be.")
+                .evidence_of(evidence)
+                .fix(
+                    Fix::command(format!(
+                        "kubectl logs -n {} -l app=5spot-controller --tail=-1 --prefix | grep '\"resource\":\"{}\"'",
+                        facts.controller.namespace,
+                        machine.name()
+                    ))
+                    .because("shows which instance works on it"),
+                ),
+        );
+    }
+    findings
+}

@@ -1,0 +1,174 @@
+//! Credentials in objects.
+
+use super::{REDACTED, redact_text};
+use serde_json::{Map, Value};
+
+/// Annotations that repeat a whole object, with whatever was in it then.
+const COPIES: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
+
+/// Parts of provider specs that hold files and scripts of a machine, in which anything may stand.
+const CONTENTS: [&str; 8] = [
+    "content",
+    "contents",
+    "userData",
+    "stringData",
+    "commands",
+    "preStartCommands",
+    "postStartCommands",
+    "preK0sCommands",
+];
+
+/// The ends of names whose values are credentials, in lower case without separators.
+const NAMES: [&str; 14] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "accesskeyid",
+    "secretkey",
+    "privatekey",
+    "credential",
+    "credentials",
+    "keydata",
+    "certificatedata",
+];
+
+/// Names that hold a whole kubeconfig or the like.
+const WHOLE: [&str; 3] = ["kubeconfig", "dockerconfigjson", "joincommand"];
+
+/// Removes credentials from an object, and its managed fields, which nobody reads. Returns how many were removed.
+pub fn redact_object(object: &mut Value) -> usize {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    redact_value(object, false)
+}
+
+fn redact_value(value: &mut Value, is_content: bool) -> usize {
+    match value {
+        Value::String(text) if is_content => replace(text),
+        Value::String(text) => {
+            let (redacted, removed) = redact_text(text);
+            if removed > 0 {
+                *text = redacted.into_owned();
+            }
+            removed
+        }
+        Value::Array(items) => {
+            redact_flags(items) + items.iter_mut().map(|item| redact_value(item, is_content)).sum::<usize>()
+        }
+        Value::Object(fields) => redact_fields(fields, is_content),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+fn redact_fields(fields: &mut Map<String, Value>, is_content: bool) -> usize {
+    let mut removed = 0;
+    // A variable: `{"name": "DB_PASSWORD", "value": "..."}`.
+    let is_variable = fields.get("name").and_then(Value::as_str).is_some_and(is_credential_name);
+    for (key, value) in fields.iter_mut() {
+        let is_copy = COPIES.contains(&key.as_str());
+        let is_credential = is_credential_name(key) || (is_variable && key == "value");
+        removed += if let Value::String(text) = value
+            && (is_copy || is_credential || holds_whole(key, text))
+        {
+            replace(text)
+        } else {
+            redact_value(value, is_content || CONTENTS.contains(&key.as_str()))
+        };
+    }
+    removed
+}
+
+fn replace(text: &mut String) -> usize {
+    if text.is_empty() || text == REDACTED {
+        return 0;
+    }
+    REDACTED.clone_into(text);
+    1
+}
+
+/// Arguments with the value in the next element: `["--token", "abc"]`.
+fn redact_flags(items: &mut [Value]) -> usize {
+    let mut removed = 0;
+    for index in 1..items.len() {
+        let is_flag = |word: &str| word.starts_with('-') && !word.contains('=') && is_credential_name(word);
+        let follows_flag = items[index - 1].as_str().is_some_and(is_flag);
+        if let Value::String(text) = &mut items[index]
+            && follows_flag
+            && !text.starts_with('-')
+        {
+            removed += replace(text);
+        }
+    }
+    removed
+}
+
+fn is_credential_name(name: &str) -> bool {
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    NAMES.iter().any(|end| name.ends_with(end))
+}
+
+/// A kubeconfig in a field that is called so. A short value is its name.
+fn holds_whole(key: &str, text: &str) -> bool {
+    let key: String = key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    (text.contains('\n') || text.len() > 253) && WHOLE.iter().any(|name| key.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn credentials_in_objects_are_removed() {
+        let cases = [
+            (
+                json!({"metadata": {"managedFields": [{}], "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}x"}}}),
+                json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "[REDACTED]"}}}),
+            ),
+            (
+                json!({"env": [{"name": "DB_PASSWORD", "value": "x"}, {"name": "RUST_LOG", "value": "info"}]}),
+                json!({"env": [{"name": "DB_PASSWORD", "value": "[REDACTED]"}, {"name": "RUST_LOG", "value": "info"}]}),
+            ),
+            (
+                json!({"env": [{"name": "API_TOKEN", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]}),
+                json!({"env": [{"name": "API_TOKEN", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]}),
+            ),
+            (
+                json!({"args": ["--token", "abc", "--verbose", "--password=x", "--secret", "--next"]}),
+                json!({"args": ["--token", "[REDACTED]", "--verbose", "--password=[REDACTED]", "--secret", "--next"]}),
+            ),
+            (json!({"data": {"kubeconfig": "a\nb"}}), json!({"data": {"kubeconfig": "[REDACTED]"}})),
+            (
+                json!({"spec": {"kubeconfigSecretRef": {"name": "edge"}, "automountServiceAccountToken": false}}),
+                json!({"spec": {"kubeconfigSecretRef": {"name": "edge"}, "automountServiceAccountToken": false}}),
+            ),
+            (
+                json!({"bootstrapSpec": {"spec": {"files": [{"path": "/etc/x", "content": "anything"}], "preStartCommands": ["a b"]}}}),
+                json!({"bootstrapSpec": {"spec": {"files": [{"path": "/etc/x", "content": "[REDACTED]"}], "preStartCommands": ["[REDACTED]"]}}}),
+            ),
+            (json!({"note": "login with Bearer abc"}), json!({"note": "login with Bearer [REDACTED]"})),
+            (
+                json!({"sshPrivateKey": "x", "accessKey": "y"}),
+                json!({"sshPrivateKey": "[REDACTED]", "accessKey": "[REDACTED]"}),
+            ),
+        ];
+        for (mut object, expected) in cases {
+            redact_object(&mut object);
+            assert_eq!(object, expected);
+        }
+    }
+
+    #[test]
+    fn secrets_are_recognised() {
+        assert!(
+            super::super::is_secret(&json!({"kind": "Secret"}))
+                && super::super::is_secret(&json!({"kind": "SecretList"}))
+        );
+        assert!(!super::super::is_secret(&json!({"kind": "ConfigMap"})));
+    }
+}

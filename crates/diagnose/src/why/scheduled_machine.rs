@@ -1,0 +1,84 @@
+//! `ScheduledMachines`: their deletion drains and removes the machine first.
+
+use super::answer::Fix;
+use super::facts::ObjectId;
+use super::finalizer;
+use super::finalizer_table::Controller;
+use super::live::Live;
+use super::walk::{Missing, Walk};
+use super::words;
+use five_spot_api::names::{self, annotation};
+use jiff::SignedDuration;
+
+/// The default of `FINALIZER_CLEANUP_TIMEOUT_SECS`: afterwards the controller removes its finalizer anyway.
+const CLEANUP_TIMEOUT: SignedDuration = SignedDuration::from_secs(600);
+
+/// Examines a `ScheduledMachine` that is being deleted. Returns true if something explains its finalizer.
+pub(super) fn deletion<'f>(walk: &mut Walk<'f>, object: Live<'f>, step: usize) -> bool {
+    walk.note(
+        step,
+        words::quoted(&format!("phase {}: {}", object.text("/status/phase"), object.text("/status/message"))),
+    );
+    if let Some((_, value)) = object.annotations().find(|(key, _)| *key == annotation::PAUSED) {
+        let cause = format!("5-Spot is paused for it by the annotation {}", annotation::PAUSED);
+        let fix = Fix::safe_if(
+            walk.kubectl.remove_annotation(&object.id(), annotation::PAUSED),
+            "5-Spot drains the node and removes the machine",
+        );
+        walk.blocked(&object.id(), cause, vec![words::quoted(&format!("its value is {value:?}"))], vec![fix]);
+        return true;
+    }
+    let Some((is_away, evidence)) = finalizer::life_evidence(walk, Controller::FiveSpot) else { return true };
+    if is_away {
+        // Nothing else matters until it runs.
+        return false;
+    }
+    let name = match object.text("/status/machineRef/name") {
+        "" => names::machine(object.name()),
+        name => name.to_owned(),
+    };
+    let id = ObjectId::namespaced("cluster.x-k8s.io", "Machine", object.namespace(), &name);
+    match walk.object(&id) {
+        None => true,
+        Some(Ok(machine)) if machine.is_deleting() => walk.visit(machine, "its Machine"),
+        Some(Ok(_)) => draining(walk, object, evidence),
+        Some(Err(Missing::Absent | Missing::Unreadable(_))) => false,
+    }
+}
+
+/// The machine is drained before its Machine is deleted.
+fn draining<'f>(walk: &mut Walk<'f>, object: Live<'f>, mut evidence: Vec<String>) -> bool {
+    let blocked = object.list("/status/drain/blocked").map(Live);
+    evidence.extend(blocked.map(|it| {
+        words::quoted(&format!("pod {} blocks the drain: {}", it.text("/pod"), it.text("/reason")))
+    }));
+    let overdue = walk.overdue(object);
+    if overdue < CLEANUP_TIMEOUT {
+        let cause = format!(
+            "5-Spot drains the node before it deletes the Machine; it has {} left",
+            words::duration(CLEANUP_TIMEOUT - overdue)
+        );
+        walk.waiting(&object.id(), cause, evidence);
+        return true;
+    }
+    evidence.push(format!(
+        "the cleanup timeout of 10 minutes is over for {}",
+        words::duration(overdue - CLEANUP_TIMEOUT)
+    ));
+    let cause = "the drain has taken longer than the cleanup timeout".to_owned();
+    let (name, namespace) = (object.name(), object.namespace());
+    let fix = vec![Fix::safe(format!("5spot explain {name} -n {namespace}"))];
+    walk.blocked(&object.id(), cause, evidence, fix);
+    true
+}
+
+/// A `ScheduledMachine` that is not being deleted has a command of its own.
+pub(super) fn explanation<'f>(walk: &mut Walk<'f>, object: Live<'f>, step: usize) {
+    walk.note(
+        step,
+        words::quoted(&format!("phase {}: {}", object.text("/status/phase"), object.text("/status/message"))),
+    );
+    walk.note_conditions(step, object);
+    let command = format!("5spot explain {} -n {}", object.name(), object.namespace());
+    walk.note(step, format!("`{command}` shows its schedule, what happens next and what blocks it"));
+}

@@ -1,0 +1,349 @@
+//! Worlds in which the installation or the controller is broken.
+
+use crate::World;
+use crate::fixtures::{
+    HEALTHY_METRICS, controller_pod, healthy, idle, idle_facts, lease, log, scrapes, time, with_pod,
+};
+use five_spot_diagnose::doctor::{ClusterApi, Definition, Facts, FindingId, LogLine, Readiness, Severity};
+use jiff::SignedDuration;
+use serde_json::json;
+
+fn world(name: &'static str, id: FindingId, severity: Severity, facts: Facts) -> World {
+    (name, id, severity, facts)
+}
+
+fn changed(change: impl FnOnce(&mut Facts)) -> Facts {
+    let mut facts = healthy();
+    change(&mut facts);
+    facts
+}
+
+fn not_ready(line: &str) -> Facts {
+    with_pod(|pod| pod.readiness = Some(Readiness { is_ready: false, lines: vec![line.to_owned()] }))
+}
+
+pub fn all() -> Vec<World> {
+    [installation(), programs(), work(), shards()].into_iter().flatten().collect()
+}
+
+fn installation() -> Vec<World> {
+    let error = Severity::Error;
+    vec![
+        world(
+            "no CRD",
+            FindingId::CrdMissing,
+            error,
+            changed(|facts| {
+                facts.definition = Definition::Absent("the CRD is not installed".to_owned());
+            }),
+        ),
+        world(
+            "a CRD without a field of the spec",
+            FindingId::CrdOutdated,
+            Severity::Warning,
+            changed(|facts| {
+                facts.definition = Definition::LacksFields("it does not know spec.drain".to_owned());
+            }),
+        ),
+        world(
+            "a CRD without a field of the status",
+            FindingId::CrdOutdated,
+            error,
+            changed(|facts| {
+                facts.definition = Definition::TooOld("it has no place for status.drain".to_owned());
+            }),
+        ),
+        world(
+            "no Cluster API",
+            FindingId::CapiMissing,
+            error,
+            changed(|facts| {
+                facts.cluster_api = ClusterApi::Missing;
+            }),
+        ),
+        world(
+            "a permission is missing, by the rules",
+            FindingId::RbacMissing,
+            error,
+            changed(|facts| {
+                facts.missing_permissions =
+                    Some(vec!["delete machines in API group \"cluster.x-k8s.io\"".to_owned()]);
+            }),
+        ),
+        world(
+            "a permission is missing, by the controller",
+            FindingId::RbacMissing,
+            error,
+            not_ready(
+                "not allowed to patch machines in API group \"cluster.x-k8s.io\" in all namespaces: grant it",
+            ),
+        ),
+        world(
+            "the reader's clock is wrong",
+            FindingId::ClockSkew,
+            Severity::Info,
+            changed(|facts| {
+                facts.server_clock_ahead = SignedDuration::from_secs(-400);
+            }),
+        ),
+        world(
+            "the controller's clock is ahead",
+            FindingId::ClockSkew,
+            error,
+            changed(|facts| {
+                facts.controller.leases = Some(vec![lease("5spot-instance-0", "a", "2026-11-16T12:10:00Z")]);
+            }),
+        ),
+    ]
+}
+
+fn programs() -> Vec<World> {
+    let error = Severity::Error;
+    let electing = |change: fn(&mut Facts)| {
+        let mut facts = with_pod(|pod| {
+            pod.config.leader_election = true;
+            pod.scrapes = Some(scrapes("fivespot_is_leader 0\n", "fivespot_is_leader 0\n"));
+        });
+        change(&mut facts);
+        facts
+    };
+    vec![
+        world(
+            "scaled to nothing",
+            FindingId::ControllerNotRunning,
+            error,
+            changed(|facts| {
+                facts.controller.pods = Some(Vec::new());
+                facts.controller.owners =
+                    Some(vec![json!({"kind": "Deployment", "metadata": {"name": "5spot-controller"},
+                "spec": {"replicas": 0}})]);
+            }),
+        ),
+        world(
+            "the image cannot be pulled",
+            FindingId::ControllerNotRunning,
+            error,
+            with_pod(|pod| {
+                pod.pod["status"] = json!({"phase": "Pending", "containerStatuses": [{"state": {"waiting": {
+                "reason": "ImagePullBackOff", "message": "no such image"}}}]});
+            }),
+        ),
+        world(
+            "nothing is installed, and objects are neglected",
+            FindingId::ControllerNotRunning,
+            error,
+            changed(|facts| {
+                facts.controller.pods = Some(Vec::new());
+                facts.controller.owners = Some(Vec::new());
+                facts.neglected = vec!["shop/desk".to_owned()];
+            }),
+        ),
+        world(
+            "nothing is installed, and there are no objects",
+            FindingId::ControllerNotRunning,
+            Severity::Warning,
+            {
+                let mut facts = changed(|facts| {
+                    facts.controller.pods = Some(Vec::new());
+                    facts.controller.owners = Some(Vec::new());
+                    facts.known = Some(Vec::new());
+                });
+                facts.machines = Vec::new();
+                facts.capi_machines = Vec::new();
+                facts
+            },
+        ),
+        world(
+            "an obstacle",
+            FindingId::ControllerNotReady,
+            error,
+            not_ready("900 of 1000 file descriptors are open: raise the limit of the container"),
+        ),
+        world(
+            "not ready, by the kubelet",
+            FindingId::ControllerNotReady,
+            error,
+            with_pod(|pod| {
+                pod.readiness = None;
+                pod.pod["status"]["conditions"] =
+                    json!([{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}]);
+            }),
+        ),
+        world(
+            "the Lease has expired",
+            FindingId::NoLeader,
+            error,
+            electing(|facts| {
+                facts.controller.leases = Some(vec![lease("5spot-leader", "gone_1", "2026-11-16T11:00:00Z")]);
+            }),
+        ),
+        world("there is no Lease", FindingId::NoLeader, error, electing(|_| {})),
+    ]
+}
+
+fn work() -> Vec<World> {
+    let error = Severity::Error;
+    let scraped = |second: &str| with_pod(|pod| pod.scrapes = Some(scrapes(HEALTHY_METRICS, second)));
+    let grown = |extra: &str| format!("{HEALTHY_METRICS}{extra}");
+    vec![
+        world("a silent watch", FindingId::WatchStale, error, {
+            scraped(&HEALTHY_METRICS.replace("machines\"} 20", "machines\"} 600"))
+        }),
+        world(
+            "a watch that is not connected",
+            FindingId::WatchStale,
+            error,
+            not_ready("the watch of machines is not connected"),
+        ),
+        world(
+            "ready, and deaf",
+            FindingId::WatchStale,
+            error,
+            changed(|facts| {
+                facts.neglected = vec!["shop/desk".to_owned()];
+            }),
+        ),
+        world("reconciles without end, by the metrics", FindingId::ReconcileLoop, Severity::Warning, {
+            scraped(&HEALTHY_METRICS.replace("result=\"success\"} 12", "result=\"success\"} 200"))
+        }),
+        world(
+            "reconciles without end, by the log",
+            FindingId::ReconcileLoop,
+            Severity::Warning,
+            with_pod(|pod| {
+                pod.log = log(
+                    "every reconcile leaves something to do; pausing before the next one",
+                    &json!({"rounds": 11}),
+                );
+            }),
+        ),
+        world(
+            "one object again and again",
+            FindingId::ReconcileLoop,
+            Severity::Warning,
+            with_pod(|pod| {
+                let line = log("Starting reconciliation", &json!({}));
+                pod.log = std::iter::repeat_n(line, 40).flatten().collect::<Vec<LogLine>>();
+            }),
+        ),
+        world(
+            "throttled just now",
+            FindingId::ApiThrottling,
+            Severity::Warning,
+            scraped(&grown("fivespot_api_requests_total{code=\"429\",verb=\"list\"} 3\n")),
+        ),
+        world(
+            "requests without an answer",
+            FindingId::ApiUnreachable,
+            error,
+            scraped(&grown("fivespot_api_requests_total{code=\"none\",verb=\"list\"} 3\n")),
+        ),
+        world(
+            "the API server is away",
+            FindingId::ApiUnreachable,
+            error,
+            not_ready("scheduledmachines are not synced: error trying to connect: Connection refused"),
+        ),
+        world("memory has doubled", FindingId::MemoryGrowing, Severity::Warning, {
+            scraped(
+                &HEALTHY_METRICS.replace("resident_memory_bytes 40000000", "resident_memory_bytes 140000000"),
+            )
+        }),
+        world("memory is near its limit", FindingId::MemoryGrowing, error, {
+            scraped(
+                &HEALTHY_METRICS.replace("resident_memory_bytes 40000000", "resident_memory_bytes 260000000"),
+            )
+        }),
+    ]
+}
+
+fn shards() -> Vec<World> {
+    let announced = |counts: [u32; 2], acquired: &str| {
+        changed(|facts| {
+            let leases = counts.into_iter().enumerate().map(|(id, count)| {
+                let mut lease = lease(&format!("5spot-leader-instance-{id}"), "pod", "2026-11-16T11:59:55Z");
+                (lease.instances, lease.acquired) = (Some(count), Some(time(acquired)));
+                lease
+            });
+            facts.controller.leases = Some(leases.collect());
+        })
+    };
+    vec![
+        world(
+            "instances disagree",
+            FindingId::ShardMismatch,
+            Severity::Error,
+            announced([2, 3], "2026-11-16T11:00:00Z"),
+        ),
+        world("another instance", FindingId::OtherShard, Severity::Info, {
+            let mut facts = with_pod(|pod| pod.log = log("Resource not owned by this instance", &json!({})));
+            facts.is_named = true;
+            facts
+        }),
+    ]
+}
+
+#[test]
+fn what_is_ordinary_is_no_finding() {
+    let quiet = |name: &str, facts: &Facts| {
+        let findings = five_spot_diagnose::doctor::examine(facts).findings;
+        assert_eq!(findings, [], "{name}");
+    };
+    quiet("a rollout", &{
+        let mut facts = healthy();
+        let mut leases = [
+            lease("5spot-leader-instance-0", "a", "2026-11-16T11:59:55Z"),
+            lease("5spot-leader-instance-1", "b", "2026-11-16T11:59:55Z"),
+        ];
+        (leases[0].instances, leases[1].instances) = (Some(2), Some(3));
+        leases[1].acquired = Some(time("2026-11-16T11:55:00Z"));
+        facts.controller.leases = Some(leases.to_vec());
+        facts
+    });
+    quiet("a controller elsewhere", &{
+        let mut facts = healthy();
+        facts.controller.pods = Some(Vec::new());
+        facts.controller.owners = Some(Vec::new());
+        facts
+    });
+    quiet(
+        "evictions that a budget refuses are no throttling",
+        &with_pod(|pod| {
+            let more =
+                format!("{HEALTHY_METRICS}fivespot_api_requests_total{{code=\"429\",verb=\"create\"}} 300\n");
+            pod.scrapes = Some(scrapes(HEALTHY_METRICS, &more));
+        }),
+    );
+    quiet(
+        "a pod that has just started",
+        &with_pod(|pod| {
+            pod.readiness = Some(Readiness {
+                is_ready: false,
+                lines: vec!["the controller has not opened its watches".to_owned()],
+            });
+            pod.pod["status"]["startTime"] = json!("2026-11-16T11:59:30Z");
+        }),
+    );
+    quiet("nothing about the controller may be read", &{
+        let mut facts = healthy();
+        facts.controller.pods = None;
+        facts.controller.leases = None;
+        facts.controller.owners = None;
+        facts
+    });
+    quiet("a standby beside its leader", &{
+        let mut facts = healthy();
+        let mut pods = vec![controller_pod(), controller_pod()];
+        for pod in &mut pods {
+            pod.config.leader_election = true;
+        }
+        pods[1].scrapes = Some(scrapes("fivespot_is_leader 0\n", "fivespot_is_leader 0\n"));
+        facts.controller.pods = Some(pods);
+        facts.controller.leases =
+            Some(vec![lease("5spot-leader", "5spot-controller-0_1", "2026-11-16T11:59:58Z")]);
+        facts
+    });
+    // Notes alone.
+    let notes = five_spot_diagnose::doctor::examine(&idle_facts(idle("OutsideWindow"))).findings;
+    assert!(notes.iter().all(|finding| finding.severity == Severity::Info), "{notes:?}");
+}
