@@ -16,9 +16,9 @@ const HISTORY_LIMIT: usize = 10_000;
 /// The configuration of an in-memory API server.
 #[derive(Clone, Debug)]
 pub struct ApiServerConfig {
-    /// Where the API takes its time from.
+    /// The source of time.
     pub clock: Clock,
-    /// Where its UIDs and name suffixes come from.
+    /// The source of UIDs and name suffixes.
     pub seed: u64,
     /// The number of changes of each resource that a watch can catch up with.
     pub history_limit: usize,

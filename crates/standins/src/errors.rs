@@ -15,13 +15,13 @@ const KEPT: usize = 256;
 /// Something that an actor tried in vain, and tries again.
 #[derive(Clone, Debug)]
 pub struct StandInError {
-    /// When it failed.
+    /// The time of the failure.
     pub time: Timestamp,
     /// The actor.
     pub actor: &'static str,
     /// The object or watch: `Machine default/m`, or `watch of Machine`.
     pub subject: String,
-    /// Why it failed.
+    /// The cause.
     pub cause: Arc<dyn Error + Send + Sync>,
 }
 
@@ -68,7 +68,7 @@ impl ErrorLog {
     }
 }
 
-/// Where one actor writes its errors down.
+/// The record of the errors of one actor.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorRecorder {
     pub(super) actor: &'static str,

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 /// Cluster API's own kinds.
 pub(super) const CORE_GROUP: &str = "cluster.x-k8s.io";
-/// Where providers put what makes a machine join.
+/// The API group of bootstrap providers.
 pub(super) const BOOTSTRAP_GROUP: &str = "bootstrap.cluster.x-k8s.io";
-/// Where providers put machines and what clusters need.
+/// The API group of infrastructure providers.
 pub(super) const INFRASTRUCTURE_GROUP: &str = "infrastructure.cluster.x-k8s.io";
-/// Where providers put control planes.
+/// The API group of control plane providers.
 pub(super) const CONTROL_PLANE_GROUP: &str = "controlplane.cluster.x-k8s.io";
 
 /// A kind at the version in which it is watched and written.
@@ -63,6 +63,10 @@ impl Kind {
 
     pub(super) fn replica_set() -> Self {
         Self::new("apps", "v1", "ReplicaSet", "replicasets")
+    }
+
+    pub(super) fn daemon_set() -> Self {
+        Self::new("apps", "v1", "DaemonSet", "daemonsets")
     }
 
     pub(super) fn definition() -> Self {
@@ -116,7 +120,7 @@ impl Kind {
         ObjectKey { kind: self.clone(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    /// Where an object of this kind is.
+    /// The path of an object of this kind.
     pub(super) fn key_of(&self, object: &DynamicObject) -> ObjectKey {
         self.key(object.metadata.namespace.as_deref().unwrap_or_default(), &object.name_any())
     }

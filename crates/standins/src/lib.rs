@@ -1,5 +1,5 @@
 //! Stand-ins for the controllers around 5-Spot: Cluster API, an infrastructure provider, kubelets, the scheduler and the
-//! controllers of Deployments.
+//! controllers of Deployments and DaemonSets.
 //!
 //! Each stand-in talks to the API server through a `kube::Client`, as a real controller would: it watches, keeps a local
 //! copy of the objects, decides with pure functions, and writes. None of them knows another; they interact through fields

@@ -68,6 +68,7 @@ impl StandIns {
             context("workloads", nothing_custom)
                 .with_workload(Kind::deployment())
                 .with_workload(Kind::replica_set())
+                .with_workload(Kind::daemon_set())
                 .with_workload(Kind::node())
                 .with_workload(Kind::pod()),
             settings.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// When each step was begun.
+/// The start of each step.
 #[derive(Debug)]
 pub(super) struct Stopwatch<K> {
     began: BTreeMap<K, Instant>,

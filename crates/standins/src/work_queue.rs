@@ -15,7 +15,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest delay between retries.
 const LAST_RETRY: Duration = Duration::from_mins(1);
 
-/// When to look at an object again without any news of it; never, if nothing is said.
+/// The time of the next look at an object without any news of it; never, if nothing is said.
 pub(super) type Next = Option<Duration>;
 
 /// One who looks at objects, one after the other.
@@ -31,7 +31,7 @@ pub(super) trait Actor {
     ) -> impl Future<Output = kube::Result<Next>> + Send;
 }
 
-/// When each object is to be looked at. An object is in it once.
+/// The time at which each object is to be looked at. An object is in it once.
 #[derive(Debug, Default)]
 struct WorkQueue {
     due: BTreeMap<ObjectKey, Instant>,

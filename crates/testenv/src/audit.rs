@@ -22,9 +22,9 @@ pub struct AuditLog {
 pub struct AuditRecord {
     /// Which cluster was asked.
     pub side: Side,
-    /// When the request arrived.
+    /// The time at which the request arrived.
     pub received: Timestamp,
-    /// When it was answered.
+    /// The time at which it was answered.
     pub answered: Timestamp,
     /// `ResponseComplete`; for watches first `ResponseStarted`.
     pub stage: String,

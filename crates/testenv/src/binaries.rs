@@ -1,4 +1,4 @@
-//! Where the programs and manifests of the control plane are.
+//! The paths of the programs and manifests of the control plane.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Where everything is once it has been built into `cache`, except for what `envtest` has.
+    /// The paths once everything has been built into `cache`, except for what `envtest` has.
     pub fn at(cache: &Cache, envtest: Option<&Path>) -> Self {
         let kubernetes = cache.component("kubernetes", KUBERNETES);
         let kwok = cache.component("kwok", KWOK);
@@ -57,7 +57,7 @@ impl Binaries {
         }
     }
 
-    /// Where everything is according to the variables of this process. Builds nothing.
+    /// The paths according to the variables of this process. Builds nothing.
     pub fn from_process() -> Result<Self, CacheError> {
         let cache = Cache::locate(&CacheEnvironment::from_process())?;
         Ok(Self::at(&cache, envtest_directory().as_deref()))

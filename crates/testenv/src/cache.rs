@@ -1,4 +1,4 @@
-//! Where built binaries wait for the next run: outside the repository, keyed by version, safe to interrupt.
+//! The cache of built binaries: outside the repository, keyed by version, safe to interrupt.
 //!
 //! A thing in the cache is complete when its receipt says so, and the receipt is written last. Whatever a killed build
 //! or a full disk leaves behind has no receipt, or one that does not fit, and is made again.
@@ -30,7 +30,7 @@ pub enum CacheError {
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::kinds::{CLUSTER, Kind, REMOTE_CLUSTER, STUB_CONTROL_PLANE};
 use crate::manifests::FIELD_MANAGER;
 use crate::provider::EXTERNALLY_MANAGED_ANNOTATION;
+use crate::test_clusters::TestContext;
 use crate::wait::{self, WaitError};
-use crate::world::Scene;
 
 /// Connecting takes a second; a first failure costs another thirty.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(90);
@@ -25,7 +25,7 @@ pub enum ControlPlaneOwner {
     ClusterApi,
 }
 
-/// Why there is no Cluster.
+/// The reason why there is no Cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum CapiClusterError {
     /// An object was refused.
@@ -41,7 +41,7 @@ pub enum CapiClusterError {
     Wait(#[from] WaitError),
 }
 
-impl Scene {
+impl TestContext {
     /// Makes the Cluster `name` in this test's namespace and waits until Cluster API is connected to its nodes.
     pub async fn capi_cluster(
         &self,

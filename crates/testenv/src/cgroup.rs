@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How a killed cgroup is waited for: the kernel offers no event on a directory that is about to go.
+/// The interval at which a killed cgroup is checked: the kernel offers no event on a directory that is about to go.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Killed processes end within milliseconds, unless they wait for a disk.
 const EMPTY_WITHIN: Duration = Duration::from_secs(30);
@@ -14,7 +14,7 @@ const EMPTY_WITHIN: Duration = Duration::from_secs(30);
 /// One mounted cgroup hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount_point: PathBuf,
     /// The mount option that selects it, such as `memory` or `name=systemd`; `None` for version 2.
     pub selector: Option<String>,

@@ -13,9 +13,9 @@ use crate::pki::Identity;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Where `ScheduledMachines`, Machines and provider objects live.
+    /// The cluster of `ScheduledMachines`, Machines and provider objects.
     Management,
-    /// Where Nodes and Pods live.
+    /// The cluster of Nodes and Pods.
     Workload,
 }
 
@@ -113,12 +113,12 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-/// Where a cluster's administrator's kubeconfig is in a run directory.
+/// The path of the administrator's kubeconfig of a cluster in a run directory.
 pub(crate) fn kubeconfig_path(directory: &Path, side: Side) -> PathBuf {
     directory.join(side.name()).join("kubeconfig")
 }
 
-/// Where a cluster's audit log is in a run directory.
+/// The path of the audit log of a cluster in a run directory.
 pub(crate) fn audit_log_path(directory: &Path, side: Side) -> PathBuf {
     directory.join(side.name()).join("audit.log")
 }

@@ -178,7 +178,7 @@ fn clean_up_after_parent(directory: &Path) -> i32 {
 pub struct ProcessIdentity {
     /// Its number.
     pub pid: u32,
-    /// When it was started, in the kernel's clock ticks since boot.
+    /// The time at which it was started, in the kernel's clock ticks since boot.
     pub start_time: u64,
 }
 

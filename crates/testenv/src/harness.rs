@@ -1,13 +1,13 @@
-//! Runs the tests of one program in one world, several at a time, and prints the timeline of each that fails.
+//! Runs the tests of one program in one pair of clusters, several at a time, and prints the timeline of each that fails.
 //!
-//! The program has a `main` of its own that hands its tests to [`run`]. The world starts with the first test that needs
+//! The program has a `main` of its own that hands its tests to [`run`]. The clusters start with the first test that needs
 //! it and ends with the program, whatever ends that.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -17,12 +17,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, RwLock};
 
 use crate::control_plane::Component;
-use crate::world::{Scene, World, WorldError};
+use crate::test_clusters::{TestClusters, TestClustersError, TestContext};
 use crate::{cache, guard};
 
 /// Set by a program that wants this one to die with it: its process id.
 pub const PARENT_VARIABLE: &str = "FIVE_SPOT_DIE_WITH_PARENT";
-/// Where a report for machines is written, if set.
+/// The path of a report for machines, if set.
 pub const REPORT_VARIABLE: &str = "FIVE_SPOT_E2E_REPORT";
 
 /// The result of a test; assertions may panic instead.
@@ -33,27 +33,27 @@ const TESTS_AT_A_TIME: usize = 16;
 /// No test may hold up the suite for longer. Cluster API's own waits are 20 s and 30 s, and a few follow each other.
 const TEST_WITHIN: Duration = Duration::from_mins(4);
 
-/// One test: a name and what to do in a scene of its own.
+/// One test: a name and what to do in a context of its own.
 pub struct Test {
     name: String,
     alone: bool,
     within: Duration,
-    body: Box<dyn Fn(Arc<Scene>) -> BoxFuture<'static, TestResult> + Send + Sync>,
+    body: Box<dyn Fn(Arc<TestContext>) -> BoxFuture<'static, TestResult> + Send + Sync>,
 }
 
 impl Test {
     /// A test that runs beside others.
     pub fn new<F, R>(name: &str, body: F) -> Self
     where
-        F: Fn(Arc<Scene>) -> R + Send + Sync + 'static,
+        F: Fn(Arc<TestContext>) -> R + Send + Sync + 'static,
         R: Future<Output = TestResult> + Send + 'static,
     {
         // Paths of functions begin with the crate and end with what matters.
         let name = name.split_once("::").map_or(name, |(_, rest)| rest).to_owned();
-        Self { name, alone: false, within: TEST_WITHIN, body: Box::new(move |scene| body(scene).boxed()) }
+        Self { name, alone: false, within: TEST_WITHIN, body: Box::new(move |context| body(context).boxed()) }
     }
 
-    /// The same test with nobody else in the world, for those that disturb it.
+    /// The same test with no other test in the clusters, for those that disturb them.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.alone = true;
@@ -76,19 +76,30 @@ macro_rules! tests {
     };
 }
 
-/// The world as the tests of a program share it.
+/// The clusters that the tests of a program share.
 #[derive(Default)]
 struct SuiteState {
-    // A world that did not start is not tried again: every test would wait for the same failure.
-    world: OnceCell<Result<Arc<World>, String>>,
-    // Tests that disturb the world hold it alone.
+    // Clusters that did not start are not tried again: every test would wait for the same failure.
+    clusters: OnceCell<Result<Arc<TestClusters>, String>>,
+    // Tests that disturb the clusters have them alone.
     company: RwLock<()>,
+    failures: Mutex<Vec<Failure>>,
 }
 
-/// A check at the end of the suite. The flag says that all tests have run and passed.
-pub type LastQuestion = for<'a> fn(&'a World, bool) -> BoxFuture<'a, TestResult>;
+/// A failed test in the report, without its timeline.
+#[derive(serde::Serialize)]
+struct Failure {
+    name: String,
+    cause: String,
+}
 
-/// Runs the tests that the command line asks for, and asks a last question of their world. To be returned from `main`.
+/// The report names the cause of a failure, not its whole log.
+const CAUSE_BYTES: usize = 3_000;
+
+/// A check at the end of the suite. The flag says that all tests have run and passed.
+pub type LastQuestion = for<'a> fn(&'a TestClusters, bool) -> BoxFuture<'a, TestResult>;
+
+/// Runs the tests that the command line asks for, and makes a last check of their clusters. To be returned from `main`.
 pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
     guard::enter();
     if let Some(parent) = std::env::var(PARENT_VARIABLE).ok().and_then(|pid| pid.parse().ok())
@@ -113,8 +124,8 @@ pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
     let trials = together.into_iter().chain(alone).map(|test| trial(test, &runtime, &suite)).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     let whole = conclusion.num_filtered_out == 0 && !conclusion.has_failed();
-    let answered = match suite.world.get() {
-        Some(Ok(world)) => runtime.block_on(last(world, whole)),
+    let answered = match suite.clusters.get() {
+        Some(Ok(clusters)) => runtime.block_on(last(clusters, whole)),
         Some(Err(_)) | None => Ok(()),
     };
     if let Err(error) = &answered {
@@ -125,7 +136,7 @@ pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
         (false, Ok(())) => ExitCode::SUCCESS,
         (true, Ok(())) => ExitCode::FAILURE,
         (_, Err(error)) => {
-            eprintln!("failed to end the world: {error}");
+            eprintln!("failed to end the clusters: {error}");
             ExitCode::FAILURE
         }
     }
@@ -133,13 +144,22 @@ pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
 
 fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<SuiteState>) -> Trial {
     let (runtime, suite) = (Arc::clone(runtime), Arc::clone(suite));
-    Trial::test(test.name.clone(), move || runtime.block_on(run_test(&test, &suite)))
+    Trial::test(test.name.clone(), move || {
+        let result = runtime.block_on(run_test(&test, &suite));
+        if let Err(failed) = &result {
+            let message = failed.message().unwrap_or_default();
+            let cause = message[..message.floor_char_boundary(CAUSE_BYTES)].to_owned();
+            let failures = suite.failures.lock();
+            failures.unwrap_or_else(PoisonError::into_inner).push(Failure { name: test.name.clone(), cause });
+        }
+        result
+    })
 }
 
 async fn run_test(test: &Test, suite: &SuiteState) -> Result<(), Failed> {
-    let start = || async { World::start().await.map_err(|error| error.to_string()) };
-    let world = match suite.world.get_or_init(start).await {
-        Ok(world) => world,
+    let start = || async { TestClusters::start().await.map_err(|error| error.to_string()) };
+    let clusters = match suite.clusters.get_or_init(start).await {
+        Ok(clusters) => clusters,
         Err(error) => {
             return Err(Failed::from(format!("there is no control plane to test on: {error}")));
         }
@@ -150,15 +170,16 @@ async fn run_test(test: &Test, suite: &SuiteState) -> Result<(), Failed> {
     } else {
         _together = suite.company.read().await;
     }
-    let scene = Arc::new(world.scene(&test.name).await?);
-    let body = AssertUnwindSafe((test.body)(Arc::clone(&scene))).catch_unwind();
+    let context = Arc::new(clusters.test_context(&test.name).await?);
+    let body = AssertUnwindSafe((test.body)(Arc::clone(&context))).catch_unwind();
     let cause = match tokio::time::timeout(test.within, body).await {
         Ok(Ok(Ok(()))) => return Ok(()),
-        Ok(Ok(Err(error))) => format!("{error:#}"),
+        // The cause comes first: contexts are logs of many lines.
+        Ok(Ok(Err(error))) => format!("{}\n\n{error:#}", error.root_cause()),
         Ok(Err(panic)) => panic_message(panic.as_ref()),
         Err(_) => format!("the test did not end within {:?}", test.within),
     };
-    Err(Failed::from(format!("{cause}\n\n---- timeline of {}\n{}", scene.namespace(), scene.timeline())))
+    Err(Failed::from(format!("{cause}\n\n---- timeline of {}\n{}", context.namespace(), context.timeline())))
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
@@ -167,21 +188,22 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("the test panicked").to_owned()
 }
 
-/// Ends the world, and says what it cost.
+/// Stops the clusters, and reports their cost.
 async fn end(
     suite: &SuiteState,
     begun: Instant,
     conclusion: &libtest_mimic::Conclusion,
-) -> Result<(), WorldError> {
-    let Some(Ok(world)) = suite.world.get() else {
+) -> Result<(), TestClustersError> {
+    let Some(Ok(clusters)) = suite.clusters.get() else {
         return Ok(());
     };
-    let cost = Cost::of(world).await;
+    let cost = Cost::of(clusters).await;
     let report = serde_json::json!({
         "passed": conclusion.num_passed,
         "failed": conclusion.num_failed,
+        "failures": &*suite.failures.lock().unwrap_or_else(PoisonError::into_inner),
         "seconds": begun.elapsed().as_secs_f64(),
-        "startSeconds": world.control_plane().started_in().as_secs_f64(),
+        "startSeconds": clusters.control_plane().started_in().as_secs_f64(),
         "peakMemoryBytes": cost.memory,
         "diskBytes": cost.disk,
     });
@@ -190,7 +212,7 @@ async fn end(
     {
         eprintln!("failed to write the report to {}: {error}", Path::new(&path).display());
     }
-    Ok(world.stop().await?)
+    Ok(clusters.stop().await?)
 }
 
 /// The resources used so far.
@@ -200,14 +222,14 @@ struct Cost {
 }
 
 impl Cost {
-    async fn of(world: &World) -> Self {
+    async fn of(clusters: &TestClusters) -> Self {
         let mut memory = peak_memory(std::process::id());
         for component in Component::ALL {
-            if let Some(process) = world.control_plane().process(component).await {
+            if let Some(process) = clusters.control_plane().process(component).await {
                 memory += peak_memory(process.pid);
             }
         }
-        Self { memory, disk: cache::size_of(world.control_plane().directory()).unwrap_or_default() }
+        Self { memory, disk: cache::size_of(clusters.control_plane().directory()).unwrap_or_default() }
     }
 }
 

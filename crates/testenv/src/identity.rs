@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::control_plane::request_token;
 use crate::kubeconfig::{self, ClientError, Credentials};
-use crate::manifests::{self, Applier, ManifestError};
+use crate::manifests::{Applier, ManifestError};
 
-/// Why there is no identity.
+/// The reason why there is no identity.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The manifests could not be applied, or the token was refused.
@@ -32,18 +32,8 @@ pub struct ServiceAccountIdentity {
 }
 
 impl ServiceAccountIdentity {
-    /// Applies every manifest below `path` (namespaces, roles, bindings, the `ServiceAccount` itself) as the
-    /// administrator, and takes a token of the `ServiceAccount` `namespace/name`.
-    pub async fn from_path(
-        cluster: &Cluster,
-        path: &Path,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Self, IdentityError> {
-        Self::from_manifests(cluster, &manifests::read(path)?, namespace, name).await
-    }
-
-    /// The same for documents that are already read.
+    /// Applies manifests (namespaces, roles, bindings, the `ServiceAccount` itself) as the administrator, and takes a token
+    /// of the `ServiceAccount` `namespace/name`.
     pub async fn from_manifests(
         cluster: &Cluster,
         documents: &[Value],

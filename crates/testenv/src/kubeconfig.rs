@@ -19,7 +19,7 @@ pub enum Credentials {
     TokenFile(PathBuf),
 }
 
-/// Why there is no client.
+/// The reason why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The kubeconfig could not be read.

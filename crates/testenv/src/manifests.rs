@@ -16,7 +16,7 @@ use serde_json::Value;
 /// The field manager of everything that the harness applies.
 pub const FIELD_MANAGER: &str = "5spot-testenv";
 
-/// Why a manifest could not be applied.
+/// The reason why a manifest could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// A file could not be read.
@@ -24,15 +24,15 @@ pub enum ManifestError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
     /// The text is not YAML.
     #[error("failed to parse {origin}: {source}")]
     Parse {
-        /// Where the text came from.
+        /// The source of the text.
         origin: String,
-        /// Why it failed.
+        /// The cause.
         source: Box<serde_saphyr::Error>,
     },
     /// The document is no Kubernetes object.
@@ -50,7 +50,7 @@ pub enum ManifestError {
         kind: String,
         /// Its name.
         name: String,
-        /// Why it failed.
+        /// The cause.
         source: Box<kube::Error>,
     },
     /// A CRD was accepted but never served.
@@ -63,7 +63,8 @@ pub enum ManifestError {
     },
 }
 
-/// Every document of every YAML file of a directory, files sorted by name; or those of one file.
+/// Every document of every YAML file of a directory, files sorted by name, without `kustomization.yaml`; or those of one file. As
+/// with kustomize, namespaces come first, whichever file they are in.
 pub fn read(path: &Path) -> Result<Vec<Value>, ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_path_buf(), source };
     if path.is_file() {
@@ -72,7 +73,8 @@ pub fn read(path: &Path) -> Result<Vec<Value>, ManifestError> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(error)? {
         let file = entry.map_err(error)?.path();
-        if file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+        let is_yaml = file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        if is_yaml && file.file_name().is_none_or(|name| name != "kustomization.yaml") {
             files.push(file);
         }
     }
@@ -81,6 +83,7 @@ pub fn read(path: &Path) -> Result<Vec<Value>, ManifestError> {
     for file in files {
         documents.extend(read(&file)?);
     }
+    documents.sort_by_key(|document: &Value| document["kind"] != "Namespace");
     Ok(documents)
 }
 

@@ -8,7 +8,7 @@ use http::Request;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Where a component says that it is well.
+/// The endpoint at which a component reports its health.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "scheme", rename_all = "lowercase")]
 pub enum Probe {

@@ -28,13 +28,13 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    /// Where the component's output goes, appended to by each start.
+    /// The file of the component's output; each start appends to it.
     pub fn log(&self) -> PathBuf {
         log_path(&self.directory, &self.name)
     }
 }
 
-/// Where a component of a run directory logs.
+/// The path of the log of a component in a run directory.
 pub fn log_path(directory: &Path, component: &str) -> PathBuf {
     directory.join("logs").join(format!("{component}.log"))
 }

@@ -32,7 +32,12 @@ pub struct Proxy {
 impl Proxy {
     /// Listens on a free port and passes everything on to `target`, a port on loopback.
     pub async fn start(target: u16) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::start_at(Ipv4Addr::LOCALHOST, target).await
+    }
+
+    /// The same on another address of this machine, such as that of the network of pods.
+    pub async fn start_at(address: Ipv4Addr, target: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await?;
         let port = listener.local_addr()?.port();
         let (line, state) = watch::channel(Line::Open);
         let acceptor = tokio::spawn(async move {
@@ -47,6 +52,11 @@ impl Proxy {
     /// The address to give to a client in place of the API server's.
     pub fn server(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Changes the line, for connections that exist as for new ones.

@@ -21,7 +21,7 @@ pub struct RunDirectory {
     _lock: File,
 }
 
-/// Why there is no run directory.
+/// The reason why there is no run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirectoryError {
     /// A control plane of that name is running.
@@ -45,12 +45,12 @@ pub enum RunDirectoryError {
     Io {
         /// On which file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Where the run directories of this user are.
+/// The parent of the run directories of this user.
 pub fn base() -> PathBuf {
     std::env::temp_dir().join(format!("5spot-{}", rustix::process::getuid().as_raw()))
 }

@@ -1,4 +1,4 @@
-//! Waiting for the world to get somewhere: by watch, with a deadline, and with an answer to "and where was it instead?".
+//! Waiting for a state of an object: by watch, with a deadline, and with the last state in the error.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use kube::{Api, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The world did not get there.
+/// The state was not reached.
 #[derive(Debug, thiserror::Error)]
 pub enum WaitError {
     /// The deadline passed.

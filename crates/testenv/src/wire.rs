@@ -17,7 +17,7 @@ pub struct Answer {
     pub body: Value,
 }
 
-/// Why there was no answer.
+/// The reason why there was no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The request cannot be written down.

@@ -1,4 +1,4 @@
-//! Where kubectl's two ways to apply meet: what it applied on the client's side is its own on the server's side too.
+//! The meeting point of kubectl's two ways to apply: fields applied on the client's side are its own on the server's side too.
 
 use super::compare::compare;
 use super::extract::fields_of;
@@ -8,7 +8,7 @@ use crate::object;
 use crate::types::TypeRef;
 use serde_json::{Value, json};
 
-/// Where kubectl writes what it last applied on the client's side.
+/// The annotation in which kubectl keeps the object that it last applied on the client's side.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Under which name kubectl applies on the server's side, unless it is told otherwise.
 const MANAGER: &str = "kubectl";

@@ -6,7 +6,7 @@ use crate::state::State;
 use crate::types::{definition_for, definitions};
 use serde_json::{Map, Value, json};
 
-/// Where the document of each group and version is.
+/// The path of the document of each group and version.
 pub(super) fn index(state: &State) -> Value {
     let mut paths = Map::new();
     for resource in state.kinds.iter() {

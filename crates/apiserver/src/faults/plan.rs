@@ -68,7 +68,7 @@ impl RequestKind {
     }
 }
 
-/// When a rule acts, among the requests that it is about.
+/// The choice among the requests that a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// On one of them: the first is 0.
@@ -95,7 +95,7 @@ pub struct Rule {
 /// A request that came to the door.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// When it came.
+    /// The time of its arrival.
     pub time: Timestamp,
     /// Its method.
     pub method: Method,

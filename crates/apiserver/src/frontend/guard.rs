@@ -47,7 +47,7 @@ where
     }
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
     Host,

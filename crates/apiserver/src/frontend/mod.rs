@@ -1,4 +1,4 @@
-//! Where requests come in: URLs, query options, media types, and the service that `kube::Client` calls.
+//! The entry of requests: URLs, query options, media types, and the service that `kube::Client` calls.
 
 mod accept;
 mod answer;

@@ -20,7 +20,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -37,8 +37,13 @@ impl ApiService {
     }
 
     fn respond(&self, request: &Request<Bytes>) -> Response<ResponseBody> {
-        let reply = self.shared.change(|state| verbs::handle(state, request));
-        self.to_response(reply)
+        let (reply, now) = self.shared.change(|state| (verbs::handle(state, request), state.clock.now()));
+        let mut response = self.to_response(reply);
+        // As a real server does, so that a client can compare its clock.
+        if let Ok(date) = HeaderValue::from_str(&now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()) {
+            response.headers_mut().insert(header::DATE, date);
+        }
+        response
     }
 
     fn to_response(&self, reply: Reply) -> Response<ResponseBody> {

@@ -1,4 +1,4 @@
-//! Where an object stands among those of its resource.
+//! The key of an object among those of its resource.
 
 use crate::object;
 use serde_json::Value;

@@ -174,7 +174,7 @@ impl Store {
         std::mem::take(&mut self.changed)
     }
 
-    /// Where the object with this UID is.
+    /// The location of the object with this UID.
     pub(crate) fn find_uid(&self, uid: &str) -> Option<&Arc<Value>> {
         let place = self.owners.place_of(uid)?;
         self.at(place)

@@ -6,7 +6,7 @@ use crate::object;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where an object is stored.
+/// The location of a stored object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub store: StoreId,

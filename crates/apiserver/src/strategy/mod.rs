@@ -82,7 +82,7 @@ pub(crate) fn prepare_update(resource: &Resource, value: &mut Value, old: &Value
     }
 }
 
-/// Why an object cannot be stored; empty if it can.
+/// The reason why an object cannot be stored; empty if it can.
 pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<Fault> {
     if let Some(custom) = resource.custom() {
         let Some(validator) = &custom.validator else {

@@ -11,7 +11,7 @@ pub(crate) use unknown::{drop_empty, drop_unknown, type_mismatch};
 
 use serde_json::{Map, Value};
 
-/// Where the `$ref`s of the schemas point.
+/// The prefix of the `$ref`s of the schemas.
 const REFERENCE_PREFIX: &str = "#/components/schemas/";
 
 /// The type of one place in an object.

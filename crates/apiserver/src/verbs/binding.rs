@@ -85,7 +85,7 @@ fn check_preconditions(binding: &Binding, pod: &Value, call: &Call) -> Result<()
     Ok(())
 }
 
-/// Why a pod cannot be bound.
+/// The reason why a pod cannot be bound.
 fn obstacle(pod: &Value, name: &str) -> Option<String> {
     let spec = &pod["spec"];
     let is_gated = spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());

@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep};
 /// The interval between bookmarks of a watch that wants them.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// When a watch that wants bookmarks gets its last one, so that the next watch can begin where this one ended.
+/// The time of the last bookmark of a watch that wants them, so that the next watch can begin where this one ended.
 const LAST_BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// Watches without a timeout of their own end after this long, plus a random part of the same length.

@@ -27,7 +27,7 @@ const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 pub(in super::super) struct ClusterApi {
     clock: Clock,
     settings: StandInSettings,
-    /// When each Machine that is drained, or waits for volumes, may be looked at again. Cluster API keeps the same note:
+    /// The time at which each Machine that is drained, or waits for volumes, may be looked at again. Cluster API keeps the same note:
     /// news of a Machine do not hurry it.
     next_pass: BTreeMap<ObjectKey, Instant>,
 }
@@ -306,7 +306,7 @@ fn has_control_plane_machine(key: &ObjectKey, machine: &DynamicObject, context: 
     })
 }
 
-/// Where a part or a Node is.
+/// The location of a part or a Node.
 fn key_of(object: &DynamicObject, context: &ActorContext, namespace: &str) -> Option<ObjectKey> {
     let types = object.types.as_ref()?;
     let (group, _) = types.api_version.split_once('/').unwrap_or(("", ""));

@@ -12,7 +12,7 @@ const PRE_TERMINATE_HOOK: &str = "pre-terminate.delete.hook.machine.cluster.x-k8
 const EXCLUDE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
 const EXCLUDE_VOLUMES: &str = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
 
-/// Where a deletion stands: what is to be done, or waited for, next.
+/// The state of a deletion: the next step, or the next thing to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeletionStep {
     /// Somebody wants to do something before pods are evicted, and has not taken the annotation off.

@@ -67,7 +67,7 @@ fn phase(facts: &Facts, has_data: bool, is_provisioned: bool) -> &'static str {
     }
 }
 
-/// When draining and each wait began.
+/// The start of the drain and of each wait.
 fn deletion(existing: &Value, leaving: &Leaving, now: Timestamp) -> Value {
     let mut deletion = if existing.is_object() { existing.clone() } else { json!({}) };
     let field = match leaving.deletion {

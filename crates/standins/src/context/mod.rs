@@ -94,7 +94,7 @@ impl ActorContext {
         self.workload.clone()
     }
 
-    /// Where this actor's errors are written down.
+    /// The record of this actor's errors.
     pub(super) fn recorder(&self) -> &ErrorRecorder {
         &self.recorder
     }

@@ -175,7 +175,7 @@ pub(super) async fn control_plane(
     Ok(None)
 }
 
-/// Why a step does not go on now.
+/// The reason why a step does not go on now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// It takes its time.

@@ -3,11 +3,11 @@
 use super::super::context::{ActorContext, Change};
 use super::super::kinds::{Kind, ObjectKey};
 use super::super::work_queue::{Actor, Next};
-use super::{deployment, replicas, scheduler};
+use super::{daemon_set, deployment, replicas, scheduler};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
-/// The stand-in for the controllers of Deployments and `ReplicaSets`, and for the scheduler.
+/// The stand-in for the controllers of Deployments, `ReplicaSets` and `DaemonSets`, and for the scheduler.
 #[derive(Debug, Default)]
 pub(in super::super) struct Workloads {
     bound: scheduler::Bound,
@@ -17,12 +17,13 @@ impl Actor for Workloads {
     fn concerned(&self, change: &Change, context: &ActorContext) -> Vec<ObjectKey> {
         let key = &change.key;
         if key.kind == Kind::node() {
-            // Pods may be waiting for just this.
+            // Pods may be waiting for just this, and every DaemonSet may want a pod there.
             let waiting = context.list(&Kind::pod(), "").filter(|(_, pod)| scheduler::is_waiting(pod));
-            return waiting.map(|(key, _)| key.clone()).collect();
+            let sets = context.list(&Kind::daemon_set(), "");
+            return waiting.chain(sets).map(|(key, _)| key.clone()).collect();
         }
         let mut concerned = Vec::new();
-        if key.kind == Kind::deployment() || key.kind == Kind::replica_set() {
+        if controllers().contains(&key.kind) {
             concerned.push(key.clone());
         }
         if key.kind == Kind::pod() && change.after.as_deref().is_some_and(scheduler::is_waiting) {
@@ -41,6 +42,8 @@ impl Actor for Workloads {
             deployment::reconcile(key, &object, context).await?;
         } else if key.kind == Kind::replica_set() {
             replicas::reconcile(key, &object, context).await?;
+        } else if key.kind == Kind::daemon_set() {
+            daemon_set::reconcile(key, &object, context).await?;
         } else if key.kind == Kind::pod() {
             scheduler::reconcile(&object, context, &mut self.bound).await?;
         }
@@ -48,11 +51,15 @@ impl Actor for Workloads {
     }
 }
 
-/// The Deployment or `ReplicaSet` that an object belongs to.
+/// The kinds whose controllers this stands in for.
+fn controllers() -> [Kind; 3] {
+    [Kind::deployment(), Kind::replica_set(), Kind::daemon_set()]
+}
+
+/// The Deployment, `ReplicaSet` or `DaemonSet` that an object belongs to.
 fn controller(object: &DynamicObject, namespace: &str) -> Option<ObjectKey> {
     let owner = object.owner_references().iter().find(|owner| owner.controller == Some(true))?;
-    let kind =
-        [Kind::deployment(), Kind::replica_set()].into_iter().find(|kind| kind.kind() == owner.kind)?;
+    let kind = controllers().into_iter().find(|kind| kind.kind() == owner.kind)?;
     Some(kind.key(namespace, &owner.name))
 }
 

@@ -20,11 +20,14 @@ pub(super) fn choose<'a>(
 fn takes(node: &DynamicObject, pod_spec: &Value) -> bool {
     let mut conditions = node.data["status"]["conditions"].as_array().into_iter().flatten();
     let is_ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
+    is_ready && node.data["spec"]["unschedulable"] != true && admits(node, pod_spec)
+}
+
+/// Returns true if the labels and the taints of a Node let a pod run there.
+pub(super) fn admits(node: &DynamicObject, pod_spec: &Value) -> bool {
     let mut taints = node.data["spec"]["taints"].as_array().into_iter().flatten();
     let selector = pod_spec["nodeSelector"].as_object();
-    is_ready
-        && node.metadata.deletion_timestamp.is_none()
-        && node.data["spec"]["unschedulable"] != true
+    node.metadata.deletion_timestamp.is_none()
         && taints.all(|taint| taint["effect"] == "PreferNoSchedule" || is_tolerated(taint, pod_spec))
         && selector.is_none_or(|wanted| {
             wanted.iter().all(|(key, value)| node.labels().get(key).map(String::as_str) == value.as_str())

@@ -1,4 +1,4 @@
-//! A Deployment's pods come back elsewhere.
+//! The pods of Deployments come back elsewhere; those of DaemonSets stay on their Nodes.
 
 use crate::world::World;
 use serde_json::{Value, json};
@@ -93,4 +93,51 @@ async fn a_budget_lets_pods_move_one_at_a_time() {
     world.until_gone("Machine", "m").await;
     world.until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2).await;
     assert_eq!(nodes_of_pods(&world).await, [second.as_str(), second.as_str()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_set_has_a_pod_on_every_node_that_it_selects() {
+    let world = World::new();
+    let node = world.running("m", &json!({}), &json!({})).await;
+    let other = world.running("mm", &json!({}), &json!({})).await;
+    let labels = json!({"app": "agent"});
+    let template = json!({
+        "metadata": {"labels": labels},
+        "spec": {
+            "nodeSelector": {"agent": "enabled"},
+            "containers": [{"name": "main", "image": "example.org/agent:1"}],
+        },
+    });
+    world.api.create(
+        "/apis/apps/v1/namespaces/default/daemonsets",
+        &json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }),
+    );
+    let select = async |node: &str, value: Value| {
+        world.patch("Node", node, json!({"metadata": {"labels": {"agent": value}}})).await;
+    };
+    let has = async |count: u64| {
+        let is_so = |set: &Value| {
+            let status = &set["status"];
+            status["desiredNumberScheduled"] == count && status["numberReady"] == count
+        };
+        world.until("DaemonSet", "agent", is_so).await;
+    };
+    has(0).await;
+    // A cordon keeps no pod of a DaemonSet away.
+    world.patch("Node", &node, json!({"spec": {"unschedulable": true}})).await;
+    select(&node, json!("enabled")).await;
+    select(&other, json!("enabled")).await;
+    has(2).await;
+    assert_eq!(nodes_of_pods(&world).await, [node.as_str(), other.as_str()]);
+    // Without the label it goes; with the Node as well.
+    select(&other, Value::Null).await;
+    has(1).await;
+    world.delete("Machine", "m").await;
+    world.until_gone("Machine", "m").await;
+    has(0).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(nodes_of_pods(&world).await, [] as [Value; 0]);
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::cache::{self, Cache, CacheError};
 
-/// Why a package could not be unpacked into the cache.
+/// The reason why a package could not be unpacked into the cache.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     /// `apt-get` or `dpkg` could not be started.
@@ -19,7 +19,7 @@ pub enum PackageError {
         program: &'static str,
         /// The package.
         package: &'static str,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// The package could not be downloaded or unpacked.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::guard;
 use crate::versions::{self, GoVersion};
 
-/// Why the tool chain could not do its work. Each message names the cause and what to do about it.
+/// The reason why the tool chain could not do its work. Each message names the cause and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum GoError {
     /// There is no `go` on the `PATH`.
@@ -65,7 +65,7 @@ pub enum GoError {
         doing: String,
         /// The exit status.
         status: std::process::ExitStatus,
-        /// Where all of its output is.
+        /// The file with all of its output.
         log: PathBuf,
         /// The last lines of it.
         tail: String,
@@ -75,7 +75,7 @@ pub enum GoError {
     Io {
         /// The Go command.
         doing: String,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }

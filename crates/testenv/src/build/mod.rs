@@ -21,7 +21,7 @@ use crate::cache::{self, Cache, CacheError};
 use go::Go;
 use recipe::{Asset, Program, RECIPES, Recipe};
 
-/// Why the control plane could not be built.
+/// The reason why the control plane could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The cache could not be written.
@@ -38,7 +38,7 @@ pub enum BuildError {
     Pause {
         /// Its source.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         what: String,
     },
     /// A module does not contain what the recipe takes from it: its version changed and the recipe did not.
@@ -48,7 +48,7 @@ pub enum BuildError {
         component: &'static str,
         /// The file or directory of the module.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -65,7 +65,7 @@ pub struct Built {
 /// The report of a build.
 #[derive(Debug)]
 pub struct BuildReport {
-    /// Where everything is now.
+    /// The paths of everything.
     pub binaries: Binaries,
     /// The components that were built; empty if all were cached.
     pub built: Vec<Built>,

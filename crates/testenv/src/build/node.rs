@@ -13,9 +13,9 @@ use crate::node::NodeBinaries;
 /// The outcome of building a node's programs.
 #[derive(Debug)]
 pub struct NodeBuildReport {
-    /// Where everything is now.
+    /// The paths of everything.
     pub binaries: NodeBinaries,
-    /// What had to be made; empty if all was there.
+    /// The programs that had to be built; empty if all existed.
     pub built: Vec<Built>,
 }
 

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use crate::kubeconfig::base64;
 use crate::manifests::{self, Applier, ManifestError};
 
-/// Where its `ServiceAccount` lives; the manifests say `system` and leave the rest to kustomize.
+/// The namespace of its `ServiceAccount`; the manifests say `system` and leave the rest to kustomize.
 const NAMESPACE: &str = "capi-system";
 /// Generous: sixteen CRDs of up to 350 KB on a busy machine.
 const ESTABLISHED_WITHIN: Duration = Duration::from_mins(1);
 /// Longer than anyone leaves a control plane up.
 const TOKEN_SECONDS: i64 = 30 * 24 * 3600;
 
-/// Where the webhooks are, and who vouches for them.
+/// The address of the webhooks, and the CA that signs for them.
 pub(crate) struct Webhooks<'a> {
     pub(crate) port: u16,
     pub(crate) authority: &'a str,

@@ -49,7 +49,7 @@ pub struct ComponentStatus {
     pub name: String,
     /// Its number and start time.
     pub process: ProcessIdentity,
-    /// Where it says that it is well.
+    /// The endpoint at which it reports its health.
     pub probe: Probe,
     /// Its log.
     pub log: PathBuf,

@@ -3,6 +3,7 @@
 mod cluster_api;
 mod component;
 mod detached;
+mod storage;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +17,7 @@ pub(crate) use cluster_api::request_token;
 pub use component::Component;
 use component::{Files, Plan, Ports};
 pub use detached::{ComponentStatus, ControlPlaneRecord, Report, find, keep_up, shut_down};
+pub use storage::Stored;
 
 use crate::binaries::Binaries;
 use crate::cluster::{Cluster, Side, kubeconfig_path};
@@ -32,7 +34,7 @@ const READY_WITHIN: Duration = Duration::from_mins(2);
 /// The number of log lines of a component that a failed start shows.
 const LOG_LINES_OF_A_FAILED_START: usize = 25;
 
-/// Why the control plane is not up.
+/// The reason why the control plane is not up.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlPlaneError {
     /// The binaries have not been built.
@@ -56,7 +58,7 @@ pub enum ControlPlaneError {
     Io {
         /// The operation.
         action: String,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// A component ended or did not become ready.

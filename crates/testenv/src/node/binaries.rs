@@ -1,4 +1,4 @@
-//! Where the programs of a real node are.
+//! The paths of the programs of a real node.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub struct NodeBinaries {
 }
 
 impl NodeBinaries {
-    /// Where everything is once it has been built into `cache`.
+    /// The paths once everything has been built into `cache`.
     pub fn at(cache: &Cache) -> Self {
         let kubernetes = cache.component("kubernetes", KUBERNETES);
         let containerd = cache.component("containerd", CONTAINERD);
@@ -44,7 +44,7 @@ impl NodeBinaries {
         }
     }
 
-    /// Where everything is according to the variables of this process. Builds nothing.
+    /// The paths according to the variables of this process. Builds nothing.
     pub fn from_process() -> Result<Self, CacheError> {
         Ok(Self::at(&Cache::locate(&CacheEnvironment::from_process())?))
     }

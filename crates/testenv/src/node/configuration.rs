@@ -8,14 +8,33 @@ use super::NodeBinaries;
 
 /// The image that every pod's namespaces are held by.
 pub(super) const PAUSE_IMAGE: &str = "localhost/5spot/pause:1";
-/// Where containerd listens, in the node's own `/run`.
+/// The socket of containerd, in the node's own `/run`.
 pub(super) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
-/// The network between the machine and its pods, from the range that is set aside for measurements (RFC 2544).
-const POD_SUBNET: &str = "198.19.0.0/24";
-/// The machine's address in that network: the node's address, which may not be one of loopback.
-pub(super) const NODE_ADDRESS: &str = "198.19.0.1";
-/// The same with the length of its prefix.
-pub(super) const BRIDGE_ADDRESS: &str = "198.19.0.1/24";
+
+/// The network between the machine and the pods of one node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PodNetwork(u8);
+
+impl PodNetwork {
+    /// One of the networks, from the range that is set aside for measurements (RFC 2544).
+    pub(super) fn number(number: u8) -> Self {
+        Self(number)
+    }
+
+    fn subnet(self) -> String {
+        format!("198.19.{}.0/24", self.0)
+    }
+
+    /// The machine's address in that network: the node's address, which may not be one of loopback.
+    pub(super) fn node_address(self) -> String {
+        format!("198.19.{}.1", self.0)
+    }
+
+    /// The same with the length of its prefix.
+    pub(super) fn bridge_address(self) -> String {
+        format!("{}/24", self.node_address())
+    }
+}
 
 /// containerd's configuration.
 pub(super) fn containerd(binaries: &NodeBinaries, network_directory: &Path) -> String {
@@ -63,7 +82,7 @@ disable = true
 }
 
 /// The network of pods that are not in the machine's own: a bridge to the machine, and nowhere else.
-pub(super) fn pod_network(bridge: &str) -> Value {
+pub(super) fn pod_network(bridge: &str, network: PodNetwork) -> Value {
     json!({
         "cniVersion": "1.0.0",
         "name": "5spot",
@@ -76,7 +95,7 @@ pub(super) fn pod_network(bridge: &str) -> Value {
             "ipam": {
                 "type": "host-local",
                 "dataDir": "/run/cni",
-                "ranges": [[{ "subnet": POD_SUBNET, "gateway": NODE_ADDRESS }]],
+                "ranges": [[{ "subnet": network.subnet(), "gateway": network.node_address() }]],
             },
         }],
     })
@@ -87,6 +106,7 @@ pub(super) struct KubeletSettings<'a> {
     pub(super) certificate_authority: &'a Path,
     pub(super) resolv_conf: &'a Path,
     pub(super) provider_id: &'a str,
+    pub(super) address: &'a str,
     pub(super) port: u16,
     pub(super) health_port: u16,
 }
@@ -97,7 +117,7 @@ pub(super) fn kubelet(settings: &KubeletSettings<'_>) -> Value {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "providerID": settings.provider_id,
-        "address": NODE_ADDRESS,
+        "address": settings.address,
         "port": settings.port,
         "readOnlyPort": 0,
         "healthzBindAddress": "127.0.0.1",
@@ -121,18 +141,4 @@ pub(super) fn kubelet(settings: &KubeletSettings<'_>) -> Value {
         "evictionHard": { "memory.available": "10Mi", "nodefs.available": "0%", "imagefs.available": "0%" },
         "evictionPressureTransitionPeriod": "10s",
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_node_address_is_in_the_pod_subnet() {
-        assert_eq!(
-            POD_SUBNET.rsplit_once('.').map(|(net, _)| net),
-            NODE_ADDRESS.rsplit_once('.').map(|(net, _)| net)
-        );
-        assert!(BRIDGE_ADDRESS.starts_with(NODE_ADDRESS) && BRIDGE_ADDRESS.ends_with("/24"));
-    }
 }

@@ -2,21 +2,20 @@
 //! to the workload cluster.
 //!
 //! The node shares the machine's pid and network namespaces, because the kernel sends process events to those alone. So
-//! there can be one per machine at a time. Everything of it goes when the test program ends, however it ends: the guard
+//! there can be one per machine at a time, and beside it another one for pods that are not about process events. Everything of it goes when the test program ends, however it ends: the guard
 //! ends the processes that were started here, and the janitor everything in the node's cgroup, which is where containers
 //! are, and the bridge of the pod network.
 
 mod binaries;
 mod configuration;
-mod image;
 mod namespaces;
 mod support;
-mod tar;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -25,22 +24,23 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
 pub use binaries::NodeBinaries;
-pub use image::Image;
+pub use five_spot_image::Image;
 pub use support::{Unsupported, check};
 
+use crate::cluster::Side;
 use crate::control_plane::ControlPlane;
 use crate::kubeconfig::Credentials;
 use crate::pki::PkiError;
 use crate::process::{Process, log_tail};
 use crate::wait::{self, WaitError};
 use crate::{link, ports, run_directory};
-use configuration::{BRIDGE_ADDRESS, CONTAINERD_SOCKET, KubeletSettings, NODE_ADDRESS, PAUSE_IMAGE};
+use configuration::{CONTAINERD_SOCKET, KubeletSettings, PAUSE_IMAGE, PodNetwork};
 use namespaces::Namespaces;
 
 /// Set by whoever accepts that a machine that cannot run a real node leaves out the tests that need one.
 pub const WITHOUT_NODE_VARIABLE: &str = "FIVE_SPOT_E2E_WITHOUT_NODE";
 
-/// Whether the tests that need a real node are left out on purpose.
+/// True if the tests that need a real node are left out on purpose.
 pub fn is_left_out() -> bool {
     std::env::var_os(WITHOUT_NODE_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -49,10 +49,10 @@ pub fn is_left_out() -> bool {
 const READY_WITHIN: Duration = Duration::from_mins(2);
 /// A socket tells nobody that it exists.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// What a failure shows of a log.
+/// The part of a log that a failure shows.
 const LOG_LINES: usize = 40;
 
-/// Why there is no node.
+/// The reason why there is no node.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The machine cannot run one.
@@ -68,7 +68,7 @@ pub enum NodeError {
     /// The node never became ready.
     #[error("{source}; the end of the kubelet's log:\n{log}")]
     NotReady {
-        /// What was waited for.
+        /// The expected state.
         source: WaitError,
         /// The last lines of the log.
         log: String,
@@ -76,9 +76,9 @@ pub enum NodeError {
     /// A file operation or the start of a process failed.
     #[error("failed to {action}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         action: String,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// A component ended or did not become ready.
@@ -86,7 +86,7 @@ pub enum NodeError {
     Component {
         /// Its name.
         component: &'static str,
-        /// What happened to it.
+        /// The cause.
         what: String,
         /// The last lines of its log.
         log: String,
@@ -95,6 +95,8 @@ pub enum NodeError {
 
 /// A container runtime on this machine, and a kubelet that joins and leaves the workload cluster.
 pub struct HostNode {
+    label: &'static str,
+    network: PodNetwork,
     binaries: NodeBinaries,
     directory: PathBuf,
     run_directory: PathBuf,
@@ -104,7 +106,7 @@ pub struct HostNode {
     kubelet: Mutex<Option<Process>>,
     namespaces: Namespaces,
     // Released last: from then on another one may start.
-    _machine: File,
+    machine: Arc<File>,
 }
 
 impl HostNode {
@@ -115,25 +117,44 @@ impl HostNode {
         if !missing.is_empty() {
             return Err(NodeError::NotBuilt(missing));
         }
-        let machine = lock_machine().await?;
+        let machine = Arc::new(lock_machine().await?);
+        Self::start_on(control_plane, binaries, "node", 0, machine).await
+    }
+
+    /// Starts a second container runtime beside this one, for another kubelet.
+    pub async fn start_beside(&self, control_plane: &ControlPlane) -> Result<Self, NodeError> {
+        Self::start_on(control_plane, self.binaries.clone(), "second-node", 1, self.machine.clone()).await
+    }
+
+    async fn start_on(
+        control_plane: &ControlPlane,
+        binaries: NodeBinaries,
+        label: &'static str,
+        number: u8,
+        machine: Arc<File>,
+    ) -> Result<Self, NodeError> {
+        let network = PodNetwork::number(number);
         let run_directory = control_plane.directory().to_path_buf();
-        let directory = run_directory.join("node");
+        let directory = run_directory.join(label);
         let machine_id = random_machine_id()?;
         write(&directory.join("etc/machine-id"), &format!("{machine_id}\n"))?;
         write(&directory.join("etc/resolv.conf"), "")?;
-        let bridge = format!("5spot{}", std::process::id());
+        let bridge = format!("5spot{}-{number}", std::process::id());
         run_directory::record_link(&run_directory, &bridge)
-            .and_then(|()| link::create_bridge(&bridge, BRIDGE_ADDRESS))
+            .and_then(|()| link::create_bridge(&bridge, &network.bridge_address()))
             .map_err(io_error("make the bridge of the pod network"))?;
-        let network = directory.join("network");
-        write(&network.join("5spot.conflist"), &configuration::pod_network(&bridge).to_string())?;
+        let plugins = directory.join("network");
+        write(&plugins.join("5spot.conflist"), &configuration::pod_network(&bridge, network).to_string())?;
         let settings = directory.join("containerd.toml");
-        write(&settings, &configuration::containerd(&binaries, &network))?;
-        let namespaces = Namespaces::create(&run_directory, &directory, search_path(&binaries)).await?;
+        write(&settings, &configuration::containerd(&binaries, &plugins))?;
+        let path = search_path(&binaries);
+        let namespaces = Namespaces::create(&run_directory, &directory, label, path).await?;
         let arguments = vec!["--config".into(), settings.into()];
-        let spec = namespaces.spec("node-containerd", &binaries.containerd, arguments);
+        let spec = namespaces.spec(&format!("{label}-containerd"), &binaries.containerd, arguments);
         let containerd = Process::start(&spec).map_err(io_error("start containerd"))?;
         let node = Self {
+            label,
+            network,
             binaries,
             directory,
             run_directory,
@@ -142,7 +163,7 @@ impl HostNode {
             containerd: Mutex::new(containerd),
             kubelet: Mutex::new(None),
             namespaces,
-            _machine: machine,
+            machine,
         };
         node.until_containerd_answers().await?;
         let pause = Image::new(PAUSE_IMAGE, &["/bin/pause"]).program("bin/pause", &node.binaries.pause);
@@ -152,14 +173,28 @@ impl HostNode {
 
     /// Imports an image, so that pods can use it by its name with `imagePullPolicy: Never`.
     pub async fn import(&self, image: Image) -> Result<(), NodeError> {
-        let name = image.name().to_owned();
         let archive = self.directory.join("image.tar");
         fs::write(&archive, image.archive()).map_err(io_error("write an image"))?;
+        self.import_archive(&archive).await
+    }
+
+    /// Imports the image of an OCI archive.
+    pub async fn import_archive(&self, archive: &Path) -> Result<(), NodeError> {
+        self.ctr(&["import".as_ref(), archive.as_os_str()]).await
+    }
+
+    /// Gives an image another name. Both are names in full, such as `docker.io/library/x:latest`.
+    pub async fn tag(&self, name: &str, other: &str) -> Result<(), NodeError> {
+        self.ctr(&["tag".as_ref(), name.as_ref(), other.as_ref()]).await
+    }
+
+    /// Runs a command of containerd's about images.
+    async fn ctr(&self, command: &[&OsStr]) -> Result<(), NodeError> {
         let output = tokio::process::Command::new(&self.binaries.ctr)
             .arg("--address")
             .arg(self.containerd_socket())
-            .args(["--namespace", "k8s.io", "images", "import"])
-            .arg(&archive)
+            .args(["--namespace", "k8s.io", "images"])
+            .args(command)
             .kill_on_drop(true)
             .output()
             .await
@@ -167,22 +202,33 @@ impl HostNode {
         if output.status.success() {
             return Ok(());
         }
-        let what = format!("did not import {name}: {}", String::from_utf8_lossy(&output.stderr));
-        Err(self.failed("containerd", "node-containerd", what))
+        let what = format!("did not do {command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Err(self.failed("containerd", what))
     }
 
-    /// Starts the kubelet as the node `name` with this provider id, and waits until the Node is Ready. A kubelet that runs
-    /// is ended first; the containers of its pods are ended by the new one.
+    /// Starts the kubelet as the node `name` of the workload cluster with this provider id, and waits until the Node is
+    /// Ready. A kubelet that runs is ended first; the containers of its pods are ended by the new one.
     pub async fn join(
         &self,
         control_plane: &ControlPlane,
         name: &str,
         provider_id: &str,
     ) -> Result<Node, NodeError> {
+        self.join_cluster(control_plane, Side::Workload, name, provider_id).await
+    }
+
+    /// The same for either cluster.
+    pub async fn join_cluster(
+        &self,
+        control_plane: &ControlPlane,
+        side: Side,
+        name: &str,
+        provider_id: &str,
+    ) -> Result<Node, NodeError> {
         self.leave().await;
         let [port, health_port] = ports::free().map_err(io_error("find free ports"))?;
         let identity = control_plane.authority().client(&format!("system:node:{name}"), &["system:nodes"])?;
-        let cluster = control_plane.workload();
+        let cluster = control_plane.cluster(side);
         let kubeconfig = self.directory.join("kubelet.kubeconfig");
         write(&kubeconfig, &cluster.kubeconfig_for(&Credentials::Certificate(identity), None))?;
         let certificate_authority = self.directory.join("ca.crt");
@@ -191,6 +237,7 @@ impl HostNode {
             certificate_authority: &certificate_authority,
             resolv_conf: &self.directory.join("etc/resolv.conf"),
             provider_id,
+            address: &self.address(),
             port,
             health_port,
         });
@@ -205,19 +252,20 @@ impl HostNode {
             flag("config", config.into()),
             flag("kubeconfig", kubeconfig.into()),
             flag("hostname-override", name.into()),
-            flag("node-ip", NODE_ADDRESS.into()),
+            flag("node-ip", self.address().into()),
             flag("cert-dir", self.directory.join("kubelet-pki").into()),
         ];
-        let spec = self.namespaces.spec("node-kubelet", &self.binaries.kubelet, arguments);
+        let log = format!("{}-kubelet", self.label);
+        let spec = self.namespaces.spec(&log, &self.binaries.kubelet, arguments);
         let kubelet = Process::start(&spec).map_err(io_error("start the kubelet"))?;
         let mut exit = kubelet.exit_signal();
         *self.kubelet.lock().await = Some(kubelet);
         let nodes: Api<Node> = Api::all(cluster.admin());
         let ready = wait::until_present(&nodes, name, "to be Ready", READY_WITHIN, is_ready);
         tokio::select! {
-            ready = ready => ready.map_err(|source| NodeError::NotReady { source, log: self.log("node-kubelet") }),
+            ready = ready => ready.map_err(|source| NodeError::NotReady { source, log: self.log("kubelet") }),
             _ = exit.wait_for(Option::is_some) => {
-                Err(self.failed("the kubelet", "node-kubelet", "ended before the node was ready".into()))
+                Err(self.failed("kubelet", "ended before the node was ready".into()))
             }
         }
     }
@@ -243,8 +291,8 @@ impl HostNode {
     }
 
     /// The address of the machine in the pod network.
-    pub fn address(&self) -> &'static str {
-        NODE_ADDRESS
+    pub fn address(&self) -> String {
+        self.network.node_address()
     }
 
     /// The kubelet's own directory, as it is seen from outside the namespaces.
@@ -254,16 +302,17 @@ impl HostNode {
 
     /// The last lines of the logs of kubelet and containerd.
     pub fn logs(&self) -> String {
-        let logs = ["node-kubelet", "node-containerd"].map(|name| format!("---- {name}\n{}", self.log(name)));
+        let logs = ["kubelet", "containerd"];
+        let logs = logs.map(|name| format!("---- {}-{name}\n{}", self.label, self.log(name)));
         logs.join("\n")
     }
 
     fn log(&self, component: &str) -> String {
-        log_tail(&self.run_directory, component, LOG_LINES).join("\n")
+        log_tail(&self.run_directory, &format!("{}-{component}", self.label), LOG_LINES).join("\n")
     }
 
-    fn failed(&self, component: &'static str, log: &str, what: String) -> NodeError {
-        NodeError::Component { component, what, log: self.log(log) }
+    fn failed(&self, component: &'static str, what: String) -> NodeError {
+        NodeError::Component { component, what, log: self.log(component) }
     }
 
     /// The socket as it is seen from outside the namespaces.
@@ -279,7 +328,7 @@ impl HostNode {
             }
         };
         let mut exit = self.containerd.lock().await.exit_signal();
-        let failed = |what: &str| self.failed("containerd", "node-containerd", what.into());
+        let failed = |what: &str| self.failed("containerd", what.into());
         tokio::select! {
             () = answers => Ok(()),
             _ = exit.wait_for(Option::is_some) => Err(failed("ended")),
@@ -288,7 +337,7 @@ impl HostNode {
     }
 }
 
-/// Whether a Node says that it is Ready.
+/// True if a Node reports that it is Ready.
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|conditions| {
@@ -312,7 +361,7 @@ fn random_machine_id() -> Result<String, NodeError> {
     let mut bytes = [0_u8; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| io_error("make a machine id")(error.into()))?;
-    Ok(image::hex(&bytes))
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// containerd finds its shim on the search path, and everybody the commands of the system.

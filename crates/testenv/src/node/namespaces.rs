@@ -15,7 +15,7 @@ const JOIN_CGROUPS: &str = r#"while [ "$1" != -- ]; do echo $$ >"$1"; shift; don
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 /// A mount namespace announces nothing; the script makes a file when it is done.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// What a failure shows of the log.
+/// The part of the log that a failure shows.
 const LOG_LINES: usize = 20;
 
 /// Namespaces that exist as long as this.
@@ -28,11 +28,16 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Makes the cgroup, the namespaces and everything that is mounted in them. `node` is the directory for its files,
+    /// Makes the cgroup, the namespaces and everything that is mounted in them. `node` is the directory for its files, `label` its name in logs and cgroups,
     /// `path` the search path of everything that is started in here.
-    pub(super) async fn create(run_directory: &Path, node: &Path, path: OsString) -> Result<Self, NodeError> {
+    pub(super) async fn create(
+        run_directory: &Path,
+        node: &Path,
+        label: &str,
+        path: OsString,
+    ) -> Result<Self, NodeError> {
         let io_error = |action: &'static str| move |source| NodeError::Io { action: action.into(), source };
-        let name = format!("5spot-node-{}", std::process::id());
+        let name = format!("5spot-{label}-{}", std::process::id());
         let cgroup = cgroup::directories(&name).map_err(io_error("find the cgroup hierarchies"))?;
         run_directory::record_cgroup(run_directory, &name, &cgroup).map_err(io_error("record the cgroup"))?;
         cgroup::create(&cgroup).map_err(io_error("make the node's cgroup"))?;
@@ -48,14 +53,15 @@ impl Namespaces {
                 command.extend([hierarchy.mount_point.into(), selector.into()]);
             }
         }
-        let spec = spec("node-namespaces", &cgroup, command, &path, run_directory);
+        let log = format!("{label}-namespaces");
+        let spec = spec(&log, &cgroup, command, &path, run_directory);
         let holder = Process::start(&spec).map_err(io_error("start the namespaces"))?;
         let namespaces = Self { holder, cgroup, path, run_directory: run_directory.into() };
-        namespaces.until_prepared(&node.join("prepared")).await?;
+        namespaces.until_prepared(&node.join("prepared"), &log).await?;
         Ok(namespaces)
     }
 
-    /// How to start a program in the namespaces.
+    /// The command that starts a program in the namespaces.
     pub(super) fn spec(&self, name: &str, program: &Path, arguments: Vec<OsString>) -> ProcessSpec {
         let mut command: Vec<OsString> = ["nsenter", "--target"].map(OsString::from).into_iter().collect();
         command.push(self.holder.identity().pid.to_string().into());
@@ -73,11 +79,11 @@ impl Namespaces {
         removed.map_err(io::Error::other)?
     }
 
-    async fn until_prepared(&self, mark: &Path) -> Result<(), NodeError> {
+    async fn until_prepared(&self, mark: &Path, log: &str) -> Result<(), NodeError> {
         let failed = |what: &str| NodeError::Component {
             component: "the node's namespaces",
             what: what.into(),
-            log: log_tail(&self.run_directory, "node-namespaces", LOG_LINES).join("\n"),
+            log: log_tail(&self.run_directory, log, LOG_LINES).join("\n"),
         };
         let prepared = async {
             while !mark.exists() {

@@ -1,11 +1,11 @@
-//! What a machine must have to run a real node.
+//! The requirements of a machine that runs a real node.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::cgroup;
 
-/// What this machine lacks.
+/// The requirements that this machine lacks.
 #[derive(Debug, thiserror::Error)]
 #[error("this machine cannot run a real node: {}. {}=1 leaves out the tests that need one", .0.join("; "),
     super::WITHOUT_NODE_VARIABLE)]

@@ -1,6 +1,6 @@
 //! The timeline: everything that was observed, in order, printed when a test fails.
 //!
-//! One recorder per world watches the kinds that matter in both clusters and keeps every change of what a person would
+//! One recorder watches the kinds that matter in both clusters and keeps every change of what a person would
 //! look at (phase, conditions, finalizers, owners, taints), heartbeats left out.
 
 mod projection;
@@ -17,7 +17,7 @@ use crate::cluster::Side;
 /// One thing that happened.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// When it was seen.
+    /// The time at which it was seen.
     pub at: Timestamp,
     /// Where: a cluster, or the test itself.
     pub side: Option<Side>,

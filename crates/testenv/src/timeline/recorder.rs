@@ -1,4 +1,4 @@
-//! Watches both clusters for as long as the world exists.
+//! Watches both clusters for as long as they exist.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ const WATCHED_IN_WORKLOAD: [Kind; 4] = [
 ];
 const EVENT: Kind = Kind { group: "", version: "v1", kind: "Event", plural: "events" };
 
-/// The memory of a world. Dropping it ends its watches.
+/// The record of the clusters. Dropping it ends its watches.
 #[derive(Debug)]
 pub struct Recorder {
     entries: Arc<Mutex<Vec<Entry>>>,

@@ -27,7 +27,7 @@ pub(super) enum Treatment {
 }
 
 impl Treatment {
-    /// When it is a pod's turn; never, if it does not count.
+    /// The turn of a pod; never, if it does not count.
     pub(super) fn order(self) -> Option<i64> {
         match self {
             Self::Skip => None,
