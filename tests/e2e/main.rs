@@ -6,16 +6,21 @@ mod bench;
 mod cluster_api;
 mod conformance;
 mod crd;
+mod doctor;
 mod frozen;
 mod harness;
 mod hostile;
+mod install;
 mod kubernetes;
 mod leaders;
 mod node;
 mod permissions;
 mod sandbox_clients;
 mod scenarios;
+mod shards;
+mod shell;
 mod startup;
+mod why;
 
 use std::process::ExitCode;
 
@@ -25,12 +30,15 @@ fn main() -> ExitCode {
     }
     // The real node takes longest, and the scenarios, so that they go first.
     let tests = [
+        install::tests(),
         node::tests(),
         scenarios::tests(),
         hostile::tests(),
         startup::tests(),
+        doctor::tests(),
         frozen::tests(),
         leaders::tests(),
+        shards::tests(),
         permissions::tests(),
         agent::tests(),
         cluster_api::tests(),
@@ -38,6 +46,7 @@ fn main() -> ExitCode {
         crd::tests(),
         kubernetes::tests(),
         sandbox_clients::tests(),
+        why::tests(),
         harness::tests(),
     ];
     five_spot_testenv::harness::run(

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// Why the suite could not be read.
+/// The reason why the suite could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
     /// A file or directory could not be read.
@@ -96,7 +96,7 @@ pub struct Until {
     /// Its status code.
     #[serde(default)]
     pub status: Option<u16>,
-    /// Where to look in it: a JSON pointer.
+    /// The part of it to look at: a JSON pointer.
     #[serde(default)]
     pub at: Option<String>,
     /// The expected value; null: absent.

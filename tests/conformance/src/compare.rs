@@ -1,4 +1,4 @@
-//! Where two answers differ.
+//! Differences between two answers.
 
 use serde_json::{Map, Value};
 use std::fmt;

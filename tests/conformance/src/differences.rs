@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct Difference {
     /// The name.
     pub name: String,
-    /// Why the embedded API is allowed to answer otherwise.
+    /// The reason why the embedded API is allowed to answer otherwise.
     pub reason: String,
     /// The cases that it is about: the beginning of their ids, or nothing for all.
     #[serde(default)]

@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Why a case could not be run.
+/// The reason why a case could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The server could not be reached.

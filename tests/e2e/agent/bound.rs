@@ -17,7 +17,7 @@ use crate::permissions::deploy;
 pub(super) const ACCOUNT: &str = "5spot-reclaim-agent";
 
 /// The machine id of the Nodes of these tests.
-pub(super) const MACHINE_ID: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const MACHINE_ID: &str = "0123456789abcdef0123456789abcdef";
 
 /// The shortest lifetime that the API server allows.
 const TOKEN_SECONDS: i64 = 600;

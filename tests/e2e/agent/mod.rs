@@ -7,7 +7,8 @@ mod program;
 
 use five_spot_testenv::harness::Test;
 
-pub(crate) use bound::install;
+pub(crate) use bound::{MACHINE_ID, install};
+pub(crate) use program::AgentProcess;
 
 pub(crate) fn tests() -> Vec<Test> {
     [policy::tests(), manifests::tests(), program::tests()].into_iter().flatten().collect()

@@ -7,9 +7,9 @@ use anyhow::ensure;
 use five_spot_testenv::cluster::Cluster;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::manifests::Applier;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::wire::{Answer, ask};
-use five_spot_testenv::world::Scene;
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
@@ -26,11 +26,11 @@ const JSON_PATCH: &str = "application/json-patch+json";
 /// The API server takes a new policy into account within seconds.
 const POLICY_WITHIN: Duration = Duration::from_secs(30);
 
-async fn an_agent_may_annotate_its_own_node_and_nothing_else(scene: Arc<Scene>) -> TestResult {
-    let cluster = scene.workload();
+async fn an_agent_may_annotate_its_own_node_and_nothing_else(context: Arc<TestContext>) -> TestResult {
+    let cluster = context.workload();
     bound::install(cluster).await?;
-    grant_all_on_nodes(&scene, cluster).await?;
-    let (own, other) = (scene.cluster_scoped("own"), scene.cluster_scoped("other"));
+    grant_all_on_nodes(&context, cluster).await?;
+    let (own, other) = (context.cluster_scoped("own"), context.cluster_scoped("other"));
     bound::node(cluster, &own).await?;
     bound::node(cluster, &other).await?;
     let bound = BoundToken::on(cluster, &own).await?;
@@ -52,7 +52,8 @@ async fn an_agent_may_annotate_its_own_node_and_nothing_else(scene: Arc<Scene>) 
     denied("another node", &foreign, "may only update its own Node")?;
     let deletion = ask(&agent, Method::DELETE, &own_path, "application/json", None).await?;
     denied("deletion", &deletion, "may only update Nodes")?;
-    let new = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": scene.cluster_scoped("new")}});
+    let new =
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": context.cluster_scoped("new")}});
     let creation = ask(&agent, Method::POST, "/api/v1/nodes", "application/json", Some(&new)).await?;
     denied("creation", &creation, "may only update Nodes")?;
 
@@ -82,6 +83,15 @@ fn refusals(own: &str, other: &str) -> Vec<(&'static str, String, Value, &'stati
             "a finalizer",
             metadata("finalizers", json!(["example.org/x"])),
             "may not change labels, finalizers",
+        ),
+        of(
+            own,
+            "an owner",
+            metadata(
+                "ownerReferences",
+                json!([{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "b"}]),
+            ),
+            "may not change labels, finalizers or owners",
         ),
         of(own, "a taint", json!({"spec": {"taints": []}}), "may not change the spec"),
         of(own, "cordon", json!({"spec": {"unschedulable": true}}), "may not change the spec"),
@@ -133,9 +143,9 @@ fn denied(what: &str, answer: &Answer, message: &str) -> anyhow::Result<()> {
 }
 
 /// Lets the agent's account do everything with Nodes.
-async fn grant_all_on_nodes(scene: &Scene, cluster: &Cluster) -> anyhow::Result<()> {
+async fn grant_all_on_nodes(context: &TestContext, cluster: &Cluster) -> anyhow::Result<()> {
     let rbac = "rbac.authorization.k8s.io";
-    let metadata = json!({"name": scene.cluster_scoped("all-on-nodes")});
+    let metadata = json!({"name": context.cluster_scoped("all-on-nodes")});
     let rules = json!([{"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["*"]}]);
     let documents = [
         json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": metadata, "rules": rules}),
@@ -145,7 +155,7 @@ async fn grant_all_on_nodes(scene: &Scene, cluster: &Cluster) -> anyhow::Result<
             "subjects": [{"kind": "ServiceAccount", "name": bound::ACCOUNT, "namespace": "5spot-system"}],
         }),
     ];
-    Ok(Applier::new(cluster.admin()).apply_all(&documents, scene.namespace()).await?)
+    Ok(Applier::new(cluster.admin()).apply_all(&documents, context.namespace()).await?)
 }
 
 /// Waits until the policy refuses something. RBAC and policies take effect a moment after they were applied.

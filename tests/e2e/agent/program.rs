@@ -1,6 +1,6 @@
 //! The program `5spot-reclaim-agent` with a token bound to its node, the shipped roles and the policy in force.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use five_spot_api::reclaim::{AgentConfig, CONFIG_KEY, ReclaimRequest, config_map
 use five_spot_testenv::cluster::Cluster;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::manifests::Applier;
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{tests, wait};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt as _};
@@ -27,18 +27,12 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WITHIN: Duration = Duration::from_mins(1);
 
-async fn a_program_of_the_owner_annotates_the_node(scene: Arc<Scene>) -> TestResult {
-    let cluster = scene.workload();
+async fn a_program_of_the_owner_annotates_the_node(context: Arc<TestContext>) -> TestResult {
+    let cluster = context.workload();
     bound::install(cluster).await?;
-    let node = scene.cluster_scoped("desk");
+    let node = context.cluster_scoped("desk");
     bound::node(cluster, &node).await?;
-    let bound = BoundToken::on(cluster, &node).await?;
-    let folder = scene.directory().join(&node);
-    std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("token"), &bound.token)?;
-    std::fs::write(folder.join("ca.crt"), certificate_authority(cluster)?)?;
-    std::fs::write(folder.join("machine-id"), MACHINE_ID)?;
-    let owners_program = folder.join("fs-e2e-java");
+    let owners_program = context.directory().join("fs-e2e-java");
     std::fs::copy("/bin/sleep", &owners_program)?;
 
     let config = AgentConfig { match_commands: vec!["fs-e2e-java".into()], ..AgentConfig::default() };
@@ -47,13 +41,13 @@ async fn a_program_of_the_owner_annotates_the_node(scene: Arc<Scene>) -> TestRes
         "data": {CONFIG_KEY: config.to_toml()},
     });
     Applier::new(cluster.admin()).apply(&object, SYSTEM_NAMESPACE).await?;
-    let _agent = start(cluster, &node, &folder)?;
+    let agent = AgentProcess::start(&context, &node).await?;
     let _program = Command::new(&owners_program).arg("600").kill_on_drop(true).spawn()?;
 
     let nodes: Api<Node> = Api::all(cluster.admin());
     let requested = |node: &Node| ReclaimRequest::from_annotations(node.annotations()).is_some();
     let annotated = wait::until_present(&nodes, &node, "to be annotated", WITHIN, requested).await;
-    let annotated = annotated.with_context(|| log(&folder))?;
+    let annotated = annotated.with_context(|| agent.log())?;
     let request = ReclaimRequest::from_annotations(annotated.annotations()).context("a request")?;
     ensure!(request.reason == "process-match: fs-e2e-java", "{request:?}");
     ensure!(request.requested_at.is_some(), "{request:?}");
@@ -61,8 +55,32 @@ async fn a_program_of_the_owner_annotates_the_node(scene: Arc<Scene>) -> TestRes
     Ok(())
 }
 
-/// Starts the agent beside this program, as in a pod on `node`.
-fn start(cluster: &Cluster, node: &str, folder: &Path) -> anyhow::Result<Child> {
+/// The agent beside this program, as in a pod on a node. It ends with this.
+pub(crate) struct AgentProcess {
+    _child: Child,
+    folder: PathBuf,
+}
+
+impl AgentProcess {
+    /// Starts the agent with a token that is bound to a pod on `node`.
+    pub(crate) async fn start(context: &TestContext, node: &str) -> anyhow::Result<Self> {
+        let cluster = context.workload();
+        let bound = BoundToken::on(cluster, node).await?;
+        let folder = context.directory().join(node);
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join("token"), &bound.token)?;
+        std::fs::write(folder.join("ca.crt"), certificate_authority(cluster)?)?;
+        std::fs::write(folder.join("machine-id"), MACHINE_ID)?;
+        Ok(Self { _child: spawn(cluster, node, &folder)?, folder })
+    }
+
+    /// The lines that it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("agent.log")).unwrap_or_default()
+    }
+}
+
+fn spawn(cluster: &Cluster, node: &str, folder: &Path) -> anyhow::Result<Child> {
     let (host, port) = cluster
         .server()
         .strip_prefix("https://")
@@ -83,10 +101,6 @@ fn start(cluster: &Cluster, node: &str, folder: &Path) -> anyhow::Result<Child> 
         .kill_on_drop(true)
         .spawn()
         .context("failed to start the agent")
-}
-
-fn log(folder: &Path) -> String {
-    std::fs::read_to_string(folder.join("agent.log")).unwrap_or_default()
 }
 
 /// The certificate authority of a cluster, from its administrator's kubeconfig.

@@ -12,8 +12,8 @@ use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::cluster::{CONTROLLER_AGENT, HARNESS_AGENT};
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::manifests::Applier;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_mins(40);
 
 /// The objects, and who looks after them.
 pub(crate) struct Fleet {
-    scene: Arc<Scene>,
+    context: Arc<TestContext>,
     identity: ServiceAccountIdentity,
     controller: PathBuf,
     program: Option<Program>,
@@ -53,21 +53,21 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    pub(crate) async fn prepare(scene: Arc<Scene>, controller: &Path) -> anyhow::Result<Self> {
-        let identity = controller_identity(&scene).await?;
-        let nodes = node_identity(&scene, "bench").await?;
+    pub(crate) async fn prepare(context: Arc<TestContext>, controller: &Path) -> anyhow::Result<Self> {
+        let identity = controller_identity(&context).await?;
+        let nodes = node_identity(&context, "bench").await?;
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET},
             "stringData": {"value": nodes.kubeconfig(None)},
         });
-        Applier::new(scene.management().admin()).apply(&secret, scene.namespace()).await?;
-        scene.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+        Applier::new(context.management().admin()).apply(&secret, context.namespace()).await?;
+        context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
         let controller = controller.to_path_buf();
-        Ok(Self { scene, identity, controller, program: None, made: 0, rounds: AtomicI64::new(0) })
+        Ok(Self { context, identity, controller, program: None, made: 0, rounds: AtomicI64::new(0) })
     }
 
     pub(crate) async fn start(&mut self) -> anyhow::Result<()> {
-        let directory = self.scene.directory();
+        let directory = self.context.directory();
         let program = Program::start_file(&self.controller, directory, &self.identity, "bench", &[]).await?;
         program.is_ready().await?;
         self.program = Some(program);
@@ -98,11 +98,11 @@ impl Fleet {
     }
 
     fn objects(&self) -> Api<ScheduledMachine> {
-        Api::namespaced(self.scene.management().admin(), self.scene.namespace())
+        Api::namespaced(self.context.management().admin(), self.context.namespace())
     }
 
     fn logs(&self) -> [AuditLog; 2] {
-        [self.scene.management().audit_log(), self.scene.workload().audit_log()]
+        [self.context.management().audit_log(), self.context.workload().audit_log()]
     }
 
     /// Makes objects until there are this many, some at a time, and waits until each has a Ready node.
@@ -157,7 +157,7 @@ impl Fleet {
                 },
                 "infrastructureSpec": {
                     "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine",
-                    "spec": {"address": self.scene.address(), "port": 22},
+                    "spec": {"address": self.context.address(), "port": 22},
                 },
             },
         })
@@ -202,7 +202,7 @@ impl Fleet {
     /// Changes objects one after another. For each, how long it took from the arrival of the change at the API server to
     /// that of the controller's first write because of it.
     pub(crate) async fn changes(&self, count: usize) -> anyhow::Result<Vec<Duration>> {
-        let log = self.scene.management().audit_log();
+        let log = self.context.management().audit_log();
         let objects = self.objects();
         let mut times = Vec::new();
         let round = self.rounds.fetch_add(1, Ordering::SeqCst) + 1;
@@ -233,7 +233,7 @@ impl Fleet {
         let mut times = Vec::new();
         for number in 0..count {
             let name = name(number);
-            let place = self.scene.management().audit_log().end()?;
+            let place = self.context.management().audit_log().end()?;
             self.set_kill_switch(&name, true).await?;
             times.push(self.deleted_after(place, &name).await?);
             self.until_phase(&name, Phase::Terminated).await?;
@@ -250,7 +250,7 @@ impl Fleet {
     }
 
     async fn deleted_after(&self, place: u64, name: &str) -> anyhow::Result<Duration> {
-        let log = self.scene.management().audit_log();
+        let log = self.context.management().audit_log();
         let (machine, query) = (names::machine(name), AuditQuery::all().writes());
         let found = async {
             loop {

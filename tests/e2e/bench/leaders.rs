@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use five_spot_api::ScheduledMachine;
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -13,6 +13,7 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
+use super::measure::{cpu_ticks, share_of_core};
 use crate::startup::{Bare, Program, machine, shipped_definition, shipped_rules};
 
 /// The word by which this is asked for.
@@ -29,9 +30,6 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// The time after which a standby that has just started is at rest.
 const SETTLED_AFTER: Duration = Duration::from_secs(20);
-
-/// Ticks of the kernel's accounting in a second.
-const TICKS: f64 = 100.0;
 
 struct Bench {
     bare: Bare,
@@ -59,7 +57,7 @@ async fn account(bare: &Bare, name: &str) -> anyhow::Result<ServiceAccountIdenti
     let mut rules = shipped_rules()?;
     rules.push(json!({
         "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-        "verbs": ["get", "list", "watch", "create", "update"],
+        "verbs": ["get", "list", "watch", "create", "update", "patch"],
     }));
     bare.account(name, &Value::Array(rules)).await
 }
@@ -75,8 +73,7 @@ impl Bench {
         let (requests, ticks) = (self.requests(1)?, cpu_ticks(standby.pid())?);
         tokio::time::sleep(quiet).await;
         let (requests, ticks) = (self.requests(1)? - requests, cpu_ticks(standby.pid())? - ticks);
-        #[allow(clippy::cast_precision_loss)]
-        let share = ticks as f64 / TICKS / quiet.as_secs_f64() * 100.0;
+        let share = share_of_core(ticks, quiet);
         println!(
             "standby with {objects} objects for {} s: {requests} requests beside its Lease, {share:.2} % of a core",
             quiet.as_secs()
@@ -161,14 +158,4 @@ async fn first_reconcile(program: &Program, since: Timestamp) -> anyhow::Result<
         }
     };
     tokio::time::timeout(PATIENCE, found).await.context("nobody takes over")?
-}
-
-/// The time that a process has used, in user and kernel mode.
-fn cpu_ticks(pid: u32) -> anyhow::Result<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name of the program, in parentheses, may have spaces.
-    let (_, rest) = stat.rsplit_once(')').context("no such process")?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    ensure!(fields.len() > 12, "{stat}");
-    Ok(fields[11].parse::<u64>()? + fields[12].parse::<u64>()?)
 }

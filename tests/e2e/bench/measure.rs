@@ -1,14 +1,17 @@
 //! The requests of the controller, from the audit logs and its own metrics.
 
+use std::time::Duration;
 use std::{fmt, io};
 
-use five_spot_testenv::audit::{AuditLog, AuditQuery};
+use anyhow::{Context as _, ensure};
+use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
 use five_spot_testenv::cluster::CONTROLLER_AGENT;
 
 /// The number of requests so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     pub(super) reads: u64,
+    /// Without the renewals of the Lease of the instance, which come every ten seconds whatever happens.
     pub(super) writes: u64,
     /// Watches that were opened.
     pub(super) watches: u64,
@@ -26,6 +29,7 @@ impl Usage {
                     ("watch", "ResponseStarted") => usage.watches += 1,
                     ("watch", _) | (_, "ResponseStarted") => {}
                     ("get" | "list", _) => usage.reads += 1,
+                    _ if is_renewal(&record) => {}
                     (_, _) => usage.writes += 1,
                 }
             }
@@ -48,11 +52,50 @@ impl Usage {
     }
 }
 
-fn own_count(metrics: &str) -> u64 {
-    let requests = metrics
-        .lines()
-        .filter(|line| line.starts_with("fivespot_api_requests_total{") && !line.contains("verb=\"watch\""));
+/// True for renewals of the Lease of an instance.
+pub(crate) fn is_renewal(record: &AuditRecord) -> bool {
+    record.object.resource == "leases" && record.object.name.contains("-instance-")
+}
+
+/// All requests but watches, by the metrics of the controller.
+pub(super) fn own_count(metrics: &str) -> u64 {
+    count_of_verbs(metrics, |line| !line.contains("verb=\"watch\""))
+}
+
+/// All writes, by the metrics of the controller.
+pub(super) fn own_writes(metrics: &str) -> u64 {
+    let reads = ["get", "list", "watch"].map(|verb| format!("verb=\"{verb}\""));
+    count_of_verbs(metrics, |line| reads.iter().all(|verb| !line.contains(verb)))
+}
+
+fn count_of_verbs(metrics: &str, is_meant: impl Fn(&str) -> bool) -> u64 {
+    let requests = metrics.lines().filter(|line| line.starts_with("fivespot_api_requests_total{"));
+    let requests = requests.filter(|line| is_meant(line));
     requests.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+/// Ticks of the kernel's accounting in a second.
+const TICKS: f64 = 100.0;
+
+/// The time that a process has used, in user and kernel mode, in ticks.
+pub(super) fn cpu_ticks(pid: u32) -> anyhow::Result<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name of the program, in parentheses, may have spaces.
+    let (_, rest) = stat.rsplit_once(')').context("no such process")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    ensure!(fields.len() > 12, "{stat}");
+    Ok(fields[11].parse::<u64>()? + fields[12].parse::<u64>()?)
+}
+
+/// Ticks in seconds.
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn seconds_of(ticks: u64) -> f64 {
+    ticks as f64 / TICKS
+}
+
+/// The share of one core, in percent, of a process that has used so many ticks in this time.
+pub(super) fn share_of_core(ticks: u64, time: Duration) -> f64 {
+    seconds_of(ticks) / time.as_secs_f64() * 100.0
 }
 
 /// The memory of a process, as the kernel counts it.

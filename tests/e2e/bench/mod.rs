@@ -1,10 +1,13 @@
 //! `cargo xtask bench-operator`: what a fleet at rest costs, how soon a change is acted upon, and how much memory an object
 //! takes, on the real control plane and with the controller as it is shipped.
 
+mod diagnoses;
 mod fleet;
 mod leaders;
 mod measure;
+mod reclaims;
 mod report;
+mod scale;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,12 +17,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use five_spot_testenv::guard;
 use five_spot_testenv::harness::PARENT_VARIABLE;
-use five_spot_testenv::world::World;
+use five_spot_testenv::test_clusters::TestClusters;
 use measure::Usage;
 use report::Report;
 
 pub(crate) use fleet::Fleet;
-pub(crate) use measure::Memory;
+pub(crate) use measure::{Memory, is_renewal};
 pub(crate) use report::Latency;
 
 /// The word by which this program is asked for it in place of tests.
@@ -39,7 +42,7 @@ struct Wanted {
 pub(crate) fn asked_for() -> Option<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (word, rest) = arguments.split_first()?;
-    if word != WORD && word != leaders::WORD {
+    if ![WORD, diagnoses::WORD, leaders::WORD, reclaims::WORD, scale::WORD].contains(&word.as_str()) {
         return None;
     }
     guard::enter();
@@ -60,8 +63,17 @@ pub(crate) fn asked_for() -> Option<ExitCode> {
 
 fn perform(word: &str, arguments: &[String]) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
+    if word == diagnoses::WORD {
+        return runtime.block_on(diagnoses::run(arguments));
+    }
     if word == leaders::WORD {
         return runtime.block_on(leaders::run(arguments));
+    }
+    if word == reclaims::WORD {
+        return runtime.block_on(reclaims::run(arguments));
+    }
+    if word == scale::WORD {
+        return runtime.block_on(scale::run(arguments));
     }
     let wanted = parse(arguments)?;
     runtime.block_on(run(&wanted))
@@ -83,12 +95,12 @@ fn parse(arguments: &[String]) -> anyhow::Result<Wanted> {
 }
 
 async fn run(wanted: &Wanted) -> anyhow::Result<()> {
-    let world = World::start().await?;
-    let scene = Arc::new(world.scene("bench").await?);
-    let mut fleet = Fleet::prepare(Arc::clone(&scene), &wanted.controller).await?;
+    let clusters = TestClusters::start().await?;
+    let context = Arc::new(clusters.test_context("bench").await?);
+    let mut fleet = Fleet::prepare(Arc::clone(&context), &wanted.controller).await?;
     let measured = measure(&mut fleet, wanted).await;
     let report = measured.with_context(|| format!("the end of the controller's log:\n{}", fleet.log()));
-    world.stop().await?;
+    clusters.stop().await?;
     let report = report?;
     if wanted.json {
         println!("{}", serde_json::to_string_pretty(&report)?);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use five_spot_testenv::audit::AuditQuery;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::kinds::{K0S_WORKER_CONFIG, Kind, MACHINE};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use five_spot_testenv::{manifests, wait, wire};
 use http::Method;
 use kube::ResourceExt as _;
@@ -33,7 +33,7 @@ const UNLABELLED: Kind = Kind {
     plural: "unlabelledmachines",
 };
 
-async fn provider_crd_without_contract_label_is_an_internal_error(scene: Arc<Scene>) -> TestResult {
+async fn provider_crd_without_contract_label_is_an_internal_error(context: Arc<TestContext>) -> TestResult {
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{}.{}", UNLABELLED.plural, UNLABELLED.group) },
@@ -46,12 +46,12 @@ async fn provider_crd_without_contract_label_is_an_internal_error(scene: Arc<Sce
             }],
         },
     });
-    let client = scene.management().admin();
+    let client = context.management().admin();
     manifests::apply_crds(&client, &[crd], Duration::from_secs(30)).await?;
-    cluster(&scene).await?;
+    cluster(&context).await?;
     let object = |kind: Kind, name: &str, spec| json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": { "name": name }, "spec": spec });
-    create(&scene, K0S_WORKER_CONFIG, object(K0S_WORKER_CONFIG, "m-bootstrap", json!({}))).await?;
-    create(&scene, UNLABELLED, object(UNLABELLED, "m-infra", json!({}))).await?;
+    create(&context, K0S_WORKER_CONFIG, object(K0S_WORKER_CONFIG, "m-bootstrap", json!({}))).await?;
+    create(&context, UNLABELLED, object(UNLABELLED, "m-infra", json!({}))).await?;
     let reference =
         |kind: Kind, name: &str| json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name });
     let spec = json!({
@@ -59,22 +59,22 @@ async fn provider_crd_without_contract_label_is_an_internal_error(scene: Arc<Sce
         "bootstrap": { "configRef": reference(K0S_WORKER_CONFIG, "m-bootstrap") },
         "infrastructureRef": reference(UNLABELLED, "m-infra"),
     });
-    create(&scene, MACHINE, object(MACHINE, "m", spec)).await?;
+    create(&context, MACHINE, object(MACHINE, "m", spec)).await?;
     let internal_error = |machine: &DynamicObject| {
         condition(machine, "InfrastructureReady") == ("Unknown".into(), "InternalError".into())
     };
-    let machines = MACHINE.in_namespace(&client, scene.namespace());
+    let machines = MACHINE.in_namespace(&client, context.namespace());
     wait::until_present(&machines, "m", "to be told of an internal error", RUNNING_WITHIN, internal_error)
         .await?;
     Ok(())
 }
 
 /// Cluster API announces the end of v1beta1 in every answer about it; v1beta2 is silent.
-async fn older_version_of_a_machine_is_served_with_a_warning(scene: Arc<Scene>) -> TestResult {
+async fn older_version_of_a_machine_is_served_with_a_warning(context: Arc<TestContext>) -> TestResult {
     for (version, warned) in [("v1beta1", true), ("v1beta2", false)] {
-        let path = format!("/apis/cluster.x-k8s.io/{version}/namespaces/{}/machines", scene.namespace());
+        let path = format!("/apis/cluster.x-k8s.io/{version}/namespaces/{}/machines", context.namespace());
         let answer =
-            wire::ask(&scene.management().admin(), Method::GET, &path, "application/json", None).await?;
+            wire::ask(&context.management().admin(), Method::GET, &path, "application/json", None).await?;
         assert_eq!(answer.code, 200, "{version}: {}", answer.message());
         let deprecated = answer.warnings.iter().any(|text| text.contains("v1beta1 Machine is deprecated"));
         assert_eq!(deprecated, warned, "{version}: {:?}", answer.warnings);
@@ -83,22 +83,23 @@ async fn older_version_of_a_machine_is_served_with_a_warning(scene: Arc<Scene>) 
 }
 
 /// k0smotron serves its old version without converting it: what was renamed is lost without a word.
-async fn renamed_fields_of_an_older_version_vanish(scene: Arc<Scene>) -> TestResult {
+async fn renamed_fields_of_an_older_version_vanish(context: Arc<TestContext>) -> TestResult {
     let old = K0S_WORKER_CONFIG.at("v1beta1");
     let object = json!({
         "apiVersion": old.api_version(), "kind": old.kind, "metadata": { "name": "c" },
         "spec": { "version": "v1.36.4+k0s.0", "preStartCommands": ["echo one"], "args": ["--debug"] },
     });
-    create(&scene, old, object).await?;
-    let new = K0S_WORKER_CONFIG.in_namespace(&scene.management().admin(), scene.namespace()).get("c").await?;
+    create(&context, old, object).await?;
+    let new =
+        K0S_WORKER_CONFIG.in_namespace(&context.management().admin(), context.namespace()).get("c").await?;
     assert_eq!(new.data["spec"], json!({ "version": "v1.36.4+k0s.0", "args": ["--debug"] }));
     Ok(())
 }
 
 /// Figures about our own requests mean nothing if Cluster API keeps busy by itself.
-async fn idle_machine_costs_no_request(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
-    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+async fn idle_machine_costs_no_request(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
+    let made = running(&context, &cluster, MachinePlan::new("m")).await?;
     let quiet = Duration::from_secs(5);
     let settled = wait::until_quiet(&made.machines(), "m", quiet, RUNNING_WITHIN).await?;
     let version = settled.and_then(|machine| machine.resource_version());
@@ -109,7 +110,7 @@ async fn idle_machine_costs_no_request(scene: Arc<Scene>) -> TestResult {
     wait::while_lasting(&made.machines(), "m", "being left alone", Duration::from_secs(15), unchanged)
         .await?;
     let query = AuditQuery::all().user("system:serviceaccount:capi-system:manager").since(since);
-    let requests = scene.management().audit_log().read(&query.namespace(scene.namespace()))?;
+    let requests = context.management().audit_log().read(&query.namespace(context.namespace()))?;
     let about_machine = requests.iter().filter(|record| record.object.resource != "clusters");
     assert_eq!(about_machine.map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
     Ok(())

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::kinds::{K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, MACHINE, REMOTE_MACHINE};
 use five_spot_testenv::provider::node_name;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::Api;
 use kube::api::{DynamicObject, ObjectMeta, PostParams};
@@ -65,25 +65,25 @@ impl MachinePlan {
 
 /// A created Machine.
 pub(crate) struct MadeMachine<'a> {
-    pub(crate) scene: &'a Scene,
+    pub(crate) context: &'a TestContext,
     pub(crate) plan: MachinePlan,
     /// The owner of the Machine; a ConfigMap, since to Cluster API and the garbage collector any owner will do.
     pub(crate) owner: ConfigMap,
 }
 
 /// The Cluster that most tests need.
-pub(crate) async fn cluster(scene: &Scene) -> anyhow::Result<DynamicObject> {
-    Ok(scene.capi_cluster(CLUSTER_NAME, ControlPlaneOwner::Somebody).await?)
+pub(crate) async fn cluster(context: &TestContext) -> anyhow::Result<DynamicObject> {
+    Ok(context.capi_cluster(CLUSTER_NAME, ControlPlaneOwner::Somebody).await?)
 }
 
 /// Makes everything that a plan asks for, in the order that costs no retries.
 pub(crate) async fn make<'a>(
-    scene: &'a Scene,
+    context: &'a TestContext,
     cluster: &DynamicObject,
     plan: MachinePlan,
 ) -> anyhow::Result<MadeMachine<'a>> {
-    let client = scene.management().admin();
-    let owners: Api<ConfigMap> = Api::namespaced(client.clone(), scene.namespace());
+    let client = context.management().admin();
+    let owners: Api<ConfigMap> = Api::namespaced(client.clone(), context.namespace());
     let metadata = ObjectMeta { name: Some(format!("{}-owner", plan.name)), ..ObjectMeta::default() };
     let owner = ConfigMap { metadata, ..ConfigMap::default() };
     let owner = owners.create(&PostParams::default(), &owner).await.context("owner")?;
@@ -98,15 +98,15 @@ pub(crate) async fn make<'a>(
         "metadata": { "name": format!("{}-bootstrap", plan.name), "labels": labels, "ownerReferences": plain_owners },
         "spec": plan.bootstrap_spec,
     });
-    create(scene, plan.bootstrap, bootstrap).await?;
+    create(context, plan.bootstrap, bootstrap).await?;
     let controller = reference(&owner, "v1", "ConfigMap", true);
     let owners = if plan.infrastructure_has_controller { vec![controller.clone()] } else { plain_owners };
     let infrastructure = json!({
         "apiVersion": REMOTE_MACHINE.api_version(), "kind": REMOTE_MACHINE.kind,
         "metadata": { "name": format!("{}-infra", plan.name), "labels": labels, "ownerReferences": owners },
-        "spec": { "address": scene.address(), "port": 22, "user": "root" },
+        "spec": { "address": context.address(), "port": 22, "user": "root" },
     });
-    create(scene, REMOTE_MACHINE, infrastructure).await?;
+    create(context, REMOTE_MACHINE, infrastructure).await?;
     let kind = MACHINE.at(match plan.contract {
         Contract::V1Beta1 => "v1beta1",
         Contract::V1Beta2 => "v1beta2",
@@ -117,19 +117,19 @@ pub(crate) async fn make<'a>(
         "metadata": {
             "name": plan.name, "labels": labels, "annotations": plan.annotations, "ownerReferences": owners,
         },
-        "spec": machine_spec(scene, &plan),
+        "spec": machine_spec(context, &plan),
     });
-    create(scene, kind, machine).await?;
-    Ok(MadeMachine { scene, plan, owner })
+    create(context, kind, machine).await?;
+    Ok(MadeMachine { context, plan, owner })
 }
 
-fn machine_spec(scene: &Scene, plan: &MachinePlan) -> Value {
+fn machine_spec(context: &TestContext, plan: &MachinePlan) -> Value {
     let reference = |kind: Kind, suffix: &str| {
         let name = format!("{}-{suffix}", plan.name);
         match plan.contract {
             Contract::V1Beta2 => json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name }),
             Contract::V1Beta1 => json!({
-                "apiVersion": kind.api_version(), "kind": kind.kind, "name": name, "namespace": scene.namespace(),
+                "apiVersion": kind.api_version(), "kind": kind.kind, "name": name, "namespace": context.namespace(),
             }),
         }
     };
@@ -149,30 +149,30 @@ fn machine_spec(scene: &Scene, plan: &MachinePlan) -> Value {
 
 /// A Machine with its Node in it, ready for what the test is about.
 pub(crate) async fn running<'a>(
-    scene: &'a Scene,
+    context: &'a TestContext,
     cluster: &DynamicObject,
     plan: MachinePlan,
 ) -> anyhow::Result<MadeMachine<'a>> {
-    let made = make(scene, cluster, plan).await?;
+    let made = make(context, cluster, plan).await?;
     made.until_running().await?;
     Ok(made)
 }
 
 impl MadeMachine<'_> {
     pub(crate) fn machines(&self) -> Api<DynamicObject> {
-        MACHINE.in_namespace(&self.scene.management().admin(), self.scene.namespace())
+        MACHINE.in_namespace(&self.context.management().admin(), self.context.namespace())
     }
 
     pub(crate) fn bootstraps(&self) -> Api<DynamicObject> {
-        self.plan.bootstrap.in_namespace(&self.scene.management().admin(), self.scene.namespace())
+        self.plan.bootstrap.in_namespace(&self.context.management().admin(), self.context.namespace())
     }
 
     pub(crate) fn infrastructures(&self) -> Api<DynamicObject> {
-        REMOTE_MACHINE.in_namespace(&self.scene.management().admin(), self.scene.namespace())
+        REMOTE_MACHINE.in_namespace(&self.context.management().admin(), self.context.namespace())
     }
 
     pub(crate) fn nodes(&self) -> Api<Node> {
-        Api::all(self.scene.workload().admin())
+        Api::all(self.context.workload().admin())
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -188,7 +188,7 @@ impl MadeMachine<'_> {
     }
 
     pub(crate) fn node(&self) -> String {
-        node_name(self.scene.namespace(), &self.infrastructure())
+        node_name(self.context.namespace(), &self.infrastructure())
     }
 
     /// Waits until Cluster API says Running and the Node is its own and Ready.
@@ -226,10 +226,14 @@ pub(crate) fn condition_message(object: &DynamicObject, kind: &str) -> String {
 }
 
 /// Creates an object, kind and all.
-pub(crate) async fn create(scene: &Scene, kind: Kind, object: Value) -> anyhow::Result<DynamicObject> {
+pub(crate) async fn create(
+    context: &TestContext,
+    kind: Kind,
+    object: Value,
+) -> anyhow::Result<DynamicObject> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let object: DynamicObject = serde_json::from_value(object)?;
-    kind.in_namespace(&scene.management().admin(), scene.namespace())
+    kind.in_namespace(&context.management().admin(), context.namespace())
         .create(&PostParams::default(), &object)
         .await
         .with_context(|| format!("{} {name}", kind.kind))

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::kinds::REMOTE_MACHINE;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PropagationPolicy};
 use kube::{Api, ResourceExt as _};
@@ -30,19 +30,19 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-async fn machine_with_a_controller_is_not_adopted(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
-    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+async fn machine_with_a_controller_is_not_adopted(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
+    let made = running(&context, &cluster, MachinePlan::new("m")).await?;
     let machine = made.machines().get("m").await?;
     let owners: Vec<&str> = machine.owner_references().iter().map(|owner| owner.kind.as_str()).collect();
     assert_eq!(owners, ["ConfigMap"]);
     Ok(())
 }
 
-async fn machine_without_a_controller_is_adopted_by_its_cluster(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
+async fn machine_without_a_controller_is_adopted_by_its_cluster(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
     let made =
-        running(&scene, &cluster, MachinePlan { machine_has_controller: false, ..MachinePlan::new("m") })
+        running(&context, &cluster, MachinePlan { machine_has_controller: false, ..MachinePlan::new("m") })
             .await?;
     let adopted =
         |machine: &DynamicObject| machine.owner_references().iter().any(|owner| owner.kind == "Cluster");
@@ -50,11 +50,11 @@ async fn machine_without_a_controller_is_adopted_by_its_cluster(scene: Arc<Scene
     Ok(())
 }
 
-/// Why our references on bootstrap and infrastructure objects are plain.
-async fn a_foreign_controller_reference_blocks_until_it_is_removed(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
+/// Our references on bootstrap and infrastructure objects are plain, because Cluster API makes the Machine their controller.
+async fn a_foreign_controller_reference_blocks_until_it_is_removed(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
     let plan = MachinePlan { infrastructure_has_controller: true, ..MachinePlan::new("m") };
-    let made = make(&scene, &cluster, plan).await?;
+    let made = make(&context, &cluster, plan).await?;
     let finalized = |machine: &DynamicObject| !machine.finalizers().is_empty();
     wait::until_present(&made.machines(), "m", "to be taken on", GONE_WITHIN, finalized).await?;
     made.delete().await?;
@@ -69,12 +69,12 @@ async fn a_foreign_controller_reference_blocks_until_it_is_removed(scene: Arc<Sc
 }
 
 /// The garbage collector deletes the infrastructure at once, and the drain is abandoned.
-async fn foreground_deletion_without_cluster_ref_ignores_budgets(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
+async fn foreground_deletion_without_cluster_ref_ignores_budgets(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
     let made =
-        running(&scene, &cluster, MachinePlan { owned_by_cluster: false, ..MachinePlan::new("m") }).await?;
-    pod_on(&scene, &made.node(), "web", &[]).await?;
-    block_evictions(&scene, "web").await?;
+        running(&context, &cluster, MachinePlan { owned_by_cluster: false, ..MachinePlan::new("m") }).await?;
+    pod_on(&context, &made.node(), "web", &[]).await?;
+    block_evictions(&context, "web").await?;
     delete_owner(&made, DeleteParams::foreground()).await?;
     made.until_gone(GONE_WITHIN).await?;
     assert!(made.nodes().get_opt(&made.node()).await?.is_none(), "the Node is gone under a blocking budget");
@@ -82,11 +82,11 @@ async fn foreground_deletion_without_cluster_ref_ignores_budgets(scene: Arc<Scen
 }
 
 /// With one more owner that stays, the collector only strips its reference, and the drain goes on.
-async fn foreground_deletion_drains_with_the_cluster_reference(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
-    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
-    pod_on(&scene, &made.node(), "web", &[]).await?;
-    block_evictions(&scene, "web").await?;
+async fn foreground_deletion_drains_with_the_cluster_reference(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
+    let made = running(&context, &cluster, MachinePlan::new("m")).await?;
+    pod_on(&context, &made.node(), "web", &[]).await?;
+    block_evictions(&context, "web").await?;
     delete_owner(&made, DeleteParams::foreground()).await?;
     let draining = |machine: &DynamicObject| condition(machine, "Deleting").1 == "DrainingNode";
     wait::until_present(&made.machines(), "m", "to drain", GONE_WITHIN, draining).await?;
@@ -95,12 +95,12 @@ async fn foreground_deletion_drains_with_the_cluster_reference(scene: Arc<Scene>
     wait::while_lasting(&made.nodes(), &made.node(), "existing", lasting, |node| node.is_some()).await?;
     let infrastructure = made.infrastructures().get(&made.infrastructure()).await?;
     assert!(infrastructure.metadata.deletion_timestamp.is_none(), "the infrastructure waits for the drain");
-    budgets(&scene).delete("web", &DeleteParams::default()).await?;
+    budgets(&context).delete("web", &DeleteParams::default()).await?;
     made.until_gone(GONE_WITHIN).await?;
-    assert_eq!(evictions(&scene, "web")?.last().and_then(|record| record.code), Some(201));
+    assert_eq!(evictions(&context, "web")?.last().and_then(|record| record.code), Some(201));
     wait::until_gone(&owners(&made), &made.owner.name_any(), GONE_WITHIN).await?;
     wait::until_gone(
-        &REMOTE_MACHINE.in_namespace(&scene.management().admin(), scene.namespace()),
+        &REMOTE_MACHINE.in_namespace(&context.management().admin(), context.namespace()),
         "m-infra",
         GONE_WITHIN,
     )
@@ -108,19 +108,19 @@ async fn foreground_deletion_drains_with_the_cluster_reference(scene: Arc<Scene>
     Ok(())
 }
 
-async fn background_deletion_drains(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
-    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
-    pod_on(&scene, &made.node(), "web", &[]).await?;
+async fn background_deletion_drains(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
+    let made = running(&context, &cluster, MachinePlan::new("m")).await?;
+    pod_on(&context, &made.node(), "web", &[]).await?;
     delete_owner(&made, DeleteParams::background()).await?;
     made.until_gone(GONE_WITHIN).await?;
-    assert_eq!(evictions(&scene, "web")?.first().and_then(|record| record.code), Some(201));
+    assert_eq!(evictions(&context, "web")?.first().and_then(|record| record.code), Some(201));
     Ok(())
 }
 
-async fn orphaning_deletion_leaves_the_machine(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
-    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+async fn orphaning_deletion_leaves_the_machine(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
+    let made = running(&context, &cluster, MachinePlan::new("m")).await?;
     let orphan =
         DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
     delete_owner(&made, orphan).await?;
@@ -135,7 +135,7 @@ async fn orphaning_deletion_leaves_the_machine(scene: Arc<Scene>) -> TestResult 
 }
 
 fn owners(made: &MadeMachine<'_>) -> Api<ConfigMap> {
-    Api::namespaced(made.scene.management().admin(), made.scene.namespace())
+    Api::namespaced(made.context.management().admin(), made.context.namespace())
 }
 
 async fn delete_owner(made: &MadeMachine<'_>, how: DeleteParams) -> anyhow::Result<()> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::kinds::MACHINE;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -21,26 +21,26 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-async fn v1beta2_machine_of_k0smotron_runs(scene: Arc<Scene>) -> TestResult {
-    runs(&scene, MachinePlan::new("m")).await
+async fn v1beta2_machine_of_k0smotron_runs(context: Arc<TestContext>) -> TestResult {
+    runs(&context, MachinePlan::new("m")).await
 }
 
-async fn v1beta1_machine_of_k0smotron_runs(scene: Arc<Scene>) -> TestResult {
-    runs(&scene, MachinePlan { contract: Contract::V1Beta1, ..MachinePlan::new("m") }).await
+async fn v1beta1_machine_of_k0smotron_runs(context: Arc<TestContext>) -> TestResult {
+    runs(&context, MachinePlan { contract: Contract::V1Beta1, ..MachinePlan::new("m") }).await
 }
 
-async fn v1beta2_machine_of_kubeadm_runs(scene: Arc<Scene>) -> TestResult {
-    runs(&scene, MachinePlan::kubeadm("m")).await
+async fn v1beta2_machine_of_kubeadm_runs(context: Arc<TestContext>) -> TestResult {
+    runs(&context, MachinePlan::kubeadm("m")).await
 }
 
-async fn v1beta1_machine_of_kubeadm_runs(scene: Arc<Scene>) -> TestResult {
-    runs(&scene, MachinePlan { contract: Contract::V1Beta1, ..MachinePlan::kubeadm("m") }).await
+async fn v1beta1_machine_of_kubeadm_runs(context: Arc<TestContext>) -> TestResult {
+    runs(&context, MachinePlan { contract: Contract::V1Beta1, ..MachinePlan::kubeadm("m") }).await
 }
 
 /// Running, with the Node that its provider id means, and as the controller of its parts.
-async fn runs(scene: &Scene, plan: MachinePlan) -> TestResult {
-    let cluster = cluster(scene).await?;
-    let made = running(scene, &cluster, plan).await?;
+async fn runs(context: &TestContext, plan: MachinePlan) -> TestResult {
+    let cluster = cluster(context).await?;
+    let made = running(context, &cluster, plan).await?;
     let machine = made.until_running().await?;
     assert_eq!(machine.data["status"]["nodeRef"]["name"], made.node());
     assert_eq!(machine.data["status"]["initialization"]["bootstrapDataSecretCreated"], true);
@@ -66,14 +66,14 @@ async fn runs(scene: &Scene, plan: MachinePlan) -> TestResult {
 }
 
 /// The table of what each version calls things, read off one Machine.
-async fn both_versions_tell_of_the_same_machine(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
+async fn both_versions_tell_of_the_same_machine(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
     let plan = MachinePlan { drain_timeout_seconds: Some(10), ..MachinePlan::new("m") };
-    let made = running(&scene, &cluster, plan).await?;
+    let made = running(&context, &cluster, plan).await?;
     let new = made.machines().get("m").await?.data;
     let old = MACHINE
         .at("v1beta1")
-        .in_namespace(&scene.management().admin(), scene.namespace())
+        .in_namespace(&context.management().admin(), context.namespace())
         .get("m")
         .await?
         .data;
@@ -84,7 +84,7 @@ async fn both_versions_tell_of_the_same_machine(scene: Arc<Scene>) -> TestResult
         json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "RemoteMachine", "name": "m-infra" });
     assert_eq!(new["spec"]["infrastructureRef"], reference);
     assert_eq!(old["spec"]["infrastructureRef"]["apiVersion"], "infrastructure.cluster.x-k8s.io/v1beta2");
-    assert_eq!(old["spec"]["infrastructureRef"]["namespace"], scene.namespace());
+    assert_eq!(old["spec"]["infrastructureRef"]["namespace"], context.namespace());
     assert_eq!(new["status"]["nodeRef"], json!({ "name": made.node() }));
     assert_eq!(old["status"]["nodeRef"]["kind"], "Node");
     assert_eq!(old["status"]["bootstrapReady"], true);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use five_spot_testenv::audit::{AuditQuery, AuditRecord};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
@@ -17,7 +17,7 @@ const POD_READY_WITHIN: Duration = Duration::from_mins(1);
 
 /// A pod that runs on a node, labelled `app: <name>` and whatever else is asked for.
 pub(crate) async fn pod_on(
-    scene: &Scene,
+    context: &TestContext,
     node: &str,
     name: &str,
     labels: &[(&str, &str)],
@@ -34,27 +34,27 @@ pub(crate) async fn pod_on(
     for (label, value) in labels {
         pod["metadata"]["labels"][label] = json!(value);
     }
-    let pods = pods(scene);
+    let pods = pods(context);
     pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await.context("pod")?;
     Ok(wait::until_present(&pods, name, "to run", POD_READY_WITHIN, is_ready).await?)
 }
 
-pub(crate) fn pods(scene: &Scene) -> Api<Pod> {
-    Api::namespaced(scene.workload().admin(), scene.namespace())
+pub(crate) fn pods(context: &TestContext) -> Api<Pod> {
+    Api::namespaced(context.workload().admin(), context.namespace())
 }
 
-pub(crate) fn budgets(scene: &Scene) -> Api<PodDisruptionBudget> {
-    Api::namespaced(scene.workload().admin(), scene.namespace())
+pub(crate) fn budgets(context: &TestContext) -> Api<PodDisruptionBudget> {
+    Api::namespaced(context.workload().admin(), context.namespace())
 }
 
 /// A budget that allows no disruption of `app`, once the controller-manager has counted its pods.
-pub(crate) async fn block_evictions(scene: &Scene, app: &str) -> anyhow::Result<()> {
+pub(crate) async fn block_evictions(context: &TestContext, app: &str) -> anyhow::Result<()> {
     let budget = json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": { "name": app },
         "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": app } } },
     });
-    let budgets = budgets(scene);
+    let budgets = budgets(context);
     budgets.create(&PostParams::default(), &serde_json::from_value(budget)?).await.context("budget")?;
     let counted = |budget: &PodDisruptionBudget| {
         budget.status.as_ref().is_some_and(|status| {
@@ -66,9 +66,9 @@ pub(crate) async fn block_evictions(scene: &Scene, app: &str) -> anyhow::Result<
 }
 
 /// Every attempt to evict a pod so far.
-pub(crate) fn evictions(scene: &Scene, pod: &str) -> std::io::Result<Vec<AuditRecord>> {
-    let query = AuditQuery::all().resource("pods/eviction").namespace(scene.namespace()).name(pod);
-    scene.workload().audit_log().read(&query)
+pub(crate) fn evictions(context: &TestContext, pod: &str) -> std::io::Result<Vec<AuditRecord>> {
+    let query = AuditQuery::all().resource("pods/eviction").namespace(context.namespace()).name(pod);
+    context.workload().audit_log().read(&query)
 }
 
 fn is_ready(pod: &Pod) -> bool {

@@ -9,8 +9,8 @@ use anyhow::ensure;
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_conformance::{Case, Differences, Recording, Runner, Suite, compare, walk};
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 
 /// Walks times operations: what both servers are asked beyond the cases.
 const WALKS: u64 = 25;
@@ -27,10 +27,10 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conformance")
 }
 
-async fn the_recording_is_what_a_real_server_answers(scene: Arc<Scene>) -> TestResult {
+async fn the_recording_is_what_a_real_server_answers(context: Arc<TestContext>) -> TestResult {
     let suite = Suite::load(&directory())?;
     let recording = Recording::load(&directory().join("recorded"))?;
-    let runner = Runner::new(scene.management().admin(), "conformance", Duration::from_millis(100));
+    let runner = Runner::new(context.management().admin(), "conformance", Duration::from_millis(100));
     runner.set_up(&suite).await?;
     let mut problems = Vec::new();
     for (case, answers) in runner.run_all(&suite.cases, AT_ONCE).await {
@@ -40,16 +40,16 @@ async fn the_recording_is_what_a_real_server_answers(scene: Arc<Scene>) -> TestR
         problems.extend(mismatches.into_iter().map(|mismatch| format!("{id}\n    {mismatch}")));
     }
     runner.tear_down(suite.cases.len()).await?;
-    scene.note(format!("{} cases asked", suite.cases.len()));
+    context.note(format!("{} cases asked", suite.cases.len()));
     ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
     Ok(())
 }
 
-async fn both_servers_answer_random_walks_alike(scene: Arc<Scene>) -> TestResult {
+async fn both_servers_answer_random_walks_alike(context: Arc<TestContext>) -> TestResult {
     let suite = Suite::load(&directory())?;
     let differences = Differences::load(&directory().join("differences.yaml"))?;
     let walks: Vec<Case> = (1..=WALKS).map(|seed| walk(seed, OPERATIONS)).collect();
-    let real = Runner::new(scene.management().admin(), "walk", Duration::from_millis(100));
+    let real = Runner::new(context.management().admin(), "walk", Duration::from_millis(100));
     let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
     let embedded = Runner::new(api.client("default"), "walk", Duration::from_millis(1));
     real.set_up(&suite).await?;
@@ -64,7 +64,7 @@ async fn both_servers_answer_random_walks_alike(scene: Arc<Scene>) -> TestResult
         problems.extend(unexplained.map(|mismatch| format!("{id}\n    {mismatch}")));
     }
     real.tear_down(walks.len()).await?;
-    scene.note(format!("{} operations asked of both", walks.len() * OPERATIONS));
+    context.note(format!("{} operations asked of both", walks.len() * OPERATIONS));
     ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
     Ok(())
 }

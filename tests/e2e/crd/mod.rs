@@ -13,8 +13,8 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wire::{self, Answer};
-use five_spot_testenv::world::Scene;
 use five_spot_testenv::{manifests, probe, tests};
 use http::Method;
 use serde_json::{Value, json};
@@ -30,30 +30,30 @@ pub(crate) fn tests() -> Vec<Test> {
 }
 
 /// Applies the CRD that we ship. That it is accepted at all says that its rules fit the cost budget.
-async fn install(scene: &Scene) -> anyhow::Result<()> {
+async fn install(context: &TestContext) -> anyhow::Result<()> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
     let crds = manifests::read(&directory)?;
     ensure!(!crds.is_empty(), "there is no CRD in {}", directory.display());
-    Ok(manifests::apply_crds(&scene.management().admin(), &crds, Duration::from_mins(1)).await?)
+    Ok(manifests::apply_crds(&context.management().admin(), &crds, Duration::from_mins(1)).await?)
 }
 
-async fn every_case_of_the_table_is_answered_as_it_says(scene: Arc<Scene>) -> TestResult {
-    install(&scene).await?;
+async fn every_case_of_the_table_is_answered_as_it_says(context: Arc<TestContext>) -> TestResult {
+    install(&context).await?;
     let cases = table::cases();
     ensure!(cases.len() > 100, "only {} cases", cases.len());
     let mut wrong = Vec::new();
     for case in &cases {
-        if let Err(error) = check(&scene, case).await {
+        if let Err(error) = check(&context, case).await {
             wrong.push(format!("{}: {error:#}", case.name));
         }
     }
-    scene.note(format!("{} cases asked", cases.len()));
+    context.note(format!("{} cases asked", cases.len()));
     ensure!(wrong.is_empty(), "{} of {} cases differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
     Ok(())
 }
 
-async fn check(scene: &Scene, case: &Case) -> anyhow::Result<()> {
-    let answer = post(scene, &case.object, "?fieldValidation=Strict").await?;
+async fn check(context: &TestContext, case: &Case) -> anyhow::Result<()> {
+    let answer = post(context, &case.object, "?fieldValidation=Strict").await?;
     match &case.expected {
         Expected::Accepted { becomes } => {
             ensure!(answer.code == 201, "answered {} {}", answer.code, answer.message());
@@ -61,7 +61,7 @@ async fn check(scene: &Scene, case: &Case) -> anyhow::Result<()> {
                 let found = answer.body.pointer(pointer).unwrap_or(&Value::Null);
                 ensure!(found == expected, "{pointer} became {found} and not {expected}");
             }
-            delete(scene, &answer.body["metadata"]["name"]).await
+            delete(context, &answer.body["metadata"]["name"]).await
         }
         Expected::Refused(refusal) => check_refusal(refusal, &answer),
     }
@@ -86,8 +86,8 @@ fn check_refusal(refusal: &Refusal, answer: &Answer) -> anyhow::Result<()> {
     }
 }
 
-async fn unknown_fields_are_pruned_with_a_warning_unless_strict(scene: Arc<Scene>) -> TestResult {
-    install(&scene).await?;
+async fn unknown_fields_are_pruned_with_a_warning_unless_strict(context: Arc<TestContext>) -> TestResult {
+    install(&context).await?;
     let cases = table::cases();
     let unknown = cases.iter().filter_map(|case| match &case.expected {
         Expected::Refused(refusal) if refusal.code == 400 => Some((case, refusal)),
@@ -96,7 +96,7 @@ async fn unknown_fields_are_pruned_with_a_warning_unless_strict(scene: Arc<Scene
     let mut seen = 0;
     for (case, refusal) in unknown {
         seen += 1;
-        let answer = post(&scene, &case.object, "?fieldValidation=Warn").await?;
+        let answer = post(&context, &case.object, "?fieldValidation=Warn").await?;
         let named = format!("unknown field \"{}\"", refusal.field);
         assert!(
             answer.warnings.iter().any(|text| text.contains(&named)),
@@ -109,19 +109,19 @@ async fn unknown_fields_are_pruned_with_a_warning_unless_strict(scene: Arc<Scene
         if answer.code == 201 {
             let pointer = format!("/{}", refusal.field.replace(['.', '['], "/").replace(']', ""));
             assert_eq!(answer.body.pointer(&pointer), None, "{}: pruned", case.name);
-            delete(&scene, &answer.body["metadata"]["name"]).await?;
+            delete(&context, &answer.body["metadata"]["name"]).await?;
         }
     }
     ensure!(seen > 5, "only {seen} cases of unknown fields");
     Ok(())
 }
 
-async fn kubectl_explains_the_schedule(scene: Arc<Scene>) -> TestResult {
-    install(&scene).await?;
-    let client = scene.management().admin();
+async fn kubectl_explains_the_schedule(context: Arc<TestContext>) -> TestResult {
+    install(&context).await?;
+    let client = context.management().admin();
     let within = Duration::from_secs(30);
     ensure!(probe::until_documented(&client, "5spot.finos.org/v1alpha1", "ScheduledMachine", within).await);
-    let text = kubectl(&scene, &["explain", "scheduledmachine.spec.schedule"]).await?;
+    let text = kubectl(&context, &["explain", "scheduledmachine.spec.schedule"]).await?;
     for expected in ["daysOfWeek", "hoursOfDay", "timezone", "enabled", "windows", "exceptions", "leadTime"] {
         assert!(text.contains(expected), "{expected} in:\n{text}");
     }
@@ -129,14 +129,14 @@ async fn kubectl_explains_the_schedule(scene: Arc<Scene>) -> TestResult {
     Ok(())
 }
 
-async fn kubectl_lists_the_columns(scene: Arc<Scene>) -> TestResult {
-    install(&scene).await?;
+async fn kubectl_lists_the_columns(context: Arc<TestContext>) -> TestResult {
+    install(&context).await?;
     let object = table::cases().into_iter().find(|case| matches!(case.expected, Expected::Accepted { .. }));
     let object = object.map(|case| case.object).unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    assert_eq!(post(&scene, &object, "").await?.code, 201);
-    let short = kubectl(&scene, &["get", "sm"]).await?;
-    let wide = kubectl(&scene, &["get", "sm", "-o", "wide"]).await?;
+    assert_eq!(post(&context, &object, "").await?.code, 201);
+    let short = kubectl(&context, &["get", "sm"]).await?;
+    let wide = kubectl(&context, &["get", "sm", "-o", "wide"]).await?;
     for (text, columns) in
         [(&short, &["NAME", "PHASE", "AGE"][..]), (&wide, &["CLUSTER", "TIMEZONE", "ENABLED"][..])]
     {
@@ -147,31 +147,32 @@ async fn kubectl_lists_the_columns(scene: Arc<Scene>) -> TestResult {
         assert!(text.contains(&name), "{text}");
     }
     assert!(!short.contains("TIMEZONE"), "{short}");
-    let by_category = kubectl(&scene, &["get", "cluster-api", "-o", "name"]).await?;
+    let by_category = kubectl(&context, &["get", "cluster-api", "-o", "name"]).await?;
     assert!(by_category.contains(&name), "{by_category}");
     Ok(())
 }
 
-async fn kubectl(scene: &Scene, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = scene.kubectl(Side::Management, arguments).await?;
+async fn kubectl(context: &TestContext, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = context.kubectl(Side::Management, arguments).await?;
     ensure!(output.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?)
 }
 
-fn path(scene: &Scene) -> String {
-    format!("/apis/5spot.finos.org/v1alpha1/namespaces/{}/scheduledmachines", scene.namespace())
+fn path(context: &TestContext) -> String {
+    format!("/apis/5spot.finos.org/v1alpha1/namespaces/{}/scheduledmachines", context.namespace())
 }
 
-async fn post(scene: &Scene, object: &Value, query: &str) -> anyhow::Result<Answer> {
-    let path = format!("{}{query}", path(scene));
-    Ok(wire::ask(&scene.management().admin(), Method::POST, &path, "application/json", Some(object)).await?)
+async fn post(context: &TestContext, object: &Value, query: &str) -> anyhow::Result<Answer> {
+    let path = format!("{}{query}", path(context));
+    Ok(wire::ask(&context.management().admin(), Method::POST, &path, "application/json", Some(object))
+        .await?)
 }
 
-async fn delete(scene: &Scene, name: &Value) -> anyhow::Result<()> {
-    let path = format!("{}/{}", path(scene), name.as_str().unwrap_or_default());
+async fn delete(context: &TestContext, name: &Value) -> anyhow::Result<()> {
+    let path = format!("{}/{}", path(context), name.as_str().unwrap_or_default());
     let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
     let answer =
-        wire::ask(&scene.management().admin(), Method::DELETE, &path, "application/json", Some(&options))
+        wire::ask(&context.management().admin(), Method::DELETE, &path, "application/json", Some(&options))
             .await?;
     ensure!(answer.code == 200, "deleting {path}: {} {}", answer.code, answer.message());
     Ok(())

@@ -9,9 +9,9 @@ use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::kubeconfig;
 use five_spot_testenv::proxy::Line;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
@@ -36,37 +36,37 @@ pub(crate) fn tests() -> Vec<Test> {
 const SILENCE: Duration = Duration::from_secs(3);
 const BACK_WITHIN: Duration = Duration::from_mins(1);
 
-async fn cutting_one_line_leaves_the_others(scene: Arc<Scene>) -> TestResult {
-    let proxy = scene.proxy(Side::Management).await?;
-    let client = client_through(&scene, &proxy.server()).await?;
-    read(&scene, &client).await?;
+async fn cutting_one_line_leaves_the_others(context: Arc<TestContext>) -> TestResult {
+    let proxy = context.proxy(Side::Management).await?;
+    let client = client_through(&context, &proxy.server()).await?;
+    read(&context, &client).await?;
     proxy.set(Line::Cut);
-    ensure!(read(&scene, &client).await.is_err(), "the line is cut");
-    read(&scene, &scene.management().admin()).await?;
+    ensure!(read(&context, &client).await.is_err(), "the line is cut");
+    read(&context, &context.management().admin()).await?;
     proxy.set(Line::Open);
-    read(&scene, &client).await?;
+    read(&context, &client).await?;
     Ok(())
 }
 
-async fn hung_line_is_silent_until_it_opens(scene: Arc<Scene>) -> TestResult {
-    let proxy = scene.proxy(Side::Management).await?;
-    let client = client_through(&scene, &proxy.server()).await?;
-    read(&scene, &client).await?;
+async fn hung_line_is_silent_until_it_opens(context: Arc<TestContext>) -> TestResult {
+    let proxy = context.proxy(Side::Management).await?;
+    let client = client_through(&context, &proxy.server()).await?;
+    read(&context, &client).await?;
     proxy.set(Line::Hung);
-    let mut asked = Box::pin(read(&scene, &client));
+    let mut asked = Box::pin(read(&context, &client));
     ensure!(timeout(SILENCE, &mut asked).await.is_err(), "nothing passes a hung line");
     proxy.set(Line::Open);
     timeout(BACK_WITHIN, asked).await??;
     Ok(())
 }
 
-async fn frozen_api_server_is_silent_until_it_thaws(scene: Arc<Scene>) -> TestResult {
-    let control_plane = scene.world().control_plane();
-    let client = scene.management().admin();
+async fn frozen_api_server_is_silent_until_it_thaws(context: Arc<TestContext>) -> TestResult {
+    let control_plane = context.clusters().control_plane();
+    let client = context.management().admin();
     control_plane.freeze(Component::ApiServer(Side::Management)).await;
-    let mut asked = Box::pin(read(&scene, &client));
+    let mut asked = Box::pin(read(&context, &client));
     let silent = timeout(SILENCE, &mut asked).await.is_err();
-    let workload = read(&scene, &scene.workload().admin()).await;
+    let workload = read(&context, &context.workload().admin()).await;
     control_plane.thaw(Component::ApiServer(Side::Management)).await;
     ensure!(silent, "a frozen server does not answer");
     workload?;
@@ -74,18 +74,18 @@ async fn frozen_api_server_is_silent_until_it_thaws(scene: Arc<Scene>) -> TestRe
     Ok(())
 }
 
-async fn killed_api_server_comes_back_and_watches_go_on(scene: Arc<Scene>) -> TestResult {
-    let objects = config_maps(&scene, &scene.management().admin());
+async fn killed_api_server_comes_back_and_watches_go_on(context: Arc<TestContext>) -> TestResult {
+    let objects = config_maps(&context, &context.management().admin());
     let waiting = {
         let objects = objects.clone();
         tokio::spawn(async move {
             wait::until_present(&objects, "late", "to appear", BACK_WITHIN, |_| true).await
         })
     };
-    let control_plane = scene.world().control_plane();
+    let control_plane = context.clusters().control_plane();
     let before = control_plane.process(Component::ApiServer(Side::Management)).await;
     control_plane.kill(Component::ApiServer(Side::Management)).await;
-    ensure!(read(&scene, &scene.management().admin()).await.is_err(), "a dead server does not answer");
+    ensure!(read(&context, &context.management().admin()).await.is_err(), "a dead server does not answer");
     control_plane.restart(Component::ApiServer(Side::Management)).await?;
     ensure!(control_plane.process(Component::ApiServer(Side::Management)).await != before);
     objects.create(&PostParams::default(), &config_map("late")).await?;
@@ -93,30 +93,30 @@ async fn killed_api_server_comes_back_and_watches_go_on(scene: Arc<Scene>) -> Te
     Ok(())
 }
 
-async fn restarted_etcd_has_forgotten_nothing(scene: Arc<Scene>) -> TestResult {
-    let objects = config_maps(&scene, &scene.management().admin());
+async fn restarted_etcd_has_forgotten_nothing(context: Arc<TestContext>) -> TestResult {
+    let objects = config_maps(&context, &context.management().admin());
     let created = objects.create(&PostParams::default(), &config_map("kept")).await?;
-    scene.world().control_plane().restart(Component::Etcd).await?;
+    context.clusters().control_plane().restart(Component::Etcd).await?;
     let same = |found: &ConfigMap| found.metadata.uid == created.metadata.uid;
     wait::until_present(&objects, "kept", "to be there still", BACK_WITHIN, same).await?;
     objects.create(&PostParams::default(), &config_map("new")).await?;
     Ok(())
 }
 
-async fn restarted_cluster_api_serves_its_webhooks_again(scene: Arc<Scene>) -> TestResult {
-    scene.world().control_plane().restart(Component::ClusterApi).await?;
+async fn restarted_cluster_api_serves_its_webhooks_again(context: Arc<TestContext>) -> TestResult {
+    context.clusters().control_plane().restart(Component::ClusterApi).await?;
     // Its mutating webhook fails closed: were it away, the Cluster would be refused.
-    crate::cluster_api::machine::cluster(&scene).await?;
+    crate::cluster_api::machine::cluster(&context).await?;
     Ok(())
 }
 
-async fn client_through(scene: &Scene, server: &str) -> anyhow::Result<Client> {
-    let text = std::fs::read_to_string(scene.management().kubeconfig())?;
-    Ok(kubeconfig::client(&text.replace(scene.management().server(), server), "5spot-e2e").await?)
+async fn client_through(context: &TestContext, server: &str) -> anyhow::Result<Client> {
+    let text = std::fs::read_to_string(context.management().kubeconfig())?;
+    Ok(kubeconfig::client(&text.replace(context.management().server(), server), "5spot-e2e").await?)
 }
 
-fn config_maps(scene: &Scene, client: &Client) -> Api<ConfigMap> {
-    Api::namespaced(client.clone(), scene.namespace())
+fn config_maps(context: &TestContext, client: &Client) -> Api<ConfigMap> {
+    Api::namespaced(client.clone(), context.namespace())
 }
 
 fn config_map(name: &str) -> ConfigMap {
@@ -126,6 +126,6 @@ fn config_map(name: &str) -> ConfigMap {
     }
 }
 
-async fn read(scene: &Scene, client: &Client) -> kube::Result<()> {
-    config_maps(scene, client).get_opt("anything").await.map(drop)
+async fn read(context: &TestContext, client: &Client) -> kube::Result<()> {
+    config_maps(context, client).get_opt("anything").await.map(drop)
 }

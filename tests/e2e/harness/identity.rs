@@ -5,8 +5,8 @@ use std::sync::Arc;
 use five_spot_testenv::audit::AuditQuery;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::api::ListParams;
@@ -16,8 +16,8 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![identity_may_do_what_it_was_granted_and_no_more]
 }
 
-async fn identity_may_do_what_it_was_granted_and_no_more(scene: Arc<Scene>) -> TestResult {
-    let namespace = scene.namespace();
+async fn identity_may_do_what_it_was_granted_and_no_more(context: Arc<TestContext>) -> TestResult {
+    let namespace = context.namespace();
     let metadata = json!({ "name": "reader", "namespace": namespace });
     let rbac = "rbac.authorization.k8s.io";
     let rules = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"] }]);
@@ -31,7 +31,7 @@ async fn identity_may_do_what_it_was_granted_and_no_more(scene: Arc<Scene>) -> T
         }),
     ];
     let identity =
-        ServiceAccountIdentity::from_manifests(scene.management(), &manifests, namespace, "reader").await?;
+        ServiceAccountIdentity::from_manifests(context.management(), &manifests, namespace, "reader").await?;
     let client = identity.client("5spot-e2e-reader/1").await?;
     let granted: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     granted.list(&ListParams::default()).await?;
@@ -41,7 +41,7 @@ async fn identity_may_do_what_it_was_granted_and_no_more(scene: Arc<Scene>) -> T
     assert_eq!(refusal(not_granted.list(&ListParams::default()).await), Some(403));
 
     let query = AuditQuery::all().user(&identity.user()).user_agent("5spot-e2e-reader");
-    let records = scene.management().audit_log().read(&query)?;
+    let records = context.management().audit_log().read(&query)?;
     let seen: Vec<_> =
         records.iter().map(|it| (it.object.resource.as_str(), it.verb.as_str(), it.code)).collect();
     assert_eq!(

@@ -10,8 +10,8 @@ use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::guard::{self, ProcessIdentity};
 use five_spot_testenv::harness::{PARENT_VARIABLE, REPORT_VARIABLE, Test, TestResult};
 use five_spot_testenv::run_directory;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 
 pub(crate) fn tests() -> Vec<Test> {
     tests![killed_program_leaves_no_process_and_no_file]
@@ -22,7 +22,7 @@ const VICTIM: &str = "cluster_api::draining::drain_passes_are_twenty_seconds_apa
 const UP_WITHIN: Duration = Duration::from_secs(90);
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<Scene>) -> TestResult {
+async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<TestContext>) -> TestResult {
     // Guarded itself: if this program is killed while the test runs, the second one goes too.
     let mut command = guard::command("/proc/self/exe")?;
     command

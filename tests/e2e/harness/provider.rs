@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::provider::StepBehaviour;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -29,62 +29,62 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WITHIN: Duration = Duration::from_secs(90);
 
-async fn hanging_bootstrap_keeps_the_machine_pending(scene: Arc<Scene>) -> TestResult {
-    scene.provider(|behaviour| behaviour.bootstrap = StepBehaviour::Hangs);
-    let cluster = cluster(&scene).await?;
-    let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
+async fn hanging_bootstrap_keeps_the_machine_pending(context: Arc<TestContext>) -> TestResult {
+    context.provider(|behaviour| behaviour.bootstrap = StepBehaviour::Hangs);
+    let cluster = cluster(&context).await?;
+    let made = make(&context, &cluster, MachinePlan::new("m")).await?;
     let pending = |machine: &DynamicObject| {
         machine.data["status"]["phase"] == "Pending"
             && condition(machine, "BootstrapConfigReady").0 == "False"
     };
     wait::until_present(&made.machines(), "m", "to be Pending", WITHIN, pending).await?;
-    scene.provider(|behaviour| behaviour.bootstrap = StepBehaviour::Works);
+    context.provider(|behaviour| behaviour.bootstrap = StepBehaviour::Works);
     made.until_running().await?;
     Ok(())
 }
 
-async fn failing_machine_is_told_and_recovers(scene: Arc<Scene>) -> TestResult {
-    scene.provider(|behaviour| behaviour.provision = StepBehaviour::Fails("no route to host".into()));
-    let cluster = cluster(&scene).await?;
-    let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
+async fn failing_machine_is_told_and_recovers(context: Arc<TestContext>) -> TestResult {
+    context.provider(|behaviour| behaviour.provision = StepBehaviour::Fails("no route to host".into()));
+    let cluster = cluster(&context).await?;
+    let made = make(&context, &cluster, MachinePlan::new("m")).await?;
     let told = |machine: &DynamicObject| {
         condition_message(machine, "InfrastructureReady").contains("no route to host")
     };
     wait::until_present(&made.machines(), "m", "to tell the provider's reason", WITHIN, told).await?;
-    scene.provider(|behaviour| behaviour.provision = StepBehaviour::Works);
+    context.provider(|behaviour| behaviour.provision = StepBehaviour::Works);
     made.until_running().await?;
     Ok(())
 }
 
-async fn node_that_never_joins_leaves_the_machine_provisioned(scene: Arc<Scene>) -> TestResult {
-    scene.provider(|behaviour| behaviour.join = StepBehaviour::Hangs);
-    let cluster = cluster(&scene).await?;
-    let made = make(&scene, &cluster, MachinePlan::new("m")).await?;
+async fn node_that_never_joins_leaves_the_machine_provisioned(context: Arc<TestContext>) -> TestResult {
+    context.provider(|behaviour| behaviour.join = StepBehaviour::Hangs);
+    let cluster = cluster(&context).await?;
+    let made = make(&context, &cluster, MachinePlan::new("m")).await?;
     let provisioned = |machine: &DynamicObject| machine.data["status"]["phase"] == "Provisioned";
     wait::until_present(&made.machines(), "m", "to be Provisioned", WITHIN, provisioned).await?;
     assert!(made.nodes().get_opt(&made.node()).await?.is_none());
-    scene.provider(|behaviour| behaviour.join = StepBehaviour::Works);
+    context.provider(|behaviour| behaviour.join = StepBehaviour::Works);
     made.until_running().await?;
     Ok(())
 }
 
-async fn hanging_release_holds_the_deletion(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
-    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
-    scene.provider(|behaviour| behaviour.release = StepBehaviour::Hangs);
+async fn hanging_release_holds_the_deletion(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
+    let made = running(&context, &cluster, MachinePlan::new("m")).await?;
+    context.provider(|behaviour| behaviour.release = StepBehaviour::Hangs);
     made.delete().await?;
     let waiting =
         |machine: &DynamicObject| condition(machine, "Deleting").1 == "WaitingForInfrastructureDeletion";
     wait::until_present(&made.machines(), "m", "to wait for the infrastructure", WITHIN, waiting).await?;
     let infrastructure = made.infrastructures().get(&made.infrastructure()).await?;
     assert!(infrastructure.metadata.deletion_timestamp.is_some() && !infrastructure.finalizers().is_empty());
-    scene.provider(|behaviour| behaviour.release = StepBehaviour::Works);
+    context.provider(|behaviour| behaviour.release = StepBehaviour::Works);
     made.until_gone(WITHIN).await
 }
 
-async fn node_can_be_made_not_ready(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
-    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
+async fn node_can_be_made_not_ready(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
+    let made = running(&context, &cluster, MachinePlan::new("m")).await?;
     let label = "node-not-ready.stage.kwok.x-k8s.io";
     let set = |value: serde_json::Value| Patch::Merge(json!({ "metadata": { "labels": { label: value } } }));
     made.nodes().patch(&made.node(), &PatchParams::default(), &set(json!("true"))).await?;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::ensure;
 use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::wait::{self, WaitError};
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
@@ -19,15 +19,15 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![timeline_tells_transitions_events_requests_and_logs, waiting_in_vain_tells_what_was_there_instead]
 }
 
-async fn timeline_tells_transitions_events_requests_and_logs(scene: Arc<Scene>) -> TestResult {
-    let cluster = cluster(&scene).await?;
-    let made = running(&scene, &cluster, MachinePlan::new("m")).await?;
-    pod_on(&scene, &made.node(), "web", &[]).await?;
-    scene.note("now it is deleted");
+async fn timeline_tells_transitions_events_requests_and_logs(context: Arc<TestContext>) -> TestResult {
+    let cluster = cluster(&context).await?;
+    let made = running(&context, &cluster, MachinePlan::new("m")).await?;
+    pod_on(&context, &made.node(), "web", &[]).await?;
+    context.note("now it is deleted");
     made.delete().await?;
     made.until_gone(Duration::from_secs(90)).await?;
-    ensure!(!evictions(&scene, "web")?.is_empty());
-    let timeline = scene.timeline();
+    ensure!(!evictions(&context, "web")?.is_empty());
+    let timeline = context.timeline();
     let expected = [
         "Machine/m: created".to_owned(),
         "phase=Running (was".into(),
@@ -48,8 +48,8 @@ async fn timeline_tells_transitions_events_requests_and_logs(scene: Arc<Scene>) 
     Ok(())
 }
 
-async fn waiting_in_vain_tells_what_was_there_instead(scene: Arc<Scene>) -> TestResult {
-    let objects: Api<ConfigMap> = Api::namespaced(scene.management().admin(), scene.namespace());
+async fn waiting_in_vain_tells_what_was_there_instead(context: Arc<TestContext>) -> TestResult {
+    let objects: Api<ConfigMap> = Api::namespaced(context.management().admin(), context.namespace());
     let within = Duration::from_secs(1);
     let absent = wait::until_present(&objects, "nobody", "to exist", within, |_| true).await;
     let message = absent.expect_err("nobody comes").to_string();

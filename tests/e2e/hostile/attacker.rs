@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use five_spot_hostile::{Attack, HostileServer};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -33,8 +33,11 @@ pub(super) struct Attacker {
 
 impl Attacker {
     /// Does everything that a tenant can do, with servers that claim to have these Nodes of somebody else.
-    pub(super) async fn start(scene: &Arc<Scene>, foreign_nodes: Vec<String>) -> anyhow::Result<Self> {
-        let tenant = Tenant { scene: Arc::clone(scene) };
+    pub(super) async fn start(
+        context: &Arc<TestContext>,
+        foreign_nodes: Vec<String>,
+    ) -> anyhow::Result<Self> {
+        let tenant = Tenant { context: Arc::clone(context) };
         let attacks = [
             Attack::EndlessBody,
             Attack::EndlessLine,
@@ -55,18 +58,20 @@ impl Attacker {
             let server = HostileServer::start_tls(attack.clone()).await?;
             let name = format!("hostile-{number}");
             tenant.create_secret(server.secret(&name)).await?;
-            tenant.lend(name.clone(), name).await?;
+            tenant.lend(name.clone(), name, &context.address()).await?;
             servers.push((attack, server));
         }
+        // One machine for all of these: they concern each other.
+        let shared = context.address();
         for number in 0..LARGE_SECRETS {
             let name = format!("large-{number}");
             let junk = STANDARD.encode(vec![b'x'; LARGE]);
             let secret = json!({"metadata": {"name": name}, "data": {"junk": junk, "value": "eA=="}});
             tenant.create_secret(secret).await?;
-            tenant.lend(name.clone(), name).await?;
+            tenant.lend(name.clone(), name, &shared).await?;
         }
         stream::iter(0..WITHOUT_SECRET)
-            .map(|number| tenant.lend(format!("missing-{number}"), format!("missing-{number}")))
+            .map(|number| tenant.lend(format!("missing-{number}"), format!("missing-{number}"), &shared))
             .buffer_unordered(AT_A_TIME)
             .try_collect::<()>()
             .await?;
@@ -97,12 +102,12 @@ impl Drop for Attacker {
 
 /// The objects of the hostile namespace.
 struct Tenant {
-    scene: Arc<Scene>,
+    context: Arc<TestContext>,
 }
 
 impl Tenant {
     fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.scene.management().admin(), self.scene.namespace())
+        Api::namespaced(self.context.management().admin(), self.context.namespace())
     }
 
     async fn create_secret(&self, secret: Value) -> anyhow::Result<()> {
@@ -110,10 +115,10 @@ impl Tenant {
         Ok(())
     }
 
-    async fn lend(&self, name: String, secret: String) -> anyhow::Result<()> {
+    async fn lend(&self, name: String, secret: String, address: &str) -> anyhow::Result<()> {
         let resource = kube::api::ApiResource::erase::<five_spot_api::ScheduledMachine>(&());
         let objects: Api<DynamicObject> =
-            Api::namespaced_with(self.scene.management().admin(), self.scene.namespace(), &resource);
+            Api::namespaced_with(self.context.management().admin(), self.context.namespace(), &resource);
         let object = json!({
             "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine", "metadata": {"name": name},
             "spec": {
@@ -126,7 +131,7 @@ impl Tenant {
                 },
                 "infrastructureSpec": {
                     "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "RemoteMachine",
-                    "spec": {"address": "192.0.2.1", "port": 22},
+                    "spec": {"address": address, "port": 22},
                 },
             },
         });

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wire::{self, Answer};
-use five_spot_testenv::world::Scene;
 use five_spot_testenv::{manifests, tests};
 use http::Method;
 use serde_json::{Value, json};
@@ -18,21 +18,21 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-async fn time_zones_are_known_but_not_only_iana_names_pass(scene: Arc<Scene>) -> TestResult {
+async fn time_zones_are_known_but_not_only_iana_names_pass(context: Arc<TestContext>) -> TestResult {
     let rule = json!({
         "rule": "timestamp('2000-01-01T00:00:00Z').getHours(self) >= 0", "message": "must be a time zone",
     });
     let zone = json!({ "type": "string", "maxLength": 64, "x-kubernetes-validations": [rule] });
     let crd = crd("zones", "Zone", &json!({ "type": "object", "properties": { "zone": zone } }));
-    manifests::apply_crds(&scene.management().admin(), &[crd], Duration::from_secs(30)).await?;
+    manifests::apply_crds(&context.management().admin(), &[crd], Duration::from_secs(30)).await?;
     for (number, zone) in
         ["Europe/Berlin", "UTC", "America/Argentina/Ushuaia", "+02:00", "Local", ""].iter().enumerate()
     {
-        let answer = post_zone(&scene, &format!("good-{number}"), zone).await?;
+        let answer = post_zone(&context, &format!("good-{number}"), zone).await?;
         assert_eq!(answer.code, 201, "{zone:?}: {}", answer.message());
     }
     for zone in ["Mars/Base", "europe/berlin"] {
-        let answer = post_zone(&scene, "bad", zone).await?;
+        let answer = post_zone(&context, "bad", zone).await?;
         assert_eq!(answer.code, 422, "{zone:?}");
         assert!(answer.message().contains("unknown time zone"), "{}", answer.message());
         assert!(
@@ -44,21 +44,21 @@ async fn time_zones_are_known_but_not_only_iana_names_pass(scene: Arc<Scene>) ->
     Ok(())
 }
 
-async fn the_name_is_seen_and_the_namespace_is_not(scene: Arc<Scene>) -> TestResult {
+async fn the_name_is_seen_and_the_namespace_is_not(context: Arc<TestContext>) -> TestResult {
     let with_rule = |plural: &str, kind: &str, rule: &str| {
         let rules = json!([{ "rule": rule, "message": "no" }]);
         crd(plural, kind, &json!({ "type": "object", "x-kubernetes-validations": rules }))
     };
     let name = with_rule("namewatchers", "NameWatcher", "self.metadata.name.size() <= 53");
-    assert_eq!(post_crd(&scene, &name).await?.code, 201);
+    assert_eq!(post_crd(&context, &name).await?.code, 201);
     let namespace = with_rule("spacewatchers", "SpaceWatcher", "self.metadata.namespace != 'kube-system'");
-    let refused = post_crd(&scene, &namespace).await?;
+    let refused = post_crd(&context, &namespace).await?;
     assert_eq!(refused.code, 422);
     assert!(refused.message().contains("undefined field 'namespace'"), "{}", refused.message());
     Ok(())
 }
 
-async fn unbounded_lists_exceed_the_cost_budget(scene: Arc<Scene>) -> TestResult {
+async fn unbounded_lists_exceed_the_cost_budget(context: Arc<TestContext>) -> TestResult {
     let rules = json!([{ "rule": "self.all(a, self.exists(b, a != b))", "message": "no" }]);
     let list = |bounds: &Value| {
         let mut list =
@@ -69,11 +69,11 @@ async fn unbounded_lists_exceed_the_cost_budget(scene: Arc<Scene>) -> TestResult
         }
         json!({ "type": "object", "properties": { "list": list } })
     };
-    let refused = post_crd(&scene, &crd("unboundeds", "Unbounded", &list(&Value::Null))).await?;
+    let refused = post_crd(&context, &crd("unboundeds", "Unbounded", &list(&Value::Null))).await?;
     assert_eq!(refused.code, 422);
     assert!(refused.message().contains("estimated rule cost exceeds budget"), "{}", refused.message());
     let bounded = list(&json!({ "maxItems": 16, "maxLength": 64 }));
-    let accepted = post_crd(&scene, &crd("boundeds", "Bounded", &bounded)).await?;
+    let accepted = post_crd(&context, &crd("boundeds", "Bounded", &bounded)).await?;
     assert_eq!(accepted.code, 201, "{}", accepted.message());
     Ok(())
 }
@@ -93,13 +93,14 @@ fn crd(plural: &str, kind: &str, schema: &Value) -> Value {
     })
 }
 
-async fn post_crd(scene: &Scene, crd: &Value) -> anyhow::Result<Answer> {
+async fn post_crd(context: &TestContext, crd: &Value) -> anyhow::Result<Answer> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    Ok(wire::ask(&scene.management().admin(), Method::POST, path, "application/json", Some(crd)).await?)
+    Ok(wire::ask(&context.management().admin(), Method::POST, path, "application/json", Some(crd)).await?)
 }
 
-async fn post_zone(scene: &Scene, name: &str, zone: &str) -> anyhow::Result<Answer> {
-    let path = format!("/apis/{GROUP}/v1/namespaces/{}/zones", scene.namespace());
+async fn post_zone(context: &TestContext, name: &str, zone: &str) -> anyhow::Result<Answer> {
+    let path = format!("/apis/{GROUP}/v1/namespaces/{}/zones", context.namespace());
     let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Zone", "metadata": { "name": name }, "zone": zone });
-    Ok(wire::ask(&scene.management().admin(), Method::POST, &path, "application/json", Some(&object)).await?)
+    Ok(wire::ask(&context.management().admin(), Method::POST, &path, "application/json", Some(&object))
+        .await?)
 }

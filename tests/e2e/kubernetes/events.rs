@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::wire::{self, Answer};
-use five_spot_testenv::world::Scene;
 use http::Method;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
@@ -25,90 +25,90 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WHEN: &str = "2026-11-15T08:00:00.000000Z";
 
-async fn deprecated_timestamps_are_refused(scene: Arc<Scene>) -> TestResult {
+async fn deprecated_timestamps_are_refused(context: Arc<TestContext>) -> TestResult {
     for field in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
-        let mut event = event(&scene, "e");
+        let mut event = event(&context, "e");
         event[field] = json!("2026-11-15T08:00:00Z");
-        let refused = post(&scene, &event).await?;
+        let refused = post(&context, &event).await?;
         assert_eq!(refused.code, 422, "{field}: {}", refused.message());
         assert!(refused.message().contains("needs to be unset"), "{}", refused.message());
     }
-    assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
+    assert_eq!(post(&context, &event(&context, "e")).await?.code, 201);
     Ok(())
 }
 
-async fn only_the_series_may_be_patched(scene: Arc<Scene>) -> TestResult {
-    assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
+async fn only_the_series_may_be_patched(context: Arc<TestContext>) -> TestResult {
+    assert_eq!(post(&context, &event(&context, "e")).await?.code, 201);
     for (field, value) in [("note", "another"), ("reason", "Another"), ("reportingInstance", "another")] {
-        let refused = patch(&scene, "e", &json!({ field: value })).await?;
+        let refused = patch(&context, "e", &json!({ field: value })).await?;
         assert_eq!(refused.code, 422, "{field}: {}", refused.message());
         assert!(refused.message().contains("immutable"), "{field}: {}", refused.message());
     }
     let series = json!({ "series": { "count": 2, "lastObservedTime": WHEN } });
-    let patched = patch(&scene, "e", &series).await?;
+    let patched = patch(&context, "e", &series).await?;
     assert_eq!((patched.code, &patched.body["series"]["count"]), (200, &json!(2)), "{}", patched.message());
     Ok(())
 }
 
 /// Documentation should offer `--sort-by=.metadata.creationTimestamp`: the usual one finds nothing to sort by.
-async fn sorting_by_last_timestamp_sorts_nothing(scene: Arc<Scene>) -> TestResult {
+async fn sorting_by_last_timestamp_sorts_nothing(context: Arc<TestContext>) -> TestResult {
     for name in ["a", "b"] {
-        assert_eq!(post(&scene, &event(&scene, name)).await?.code, 201);
+        assert_eq!(post(&context, &event(&context, name)).await?.code, 201);
     }
     let jsonpath = "-o=jsonpath={range .items[*]}[{.lastTimestamp}]{end}";
     let output =
-        scene.kubectl(Side::Management, &["get", "events", "--sort-by=.lastTimestamp", jsonpath]).await?;
+        context.kubectl(Side::Management, &["get", "events", "--sort-by=.lastTimestamp", jsonpath]).await?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "[null][null]");
     Ok(())
 }
 
 /// An event name made from object, reason and cause keeps a restarted controller from reporting twice.
-async fn same_name_again_is_a_conflict(scene: Arc<Scene>) -> TestResult {
-    assert_eq!(post(&scene, &event(&scene, "e")).await?.code, 201);
-    let again = post(&scene, &event(&scene, "e")).await?;
+async fn same_name_again_is_a_conflict(context: Arc<TestContext>) -> TestResult {
+    assert_eq!(post(&context, &event(&context, "e")).await?.code, 201);
+    let again = post(&context, &event(&context, "e")).await?;
     assert_eq!((again.code, again.body["reason"].as_str()), (409, Some("AlreadyExists")));
     Ok(())
 }
 
-/// Why a failed event never fails a reconcile: during the deletion of a namespace there is no other answer.
-async fn terminating_namespace_refuses_events(scene: Arc<Scene>) -> TestResult {
-    let client = scene.management().admin();
-    let objects: Api<ConfigMap> = Api::namespaced(client.clone(), scene.namespace());
+/// A failed event never fails a reconcile: during the deletion of a namespace there is no other answer.
+async fn terminating_namespace_refuses_events(context: Arc<TestContext>) -> TestResult {
+    let client = context.management().admin();
+    let objects: Api<ConfigMap> = Api::namespaced(client.clone(), context.namespace());
     let holder = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "holder", "finalizers": ["testenv.5spot.finos.org/holds-the-namespace"] },
     });
     objects.create(&PostParams::default(), &serde_json::from_value(holder)?).await?;
     let namespaces: Api<Namespace> = Api::all(client);
-    namespaces.delete(scene.namespace(), &DeleteParams::default()).await?;
-    let refused = post(&scene, &event(&scene, "e")).await?;
+    namespaces.delete(context.namespace(), &DeleteParams::default()).await?;
+    let refused = post(&context, &event(&context, "e")).await?;
     assert_eq!(refused.code, 403, "{}", refused.message());
     assert_eq!(refused.causes()[0].reason, "NamespaceTerminating");
     Ok(())
 }
 
-fn event(scene: &Scene, name: &str) -> Value {
+fn event(context: &TestContext, name: &str) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
-        "metadata": { "name": name, "namespace": scene.namespace() },
+        "metadata": { "name": name, "namespace": context.namespace() },
         "eventTime": WHEN, "reportingController": "5spot-controller", "reportingInstance": "pod-1",
         "action": "Reconcile", "reason": "ScheduleActive", "type": "Normal", "note": "the window is open",
-        "regarding": { "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": scene.namespace() },
+        "regarding": { "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": context.namespace() },
     })
 }
 
-fn path(scene: &Scene) -> String {
-    format!("/apis/events.k8s.io/v1/namespaces/{}/events", scene.namespace())
+fn path(context: &TestContext) -> String {
+    format!("/apis/events.k8s.io/v1/namespaces/{}/events", context.namespace())
 }
 
-async fn post(scene: &Scene, event: &Value) -> anyhow::Result<Answer> {
-    let client = scene.management().admin();
-    Ok(wire::ask(&client, Method::POST, &path(scene), "application/json", Some(event)).await?)
+async fn post(context: &TestContext, event: &Value) -> anyhow::Result<Answer> {
+    let client = context.management().admin();
+    Ok(wire::ask(&client, Method::POST, &path(context), "application/json", Some(event)).await?)
 }
 
-async fn patch(scene: &Scene, name: &str, body: &Value) -> anyhow::Result<Answer> {
-    let client = scene.management().admin();
-    let path = format!("{}/{name}", path(scene));
+async fn patch(context: &TestContext, name: &str, body: &Value) -> anyhow::Result<Answer> {
+    let client = context.management().admin();
+    let path = format!("{}/{name}", path(context));
     Ok(wire::ask(&client, Method::PATCH, &path, "application/merge-patch+json", Some(body)).await?)
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
@@ -12,22 +12,23 @@ use serde_json::json;
 /// kwok makes a Node Ready within a second; its taints go a moment later.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
-pub(super) fn nodes(scene: &Scene) -> Api<Node> {
-    Api::all(scene.workload().admin())
+pub(super) fn nodes(context: &TestContext) -> Api<Node> {
+    Api::all(context.workload().admin())
 }
 
-/// Makes the Node of a scene and waits until the node controller has taken away the taint of a new Node.
-pub(crate) async fn ready_node(scene: &Scene) -> anyhow::Result<Node> {
+/// Makes the Node of a context and waits until the node controller has taken away the taint of a new Node.
+pub(crate) async fn ready_node(context: &TestContext) -> anyhow::Result<Node> {
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {
-            "name": scene.cluster_scoped("node"), "annotations": { "kwok.x-k8s.io/node": "fake" },
+            "name": context.cluster_scoped("node"), "annotations": { "kwok.x-k8s.io/node": "fake" },
         },
     });
-    let created = nodes(scene).create(&PostParams::default(), &serde_json::from_value(node)?).await?;
+    let created = nodes(context).create(&PostParams::default(), &serde_json::from_value(node)?).await?;
     let settled =
         |node: &Node| is_ready(node) && node.spec.as_ref().is_some_and(|spec| spec.taints.is_none());
-    Ok(wait::until_present(&nodes(scene), &created.name_any(), "to be Ready", READY_WITHIN, settled).await?)
+    Ok(wait::until_present(&nodes(context), &created.name_any(), "to be Ready", READY_WITHIN, settled)
+        .await?)
 }
 
 fn is_ready(node: &Node) -> bool {

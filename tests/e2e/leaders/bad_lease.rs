@@ -6,8 +6,8 @@ use anyhow::ensure;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::manifests;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{LEASE, is_leader};
 use crate::permissions::deploy;
-use crate::startup::{Bare, Program, machine, shipped_definition, shipped_rules};
+use crate::startup::{Bare, Program, instances_role, machine, rules_without_leases, shipped_definition};
 
 pub(crate) fn tests() -> Vec<Test> {
     tests![a_lease_that_is_forbidden_or_written_by_others_is_reported]
@@ -25,23 +25,24 @@ pub(crate) fn tests() -> Vec<Test> {
 const FLAGS: [&str; 3] =
     ["--enable-leader-election", "--lease-duration-secs=6", "--lease-renew-deadline-secs=4"];
 
-async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<Scene>) -> TestResult {
+async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestContext>) -> TestResult {
     let bare = Bare::start("lease").await?;
-    let identity = bare.account("5spot-controller", &Value::Array(shipped_rules()?)).await?;
+    let rules = Value::Array(rules_without_leases()?);
+    let identity = bare.account("5spot-controller", &rules).await?;
     bare.define(&shipped_definition()).await?;
     bare.install_cluster_api().await?;
     bare.apply(&machine("desk")).await?;
 
-    // Nothing is permitted: it is ready, says what is missing, and works on nothing.
+    // No Lease is permitted: it is ready, says what is missing, and works on nothing.
     let one = Program::start(bare.directory(), &identity, "one", &FLAGS).await?;
     one.said_with("The Lease could not be", &["5spot-system/5spot-leader", "forbidden"]).await?;
     one.answers("/ready", 200, &["remark: the Lease 5spot-system/5spot-leader could not be"]).await?;
     ensure!(!is_leader(&one).await?, "nobody leads without a Lease");
     let writes = written(&bare, &identity)?;
     ensure!(writes.is_empty(), "a standby has written {writes:?}");
-    manifests::Applier::new(bare.admin())
-        .apply_all(&manifests::read(&deploy("ha/rbac.yaml"))?, SYSTEM_NAMESPACE)
-        .await?;
+    let mut grants = manifests::read(&deploy("ha/rbac.yaml"))?;
+    grants.extend(instances_role()?);
+    manifests::Applier::new(bare.admin()).apply_all(&grants, SYSTEM_NAMESPACE).await?;
     one.said("Became the leader").await?;
     one.answers("/ready", 200, &["ok\n"]).await?;
 
@@ -82,7 +83,7 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<Scene
     bare.stop().await
 }
 
-/// What was written to objects of ours and to Machines.
+/// The writes to `ScheduledMachines` and Machines.
 fn written(
     bare: &Bare,
     by: &five_spot_testenv::identity::ServiceAccountIdentity,

@@ -2,11 +2,16 @@
 
 use anyhow::{Context as _, ensure};
 use five_spot_api::ScheduledMachine;
+use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::identity::ServiceAccountIdentity;
-use five_spot_testenv::kinds::MACHINE;
+use five_spot_testenv::kinds::{MACHINE, REMOTE_MACHINE};
+use five_spot_testenv::test_clusters::TestContext;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use serde_json::json;
+use serde_json::{Value, json};
+
+use super::LEASE;
 
 /// Sends a create, an update and a delete as a pod that no longer holds the Lease. `name` is an object whose machine is
 /// lent.
@@ -28,9 +33,57 @@ pub(super) async fn all_are_refused(
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"late": "true"}}}));
     refused("update", machines.patch(&lent, &PatchParams::default(), &patch).await)?;
     refused("delete", machines.delete(&lent, &DeleteParams::default()).await)?;
-    let objects: Api<ScheduledMachine> = Api::namespaced(client, namespace);
+    let objects: Api<ScheduledMachine> = Api::namespaced(client.clone(), namespace);
     let status = Patch::Merge(json!({"status": {"message": "late"}}));
-    refused("update of status", objects.patch_status(name, &PatchParams::default(), &status).await)
+    refused("update of status", objects.patch_status(name, &PatchParams::default(), &status).await)?;
+    provider_objects_are_refused(&client, namespace, name).await?;
+    claims_are_refused(&client).await
+}
+
+async fn provider_objects_are_refused(client: &Client, namespace: &str, name: &str) -> anyhow::Result<()> {
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &REMOTE_MACHINE.resource());
+    let apply = PatchParams::apply("5spot-e2e-late");
+    refused(
+        "create of a provider object",
+        api.patch("late", &apply, &Patch::Apply(provider_object())).await,
+    )?;
+    let lent = format!("{name}-infra");
+    refused("delete of a provider object", api.delete(&lent, &DeleteParams::default()).await)
+}
+
+fn provider_object() -> Value {
+    json!({
+        "apiVersion": REMOTE_MACHINE.api_version(), "kind": REMOTE_MACHINE.kind, "metadata": {"name": "late"},
+        "spec": {"address": "192.0.2.1", "port": 22},
+    })
+}
+
+/// Deletes the Lease: the fence must not keep anybody else from writing then.
+pub(super) async fn others_write_without_a_lease(context: &TestContext) -> anyhow::Result<()> {
+    let admin = context.management().admin();
+    let leases: Api<Lease> = Api::namespaced(admin.clone(), SYSTEM_NAMESPACE);
+    leases.delete(LEASE, &DeleteParams::default()).await?;
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(admin, context.namespace(), &REMOTE_MACHINE.resource());
+    let rehearsal = PatchParams::apply("5spot-e2e").dry_run();
+    // Again and again: the policy sees the deletion a little later than its author.
+    for _ in 0..50 {
+        api.patch("late", &rehearsal, &Patch::Apply(provider_object()))
+            .await
+            .context("the fence refuses somebody else")?;
+    }
+    Ok(())
+}
+
+/// Claims are fenced; Leases of the election are not, or no standby could take over.
+async fn claims_are_refused(client: &Client) -> anyhow::Result<()> {
+    let api: Api<Lease> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
+    let lease = |name: &str| serde_json::from_value::<Lease>(json!({"metadata": {"name": name}}));
+    let parameters = PostParams::default();
+    refused("create of a claim", api.create(&parameters, &lease("5spot-machine-0123456789abcdef")?).await)?;
+    let rehearsal = PostParams { dry_run: true, ..parameters };
+    api.create(&rehearsal, &lease("5spot-leader-instance-9")?).await.context("a Lease of an instance")?;
+    Ok(())
 }
 
 fn machines(client: &Client, namespace: &str) -> Api<DynamicObject> {

@@ -2,6 +2,7 @@
 //! off and asked to end, while machines are lent. What they wrote is read from the audit log, by pod.
 
 mod bad_lease;
+mod drains;
 mod late;
 mod oracle;
 mod replicas;
@@ -14,13 +15,13 @@ use five_spot_testenv::harness::Test;
 use crate::startup::Program;
 
 pub(crate) fn tests() -> Vec<Test> {
-    [takeover::tests(), restart::tests(), bad_lease::tests()].into_iter().flatten().collect()
+    [takeover::tests(), restart::tests(), bad_lease::tests(), drains::tests()].into_iter().flatten().collect()
 }
 
 /// The name of the Lease in the shipped manifests.
 const LEASE: &str = "5spot-leader";
 
-/// Whether a replica says that it leads.
+/// True if a replica reports that it leads.
 async fn is_leader(program: &Program) -> anyhow::Result<bool> {
     let metrics = program.metrics().await?;
     let value = metrics.lines().find_map(|line| line.strip_prefix("fivespot_is_leader "));

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use anyhow::ensure;
 use five_spot_testenv::audit::{AuditQuery, AuditRecord};
 use five_spot_testenv::cluster::CONTROLLER_AGENT;
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 
 use super::LEASE;
 
-/// What the replicas have written since the scene began, oldest first.
+/// The writes of the replicas since the context began, oldest first.
 pub(super) struct Writes {
     renewals: Vec<AuditRecord>,
     others: Vec<AuditRecord>,
 }
 
 impl Writes {
-    pub(super) fn read(scene: &Scene) -> anyhow::Result<Self> {
-        let query = AuditQuery::all().user_agent(CONTROLLER_AGENT).writes().since(scene.begun());
-        let mut records = scene.management().audit_log().read(&query)?;
+    pub(super) fn read(context: &TestContext) -> anyhow::Result<Self> {
+        let query = AuditQuery::all().user_agent(CONTROLLER_AGENT).writes().since(context.begun());
+        let mut records = context.management().audit_log().read(&query)?;
         records.retain(|record| {
             let is_accepted = record.code.is_some_and(|code| code < 300);
             record.stage == "ResponseComplete" && is_accepted && !record.pod.is_empty()

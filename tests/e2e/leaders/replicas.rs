@@ -8,7 +8,7 @@ use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::proxy::{Line, Proxy};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -37,23 +37,23 @@ pub(super) struct Replica {
 
 /// All replicas, and what they need to be started again.
 pub(super) struct Replicas {
-    scene: Arc<Scene>,
+    context: Arc<TestContext>,
     pub(super) all: Vec<Replica>,
 }
 
 impl Replicas {
     /// Makes the pods and starts a process for each.
     pub(super) async fn start(
-        scene: Arc<Scene>,
+        context: Arc<TestContext>,
         identity: &ServiceAccountIdentity,
         count: usize,
     ) -> anyhow::Result<Self> {
-        let mut replicas = Self { all: Vec::new(), scene };
+        let mut replicas = Self { all: Vec::new(), context };
         for number in 0..count {
             let pod = format!("5spot-controller-{number}");
             replicas.all.push(Replica {
                 identity: identity.bound_to_pod(&pod).await?,
-                line: replicas.scene.proxy(Side::Management).await?,
+                line: replicas.context.proxy(Side::Management).await?,
                 program: None,
                 pod,
             });
@@ -65,12 +65,13 @@ impl Replicas {
     /// Starts a replica, and waits until it is ready.
     pub(super) async fn start_one(&mut self, number: usize) -> anyhow::Result<()> {
         let replica = &mut self.all[number];
-        let namespace = format!("--watch-namespace={}", self.scene.namespace());
+        let namespace = format!("--watch-namespace={}", self.context.namespace());
         let duration = format!("--lease-duration-secs={LEASE_SECONDS}");
         let deadline = format!("--lease-renew-deadline-secs={}", LEASE_SECONDS - 2);
         let flags = ["--enable-leader-election", &namespace, &duration, &deadline];
         let kubeconfig = replica.identity.kubeconfig(Some(&replica.line.server()));
-        let program = Program::start_with(self.scene.directory(), &kubeconfig, &replica.pod, &flags).await?;
+        let program =
+            Program::start_with(self.context.directory(), &kubeconfig, &replica.pod, &flags).await?;
         program.is_ready().await?;
         replica.program = Some(program);
         Ok(())
@@ -170,8 +171,8 @@ impl Replicas {
     }
 
     /// Deletes the pods, with which their tokens end.
-    pub(super) async fn delete_pods(scene: &Scene, count: usize) -> anyhow::Result<()> {
-        let pods: Api<Pod> = Api::namespaced(scene.management().admin(), SYSTEM_NAMESPACE);
+    pub(super) async fn delete_pods(context: &TestContext, count: usize) -> anyhow::Result<()> {
+        let pods: Api<Pod> = Api::namespaced(context.management().admin(), SYSTEM_NAMESPACE);
         for number in 0..count {
             pods.delete(&format!("5spot-controller-{number}"), &DeleteParams::default().grace_period(0))
                 .await?;

@@ -9,7 +9,7 @@ use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{manifests, tests, wait};
 use kube::Api;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WITHIN: Duration = Duration::from_mins(2);
 
-async fn one_replica_leads_when_the_api_server_is_back(_: Arc<Scene>) -> TestResult {
+async fn one_replica_leads_when_the_api_server_is_back(_: Arc<TestContext>) -> TestResult {
     let bare = Bare::start("restart").await?;
     let identity = bare.account("5spot-controller", &Value::Array(shipped_rules()?)).await?;
     bare.define(&shipped_definition()).await?;

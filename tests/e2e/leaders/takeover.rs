@@ -9,7 +9,7 @@ use five_spot_api::{Phase, ScheduledMachine};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::proxy::Line;
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{manifests, tests, wait};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -43,31 +43,31 @@ const WITHIN: Duration = Duration::from_mins(2);
 /// The replicas of this test.
 const REPLICAS: usize = 3;
 
-async fn replicas_take_over_and_never_write_beside_each_other(scene: Arc<Scene>) -> TestResult {
-    let identity = controller_identity(&scene).await?;
-    let mut applier = manifests::Applier::new(scene.management().admin());
+async fn replicas_take_over_and_never_write_beside_each_other(context: Arc<TestContext>) -> TestResult {
+    let identity = controller_identity(&context).await?;
+    let mut applier = manifests::Applier::new(context.management().admin());
     for file in ["ha/rbac.yaml", "ha/fence.yaml"] {
         applier.apply_all(&manifests::read(&deploy(file))?, SYSTEM_NAMESPACE).await?;
     }
-    let mut play = Play { scene: Arc::clone(&scene), objects: Vec::new() };
-    let outcome = match Replicas::start(Arc::clone(&scene), &identity, REPLICAS).await {
+    let mut play = Play { context: Arc::clone(&context), objects: Vec::new() };
+    let outcome = match Replicas::start(Arc::clone(&context), &identity, REPLICAS).await {
         Ok(replicas) => play.perform(replicas).await,
         Err(error) => Err(error),
     };
     // The fence must not stay, whatever has happened: other tests use the same account without a pod.
-    remove_fence(&scene).await?;
+    remove_fence(&context).await?;
     outcome?;
-    Replicas::delete_pods(&scene, REPLICAS).await
+    Replicas::delete_pods(&context, REPLICAS).await
 }
 
 struct Play {
-    scene: Arc<Scene>,
+    context: Arc<TestContext>,
     objects: Vec<String>,
 }
 
 impl Play {
     async fn perform(&mut self, mut replicas: Replicas) -> anyhow::Result<()> {
-        self.scene.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+        self.context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
         replicas.leader().await?;
         self.lend("first").await?;
 
@@ -86,7 +86,7 @@ impl Play {
         report("SIGSTOP", &replicas, next, since).await?;
         self.lend("while-stopped").await?;
         let former = &replicas.all[leader].identity;
-        late::all_are_refused(former, self.scene.namespace(), "while-stopped").await?;
+        late::all_are_refused(former, self.context.namespace(), "while-stopped").await?;
         replicas.program(leader)?.thaw();
         replicas.program(leader)?.said("Lost the Lease").await?;
 
@@ -109,13 +109,14 @@ impl Play {
         self.lend("after-term").await?;
         replicas.start_one(leader).await?;
 
-        let leases: Api<Lease> = Api::namespaced(self.scene.management().admin(), SYSTEM_NAMESPACE);
+        let leases: Api<Lease> = Api::namespaced(self.context.management().admin(), SYSTEM_NAMESPACE);
         let holder =
             leases.get(LEASE).await?.spec.and_then(|spec| spec.holder_identity).context("a holder")?;
         let leader = replicas.leader().await?;
         anyhow::ensure!(holder.starts_with(&format!("{}_", replicas.all[leader].pod)), "{holder}");
         replicas.end().await?;
-        let writes = Writes::read(&self.scene)?;
+        late::others_write_without_a_lease(&self.context).await?;
+        let writes = Writes::read(&self.context)?;
         println!("{writes}");
         writes.never_overlap()?;
         writes.made_one_machine_each(&self.objects)
@@ -123,8 +124,8 @@ impl Play {
 
     /// A machine that is wanted now, and is there.
     async fn lend(&mut self, name: &str) -> anyhow::Result<()> {
-        let (admin, namespace) = (self.scene.management().admin(), self.scene.namespace());
-        let nodes = node_identity(&self.scene, namespace).await?;
+        let (admin, namespace) = (self.context.management().admin(), self.context.namespace());
+        let nodes = node_identity(&self.context, namespace).await?;
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "edge-nodes"},
             "stringData": {"value": nodes.kubeconfig(None)},
@@ -132,7 +133,7 @@ impl Play {
         let mut object = machine(name);
         object["metadata"]["namespace"] = namespace.into();
         object["spec"]["kubeconfigSecretRef"] = json!({"name": "edge-nodes"});
-        object["spec"]["infrastructureSpec"]["spec"] = json!({"address": self.scene.address()});
+        object["spec"]["infrastructureSpec"]["spec"] = json!({"address": self.context.address()});
         manifests::Applier::new(admin.clone()).apply_all(&[secret, object], namespace).await?;
         self.objects.push(name.to_owned());
         let objects: Api<ScheduledMachine> = Api::namespaced(admin, namespace);
@@ -155,8 +156,8 @@ async fn report(what: &str, replicas: &Replicas, next: usize, since: Timestamp) 
     Ok(())
 }
 
-async fn remove_fence(scene: &Scene) -> anyhow::Result<()> {
-    let (admin, parameters) = (scene.management().admin(), DeleteParams::default());
+async fn remove_fence(context: &TestContext) -> anyhow::Result<()> {
+    let (admin, parameters) = (context.management().admin(), DeleteParams::default());
     Api::<ValidatingAdmissionPolicyBinding>::all(admin.clone()).delete("5spot-fence", &parameters).await?;
     Api::<ValidatingAdmissionPolicy>::all(admin).delete("5spot-fence", &parameters).await?;
     Ok(())

@@ -8,8 +8,8 @@ use five_spot_api::reclaim::{CONFIG_KEY, config_map};
 use five_spot_scenarios::merge;
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::manifests::{self, Applier};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
@@ -20,7 +20,7 @@ use crate::permissions::deploy;
 
 /// The label by which a node opts in.
 pub(super) const LABEL: &str = "5spot.finos.org/reclaim-agent";
-/// How the seed's commands find the agents.
+/// The selector of the agents in the troubleshooting guide.
 const SELECTOR: &str = "app=5spot-reclaim-agent";
 const NAME: &str = "5spot-reclaim-agent";
 /// A pod starts in two seconds; a machine that is busy takes its time.
@@ -30,16 +30,16 @@ const ASK_EVERY: Duration = Duration::from_millis(250);
 
 /// The agent of one node.
 pub(super) struct AgentPod<'a> {
-    scene: &'a Scene,
+    context: &'a TestContext,
     node: String,
 }
 
 impl<'a> AgentPod<'a> {
     /// Applies the shipped manifests, with an overlay that says where the API server is, that the image is there already,
     /// and that only this node is meant.
-    pub(super) async fn install(scene: &'a Scene, node: &str) -> anyhow::Result<Self> {
-        crate::agent::install(scene.workload()).await?;
-        let agent = Self { scene, node: node.to_owned() };
+    pub(super) async fn install(context: &'a TestContext, node: &str) -> anyhow::Result<Self> {
+        crate::agent::install(context.workload()).await?;
+        let agent = Self { context, node: node.to_owned() };
         agent.change(json!({})).await?;
         Ok(agent)
     }
@@ -57,7 +57,7 @@ impl<'a> AgentPod<'a> {
         variables: &[(&str, &str)],
     ) -> anyhow::Result<()> {
         let mut daemon_set = manifests::read(&deploy("node-agent/daemonset.yaml"))?.remove(0);
-        let (host, port) = address(self.scene)?;
+        let (host, port) = address(self.context)?;
         let spec = &mut daemon_set["spec"]["template"]["spec"];
         merge(spec, json!({"nodeSelector": {"kubernetes.io/hostname": self.node}}));
         merge(spec, pod_spec);
@@ -71,13 +71,13 @@ impl<'a> AgentPod<'a> {
             env.retain(|variable| variable["name"] != *name);
             env.push(json!({"name": name, "value": value}));
         }
-        Applier::new(self.scene.workload().admin()).apply(&daemon_set, SYSTEM_NAMESPACE).await?;
+        Applier::new(self.context.workload().admin()).apply(&daemon_set, SYSTEM_NAMESPACE).await?;
         Ok(())
     }
 
     /// Waits until the DaemonSet as it was last applied has a pod on the node that is ready.
     pub(super) async fn until_ready(&self) -> anyhow::Result<()> {
-        let sets: Api<DaemonSet> = Api::namespaced(self.scene.workload().admin(), SYSTEM_NAMESPACE);
+        let sets: Api<DaemonSet> = Api::namespaced(self.context.workload().admin(), SYSTEM_NAMESPACE);
         let ready = |set: &DaemonSet| {
             set.status.as_ref().is_some_and(|status| {
                 status.observed_generation == set.metadata.generation
@@ -100,16 +100,16 @@ impl<'a> AgentPod<'a> {
     }
 
     async fn all_pods(&self) -> anyhow::Result<Vec<Pod>> {
-        let pods: Api<Pod> = Api::namespaced(self.scene.workload().admin(), SYSTEM_NAMESPACE);
+        let pods: Api<Pod> = Api::namespaced(self.context.workload().admin(), SYSTEM_NAMESPACE);
         let selection =
             ListParams::default().labels(SELECTOR).fields(&format!("spec.nodeName={}", self.node));
         Ok(pods.list(&selection).await?.items)
     }
 
-    /// The log by the seed's own command.
+    /// The log by the command of the troubleshooting guide.
     pub(super) async fn log(&self) -> anyhow::Result<String> {
         let output = self
-            .scene
+            .context
             .kubectl(Side::Workload, &["logs", "-n", SYSTEM_NAMESPACE, "-l", SELECTOR, "--tail=50"]);
         Ok(String::from_utf8_lossy(&output.await?.stdout).into_owned())
     }
@@ -136,14 +136,14 @@ impl<'a> AgentPod<'a> {
     pub(super) async fn probe(&self) -> anyhow::Result<Value> {
         let pod = self.pods().await?.pop().context("there is no pod of the agent")?;
         let command = ["exec", "-n", SYSTEM_NAMESPACE, &pod, "--", "5spot-reclaim-agent", "probe"];
-        let output = self.scene.kubectl(Side::Workload, &command).await?;
+        let output = self.context.kubectl(Side::Workload, &command).await?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     /// Sets the opt-in label, or removes it.
     pub(super) async fn label(&self, is_set: bool) -> anyhow::Result<()> {
-        let nodes: Api<Node> = Api::all(self.scene.workload().admin());
+        let nodes: Api<Node> = Api::all(self.context.workload().admin());
         let value = if is_set { json!("enabled") } else { Value::Null };
         let patch = json!({"metadata": {"labels": {LABEL: value}}});
         nodes.patch(&self.node, &PatchParams::default(), &Patch::Merge(patch)).await?;
@@ -156,14 +156,14 @@ impl<'a> AgentPod<'a> {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": config_map(&self.node)},
             "data": {CONFIG_KEY: toml},
         });
-        Applier::new(self.scene.workload().admin()).apply(&object, SYSTEM_NAMESPACE).await?;
+        Applier::new(self.context.workload().admin()).apply(&object, SYSTEM_NAMESPACE).await?;
         Ok(())
     }
 
     /// Ends the pods of the agent at once and forgets them, as pod garbage collection does a minute after their Node is
     /// gone.
     pub(super) async fn forget_pods(&self) -> anyhow::Result<()> {
-        let pods: Api<Pod> = Api::namespaced(self.scene.workload().admin(), SYSTEM_NAMESPACE);
+        let pods: Api<Pod> = Api::namespaced(self.context.workload().admin(), SYSTEM_NAMESPACE);
         for pod in self.all_pods().await? {
             match pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await {
                 // It was about to go anyway.
@@ -176,7 +176,7 @@ impl<'a> AgentPod<'a> {
 
     /// Removes the DaemonSet and the configuration.
     pub(super) async fn uninstall(&self) -> anyhow::Result<()> {
-        let admin = self.scene.workload().admin();
+        let admin = self.context.workload().admin();
         let sets: Api<DaemonSet> = Api::namespaced(admin.clone(), SYSTEM_NAMESPACE);
         sets.delete(NAME, &DeleteParams::default()).await?;
         let maps: Api<ConfigMap> = Api::namespaced(admin, SYSTEM_NAMESPACE);
@@ -187,9 +187,9 @@ impl<'a> AgentPod<'a> {
     }
 }
 
-/// Where the API server of the workload cluster is.
-fn address(scene: &Scene) -> anyhow::Result<(String, String)> {
-    let server = scene.workload().server();
+/// The address of the API server of the workload cluster.
+fn address(context: &TestContext) -> anyhow::Result<(String, String)> {
+    let server = context.workload().server();
     let authority = server.strip_prefix("https://").map(|authority| authority.trim_end_matches('/'));
     let (host, port) = authority.and_then(|authority| authority.rsplit_once(':')).context("an address")?;
     Ok((host.to_owned(), port.to_owned()))

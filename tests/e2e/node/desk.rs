@@ -2,15 +2,18 @@
 
 use anyhow::Context as _;
 use five_spot_testenv::node::{HostNode, Image, NodeBinaries};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The image of the agent as the shipped DaemonSet names it.
-const AGENT_IMAGE: &str = "5spot-reclaim-agent:latest";
+/// The image of the agent in the archive of `cargo xtask image`, and as the shipped `DaemonSet` names it without
+/// kustomize.
+const AGENT_IMAGE_IN_ARCHIVE: &str =
+    concat!("docker.io/library/5spot-reclaim-agent:", env!("CARGO_PKG_VERSION"));
+const AGENT_IMAGE: &str = "docker.io/library/5spot-reclaim-agent:latest";
 /// The image of the pods of tenants: a shell, and a program called `java`.
 const TENANT_IMAGE: &str = "localhost/5spot/tenant:1";
 
@@ -18,33 +21,33 @@ const TENANT_IMAGE: &str = "localhost/5spot/tenant:1";
 static NODE: Mutex<Option<HostNode>> = Mutex::const_new(None);
 
 /// A machine that is lent, and nobody else's while this lives.
-pub(super) struct Desk<'a> {
+pub(crate) struct Desk<'a> {
     node: MutexGuard<'static, Option<HostNode>>,
-    scene: &'a Scene,
+    context: &'a TestContext,
     /// The name of its Node.
     pub(super) name: String,
 }
 
 impl<'a> Desk<'a> {
     /// Waits until the machine is free. It is started if it does not run, and has not joined the cluster yet.
-    pub(super) async fn take(scene: &'a Scene) -> anyhow::Result<Self> {
+    pub(crate) async fn take(context: &'a TestContext) -> anyhow::Result<Self> {
         let mut node = NODE.lock().await;
         if node.is_none() {
-            *node = Some(start(scene).await?);
+            *node = Some(start(context).await?);
         }
-        Ok(Self { node, scene, name: scene.cluster_scoped("desk") })
+        Ok(Self { node, context, name: context.cluster_scoped("desk") })
     }
 
     /// Joins the cluster under its name, as the machine of this provider id, and waits until it is Ready.
     pub(super) async fn join(&self, provider_id: &str) -> anyhow::Result<Node> {
         let node = self.node()?;
-        let joined = node.join(self.scene.world().control_plane(), &self.name, provider_id).await?;
-        self.scene.note(format!("the kubelet of {} is Ready", self.name));
+        let joined = node.join(self.context.clusters().control_plane(), &self.name, provider_id).await?;
+        self.context.note(format!("the kubelet of {} is Ready", self.name));
         Ok(joined)
     }
 
     /// Switches the kubelet off.
-    pub(super) async fn leave(&self) -> anyhow::Result<()> {
+    pub(crate) async fn leave(&self) -> anyhow::Result<()> {
         self.node()?.leave().await;
         Ok(())
     }
@@ -61,7 +64,7 @@ impl<'a> Desk<'a> {
 
     /// Makes a pod of a tenant on the node that runs this command.
     pub(super) async fn tenant(&self, name: &str, command: &[&str]) -> anyhow::Result<()> {
-        let pods: Api<Pod> = Api::namespaced(self.scene.workload().admin(), self.scene.namespace());
+        let pods: Api<Pod> = Api::namespaced(self.context.workload().admin(), self.context.namespace());
         let pod = json!({
             "metadata": {"name": name},
             "spec": {
@@ -84,18 +87,22 @@ impl<'a> Desk<'a> {
         Ok(name.to_owned())
     }
 
+    /// The machine itself.
+    pub(crate) fn machine(&self) -> anyhow::Result<&HostNode> {
+        self.node()
+    }
+
     fn node(&self) -> anyhow::Result<&HostNode> {
         self.node.as_ref().context("the node was not started")
     }
 }
 
-async fn start(scene: &Scene) -> anyhow::Result<HostNode> {
+async fn start(context: &TestContext) -> anyhow::Result<HostNode> {
     let binaries = NodeBinaries::from_process()?;
     let busybox = binaries.busybox.clone();
-    let node = HostNode::start(scene.world().control_plane(), binaries).await?;
-    let agent = std::env::current_exe()?.with_file_name("5spot-reclaim-agent");
-    let image = Image::new(AGENT_IMAGE, &["/bin/5spot-reclaim-agent"]);
-    node.import(image.program("bin/5spot-reclaim-agent", &agent)?).await?;
+    let node = HostNode::start(context.clusters().control_plane(), binaries).await?;
+    node.import_archive(&crate::install::archive("5spot-reclaim-agent")?).await?;
+    node.tag(AGENT_IMAGE_IN_ARCHIVE, AGENT_IMAGE).await?;
     // The owner's program is a copy of the same file, so that only the place where it runs differs.
     let tenant = Image::new(TENANT_IMAGE, &["/bin/sh"]).program("bin/busybox", &busybox)?;
     node.import(tenant.link("bin/sh", "busybox").program("bin/java", "/bin/sleep".as_ref())?).await?;

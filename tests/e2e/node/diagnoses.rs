@@ -1,4 +1,4 @@
-//! What the troubleshooting guide says about an agent that does not fire: each cause is brought about, and found by the
+//! The troubleshooting guide for an agent that does not fire: each cause is brought about, and found by the
 //! command that the guide names.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use five_spot_api::reclaim::{ReclaimRequest, config_map};
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::manifests::{self, Applier};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{tests, wait};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::ListParams;
@@ -28,32 +28,32 @@ pub(crate) fn tests() -> Vec<Test> {
     tests.into_iter().map(|test| test.within(Duration::from_mins(8))).collect()
 }
 
-/// How long nothing has to happen to count as nothing: ten times the agent's interval of polling.
+/// The time without an event after which none is expected: ten times the agent's interval of polling.
 const NOTHING_FOR: Duration = Duration::from_millis(2500);
 
-async fn an_agent_that_does_not_fire_is_explained(scene: Arc<Scene>) -> TestResult {
-    let desk = Desk::take(&scene).await?;
+async fn an_agent_that_does_not_fire_is_explained(context: Arc<TestContext>) -> TestResult {
+    let desk = Desk::take(&context).await?;
     desk.join("remote-machine://diagnoses:22").await?;
-    let agent = AgentPod::install(&scene, &desk.name).await?;
-    let explained = explain(&scene, &desk, &agent).await;
+    let agent = AgentPod::install(&context, &desk.name).await?;
+    let explained = explain(&context, &desk, &agent).await;
     let removed = agent.uninstall().await;
     desk.leave().await?;
     explained.and(removed).with_context(|| desk.logs())
 }
 
-async fn explain(scene: &Scene, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
-    label_missing(scene, desk, agent).await?;
-    config_map_missing(scene, desk, agent).await?;
-    nothing_matches(scene, desk, agent).await?;
+async fn explain(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
+    label_missing(context, desk, agent).await?;
+    config_map_missing(context, desk, agent).await?;
+    nothing_matches(context, desk, agent).await?;
     events_refused(agent, desk).await?;
     no_host_network(agent).await?;
     no_host_pid(agent).await?;
-    command_line_only(scene, desk, agent).await
+    command_line_only(context, desk, agent).await
 }
 
 /// No pod lands on the node: its label is missing.
-async fn label_missing(scene: &Scene, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
-    let labels = kubectl(scene, &["get", "node", &desk.name, "--show-labels"]).await?;
+async fn label_missing(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
+    let labels = kubectl(context, &["get", "node", &desk.name, "--show-labels"]).await?;
     ensure!(!labels.contains(LABEL), "{labels}");
     ensure!(agent.pods().await?.is_empty(), "a node that was not opted in has an agent");
     agent.label(true).await?;
@@ -61,10 +61,10 @@ async fn label_missing(scene: &Scene, desk: &Desk<'_>, agent: &AgentPod<'_>) -> 
 }
 
 /// Without a ConfigMap the agent idles.
-async fn config_map_missing(scene: &Scene, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
+async fn config_map_missing(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
     let name = config_map(&desk.name);
     let command = ["get", "configmap", "-n", SYSTEM_NAMESPACE, &name];
-    let output = scene.kubectl(Side::Workload, &command).await?;
+    let output = context.kubectl(Side::Workload, &command).await?;
     let refused = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && refused.contains("NotFound"), "{refused}");
     agent.until_logged(&["configmap not found — idle until it appears", &name]).await?;
@@ -73,15 +73,15 @@ async fn config_map_missing(scene: &Scene, desk: &Desk<'_>, agent: &AgentPod<'_>
 }
 
 /// Empty lists and the wrong case: nothing matches. The log says what the agent looks for.
-async fn nothing_matches(scene: &Scene, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
-    let _java = OwnersProgram::start(scene, "java")?;
+async fn nothing_matches(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
+    let _java = OwnersProgram::start(context, "java")?;
     for (toml, logged, activity) in [
         ("match_commands = []\nmatch_argv_substrings = []\n", r#""match_commands":"[]"#, "inert"),
         ("match_commands = [\"Java\"]\n", r#""match_commands":"[\"Java\"]"#, "armed"),
     ] {
         agent.configure(toml).await?;
         agent.until_logged(&["configmap applied — rearming scanner", logged]).await?;
-        nothing_happens(scene, desk).await?;
+        nothing_happens(context, desk).await?;
         let state = agent.probe().await?;
         ensure!(state["activity"] == activity, "{state}");
     }
@@ -133,15 +133,15 @@ async fn no_host_pid(agent: &AgentPod<'_>) -> TestResult {
 }
 
 /// A wrapper whose command line names the program is matched by its command line alone.
-async fn command_line_only(scene: &Scene, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
+async fn command_line_only(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
     agent.change(json!({})).await?;
     agent.until_ready().await?;
-    let _wrapper = OwnersProgram::start_as(scene, "java-wrapper", "/opt/jdk/bin/java")?;
+    let _wrapper = OwnersProgram::start_as(context, "java-wrapper", "/opt/jdk/bin/java")?;
     agent.configure("match_commands = [\"java\"]\n").await?;
     agent.until_logged(&["configmap applied — rearming scanner", r#""match_commands":"[\"java\"]"#]).await?;
-    nothing_happens(scene, desk).await?;
+    nothing_happens(context, desk).await?;
     agent.configure("match_argv_substrings = [\"/opt/jdk/bin/java\"]\n").await?;
-    let nodes: Api<Node> = Api::all(scene.workload().admin());
+    let nodes: Api<Node> = Api::all(context.workload().admin());
     let requested = |node: &Node| ReclaimRequest::from_annotations(node.annotations()).is_some();
     let node = wait::until_present(&nodes, &desk.name, "to be annotated", WITHIN, requested).await?;
     let request = ReclaimRequest::from_annotations(node.annotations()).context("a request")?;
@@ -152,8 +152,8 @@ async fn command_line_only(scene: &Scene, desk: &Desk<'_>, agent: &AgentPod<'_>)
         .map(drop)
 }
 
-async fn nothing_happens(scene: &Scene, desk: &Desk<'_>) -> TestResult {
-    let nodes: Api<Node> = Api::all(scene.workload().admin());
+async fn nothing_happens(context: &TestContext, desk: &Desk<'_>) -> TestResult {
+    let nodes: Api<Node> = Api::all(context.workload().admin());
     let untouched = |node: Option<&Node>| {
         node.is_some_and(|node| ReclaimRequest::from_annotations(node.annotations()).is_none())
     };
@@ -161,25 +161,25 @@ async fn nothing_happens(scene: &Scene, desk: &Desk<'_>) -> TestResult {
 }
 
 /// A namespace at the level `restricted`, or at `baseline`, admits no pod of the agent; the DaemonSet's events say why.
-async fn pod_security_that_refuses_the_agent_says_so(scene: Arc<Scene>) -> TestResult {
-    let admin = scene.workload().admin();
-    crate::kubernetes::ready_node(&scene).await?;
+async fn pod_security_that_refuses_the_agent_says_so(context: Arc<TestContext>) -> TestResult {
+    let admin = context.workload().admin();
+    crate::kubernetes::ready_node(&context).await?;
     let mut applier = Applier::new(admin.clone());
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {
-            "name": scene.namespace(), "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+            "name": context.namespace(), "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
         },
     });
     applier.apply(&namespace, "").await?;
     let mut daemon_set = manifests::read(&deploy("node-agent/daemonset.yaml"))?.remove(0);
-    daemon_set["metadata"]["namespace"] = scene.namespace().into();
+    daemon_set["metadata"]["namespace"] = context.namespace().into();
     let spec = &mut daemon_set["spec"]["template"]["spec"];
     spec["serviceAccountName"] = "default".into();
     // Every node will do, since no pod is ever made.
     spec["nodeSelector"] = json!({});
-    applier.apply(&daemon_set, scene.namespace()).await?;
-    let events: Api<Event> = Api::namespaced(admin, scene.namespace());
+    applier.apply(&daemon_set, context.namespace()).await?;
+    let events: Api<Event> = Api::namespaced(admin, context.namespace());
     let refused = async {
         loop {
             let found = events.list(&ListParams::default().fields("reason=FailedCreate")).await?;
@@ -197,8 +197,8 @@ async fn pod_security_that_refuses_the_agent_says_so(scene: Arc<Scene>) -> TestR
     Ok(())
 }
 
-async fn kubectl(scene: &Scene, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = scene.kubectl(Side::Workload, arguments).await?;
+async fn kubectl(context: &TestContext, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = context.kubectl(Side::Workload, arguments).await?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -10,6 +10,9 @@ mod reclaim;
 use five_spot_testenv::harness::Test;
 use five_spot_testenv::node;
 
+pub(crate) use desk::Desk;
+pub(crate) use owner::{OwnersProgram, processes_called};
+
 pub(crate) fn tests() -> Vec<Test> {
     if node::is_left_out() {
         eprintln!("{} is set: the tests that need a real node are left out", node::WITHOUT_NODE_VARIABLE);

@@ -6,22 +6,22 @@ use std::process::{Child, Command, Stdio};
 
 use five_spot_testenv::guard::ProcessIdentity;
 use five_spot_testenv::run_directory;
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 
 /// A program of the owner, outside of every pod. It ends with this.
-pub(super) struct OwnersProgram {
+pub(crate) struct OwnersProgram {
     child: Child,
 }
 
 impl OwnersProgram {
     /// Starts a copy of `sleep` under this name.
-    pub(super) fn start(scene: &Scene, name: &str) -> anyhow::Result<Self> {
-        Self::start_as(scene, name, name)
+    pub(crate) fn start(context: &TestContext, name: &str) -> anyhow::Result<Self> {
+        Self::start_as(context, name, name)
     }
 
     /// Starts a copy of `sleep` under this name that says of itself that it is another.
-    pub(super) fn start_as(scene: &Scene, name: &str, first_argument: &str) -> anyhow::Result<Self> {
-        let program = copy_of_sleep(scene, name)?;
+    pub(super) fn start_as(context: &TestContext, name: &str, first_argument: &str) -> anyhow::Result<Self> {
+        let program = copy_of_sleep(context, name)?;
         let child = Command::new(program)
             .arg0(first_argument)
             .arg("3600")
@@ -30,9 +30,9 @@ impl OwnersProgram {
             .spawn()?;
         // So that it goes with the control plane, should this program be killed.
         if let Some(process) = ProcessIdentity::of(child.id()) {
-            run_directory::record_process(scene.directory(), &format!("owners-{name}"), process)?;
+            run_directory::record_process(context.directory(), &format!("owners-{name}"), process)?;
         }
-        scene.note(format!("the owner has started {name}, process {}", child.id()));
+        context.note(format!("the owner has started {name}, process {}", child.id()));
         Ok(Self { child })
     }
 }
@@ -46,8 +46,8 @@ impl Drop for OwnersProgram {
 }
 
 /// The kernel names a process after its file.
-fn copy_of_sleep(scene: &Scene, name: &str) -> std::io::Result<PathBuf> {
-    let folder = scene.directory().join(scene.namespace());
+fn copy_of_sleep(context: &TestContext, name: &str) -> std::io::Result<PathBuf> {
+    let folder = context.directory().join(context.namespace());
     std::fs::create_dir_all(&folder)?;
     let program = folder.join(name);
     if !program.exists() {
@@ -61,7 +61,7 @@ fn copy_of_sleep(scene: &Scene, name: &str) -> std::io::Result<PathBuf> {
 }
 
 /// The processes of this name on this machine, with their cgroups.
-pub(super) fn processes_called(name: &str) -> Vec<(u32, String)> {
+pub(crate) fn processes_called(name: &str) -> Vec<(u32, String)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| {

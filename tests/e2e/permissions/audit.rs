@@ -10,7 +10,7 @@ use five_spot_testenv::cluster::{CONTROLLER_AGENT, Side};
 use five_spot_testenv::grants::{Comparison, Deed, granted, used};
 use five_spot_testenv::harness::TestResult;
 use five_spot_testenv::manifests;
-use five_spot_testenv::world::World;
+use five_spot_testenv::test_clusters::TestClusters;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -21,29 +21,32 @@ use serde_json::Value;
 use super::namespaced;
 
 /// Scenarios that take a permission away for a while, or with it the namespace: what is refused there is refused on purpose.
-/// The last four are cells of the emergency matrix, as far as the names of their namespaces go.
-const REFUSED_ON_PURPOSE: [&str; 6] = [
+/// The last five are cells of the emergency matrix, as far as the names of their namespaces go.
+const REFUSED_ON_PURPOSE: [&str; 8] = [
+    "double-loan-is-found",
     "taints-wait-and-fail",
     "namespace-deleted",
     "workload-403",
     "status-forbi",
     "events-refus",
+    "leases-refus",
     "capi-webhook",
 ];
 
 /// Fails if anything was refused, if anything was done that the shipped roles do not grant, and, if every test has run, if
 /// anything is granted that was never done.
-pub(crate) fn grants_are_used_and_enough(world: &World, whole: bool) -> BoxFuture<'_, TestResult> {
-    compare(world, whole).boxed()
+pub(crate) fn grants_are_used_and_enough(clusters: &TestClusters, whole: bool) -> BoxFuture<'_, TestResult> {
+    compare(clusters, whole).boxed()
 }
 
-async fn compare(world: &World, whole: bool) -> TestResult {
-    let nodes = granted(&manifests::read(&deploy("rbac/nodes.yaml"))?);
+async fn compare(clusters: &TestClusters, whole: bool) -> TestResult {
+    let nodes = granted(&manifests::read(&deploy("rbac-nodes/nodes.yaml"))?);
     let mut management = granted(&manifests::read(&deploy("rbac"))?);
+    management.extend(nodes.iter().cloned());
     // Replicas that elect a leader have one Role more.
     management.extend(granted(&manifests::read(&deploy("ha/rbac.yaml"))?));
-    let everything = records(world)?;
-    let by_tests = granted_by_tests(world, &management).await?;
+    let everything = records(clusters)?;
+    let by_tests = granted_by_tests(clusters, &management).await?;
 
     let mut in_management = used(by(&everything, Side::Management, |name| name == "5spot-controller"));
     let in_workload = used(by(&everything, Side::Workload, |_| true));
@@ -63,7 +66,7 @@ async fn compare(world: &World, whole: bool) -> TestResult {
             "management cluster, deploy/rbac and deploy/ha/rbac.yaml",
             Comparison::of(&management, &in_management),
         ),
-        ("workload cluster, deploy/rbac/nodes.yaml", Comparison::of(&nodes, &in_workload)),
+        ("workload cluster, deploy/rbac-nodes", Comparison::of(&nodes, &in_workload)),
         ("management cluster, deploy/rbac-namespaced", Comparison::of(&own, &roles_only)),
     ];
     let mut faults = Vec::new();
@@ -89,11 +92,11 @@ fn shared(deed: &Deed) -> bool {
 }
 
 /// The controller's requests by accounts of our namespace.
-fn records(world: &World) -> anyhow::Result<Vec<AuditRecord>> {
+fn records(clusters: &TestClusters) -> anyhow::Result<Vec<AuditRecord>> {
     let query = AuditQuery::all().user_agent(CONTROLLER_AGENT);
     let mut records = Vec::new();
     for side in [Side::Management, Side::Workload] {
-        records.extend(world.control_plane().cluster(side).audit_log().read(&query)?);
+        records.extend(clusters.control_plane().cluster(side).audit_log().read(&query)?);
     }
     Ok(records)
 }
@@ -114,8 +117,11 @@ fn by<'a>(
 }
 
 /// The grants that tests added through the label for further providers.
-async fn granted_by_tests(world: &World, shipped: &BTreeSet<Deed>) -> anyhow::Result<BTreeSet<Deed>> {
-    let roles: Api<ClusterRole> = Api::all(world.control_plane().management().admin());
+async fn granted_by_tests(
+    clusters: &TestClusters,
+    shipped: &BTreeSet<Deed>,
+) -> anyhow::Result<BTreeSet<Deed>> {
+    let roles: Api<ClusterRole> = Api::all(clusters.control_plane().management().admin());
     let labelled = ListParams::default().labels("5spot.finos.org/aggregate-to-controller=true");
     let roles = roles.list(&labelled).await.context("failed to list the roles of providers")?;
     let documents = roles.items.into_iter().map(|role| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{manifests, tests};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -46,11 +46,11 @@ fn is_denied<T>(answer: &Result<T, kube::Error>) -> bool {
         if status.code == 403 && status.message.contains("ValidatingAdmissionPolicy '5spot-agent-configs'"))
 }
 
-async fn the_controller_writes_no_config_map_but_those_of_agents(scene: Arc<Scene>) -> TestResult {
-    let identity = controller_identity(&scene).await?;
-    let admin = scene.management().admin();
+async fn the_controller_writes_no_config_map_but_those_of_agents(context: Arc<TestContext>) -> TestResult {
+    let identity = controller_identity(&context).await?;
+    let admin = context.management().admin();
     let mut applier = manifests::Applier::new(admin.clone());
-    applier.apply_all(&manifests::read(&deploy("rbac/nodes.yaml"))?, SYSTEM_NAMESPACE).await?;
+    applier.apply_all(&manifests::read(&deploy("rbac-nodes/nodes.yaml"))?, SYSTEM_NAMESPACE).await?;
     let ours = config_maps(admin);
     let controller = config_maps(identity.client("policy-test").await?);
     let created = PostParams::default();

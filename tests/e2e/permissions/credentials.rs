@@ -9,7 +9,7 @@ use five_spot_api::{Phase, ScheduledMachine};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{manifests, tests, wait};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::Secret;
@@ -30,28 +30,29 @@ const WITHIN: Duration = Duration::from_secs(150);
 /// An API server goes on believing a token for ten seconds.
 const FORGOTTEN_WITHIN: Duration = Duration::from_mins(1);
 
-async fn a_token_that_is_replaced_is_used_without_a_restart(scene: Arc<Scene>) -> TestResult {
-    let identity = controller_identity(&scene).await?;
-    let old = identity.bound_to(&scene.cluster_scoped("old")).await?;
-    let file = scene.directory().join(format!("{}.token", scene.namespace()));
+async fn a_token_that_is_replaced_is_used_without_a_restart(context: Arc<TestContext>) -> TestResult {
+    let identity = controller_identity(&context).await?;
+    let old = identity.bound_to(&context.cluster_scoped("old")).await?;
+    let file = context.directory().join(format!("{}.token", context.namespace()));
     std::fs::write(&file, old.token())?;
-    let flag = format!("--watch-namespace={}", scene.namespace());
+    let flag = format!("--watch-namespace={}", context.namespace());
     let program =
-        Program::start_by_file(scene.directory(), &identity, &file, scene.namespace(), &[&flag]).await?;
-    scene.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
-    lend(&scene, "before").await?;
-    until_active(&scene, "before").await?;
+        Program::start_by_file(context.directory(), &identity, &file, context.namespace(), &[&flag]).await?;
+    context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+    lend(&context, "before").await?;
+    until_active(&context, "before").await?;
     program.is_ready().await?;
 
     let renewed = async {
-        revoke(&scene, &scene.cluster_scoped("old"), &old).await?;
-        lend(&scene, "after").await?;
+        revoke(&context, &context.cluster_scoped("old"), &old).await?;
+        lend(&context, "after").await?;
         program.said_with("Reconciliation error", &["Unauthorized"]).await?;
-        let objects: Api<ScheduledMachine> = Api::namespaced(scene.management().admin(), scene.namespace());
+        let objects: Api<ScheduledMachine> =
+            Api::namespaced(context.management().admin(), context.namespace());
         ensure!(objects.get("after").await?.status.is_none(), "nothing can be written with the old one");
-        let new = identity.bound_to(&scene.cluster_scoped("new")).await?;
+        let new = identity.bound_to(&context.cluster_scoped("new")).await?;
         std::fs::write(&file, new.token())?;
-        until_active(&scene, "after").await
+        until_active(&context, "after").await
     };
     let (renewed, ailments) = program.ailments_during(renewed).await;
     renewed.with_context(|| program.log())?;
@@ -61,22 +62,22 @@ async fn a_token_that_is_replaced_is_used_without_a_restart(scene: Arc<Scene>) -
 }
 
 /// A machine that is wanted now.
-async fn lend(scene: &Scene, name: &str) -> anyhow::Result<()> {
-    let nodes = node_identity(scene, scene.namespace()).await?;
+async fn lend(context: &TestContext, name: &str) -> anyhow::Result<()> {
+    let nodes = node_identity(context, context.namespace()).await?;
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "edge-nodes"},
         "stringData": {"value": nodes.kubeconfig(None)},
     });
     let mut object = machine(name);
-    object["metadata"]["namespace"] = scene.namespace().into();
+    object["metadata"]["namespace"] = context.namespace().into();
     object["spec"]["kubeconfigSecretRef"] = json!({"name": "edge-nodes"});
-    object["spec"]["infrastructureSpec"]["spec"] = json!({"address": scene.address()});
-    let mut applier = manifests::Applier::new(scene.management().admin());
-    Ok(applier.apply_all(&[secret, object], scene.namespace()).await?)
+    object["spec"]["infrastructureSpec"]["spec"] = json!({"address": context.address()});
+    let mut applier = manifests::Applier::new(context.management().admin());
+    Ok(applier.apply_all(&[secret, object], context.namespace()).await?)
 }
 
-async fn until_active(scene: &Scene, name: &str) -> anyhow::Result<()> {
-    let objects: Api<ScheduledMachine> = Api::namespaced(scene.management().admin(), scene.namespace());
+async fn until_active(context: &TestContext, name: &str) -> anyhow::Result<()> {
+    let objects: Api<ScheduledMachine> = Api::namespaced(context.management().admin(), context.namespace());
     let is_active = |object: &ScheduledMachine| {
         object.status.as_ref().is_some_and(|status| status.phase == Some(Phase::Active))
     };
@@ -85,8 +86,8 @@ async fn until_active(scene: &Scene, name: &str) -> anyhow::Result<()> {
 }
 
 /// Takes away what a token is bound to, and waits until the API server believes it no more.
-async fn revoke(scene: &Scene, secret: &str, bearer: &ServiceAccountIdentity) -> anyhow::Result<()> {
-    let secrets: Api<Secret> = Api::namespaced(scene.management().admin(), SYSTEM_NAMESPACE);
+async fn revoke(context: &TestContext, secret: &str, bearer: &ServiceAccountIdentity) -> anyhow::Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(context.management().admin(), SYSTEM_NAMESPACE);
     secrets.delete(secret, &DeleteParams::default()).await?;
     let reviews: Api<SelfSubjectAccessReview> = Api::all(bearer.client("5spot-e2e-bearer/1").await?);
     let question = json!({"metadata": {}, "spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}});

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use five_spot_api::ScheduledMachine;
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{manifests, tests, wait};
 use kube::Api;
 use kube::api::ListParams;
@@ -26,9 +26,9 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WITHIN: Duration = Duration::from_mins(1);
 
-async fn all_namespaces_are_looked_after(scene: Arc<Scene>) -> TestResult {
-    let identity = controller_identity(&scene).await?;
-    let admin = scene.management().admin();
+async fn all_namespaces_are_looked_after(context: Arc<TestContext>) -> TestResult {
+    let identity = controller_identity(&context).await?;
+    let admin = context.management().admin();
     let mut applier = manifests::Applier::new(admin.clone());
     // What other tests have left is looked after as well, and may need its kubeconfigs.
     let all: Api<ScheduledMachine> = Api::all(admin.clone());
@@ -37,18 +37,18 @@ async fn all_namespaces_are_looked_after(scene: Arc<Scene>) -> TestResult {
     for place in left.collect::<BTreeSet<String>>() {
         applier.apply(&kubeconfig_reader(), &place).await?;
     }
-    let program = Program::start(scene.directory(), &identity, scene.namespace(), &[]).await?;
+    let program = Program::start(context.directory(), &identity, context.namespace(), &[]).await?;
     program.is_ready().await?;
     let namespace = |paused: Option<&str>| {
         let annotations = json!({"5spot.finos.org/paused": paused});
         json!({
             "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": scene.cluster_scoped("new"), "annotations": if paused.is_some() { annotations } else { json!({}) }},
+            "metadata": {"name": context.cluster_scoped("new"), "annotations": if paused.is_some() { annotations } else { json!({}) }},
         })
     };
     // One that comes later, with an object that its annotation pauses.
     applier.apply(&namespace(Some("true")), "").await?;
-    let place = scene.cluster_scoped("new");
+    let place = context.cluster_scoped("new");
     applier.apply(&kubeconfig_reader(), &place).await?;
     let mut object = machine("desk");
     object["metadata"]["namespace"] = place.clone().into();

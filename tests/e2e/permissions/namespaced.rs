@@ -10,7 +10,7 @@ use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::audit::AuditQuery;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{manifests, tests, wait};
 use kube::Api;
 use serde_json::{Value, json};
@@ -23,21 +23,22 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![other_namespaces_stay_untouched]
 }
 
-/// The shipped account has more rights in this world, so that another one gets these.
+/// The shipped account has more rights in this clusters, so that another one gets these.
 pub(super) const ACCOUNT: &str = "5spot-roles-only";
 
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// Our CRD, and an identity that may work in this scene's namespace.
-pub(crate) async fn identity(scene: &Scene) -> anyhow::Result<ServiceAccountIdentity> {
-    let admin = scene.management().admin();
+/// Our CRD, and an identity that may work in this context's namespace.
+pub(crate) async fn identity(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity> {
+    let admin = context.management().admin();
     manifests::apply_crds(&admin, &manifests::read(&deploy("crds"))?, WITHIN).await?;
     let shipped = manifests::read(&deploy("rbac-namespaced"))?;
     let documents: Vec<Value> = shipped.into_iter().map(renamed).collect();
-    // What names no namespace goes into the scene's; the account is in a namespace of its own.
-    let in_scene: Vec<Value> = documents.iter().map(|document| placed(document, scene.namespace())).collect();
+    // What names no namespace goes into the context's; the account is in a namespace of its own.
+    let in_scene: Vec<Value> =
+        documents.iter().map(|document| placed(document, context.namespace())).collect();
     let identity =
-        ServiceAccountIdentity::from_manifests(scene.management(), &in_scene, SYSTEM_NAMESPACE, ACCOUNT)
+        ServiceAccountIdentity::from_manifests(context.management(), &in_scene, SYSTEM_NAMESPACE, ACCOUNT)
             .await?;
     Ok(identity)
 }
@@ -49,6 +50,9 @@ fn renamed(mut document: Value) -> Value {
     }
     if document["subjects"].is_array() {
         document["subjects"][0]["name"] = ACCOUNT.into();
+        // Bindings beside those of the shipped account.
+        let name = document["metadata"]["name"].as_str().unwrap_or_default();
+        document["metadata"]["name"] = format!("{name}-roles-only").into();
     }
     document
 }
@@ -61,24 +65,24 @@ fn placed(document: &Value, namespace: &str) -> Value {
     document
 }
 
-async fn other_namespaces_stay_untouched(scene: Arc<Scene>) -> TestResult {
-    let identity = identity(&scene).await?;
-    let admin = scene.management().admin();
+async fn other_namespaces_stay_untouched(context: Arc<TestContext>) -> TestResult {
+    let identity = identity(&context).await?;
+    let admin = context.management().admin();
     let mut applier = manifests::Applier::new(admin.clone());
-    let elsewhere = scene.cluster_scoped("other");
+    let elsewhere = context.cluster_scoped("other");
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}});
     applier.apply(&namespace, "").await?;
-    for place in [elsewhere.as_str(), scene.namespace()] {
+    for place in [elsewhere.as_str(), context.namespace()] {
         let mut object = machine("desk");
         object["metadata"]["namespace"] = place.into();
         // Its Nodes are in another cluster; how to get there nobody has said yet.
         object["spec"]["kubeconfigSecretRef"] = json!({"name": "edge-nodes"});
         applier.apply(&object, place).await?;
     }
-    let flag = format!("--watch-namespace={}", scene.namespace());
-    let program = Program::start(scene.directory(), &identity, scene.namespace(), &[&flag]).await?;
+    let flag = format!("--watch-namespace={}", context.namespace());
+    let program = Program::start(context.directory(), &identity, context.namespace(), &[&flag]).await?;
     program.is_ready().await?;
-    let ours: Api<ScheduledMachine> = Api::namespaced(admin.clone(), scene.namespace());
+    let ours: Api<ScheduledMachine> = Api::namespaced(admin.clone(), context.namespace());
     let looked_at = |object: &ScheduledMachine| object.status.is_some();
     wait::until_present(&ours, "desk", "to be looked at", WITHIN, looked_at).await?;
     let other: Api<ScheduledMachine> = Api::namespaced(admin.clone(), &elsewhere);
@@ -86,13 +90,13 @@ async fn other_namespaces_stay_untouched(scene: Arc<Scene>) -> TestResult {
     ensure!(other.status.is_none() && other.metadata.finalizers.is_none(), "{other:?}");
     // Neither was anything asked about it.
     let query = AuditQuery::all().user(&identity.user()).namespace(&elsewhere);
-    let asked = scene.management().audit_log().read(&query)?;
+    let asked = context.management().audit_log().read(&query)?;
     ensure!(asked.is_empty(), "{asked:?}");
 
     // The annotation of the namespace is seen, although nobody may list namespaces.
     let paused = json!({
         "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": scene.namespace(), "annotations": {"5spot.finos.org/paused": "true"}},
+        "metadata": {"name": context.namespace(), "annotations": {"5spot.finos.org/paused": "true"}},
     });
     applier.apply(&paused, "").await?;
     let is_paused =

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use five_spot_api::ScheduledMachine;
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{manifests, tests, wait};
 use kube::Api;
 use serde_json::json;
@@ -23,22 +23,22 @@ const WITHIN: Duration = Duration::from_secs(90);
 
 const GROUP: &str = "infrastructure.cluster.x-k8s.io";
 
-async fn a_further_provider_needs_a_labelled_role(scene: Arc<Scene>) -> TestResult {
-    let identity = controller_identity(&scene).await?;
-    let admin = scene.management().admin();
+async fn a_further_provider_needs_a_labelled_role(context: Arc<TestContext>) -> TestResult {
+    let identity = controller_identity(&context).await?;
+    let admin = context.management().admin();
     let mut applier = manifests::Applier::new(admin.clone());
     manifests::apply_crds(&admin, &[definition()], WITHIN).await?;
     let mut object = machine("desk");
-    object["metadata"]["namespace"] = scene.namespace().into();
+    object["metadata"]["namespace"] = context.namespace().into();
     object["spec"]["infrastructureSpec"] =
         json!({"apiVersion": format!("{GROUP}/v1beta2"), "kind": "Shed", "spec": {}});
-    applier.apply(&object, scene.namespace()).await?;
+    applier.apply(&object, context.namespace()).await?;
 
-    let flag = format!("--watch-namespace={}", scene.namespace());
-    let program = Program::start(scene.directory(), &identity, scene.namespace(), &[&flag]).await?;
+    let flag = format!("--watch-namespace={}", context.namespace());
+    let program = Program::start(context.directory(), &identity, context.namespace(), &[&flag]).await?;
     // What one object needs more than others is no matter of readiness.
     program.is_ready().await?;
-    let objects: Api<ScheduledMachine> = Api::namespaced(admin.clone(), scene.namespace());
+    let objects: Api<ScheduledMachine> = Api::namespaced(admin.clone(), context.namespace());
     let references = |object: &ScheduledMachine| {
         let found = condition(object, "ReferencesValid");
         found.map(|it| (it.reason.clone(), it.message.clone())).unwrap_or_default()

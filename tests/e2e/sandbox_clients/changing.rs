@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 
 use super::server::{SCHEDULED_MACHINE, with_both};
 
@@ -19,8 +19,8 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-async fn applying_twice_changes_nothing(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn applying_twice_changes_nothing(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         for (name, mode) in [("client", ""), ("server", "--server-side ")] {
             let manifest = SCHEDULED_MACHINE.replace("name: one", &format!("name: {name}"));
             let apply = format!("apply {mode}-f -");
@@ -45,8 +45,8 @@ async fn applying_twice_changes_nothing(scene: Arc<Scene>) -> TestResult {
     .await
 }
 
-async fn a_difference_is_shown_and_not_made(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn a_difference_is_shown_and_not_made(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
         let none = server.run_with("diff -f -", SCHEDULED_MACHINE).await?;
         ensure!(none.code == Some(0) && none.text.is_empty(), "{}", none.text);
@@ -62,8 +62,8 @@ async fn a_difference_is_shown_and_not_made(scene: Arc<Scene>) -> TestResult {
     .await
 }
 
-async fn objects_are_edited_patched_annotated_and_labelled(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn objects_are_edited_patched_annotated_and_labelled(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
         // Anchored: a UID may have the same digits somewhere inside.
         let edited = server.edit("edit sm/one", "sed -i s/9-17$/8-16/").await?;
@@ -91,8 +91,8 @@ async fn objects_are_edited_patched_annotated_and_labelled(scene: Arc<Scene>) ->
     .await
 }
 
-async fn a_bad_object_is_refused_with_our_message(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn a_bad_object_is_refused_with_our_message(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         let refused = server.run_with("apply -f -", &SCHEDULED_MACHINE.replace("mon-fri", "someday")).await?;
         let ours = "spec.schedule.daysOfWeek[0]: Invalid value: \"someday\": must be a weekday (mon, tue, wed, thu, fri, \
                     sat, sun), a range such as mon-fri or fri-mon";
@@ -112,8 +112,8 @@ async fn a_bad_object_is_refused_with_our_message(scene: Arc<Scene>) -> TestResu
     .await
 }
 
-async fn a_field_that_somebody_else_manages_is_a_conflict(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn a_field_that_somebody_else_manages_is_a_conflict(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         server.ok_with("apply --server-side --field-manager=first -f -", SCHEDULED_MACHINE).await?;
         let other = SCHEDULED_MACHINE.replace("9-17", "9-18");
         let refused = server.run_with("apply --server-side --field-manager=second -f -", &other).await?;

@@ -7,8 +7,8 @@ use anyhow::ensure;
 use five_spot_apiserver::Clock;
 use five_spot_standins::{StandInSettings, StandIns, Timing};
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use serde_json::json;
 
 use super::server::{Server, with_both};
@@ -17,8 +17,8 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![nodes_are_cordoned_and_tainted, a_node_is_drained_when_its_budget_allows]
 }
 
-async fn nodes_are_cordoned_and_tainted(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn nodes_are_cordoned_and_tainted(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         let name = format!("{}-node", server.namespace);
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
         server.ok_with("create -f -", &node.to_string()).await?;
@@ -43,8 +43,8 @@ async fn nodes_are_cordoned_and_tainted(scene: Arc<Scene>) -> TestResult {
 }
 
 /// Needs somebody who ends pods: the stand-in for kubelets.
-async fn a_node_is_drained_when_its_budget_allows(scene: Arc<Scene>) -> TestResult {
-    let mut server = Server::embedded(&scene).await?;
+async fn a_node_is_drained_when_its_budget_allows(context: Arc<TestContext>) -> TestResult {
+    let mut server = Server::embedded(&context).await?;
     let at_once = Duration::from_millis(10);
     let timing = Timing { node_ready: at_once, pod_start: at_once, pod_stop: at_once, ..Timing::default() };
     let client = || server.api().client("default");

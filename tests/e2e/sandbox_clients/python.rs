@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail, ensure};
 use five_spot_testenv::cache::{self, Cache, CacheEnvironment};
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use tokio::process::Command;
 
 use super::server::Server;
@@ -22,9 +22,9 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![the_python_client_works]
 }
 
-async fn the_python_client_works(scene: Arc<Scene>) -> TestResult {
+async fn the_python_client_works(context: Arc<TestContext>) -> TestResult {
     let python = tokio::task::spawn_blocking(environment).await??;
-    for server in [Server::embedded(&scene).await?, Server::real(&scene).await?] {
+    for server in [Server::embedded(&context).await?, Server::real(&context).await?] {
         let output = Command::new(&python)
             .args(["-c", CHECKS])
             .arg(&server.kubeconfig)

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use serde_json::json;
 
 use super::server::{SCHEDULED_MACHINE, with_both};
@@ -18,8 +18,8 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-async fn kinds_are_listed_and_explained(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn kinds_are_listed_and_explained(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         for group in ["5spot.finos.org", "policy", "coordination.k8s.io", "apiextensions.k8s.io"] {
             let kinds = server.ok(&format!("api-resources --api-group={group} -o wide")).await?;
             ensure!(kinds.lines().count() >= 2, "{group}: {kinds}");
@@ -38,8 +38,8 @@ async fn kinds_are_listed_and_explained(scene: Arc<Scene>) -> TestResult {
     .await
 }
 
-async fn objects_are_shown_in_every_form(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn objects_are_shown_in_every_form(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         server.ok("get sm").await?;
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
         let status = json!({"status": {
@@ -72,8 +72,8 @@ async fn objects_are_shown_in_every_form(scene: Arc<Scene>) -> TestResult {
     .await
 }
 
-async fn events_are_shown_with_their_object(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn events_are_shown_with_their_object(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
         let uid = server.field("sm/one", ".metadata.uid").await?;
         let event = json!({

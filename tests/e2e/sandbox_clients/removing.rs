@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use serde_json::json;
 
 use super::server::{SCHEDULED_MACHINE, Server, with_both};
@@ -32,8 +32,8 @@ async fn own(server: &mut Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn what_is_owned_goes_as_it_is_told(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn what_is_owned_goes_as_it_is_told(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         for cascade in ["background", "foreground"] {
             own(server).await?;
             server.ok(&format!("delete sm one --cascade={cascade} --wait=true")).await?;
@@ -52,8 +52,8 @@ async fn what_is_owned_goes_as_it_is_told(scene: Arc<Scene>) -> TestResult {
     .await
 }
 
-async fn a_namespace_takes_everything_with_it(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn a_namespace_takes_everything_with_it(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         let doomed = format!("{}-doomed", server.namespace);
         server.ok(&format!("create namespace {doomed}")).await?;
         server.ok_with(&format!("apply --namespace {doomed} -f -"), SCHEDULED_MACHINE).await?;
@@ -68,8 +68,8 @@ async fn a_namespace_takes_everything_with_it(scene: Arc<Scene>) -> TestResult {
     .await
 }
 
-async fn many_are_deleted_at_once(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn many_are_deleted_at_once(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         for name in ["a", "b", "c"] {
             let manifest = SCHEDULED_MACHINE.replace("name: one", &format!("name: {name}"));
             server.ok_with("apply -f -", &manifest).await?;

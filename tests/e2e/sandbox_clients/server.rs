@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock, HttpServer, serve};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{manifests, probe};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -44,7 +44,7 @@ pub(crate) struct Server {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) namespace: String,
     kubectl: PathBuf,
-    /// Where `kubectl` keeps what it learnt of this server.
+    /// The cache of `kubectl` for this server.
     home: PathBuf,
     serving: Option<(ApiServer, HttpServer)>,
     transcript: String,
@@ -52,39 +52,39 @@ pub(crate) struct Server {
 
 impl Server {
     /// The embedded API on a loopback port.
-    pub(crate) async fn embedded(scene: &Scene) -> anyhow::Result<Self> {
+    pub(crate) async fn embedded(context: &TestContext) -> anyhow::Result<Self> {
         let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
         for crd in our_crds()? {
             api.create(CRDS, &crd);
         }
-        api.create("/api/v1/namespaces", &json!({"metadata": {"name": scene.namespace()}}));
+        api.create("/api/v1/namespaces", &json!({"metadata": {"name": context.namespace()}}));
         let serving = serve(api.service(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-        let home = home(scene, "embedded")?;
+        let home = home(context, "embedded")?;
         let kubeconfig = home.join("kubeconfig");
         std::fs::write(&kubeconfig, serving.kubeconfig())?;
-        Ok(Self::new(scene, "embedded", kubeconfig, home, Some((api, serving))))
+        Ok(Self::new(context, "embedded", kubeconfig, home, Some((api, serving))))
     }
 
     /// The management cluster's API server.
-    pub(crate) async fn real(scene: &Scene) -> anyhow::Result<Self> {
-        let (client, within) = (scene.management().admin(), Duration::from_mins(1));
+    pub(crate) async fn real(context: &TestContext) -> anyhow::Result<Self> {
+        let (client, within) = (context.management().admin(), Duration::from_mins(1));
         manifests::apply_crds(&client, &our_crds()?, within).await?;
         let is_documented =
             probe::until_documented(&client, "5spot.finos.org/v1alpha1", "ScheduledMachine", within).await;
         ensure!(is_documented, "the server does not document our kinds");
-        let kubeconfig = scene.management().kubeconfig().to_owned();
-        Ok(Self::new(scene, "real", kubeconfig, home(scene, "real")?, None))
+        let kubeconfig = context.management().kubeconfig().to_owned();
+        Ok(Self::new(context, "real", kubeconfig, home(context, "real")?, None))
     }
 
     fn new(
-        scene: &Scene,
+        context: &TestContext,
         name: &'static str,
         kubeconfig: PathBuf,
         home: PathBuf,
         serving: Option<(ApiServer, HttpServer)>,
     ) -> Self {
-        let kubectl = scene.world().control_plane().kubectl().to_owned();
-        let namespace = scene.namespace().to_owned();
+        let kubectl = context.clusters().control_plane().kubectl().to_owned();
+        let namespace = context.namespace().to_owned();
         Self { name, kubeconfig, namespace, kubectl, home, serving, transcript: String::new() }
     }
 
@@ -188,10 +188,10 @@ pub(crate) struct Said {
 
 /// Lets the embedded and the real server have the same conversation; they have to have said the same in it.
 pub(crate) async fn with_both(
-    scene: &Scene,
+    context: &TestContext,
     conversation: impl AsyncFn(&mut Server) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let (mut embedded, mut real) = (Server::embedded(scene).await?, Server::real(scene).await?);
+    let (mut embedded, mut real) = (Server::embedded(context).await?, Server::real(context).await?);
     for server in [&mut real, &mut embedded] {
         conversation(server).await.with_context(|| format!("with the {} server", server.name))?;
     }
@@ -239,8 +239,8 @@ fn is_age(word: &str) -> bool {
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn home(scene: &Scene, name: &str) -> anyhow::Result<PathBuf> {
-    let home = scene.directory().join(format!("{}-{name}", scene.namespace()));
+fn home(context: &TestContext, name: &str) -> anyhow::Result<PathBuf> {
+    let home = context.directory().join(format!("{}-{name}", context.namespace()));
     std::fs::create_dir_all(&home)?;
     Ok(home)
 }

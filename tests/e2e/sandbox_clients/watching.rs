@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -15,8 +15,8 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![waiting_ends_when_it_is_so, a_watch_shows_what_happens, bookmarks_come_to_those_who_want_them]
 }
 
-async fn waiting_ends_when_it_is_so(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn waiting_ends_when_it_is_so(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
         let never = server.run("wait --for=condition=Ready sm/one --timeout=1s").await?;
         ensure!(never.code == Some(1), "{}", never.text);
@@ -40,8 +40,8 @@ async fn waiting_ends_when_it_is_so(scene: Arc<Scene>) -> TestResult {
     .await
 }
 
-async fn a_watch_shows_what_happens(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn a_watch_shows_what_happens(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         let mut watch = server.begin("get sm --watch --output-watch-events")?;
         let mut lines = BufReader::new(watch.stdout.take().context("kubectl has no output")?).lines();
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
@@ -71,8 +71,8 @@ async fn a_watch_shows_what_happens(scene: Arc<Scene>) -> TestResult {
     .await
 }
 
-async fn bookmarks_come_to_those_who_want_them(scene: Arc<Scene>) -> TestResult {
-    with_both(&scene, async |server| {
+async fn bookmarks_come_to_those_who_want_them(context: Arc<TestContext>) -> TestResult {
+    with_both(&context, async |server| {
         let path = format!("/api/v1/namespaces/{}/configmaps", server.namespace);
         let list = server.begin(&format!("get --raw {path}"))?.wait_with_output().await?;
         let list: Value = serde_json::from_slice(&list.stdout)?;

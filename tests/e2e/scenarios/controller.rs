@@ -24,13 +24,28 @@ impl Controller {
         ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
         // The workload cluster of the tests is on this machine.
         let workload = "--workload-cidr=127.0.0.0/8";
-        let arguments =
-            ["--watch-namespace", namespace, "--metrics-port", "0", "--health-port", "0", workload];
+        // Each of these controllers is a deployment of its own, with a Lease of its own.
+        let arguments = [
+            "--watch-namespace",
+            namespace,
+            "--lease-name",
+            namespace,
+            "--metrics-port",
+            "0",
+            "--health-port",
+            "0",
+            workload,
+        ];
         let spec = ProcessSpec {
             name: format!("5spot-controller-{namespace}"),
             program,
             arguments: arguments.map(Into::into).to_vec(),
-            environment: vec![("KUBECONFIG", kubeconfig.into()), ("RUST_LOG", "info".into())],
+            // A controller that is started again is a container of the same pod.
+            environment: vec![
+                ("KUBECONFIG", kubeconfig.into()),
+                ("RUST_LOG", "info".into()),
+                ("POD_UID", namespace.into()),
+            ],
             directory: directory.to_path_buf(),
         };
         Ok(Self { spec, process: Mutex::new(None) })

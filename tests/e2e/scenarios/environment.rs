@@ -1,4 +1,4 @@
-//! A scene of the real control plane as an environment for scenarios.
+//! A context of the real control plane as an environment for scenarios.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use five_spot_testenv::cluster::Side;
 use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::provider::ProviderBehaviour;
 use five_spot_testenv::proxy::{Line, Proxy};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -48,9 +48,9 @@ pub(crate) enum View {
     RolesOnly,
 }
 
-/// A scene with a controller.
+/// A context with a controller.
 pub(crate) struct RealControlPlane {
-    scene: Arc<Scene>,
+    context: Arc<TestContext>,
     controller: Controller,
     journal: Journal,
     identities: AtomicU32,
@@ -66,23 +66,23 @@ pub(crate) struct RealControlPlane {
 
 impl RealControlPlane {
     /// Sets up the environment and starts the controller.
-    pub(crate) async fn start(scene: Arc<Scene>, view: View) -> anyhow::Result<Self> {
+    pub(crate) async fn start(context: Arc<TestContext>, view: View) -> anyhow::Result<Self> {
         let identity = match view {
-            View::Whole | View::OldClusterApi => identities::management(&scene).await?,
-            View::RolesOnly => crate::permissions::roles_only(&scene).await?,
+            View::Whole | View::OldClusterApi => identities::management(&context).await?,
+            View::RolesOnly => crate::permissions::roles_only(&context).await?,
         };
-        let kubeconfig = scene.directory().join(format!("{}.kubeconfig", scene.namespace()));
+        let kubeconfig = context.directory().join(format!("{}.kubeconfig", context.namespace()));
         let filter = match view {
             View::Whole | View::RolesOnly => None,
             View::OldClusterApi => Some(OldClusterApi::start(&identity.kubeconfig(None)).await?),
         };
         let server = filter.as_ref().map(OldClusterApi::server);
         std::fs::write(&kubeconfig, identity.kubeconfig(server.as_deref()))?;
-        let controller = Controller::new(scene.directory(), scene.namespace(), &kubeconfig)?;
-        let logs = [scene.management().audit_log(), scene.workload().audit_log()];
-        let journal = Journal::begin(scene.namespace(), logs)?;
+        let controller = Controller::new(context.directory(), context.namespace(), &kubeconfig)?;
+        let logs = [context.management().audit_log(), context.workload().audit_log()];
+        let journal = Journal::begin(context.namespace(), logs)?;
         let real = Self {
-            scene,
+            context,
             controller,
             journal,
             identities: AtomicU32::new(0),
@@ -109,7 +109,7 @@ impl RealControlPlane {
 
     /// The account of the controller in the workload cluster, in its latest credentials.
     fn account(&self, number: u32) -> String {
-        format!("{}-{number}", self.scene.namespace())
+        format!("{}-{number}", self.context.namespace())
     }
 
     /// The account of the controller in the workload cluster.
@@ -122,21 +122,21 @@ impl RealControlPlane {
     }
 
     async fn kubeconfig_by(&self, server: Option<&str>) -> anyhow::Result<String> {
-        Ok(identities::workload(&self.scene, &self.current_account()).await?.kubeconfig(server))
+        Ok(identities::workload(&self.context, &self.current_account()).await?.kubeconfig(server))
     }
 }
 
 impl Environment for RealControlPlane {
     fn management(&self) -> Client {
-        self.scene.management().admin()
+        self.context.management().admin()
     }
 
     fn workload(&self) -> Client {
-        self.scene.workload().admin()
+        self.context.workload().admin()
     }
 
     fn namespace(&self) -> &str {
-        self.scene.namespace()
+        self.context.namespace()
     }
 
     fn now(&self) -> Timestamp {
@@ -167,7 +167,7 @@ impl Environment for RealControlPlane {
     }
 
     fn address(&self) -> String {
-        self.scene.address()
+        self.context.address()
     }
 
     fn make_cluster<'a>(&'a self, name: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
@@ -176,7 +176,7 @@ impl Environment for RealControlPlane {
             let text = self.kubeconfig().await?;
             let secret = json!({"metadata": {"name": SECRET_NAME}, "stringData": {"value": text}});
             env.apply(SECRET, secret).await?;
-            self.scene.capi_cluster(name, ControlPlaneOwner::Somebody).await?;
+            self.context.capi_cluster(name, ControlPlaneOwner::Somebody).await?;
             Ok(())
         }
         .boxed()
@@ -184,7 +184,7 @@ impl Environment for RealControlPlane {
 
     fn provider(&self, wanted: ProviderBehaviour) {
         self.steps.note(self.now());
-        self.scene.provider(|behaviour| *behaviour = wanted);
+        self.context.provider(|behaviour| *behaviour = wanted);
     }
 
     fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>> {
@@ -200,7 +200,7 @@ impl Environment for RealControlPlane {
 
     fn cut_off<'a>(&'a self, _: &'a str, is_cut_off: bool) -> BoxFuture<'a, anyhow::Result<()>> {
         self.steps.note(self.now());
-        let control_plane = self.scene.world().control_plane();
+        let control_plane = self.context.clusters().control_plane();
         async move {
             // One process runs all kubelets.
             if is_cut_off {
@@ -214,7 +214,7 @@ impl Environment for RealControlPlane {
     }
 
     fn grant<'a>(&'a self, group: &'a str, plural: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
-        identities::grant(&self.scene, group, plural).boxed()
+        identities::grant(&self.context, group, plural).boxed()
     }
 
     fn kubeconfig_secret(&self) -> Option<String> {
@@ -238,7 +238,7 @@ impl Environment for RealControlPlane {
 
     fn kubeconfig_by_another_line(&self) -> BoxFuture<'_, anyhow::Result<String>> {
         async move {
-            let proxy = self.other_line.get_or_try_init(|| self.scene.proxy(Side::Workload)).await?;
+            let proxy = self.other_line.get_or_try_init(|| self.context.proxy(Side::Workload)).await?;
             self.kubeconfig_by(Some(&proxy.server())).await
         }
         .boxed()
@@ -259,7 +259,7 @@ impl Environment for RealControlPlane {
         async move {
             match server {
                 WrongServer::OtherCluster => {
-                    let identity = identities::other_cluster(&self.scene, &self.current_account()).await?;
+                    let identity = identities::other_cluster(&self.context, &self.current_account()).await?;
                     Ok(identity.kubeconfig(None))
                 }
                 WrongServer::NoApi => {
@@ -274,7 +274,7 @@ impl Environment for RealControlPlane {
         self.steps.note(self.now());
         async move {
             let account = self.current_account();
-            impairments::set(self, &self.scene, &account, what, is_impaired).await
+            impairments::set(self, &self.context, &account, what, is_impaired).await
         }
         .boxed()
     }
@@ -282,7 +282,7 @@ impl Environment for RealControlPlane {
     fn set_api_server(&self, side: kinds::Side, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>> {
         self.steps.note(self.now());
         async move {
-            let control_plane = self.scene.world().control_plane();
+            let control_plane = self.context.clusters().control_plane();
             let side = match side {
                 kinds::Side::Management => Side::Management,
                 kinds::Side::Workload => Side::Workload,
@@ -304,7 +304,7 @@ impl Environment for RealControlPlane {
 
     fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>> {
         self.steps.note(self.now());
-        async move { identities::allow_node_writes(&self.scene, &self.current_account(), is_allowed).await }
+        async move { identities::allow_node_writes(&self.context, &self.current_account(), is_allowed).await }
             .boxed()
     }
 

@@ -11,8 +11,8 @@ use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::cluster::Cluster;
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::manifests::{self, Applier};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wait;
-use five_spot_testenv::world::Scene;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, PostParams};
@@ -29,18 +29,18 @@ const PROVIDERS_ROLE: &str = "5spot-controller-providers";
 /// The controller-manager gathers within a second.
 const GATHERED_WITHIN: Duration = Duration::from_mins(1);
 
-/// By environment, the same for all its scenes: applying an aggregated role again would empty it for a moment.
+/// By environment, the same for all its contexts: applying an aggregated role again would empty it for a moment.
 static MANAGEMENT: Mutex<BTreeMap<PathBuf, Arc<OnceCell<ServiceAccountIdentity>>>> =
     Mutex::new(BTreeMap::new());
 
-/// Our CRD, and the controller's identity in the management cluster, allowed to read this scene's kubeconfigs.
-pub(super) async fn management(scene: &Scene) -> anyhow::Result<ServiceAccountIdentity> {
+/// Our CRD, and the controller's identity in the management cluster, allowed to read this context's kubeconfigs.
+pub(super) async fn management(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity> {
     let installed = {
-        let mut worlds = MANAGEMENT.lock().unwrap_or_else(PoisonError::into_inner);
-        worlds.entry(scene.directory().to_path_buf()).or_default().clone()
+        let mut clusters = MANAGEMENT.lock().unwrap_or_else(PoisonError::into_inner);
+        clusters.entry(context.directory().to_path_buf()).or_default().clone()
     };
-    let identity = installed.get_or_try_init(|| install(scene)).await?;
-    Applier::new(scene.management().admin()).apply(&kubeconfig_reader(), scene.namespace()).await?;
+    let identity = installed.get_or_try_init(|| install(context)).await?;
+    Applier::new(context.management().admin()).apply(&kubeconfig_reader(), context.namespace()).await?;
     Ok(identity.clone())
 }
 
@@ -55,23 +55,25 @@ pub(crate) fn kubeconfig_reader() -> Value {
     })
 }
 
-async fn install(scene: &Scene) -> anyhow::Result<ServiceAccountIdentity> {
-    let admin = scene.management().admin();
+async fn install(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity> {
+    let admin = context.management().admin();
     manifests::apply_crds(&admin, &manifests::read(&deploy("crds"))?, GATHERED_WITHIN).await?;
+    let mut documents = manifests::read(&deploy("rbac"))?;
+    documents.extend(manifests::read(&deploy("rbac-nodes"))?);
+    let cluster = context.management();
     let identity =
-        ServiceAccountIdentity::from_path(scene.management(), &deploy("rbac"), SYSTEM_NAMESPACE, ACCOUNT)
-            .await?;
+        ServiceAccountIdentity::from_manifests(cluster, &documents, SYSTEM_NAMESPACE, ACCOUNT).await?;
     until_granted(&admin, "remotemachines").await?;
     Ok(identity)
 }
 
 /// Lets the controller handle one more kind, as the documentation says.
-pub(super) async fn grant(scene: &Scene, group: &str, plural: &str) -> anyhow::Result<()> {
-    let admin = scene.management().admin();
+pub(super) async fn grant(context: &TestContext, group: &str, plural: &str) -> anyhow::Result<()> {
+    let admin = context.management().admin();
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {
-            "name": scene.cluster_scoped(plural), "labels": {"5spot.finos.org/aggregate-to-controller": "true"},
+            "name": context.cluster_scoped(plural), "labels": {"5spot.finos.org/aggregate-to-controller": "true"},
         },
         "rules": [{
             "apiGroups": [group], "resources": [plural],
@@ -97,14 +99,17 @@ pub(super) fn controller_user() -> String {
     format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{ACCOUNT}")
 }
 
-/// An identity of this scene alone in the workload cluster, with the role for Nodes that we ship.
-pub(super) async fn workload(scene: &Scene, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
-    for_nodes(scene.workload(), account).await
+/// An identity of this context alone in the workload cluster, with the role for Nodes that we ship.
+pub(super) async fn workload(context: &TestContext, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
+    for_nodes(context.workload(), account).await
 }
 
 /// The same in another cluster, which has none of our Nodes.
-pub(super) async fn other_cluster(scene: &Scene, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
-    for_nodes(scene.management(), account).await
+pub(super) async fn other_cluster(
+    context: &TestContext,
+    account: &str,
+) -> anyhow::Result<ServiceAccountIdentity> {
+    for_nodes(context.management(), account).await
 }
 
 async fn for_nodes(cluster: &Cluster, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
@@ -116,17 +121,21 @@ async fn for_nodes(cluster: &Cluster, account: &str) -> anyhow::Result<ServiceAc
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE},
     });
     let mut documents = vec![namespace, account_object];
-    let shipped = manifests::read(&deploy("rbac/nodes.yaml"))?;
+    let shipped = manifests::read(&deploy("rbac-nodes/nodes.yaml"))?;
     ensure!(!shipped.is_empty(), "there is no role for Nodes");
     documents.extend(shipped.into_iter().map(|document| bound_to(document, account)));
     Ok(ServiceAccountIdentity::from_manifests(cluster, &documents, SYSTEM_NAMESPACE, account).await?)
 }
 
 /// Lets an account of the workload cluster change Nodes, or only read them, and waits until the server knows.
-pub(super) async fn allow_node_writes(scene: &Scene, account: &str, is_allowed: bool) -> anyhow::Result<()> {
-    let (admin, reader) = (scene.workload().admin(), format!("5spot-nodes-readonly-{account}"));
+pub(super) async fn allow_node_writes(
+    context: &TestContext,
+    account: &str,
+    is_allowed: bool,
+) -> anyhow::Result<()> {
+    let (admin, reader) = (context.workload().admin(), format!("5spot-nodes-readonly-{account}"));
     let mut applier = Applier::new(admin.clone());
-    let mut shipped = manifests::read(&deploy("rbac/nodes.yaml"))?;
+    let mut shipped = manifests::read(&deploy("rbac-nodes/nodes.yaml"))?;
     let writer = format!("5spot-nodes-{account}");
     let superseded = if is_allowed {
         shipped.retain(|document| document["kind"] == "ClusterRoleBinding");
@@ -161,10 +170,10 @@ pub(super) async fn allow_node_writes(scene: &Scene, account: &str, is_allowed: 
 }
 
 /// Takes everything from an account of the workload cluster, or gives it back, and waits until the server knows.
-pub(super) async fn allow(scene: &Scene, account: &str, is_allowed: bool) -> anyhow::Result<()> {
-    let admin = scene.workload().admin();
+pub(super) async fn allow(context: &TestContext, account: &str, is_allowed: bool) -> anyhow::Result<()> {
+    let admin = context.workload().admin();
     let mut applier = Applier::new(admin.clone());
-    let mut shipped = manifests::read(&deploy("rbac/nodes.yaml"))?;
+    let mut shipped = manifests::read(&deploy("rbac-nodes/nodes.yaml"))?;
     shipped.retain(|document| document["kind"] == "ClusterRoleBinding");
     ensure!(!shipped.is_empty(), "there is no binding for Nodes");
     let bindings: Api<ClusterRoleBinding> = Api::all(admin.clone());

@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_scenarios::kinds::{
     ADMISSION_BINDING, ADMISSION_POLICY, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE,
 };
 use five_spot_scenarios::{Environment, Impairment};
 use five_spot_testenv::control_plane::Component;
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -28,14 +30,14 @@ const REFUSED: &str = "refused by a policy of this test";
 /// Makes something fail, or lets it work again.
 pub(super) async fn set(
     env: &dyn Environment,
-    scene: &Scene,
+    context: &TestContext,
     account: &str,
     what: Impairment,
     is_impaired: bool,
 ) -> anyhow::Result<()> {
-    let control_plane = scene.world().control_plane();
+    let control_plane = context.clusters().control_plane();
     let (kind, operations, reason) = match what {
-        Impairment::WorkloadForbidden => return identities::allow(scene, account, !is_impaired).await,
+        Impairment::WorkloadForbidden => return identities::allow(context, account, !is_impaired).await,
         Impairment::ClusterApi if is_impaired => {
             control_plane.kill(Component::ClusterApi).await;
             return Ok(());
@@ -47,11 +49,12 @@ pub(super) async fn set(
         Impairment::StatusInvalid => (Target::Status, json!(["UPDATE"]), "Invalid"),
         Impairment::StatusForbidden => (Target::Status, json!(["UPDATE"]), "Forbidden"),
         Impairment::Events => (Target::Events, json!(["CREATE", "UPDATE"]), "Forbidden"),
+        Impairment::Leases => (Target::Leases, json!(["CREATE", "UPDATE"]), "Forbidden"),
     };
-    let name = scene.cluster_scoped(kind.policy());
+    let name = context.cluster_scoped(kind.policy());
     if is_impaired {
-        env.create(ADMISSION_POLICY, policy(&name, kind, &operations, reason)).await?;
-        env.create(ADMISSION_BINDING, binding(&name, scene.namespace())).await?;
+        env.create(ADMISSION_POLICY, policy(&name, kind, &operations, reason, context.namespace())).await?;
+        env.create(ADMISSION_BINDING, binding(&name, kind.namespace(context.namespace()))).await?;
     } else {
         env.delete(ADMISSION_BINDING, &name).await?;
         env.delete(ADMISSION_POLICY, &name).await?;
@@ -72,6 +75,8 @@ enum Target {
     Machines,
     Status,
     Events,
+    /// The claims of this test.
+    Leases,
 }
 
 impl Target {
@@ -80,6 +85,23 @@ impl Target {
             Self::Machines => "no-machine-patches",
             Self::Status => "no-status",
             Self::Events => "no-events",
+            Self::Leases => "no-leases",
+        }
+    }
+
+    /// The namespace of the objects of a test in this one.
+    const fn namespace(self, test: &str) -> &str {
+        match self {
+            Self::Machines | Self::Status | Self::Events => test,
+            Self::Leases => SYSTEM_NAMESPACE,
+        }
+    }
+
+    /// The requests that are refused, of those in that namespace.
+    fn validation(self, test: &str) -> String {
+        match self {
+            Self::Machines | Self::Status | Self::Events => "false".to_owned(),
+            Self::Leases => format!("!object.spec.?holderIdentity.orValue('').startsWith('{test}/')"),
         }
     }
 
@@ -88,6 +110,7 @@ impl Target {
             Self::Machines => (json!([MACHINE.group]), json!([MACHINE.plural])),
             Self::Status => (json!([SCHEDULED_MACHINE.group]), json!(["scheduledmachines/status"])),
             Self::Events => (json!(["", "events.k8s.io"]), json!(["events"])),
+            Self::Leases => (json!(["coordination.k8s.io"]), json!(["leases"])),
         }
     }
 
@@ -121,12 +144,21 @@ impl Target {
                 let parameters = PostParams { dry_run: true, ..PostParams::default() };
                 Some(events.create(&parameters, &event).await.map(drop))
             }
+            Self::Leases => {
+                let leases: Api<Lease> = Api::namespaced(env.management(), SYSTEM_NAMESPACE);
+                let lease = json!({
+                    "metadata": {"name": format!("{}-probe", env.namespace())},
+                    "spec": {"holderIdentity": format!("{}/probe", env.namespace())},
+                });
+                let parameters = PostParams { dry_run: true, ..PostParams::default() };
+                Some(leases.create(&parameters, &serde_json::from_value(lease)?).await.map(drop))
+            }
         };
         Ok(tried.is_some_and(|tried| tried.is_err_and(|error| error.to_string().contains(REFUSED))))
     }
 }
 
-fn policy(name: &str, target: Target, operations: &Value, reason: &str) -> Value {
+fn policy(name: &str, target: Target, operations: &Value, reason: &str, test: &str) -> Value {
     let (groups, resources) = target.rule();
     let rule = json!({
         "operations": operations, "apiGroups": groups, "apiVersions": ["*"], "resources": resources,
@@ -142,7 +174,7 @@ fn policy(name: &str, target: Target, operations: &Value, reason: &str) -> Value
                     "request.userInfo.username == '{user}' || (has(request.dryRun) && request.dryRun)"
                 ),
             }],
-            "validations": [{"expression": "false", "message": REFUSED, "reason": reason}],
+            "validations": [{"expression": target.validation(test), "message": REFUSED, "reason": reason}],
         },
     })
 }

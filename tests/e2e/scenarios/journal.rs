@@ -6,7 +6,9 @@ use five_spot_scenarios::Write;
 use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
 use five_spot_testenv::cluster::CONTROLLER_AGENT;
 
-/// The writes of one scene. The logs are those of all scenes, so that each is read once, bit by bit.
+use crate::bench::is_renewal;
+
+/// The writes of one context. The logs are those of all contexts, so that each is read once, bit by bit.
 pub(super) struct Journal {
     namespace: String,
     logs: [AuditLog; 2],
@@ -40,10 +42,12 @@ impl Journal {
         Ok(writes.clone())
     }
 
-    /// Nodes and the agents' ConfigMaps are known by their names, which contain the scene's.
+    /// Nodes and the agents' ConfigMaps are known by their names, which contain the context's.
     fn is_ours(&self, record: &AuditRecord) -> bool {
         let object = &record.object;
         record.stage == "ResponseComplete"
+            // The Lease of an instance is renewed whatever the objects do.
+            && !is_renewal(record)
             && (object.namespace == self.namespace || object.name.contains(&self.namespace))
     }
 }

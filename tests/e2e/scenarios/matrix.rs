@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use five_spot_scenarios::matrix::{Cell, Emergency, Obstacle, cells};
 use five_spot_scenarios::{Impairment, run_matrix_cell};
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 
 use super::environment::{RealControlPlane, View};
 use super::{LONG, another_control_plane};
@@ -23,7 +23,7 @@ pub(super) fn tests() -> Vec<Test> {
 fn is_meant(cell: Cell) -> bool {
     let is_emergency = match cell.emergency {
         Emergency::KillSwitch => true,
-        Emergency::Reclaim => !needs_world_of_its_own(cell.obstacle),
+        Emergency::Reclaim => !needs_own_control_plane(cell.obstacle),
         Emergency::Deletion | Emergency::FinalizerBound | Emergency::OrphaningDeletion => false,
     };
     is_emergency
@@ -31,23 +31,23 @@ fn is_meant(cell: Cell) -> bool {
         && cell.expected().machine_deleted <= Some(LONGEST)
 }
 
-/// Returns true if an obstacle takes away what every scene needs.
-fn needs_world_of_its_own(obstacle: Obstacle) -> bool {
+/// Returns true if an obstacle takes away what every context needs.
+fn needs_own_control_plane(obstacle: Obstacle) -> bool {
     matches!(obstacle, Obstacle::ProviderKindGone | Obstacle::Impaired(Impairment::ClusterApi))
 }
 
 fn test(cell: Cell) -> Test {
-    let group = if needs_world_of_its_own(cell.obstacle) { "::world_of_its_own" } else { "" };
+    let group = if needs_own_control_plane(cell.obstacle) { "::own_control_plane" } else { "" };
     let name = format!("{}{group}::{cell}", module_path!());
     if group.is_empty() {
-        Test::new(&name, move |scene| run(cell, scene)).within(LONG)
+        Test::new(&name, move |context| run(cell, context)).within(LONG)
     } else {
         Test::new(&name, move |_| play_alone(cell)).within(LONG)
     }
 }
 
-async fn run(cell: Cell, scene: Arc<Scene>) -> TestResult {
-    let real = RealControlPlane::start(Arc::clone(&scene), View::Whole)
+async fn run(cell: Cell, context: Arc<TestContext>) -> TestResult {
+    let real = RealControlPlane::start(Arc::clone(&context), View::Whole)
         .await
         .context("failed to set up the environment")?;
     let finished = run_matrix_cell(&real, &cell).await;
@@ -57,9 +57,9 @@ async fn run(cell: Cell, scene: Arc<Scene>) -> TestResult {
 async fn play_alone(cell: Cell) -> TestResult {
     let name = cell.to_string().replace('/', "-");
     let env = another_control_plane(&name).await?;
-    let scene = Arc::new(env.scene(&name).await?);
-    let finished = run(cell, Arc::clone(&scene)).await;
-    let finished = finished.with_context(|| format!("{cell}\n---- timeline\n{}", scene.timeline()));
+    let context = Arc::new(env.test_context(&name).await?);
+    let finished = run(cell, Arc::clone(&context)).await;
+    let finished = finished.with_context(|| format!("{cell}\n---- timeline\n{}", context.timeline()));
     env.stop().await?;
     finished
 }

@@ -3,6 +3,7 @@
 
 mod controller;
 mod environment;
+mod hand_over;
 mod identities;
 mod impairments;
 mod journal;
@@ -18,7 +19,7 @@ use anyhow::{Context as _, ensure};
 use five_spot_scenarios::{Needs, Scenario, run_scenario};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
-use five_spot_testenv::world::{Scene, World};
+use five_spot_testenv::test_clusters::{TestClusters, TestContext};
 use tokio::sync::Mutex;
 
 pub(crate) use environment::{RealControlPlane, View};
@@ -49,24 +50,28 @@ const ON_OLD_CLUSTER_API: [&str; 10] = [
 ];
 
 /// The scenarios that are also run by a controller with Roles in its namespace and nothing that reaches further.
-const ROLES_ONLY: [&str; 7] = [
+const ROLES_ONLY: [&str; 8] = [
     "window_opens",
     "window_closes_and_drains",
     "deleted_while_active",
     "rules_and_labels_of_cluster_api",
     "paused_by_namespace",
     "emergency_reclaim",
+    "claim_is_left_behind",
     "machine_is_refused",
 ];
 
 /// The identity of the controller, as it is shipped.
-pub(crate) async fn controller_identity(scene: &Scene) -> anyhow::Result<ServiceAccountIdentity> {
-    identities::management(scene).await
+pub(crate) async fn controller_identity(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity> {
+    identities::management(context).await
 }
 
-/// An identity for the Nodes of this scene, with the role that is shipped.
-pub(crate) async fn node_identity(scene: &Scene, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
-    identities::workload(scene, account).await
+/// An identity for the Nodes of this context, with the role that is shipped.
+pub(crate) async fn node_identity(
+    context: &TestContext,
+    account: &str,
+) -> anyhow::Result<ServiceAccountIdentity> {
+    identities::workload(context, account).await
 }
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -74,21 +79,25 @@ pub(crate) fn tests() -> Vec<Test> {
     let alone = scenarios.iter().filter(|scenario| scenario.needs == Needs::ExclusiveEnvironment);
     let together = scenarios.iter().filter(|scenario| match scenario.needs {
         Needs::Anything | Needs::TwoClusters | Needs::RealClusterApi => true,
-        Needs::VirtualTime | Needs::ExclusiveEnvironment => false,
+        Needs::VirtualTime | Needs::ExclusiveEnvironment | Needs::SeveralControllers => false,
     });
-    let alone = alone.map(|scenario| test("world_of_its_own", *scenario, run_alone).within(LONG));
+    let alone = alone.map(|scenario| test("own_control_plane", *scenario, run_alone).within(LONG));
     let together = together.map(|scenario| {
-        test("", *scenario, |scenario, scene| async move { run(scenario, scene, View::Whole).await })
+        test("", *scenario, |scenario, context| async move { run(scenario, context, View::Whole).await })
     });
     let roles_only =
         scenarios.iter().filter(|scenario| ROLES_ONLY.contains(&scenario.name)).map(|scenario| {
-            let run = |scenario, scene| async move { run(scenario, scene, View::RolesOnly).await };
+            let run = |scenario, context| async move { run(scenario, context, View::RolesOnly).await };
             test("roles_only", *scenario, run)
         });
-    let old = format!("{}::world_of_its_own::old_cluster_api", module_path!());
+    let old = format!("{}::own_control_plane::old_cluster_api", module_path!());
     let old = Test::new(&old, |_| run_on_old_cluster_api()).within(LONG);
-    let mut tests: Vec<Test> =
-        together.chain(roles_only).chain(matrix::tests()).chain(outage::tests()).collect();
+    let mut tests: Vec<Test> = together
+        .chain(roles_only)
+        .chain(hand_over::tests())
+        .chain(matrix::tests())
+        .chain(outage::tests())
+        .collect();
     // Those with a control plane of their own take longest, but when everybody starts the others need the processors.
     let rest = tests.split_off(tests.len().min(STARTERS));
     tests.into_iter().chain(alone).chain([old]).chain(rest).collect()
@@ -96,16 +105,16 @@ pub(crate) fn tests() -> Vec<Test> {
 
 fn test<F, R>(group: &str, scenario: Scenario, run: F) -> Test
 where
-    F: Fn(Scenario, Arc<Scene>) -> R + Send + Sync + 'static,
+    F: Fn(Scenario, Arc<TestContext>) -> R + Send + Sync + 'static,
     R: Future<Output = TestResult> + Send + 'static,
 {
     let path = [module_path!(), group, scenario.name];
     let name: Vec<&str> = path.into_iter().filter(|part| !part.is_empty()).collect();
-    Test::new(&name.join("::"), move |scene| run(scenario, scene))
+    Test::new(&name.join("::"), move |context| run(scenario, context))
 }
 
-async fn run(scenario: Scenario, scene: Arc<Scene>, view: View) -> TestResult {
-    let real = RealControlPlane::start(Arc::clone(&scene), view)
+async fn run(scenario: Scenario, context: Arc<TestContext>, view: View) -> TestResult {
+    let real = RealControlPlane::start(Arc::clone(&context), view)
         .await
         .context("failed to set up the environment")?;
     let finished = run_scenario(&real, &scenario).await;
@@ -114,7 +123,7 @@ async fn run(scenario: Scenario, scene: Arc<Scene>, view: View) -> TestResult {
 }
 
 /// In an environment that is not the one of the other tests, and ends with this one.
-async fn run_alone(scenario: Scenario, _: Arc<Scene>) -> TestResult {
+async fn run_alone(scenario: Scenario, _: Arc<TestContext>) -> TestResult {
     let env = another_control_plane(scenario.name).await?;
     let finished = run_in(&env, scenario, View::Whole).await;
     env.stop().await?;
@@ -134,13 +143,13 @@ async fn run_on_old_cluster_api() -> TestResult {
     finished.into_iter().collect()
 }
 
-pub(crate) async fn another_control_plane(name: &str) -> anyhow::Result<Arc<World>> {
+pub(crate) async fn another_control_plane(name: &str) -> anyhow::Result<Arc<TestClusters>> {
     let _turn = START.lock().await;
-    Ok(World::start_another(name).await?)
+    Ok(TestClusters::start_another(name).await?)
 }
 
-async fn run_in(env: &Arc<World>, scenario: Scenario, view: View) -> TestResult {
-    let scene = Arc::new(env.scene(scenario.name).await?);
-    let finished = run(scenario, Arc::clone(&scene), view).await;
-    finished.with_context(|| format!("{}\n---- timeline\n{}", scenario.name, scene.timeline()))
+async fn run_in(env: &Arc<TestClusters>, scenario: Scenario, view: View) -> TestResult {
+    let context = Arc::new(env.test_context(scenario.name).await?);
+    let finished = run(scenario, Arc::clone(&context), view).await;
+    finished.with_context(|| format!("{}\n---- timeline\n{}", scenario.name, context.timeline()))
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use five_spot_scenarios::kinds::{MACHINE, NODE, Side};
 use five_spot_scenarios::{Environment, ServerState, Subject, condition};
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use serde_json::{Value, json};
 
 use super::environment::{RealControlPlane, View};
@@ -17,12 +17,19 @@ use super::{LONG, another_control_plane};
 /// up a Node that it cannot delete.
 const OUTAGE: Duration = Duration::from_secs(25);
 
+/// The time that a Machine waits for the deletion of its Node, as the controller sets it.
+const NODE_DELETION_TIMEOUT: Duration = Duration::from_hours(1);
+
 /// Twice the promise of the kill switch: other tests use the same processors.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) fn tests() -> Vec<Test> {
-    let name = concat!(module_path!(), "::world_of_its_own::no_node_is_left_behind_after_an_outage");
-    vec![Test::new(name, |_| no_node_is_left_behind_after_an_outage()).within(LONG + outage())]
+    let returns = concat!(module_path!(), "::own_control_plane::no_node_is_left_behind_after_an_outage");
+    let never_returns = concat!(module_path!(), "::own_control_plane::a_node_that_was_given_up_is_reported");
+    vec![
+        Test::new(returns, |_| no_node_is_left_behind_after_an_outage()).within(LONG + outage()),
+        Test::new(never_returns, |_| a_node_that_was_given_up_is_reported()).within(LONG + outage()),
+    ]
 }
 
 fn outage() -> Duration {
@@ -31,17 +38,43 @@ fn outage() -> Duration {
 }
 
 async fn no_node_is_left_behind_after_an_outage() -> TestResult {
-    let world = another_control_plane("outage").await?;
-    let scene = Arc::new(world.scene("outage").await?);
-    let real = RealControlPlane::start(Arc::clone(&scene), View::Whole).await?;
-    let result = kill_switch_during_an_outage(&real, &scene).await;
-    let result = result.with_context(|| real.told()).with_context(|| scene.timeline());
-    world.stop().await?;
-    result
+    let of_its_own = ControlPlaneOfItsOwn::start("outage").await?;
+    let result = returns_in_time(&of_its_own.real, &of_its_own.context).await;
+    of_its_own.stop(result).await
 }
 
-async fn kill_switch_during_an_outage(real: &RealControlPlane, scene: &Scene) -> TestResult {
-    let env: &dyn Environment = real;
+async fn a_node_that_was_given_up_is_reported() -> TestResult {
+    let of_its_own = ControlPlaneOfItsOwn::start("given-up").await?;
+    let result = is_given_up(&of_its_own.real, &of_its_own.context).await;
+    of_its_own.stop(result).await
+}
+
+/// A control plane whose workload cluster no other test needs.
+struct ControlPlaneOfItsOwn {
+    context: Arc<TestContext>,
+    real: RealControlPlane,
+}
+
+impl ControlPlaneOfItsOwn {
+    async fn start(name: &str) -> anyhow::Result<Self> {
+        let context = Arc::new(another_control_plane(name).await?.test_context(name).await?);
+        let real = RealControlPlane::start(Arc::clone(&context), View::Whole).await?;
+        Ok(Self { context, real })
+    }
+
+    /// Ends it. A failure is shown with what was written and what happened.
+    async fn stop(&self, result: TestResult) -> TestResult {
+        let result = result.with_context(|| self.real.told()).with_context(|| self.context.timeline());
+        self.context.clusters().stop().await?;
+        result
+    }
+}
+
+/// Lends a machine, makes the workload cluster silent and switches the machine off. Returns the object and its Node.
+async fn killed_in_silence<'e>(
+    real: &RealControlPlane,
+    env: &'e dyn Environment,
+) -> anyhow::Result<(Subject<'e>, String)> {
     let subject = Subject::lent(env, json!({})).await?;
     let (node, machine) = (subject.node().await?, subject.machine());
     real.set_api_server(Side::Workload, ServerState::Silent).await?;
@@ -51,16 +84,54 @@ async fn kill_switch_during_an_outage(real: &RealControlPlane, scene: &Scene) ->
     let deleted =
         tokio::time::timeout(DELETED_WITHIN, env.until(MACHINE, &machine, "deleted", is_deleted)).await;
     deleted.context("the Machine was not deleted in time")??;
+    Ok((subject, node))
+}
+
+/// The workload cluster comes back while Cluster API still waits for it.
+async fn returns_in_time(real: &RealControlPlane, context: &TestContext) -> TestResult {
+    let env: &dyn Environment = real;
+    let (subject, node) = killed_in_silence(real, env).await?;
     tokio::time::sleep(outage()).await;
     // Cluster API still wants to delete the Node: the Machine says so, and the object does not claim to be done.
-    let (object, left) = (subject.get().await?, env.get(MACHINE, &machine).await?);
-    scene.note(format!("at the end of the outage: {}\n{}", object["status"], left["status"]["conditions"]));
+    let (object, left) = (subject.get().await?, env.get(MACHINE, &subject.machine()).await?);
+    context.note(format!("at the end of the outage: {}\n{}", object["status"], left["status"]["conditions"]));
     ensure!(!left.is_null(), "the Machine went without its Node");
     ensure!(condition(&object, "Ready")["status"] == "False", "{object}");
     real.set_api_server(Side::Workload, ServerState::Up).await?;
     subject.until_phase("Terminated").await?;
     env.until_gone(NODE, &node).await?;
     subject.until_nothing_left().await?;
-    eprintln!("{}", scene.timeline());
+    eprintln!("{}", context.timeline());
+    Ok(())
+}
+
+/// The workload cluster stays away for longer than the hour that a Machine waits for the deletion of its Node. Unless
+/// `FIVE_SPOT_OUTAGE_SECS` is longer, the hour is shortened on the Machine.
+async fn is_given_up(real: &RealControlPlane, context: &TestContext) -> TestResult {
+    let env: &dyn Environment = real;
+    let (subject, node) = killed_in_silence(real, env).await?;
+    let machine = subject.machine();
+    let stored = env.get(MACHINE, &machine).await?;
+    let waits = stored["spec"]["deletion"]["nodeDeletionTimeoutSeconds"].as_u64();
+    ensure!(waits == Some(NODE_DELETION_TIMEOUT.as_secs()), "{stored}");
+    if outage() > NODE_DELETION_TIMEOUT {
+        tokio::time::sleep(outage()).await;
+    } else {
+        let at_once = json!({"spec": {"deletion": {"nodeDeletionTimeoutSeconds": 1}}});
+        env.patch(MACHINE, &machine, at_once).await?;
+    }
+    // The machine is given back. Nobody can say yet what became of its Node.
+    env.until_gone(MACHINE, &machine).await?;
+    let object = subject.until_condition("Ready", "True", "Terminated").await?;
+    ensure!(object["status"]["nodeRef"]["name"] == node.as_str(), "the Node is not forgotten: {object}");
+    real.set_api_server(Side::Workload, ServerState::Up).await?;
+    let object = subject.until_condition("MachineReady", "False", "NodeLeftBehind").await?;
+    ensure!(object["status"]["nodeRef"]["name"] == node.as_str(), "{object}");
+    ensure!(condition(&object, "Ready")["status"] == "True", "{object}");
+    ensure!(!env.get(NODE, &node).await?.is_null(), "Cluster API has given it up, so it is still there");
+    context.note(format!("after the outage: {}", object["status"]));
+    env.delete(NODE, &node).await?;
+    subject.until("without its Node", |object| object["status"]["nodeRef"].is_null()).await?;
+    eprintln!("{}", context.timeline());
     Ok(())
 }

@@ -6,8 +6,8 @@ use anyhow::ensure;
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::harness::{Test, TestResult};
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::world::Scene;
 use serde_json::Value;
 
 use super::bare::{Bare, shipped_definition, shipped_rules};
@@ -19,7 +19,7 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const API_SERVER: Component = Component::ApiServer(Side::Management);
 
-async fn an_api_server_that_is_away_is_waited_for(_: Arc<Scene>) -> TestResult {
+async fn an_api_server_that_is_away_is_waited_for(_: Arc<TestContext>) -> TestResult {
     let bare = Bare::start("away").await?;
     let identity = bare.account("controller", &Value::Array(shipped_rules()?)).await?;
     bare.define(&shipped_definition()).await?;

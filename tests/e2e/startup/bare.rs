@@ -20,6 +20,9 @@ use serde_json::{Value, json};
 /// On a busy machine a definition takes its time.
 const SERVED_WITHIN: Duration = Duration::from_mins(1);
 
+/// The Role for the Leases of the instances.
+const INSTANCES: &str = "5spot-instances";
+
 /// The API server.
 pub(crate) struct Bare {
     control_plane: ControlPlane,
@@ -111,13 +114,39 @@ pub(crate) fn role(name: &str, rules: &Value) -> Value {
     })
 }
 
-/// The rules of the controller's role, as shipped.
+/// The rules of the controller's roles, as shipped: what it does in all namespaces, and the Leases of its instances.
 pub(crate) fn shipped_rules() -> anyhow::Result<Vec<Value>> {
-    let documents = manifests::read(&crate::permissions::deploy("rbac/controller.yaml"))?;
-    let is_it =
-        |role: &&Value| role["kind"] == "ClusterRole" && role["metadata"]["name"] == "5spot-controller";
-    let role = documents.iter().find(is_it).context("no role of the controller")?;
+    let mut rules = rules_without_leases()?;
+    rules.extend(rules_of(&controller_roles()?, "Role", INSTANCES)?);
+    Ok(rules)
+}
+
+/// The rules of the controller's role for all namespaces, as shipped.
+pub(crate) fn rules_without_leases() -> anyhow::Result<Vec<Value>> {
+    rules_of(&controller_roles()?, "ClusterRole", "5spot-controller")
+}
+
+/// The rules of the role for the Leases that claim physical machines, as shipped. They cover those of the instances.
+pub(crate) fn lease_rules() -> anyhow::Result<Vec<Value>> {
+    let documents = manifests::read(&crate::permissions::deploy("rbac/machine-claims.yaml"))?;
+    rules_of(&documents, "Role", "5spot-claims")
+}
+
+fn rules_of(documents: &[Value], kind: &str, name: &str) -> anyhow::Result<Vec<Value>> {
+    let is_it = |role: &&Value| role["kind"] == kind && role["metadata"]["name"] == name;
+    let role = documents.iter().find(is_it).with_context(|| format!("no {kind} {name}"))?;
     role["rules"].as_array().cloned().context("rules")
+}
+
+/// The Role for the Leases of the instances, and its binding, as shipped.
+pub(crate) fn instances_role() -> anyhow::Result<Vec<Value>> {
+    let mut documents = controller_roles()?;
+    documents.retain(|document| document["metadata"]["name"] == INSTANCES);
+    Ok(documents)
+}
+
+fn controller_roles() -> anyhow::Result<Vec<Value>> {
+    Ok(manifests::read(&crate::permissions::deploy("rbac/controller.yaml"))?)
 }
 
 /// The definition that belongs to this version.

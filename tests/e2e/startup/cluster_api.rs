@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use five_spot_api::ScheduledMachine;
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{tests, wait};
 use kube::Api;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![cluster_api_is_missed_and_found_when_it_comes]
 }
 
-async fn cluster_api_is_missed_and_found_when_it_comes(_: Arc<Scene>) -> TestResult {
+async fn cluster_api_is_missed_and_found_when_it_comes(_: Arc<TestContext>) -> TestResult {
     let bare = Bare::start("no-capi").await?;
     let identity = bare.account("controller", &Value::Array(shipped_rules()?)).await?;
     bare.define(&shipped_definition()).await?;

@@ -8,7 +8,7 @@ use five_spot_api::ScheduledMachine;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::identity::ServiceAccountIdentity;
-use five_spot_testenv::world::Scene;
+use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::{tests, wait};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
@@ -27,7 +27,7 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WITHIN: Duration = Duration::from_mins(1);
 
-async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<Scene>) -> TestResult {
+async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<TestContext>) -> TestResult {
     let bare = Bare::start("missing").await?;
     let identity = bare.account("controller", &Value::Array(shipped_rules()?)).await?;
     bare.install_cluster_api().await?;
@@ -65,7 +65,7 @@ async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<Scene>) ->
     bare.stop().await
 }
 
-async fn a_definition_that_is_newer_or_of_another_version_is_named(_: Arc<Scene>) -> TestResult {
+async fn a_definition_that_is_newer_or_of_another_version_is_named(_: Arc<TestContext>) -> TestResult {
     let bare = Bare::start("newer").await?;
     let identity = bare.account("controller", &Value::Array(shipped_rules()?)).await?;
     bare.install_cluster_api().await?;

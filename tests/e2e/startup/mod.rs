@@ -12,7 +12,9 @@ mod program;
 
 use five_spot_testenv::harness::Test;
 
-pub(crate) use bare::{Bare, machine, shipped_definition, shipped_rules};
+pub(crate) use bare::{
+    Bare, instances_role, machine, rules_without_leases, shipped_definition, shipped_rules,
+};
 pub(crate) use program::{Program, controller_program};
 
 pub(crate) fn tests() -> Vec<Test> {

@@ -76,7 +76,8 @@ impl Program {
         Self::start_as(&controller_program()?, directory, kubeconfig, name, flags).await
     }
 
-    async fn start_as(
+    /// Starts a program from elsewhere with a kubeconfig.
+    pub(crate) async fn start_as(
         program: &Path,
         directory: &Path,
         config: &str,
@@ -89,6 +90,13 @@ impl Program {
         // The workload cluster of the tests is on this machine.
         let arguments = ["--metrics-port=0", "--health-port=0", "--workload-cidr=127.0.0.0/8"];
         let mut arguments: Vec<OsString> = arguments.map(Into::into).into();
+        // Each is a deployment of its own, with a Lease of its own, unless several elect a leader or share the objects.
+        if flags
+            .iter()
+            .all(|flag| !flag.starts_with("--enable-leader-election") && !flag.starts_with("--instance"))
+        {
+            arguments.push(format!("--lease-name={name}").into());
+        }
         arguments.extend(flags.iter().map(Into::into));
         let spec = ProcessSpec {
             name: format!("5spot-controller-{name}"),

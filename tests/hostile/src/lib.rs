@@ -79,7 +79,7 @@ impl HostileServer {
         .to_string()
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

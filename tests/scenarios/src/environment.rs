@@ -1,8 +1,9 @@
-//! Where a scenario is run: what differs between the in-memory environment and a real control plane, and nothing else.
+//! The environment of a scenario: the differences between the in-memory environment and a real control plane, and nothing else.
 
 use crate::kinds::Side;
 use crate::steps::Steps;
 use five_spot_standins::ProviderBehaviour;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
@@ -52,10 +53,48 @@ pub enum Impairment {
     StatusForbidden,
     /// Events are refused.
     Events,
+    /// The controller may not write the Leases that claim physical machines.
+    Leases,
     /// Nobody runs Cluster API. Where that is nobody's in the whole environment, a scenario has to have it for itself.
     ClusterApi,
     /// The management cluster takes a second for each request.
     SlowManagement,
+}
+
+/// Something that happens to a controller while others could take over from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderFault {
+    /// It is killed before a write is sent, and started again.
+    Killed,
+    /// It is killed after a write was carried out and before it learns so, and started again.
+    KilledUnaware,
+    /// It is stopped for longer than its Lease with a write that is sent when it continues.
+    Stopped,
+    /// Its connections deliver nothing for longer than its Lease, and then the write that was under way.
+    Silent,
+    /// Its connections fail for longer than its Lease.
+    CutOff,
+    /// The same, and the write that was under way was carried out.
+    CutOffUnaware,
+}
+
+impl LeaderFault {
+    /// Every one.
+    pub const ALL: [Self; 6] =
+        [Self::Killed, Self::KilledUnaware, Self::Stopped, Self::Silent, Self::CutOff, Self::CutOffUnaware];
+}
+
+impl fmt::Display for LeaderFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Killed => "killed",
+            Self::KilledUnaware => "killed-unaware",
+            Self::Stopped => "stopped",
+            Self::Silent => "silent",
+            Self::CutOff => "cut-off",
+            Self::CutOffUnaware => "cut-off-unaware",
+        })
+    }
 }
 
 /// A place that a kubeconfig can lead to by mistake.
@@ -147,6 +186,11 @@ pub trait Environment: Send + Sync {
     fn stop_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Kills the controller where it stands.
     fn crash_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// Lets something happen to the leader, or to the first of several instances that share the objects. Only where several
+    /// controllers run.
+    fn disturb_controller(&self, _: LeaderFault) -> BoxFuture<'_, anyhow::Result<()>> {
+        async { anyhow::bail!("there is only one controller here") }.boxed()
+    }
     /// Every write of every controller so far, in order.
     fn writes(&self) -> anyhow::Result<Vec<Write>>;
 }

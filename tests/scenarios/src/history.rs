@@ -35,6 +35,10 @@ struct Records {
     alive: BTreeMap<(&'static str, String), BTreeMap<String, Option<String>>>,
     counts: BTreeMap<(&'static str, String), Count>,
     violations: Vec<String>,
+    /// The addresses of the infrastructure objects that exist, by UID.
+    addresses: BTreeMap<String, String>,
+    /// Addresses that two objects had at the same time.
+    doubled: Vec<String>,
 }
 
 impl ObjectHistory {
@@ -64,6 +68,11 @@ impl ObjectHistory {
     pub fn counts(&self) -> BTreeMap<String, Count> {
         let records = lock(&self.records);
         records.counts.iter().map(|((kind, name), count)| (format!("{kind} {name}"), *count)).collect()
+    }
+
+    /// Physical machines that were lent twice at a time.
+    pub fn doubled(&self) -> Vec<String> {
+        lock(&self.records).doubled.clone()
     }
 
     /// Violated invariants.
@@ -102,6 +111,7 @@ impl Records {
 
     fn seen(&mut self, kind: Kind, object: &DynamicObject) {
         let (key, owner) = ((kind.kind, object.name_any()), owner(object));
+        self.note_address(kind, object);
         let lives = self.alive.entry(key.clone()).or_default();
         if lives.insert(uid(object), owner.clone()).is_none() {
             self.counts.entry(key).or_default().made += 1;
@@ -109,7 +119,19 @@ impl Records {
         }
     }
 
+    /// Notes the address of an infrastructure object of ours, which no other may have while it exists.
+    fn note_address(&mut self, kind: Kind, object: &DynamicObject) {
+        let address = object.data["spec"]["address"].as_str().filter(|_| kind == INFRASTRUCTURE);
+        let (Some(address), Some(_)) = (address, owner(object)) else { return };
+        let is_other = |(other, of): (&String, &String)| *other != uid(object) && of == address;
+        if self.addresses.iter().any(is_other) {
+            self.doubled.push(format!("{address} has {} and another", object.name_any()));
+        }
+        self.addresses.insert(uid(object), address.to_owned());
+    }
+
     fn gone(&mut self, kind: Kind, name: &str, uid: &str) {
+        self.addresses.remove(uid);
         let key = (kind.kind, name.to_owned());
         if self.alive.get_mut(&key).is_some_and(|lives| lives.remove(uid).is_some()) {
             self.counts.entry(key).or_default().removed += 1;

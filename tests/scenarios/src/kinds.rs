@@ -7,9 +7,9 @@ use kube::core::GroupVersionKind;
 /// Which of the two clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// Where `ScheduledMachine`s and Machines are.
+    /// The cluster of `ScheduledMachine`s and Machines.
     Management,
-    /// Where Nodes and Pods are.
+    /// The cluster of Nodes and Pods.
     Workload,
 }
 
@@ -91,7 +91,7 @@ pub const ADMISSION_POLICY: Kind = Kind {
         "validatingadmissionpolicies",
     )
 };
-/// Where they hold.
+/// The cluster in which they hold.
 pub const ADMISSION_BINDING: Kind = Kind {
     namespaced: false,
     ..management(

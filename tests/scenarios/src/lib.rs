@@ -5,7 +5,9 @@
 //! does status tell the truth, and is there silence. [`faults`] runs a scenario again and again, and each time lets
 //! something else go wrong.
 
+mod agent_configs;
 mod catalog;
+mod claims;
 mod environment;
 pub mod faults;
 mod fixtures;
@@ -24,9 +26,9 @@ mod steps;
 mod subject;
 
 pub use catalog::all;
-pub use environment::{Environment, Impairment, Pace, ServerState, Write, WrongServer};
+pub use environment::{Environment, Impairment, LeaderFault, Pace, ServerState, Write, WrongServer};
 pub use runner::{ScenarioResult, in_order, run_matrix_cell, run_scenario};
-pub use scenario::{Ending, Needs, Scenario};
+pub use scenario::{Controllers, Ending, Needs, Scenario};
 pub use size::Size;
 pub use snapshot::Snapshot;
 pub use steps::Steps;

@@ -1,5 +1,6 @@
 //! Oracles: conditions that hold after every scenario.
 
+use crate::claims;
 use crate::environment::{Environment, Write};
 use crate::history::{Count, ObjectHistory};
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, LAB_SUPPLY, MACHINE, NODE, SCHEDULED_MACHINE};
@@ -57,6 +58,8 @@ pub(crate) async fn ending(
     let count = history.counts().get(&machine).copied().unwrap_or_default();
     let expected = Count { made: ending.made, removed: ending.removed };
     ensure!(count == expected, "{machine} came and went {count:?} instead of {expected:?}");
+    let doubled = history.doubled();
+    ensure!(doubled.is_empty() || ending.doubled, "one machine was lent twice: {}", doubled.join("\n"));
     let violations = history.violations();
     ensure!(violations.is_empty(), "{}", violations.join("\n"));
     Ok(())
@@ -76,7 +79,32 @@ pub(crate) async fn leftovers(env: &dyn Environment, ending: &Ending) -> anyhow:
             bail!("Node {name} was left behind: {node}");
         }
     }
-    if ending.orphaned { Ok(()) } else { orphans(env).await }
+    if ending.orphaned {
+        return Ok(());
+    }
+    claims(env, ending).await?;
+    orphans(env).await
+}
+
+/// No claim is left of a machine that was given back, and every machine that is lent is claimed.
+async fn claims(env: &dyn Environment, ending: &Ending) -> anyhow::Result<()> {
+    let (machines, claims) = (env.list(MACHINE).await?, claims::claims(env).await?);
+    let is_excused = |name: &str| ending.leaves_claim && name == ending.object;
+    let has_machine = |name: &str| {
+        is_excused(name)
+            || machines.iter().any(|one| one["metadata"]["name"] == names::machine(name).as_str())
+    };
+    claims::none_is_left_over(&claims, env.namespace(), has_machine)?;
+    for object in env.list(SCHEDULED_MACHINE).await? {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let is_remote = object["spec"]["infrastructureSpec"]["spec"]["address"].is_string()
+            && object["spec"]["infrastructureSpec"]["kind"] == INFRASTRUCTURE.kind;
+        let holder = format!("{}/{name}", env.namespace());
+        let is_claimed = claims.iter().any(|lease| lease["spec"]["holderIdentity"] == holder.as_str());
+        let is_lent = object["status"]["phase"] == "Active";
+        ensure!(!is_lent || !is_remote || is_claimed, "{holder} is lent without a claim: {claims:?}");
+    }
+    Ok(())
 }
 
 /// Nothing is left of an object that is gone, and everything refers to the object that it was made for.

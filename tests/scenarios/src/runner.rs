@@ -15,9 +15,9 @@ use std::time::Duration;
 /// The result of a scenario.
 #[derive(Clone, Debug)]
 pub struct ScenarioResult {
-    /// When it began.
+    /// The time of its start.
     pub began: Timestamp,
-    /// When it had been run, and only the oracles were left.
+    /// The time at which it had been run, and only the oracles were left.
     pub finished: Timestamp,
     /// The time from its last deliberate step until then.
     pub took: Duration,

@@ -19,6 +19,10 @@ pub struct Ending {
     pub orphaned: bool,
     /// True if the Cluster went as well: then Cluster API leaves Nodes behind.
     pub without_cluster: bool,
+    /// True if one physical machine was lent twice on purpose.
+    pub doubled: bool,
+    /// True if nobody was left to release the claim of an object that had to go.
+    pub leaves_claim: bool,
 }
 
 impl Ending {
@@ -31,6 +35,8 @@ impl Ending {
             removed: 0,
             orphaned: false,
             without_cluster: false,
+            doubled: false,
+            leaves_claim: false,
         }
     }
 
@@ -43,6 +49,8 @@ impl Ending {
             removed: 0,
             orphaned: false,
             without_cluster: false,
+            doubled: false,
+            leaves_claim: false,
         }
     }
 
@@ -56,6 +64,18 @@ impl Ending {
     #[must_use]
     pub fn without_cluster(self) -> Self {
         Self { without_cluster: true, ..self }
+    }
+
+    /// The object had to go before its machine was given back, so that nobody was left to release the claim.
+    #[must_use]
+    pub fn leaves_claim(self) -> Self {
+        Self { leaves_claim: true, ..self }
+    }
+
+    /// One physical machine was lent twice.
+    #[must_use]
+    pub fn doubled(self) -> Self {
+        Self { doubled: true, ..self }
     }
 
     /// The Machine stays although the object is gone.
@@ -78,6 +98,19 @@ pub enum Needs {
     ExclusiveEnvironment,
     /// One with the real Cluster API, whose Clusters wait for their Machines.
     RealClusterApi,
+    /// One in which several controllers run.
+    SeveralControllers,
+}
+
+/// The controllers that run side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controllers {
+    /// One.
+    One,
+    /// So many, of which one leads.
+    Replicas(u32),
+    /// So many, which share the objects.
+    Shards(u32),
 }
 
 /// The function that runs a scenario.
@@ -90,16 +123,33 @@ pub struct Scenario {
     pub name: &'static str,
     /// The function that runs it.
     pub run: ScenarioFn,
-    /// Where it can be run.
+    /// The environments in which it can be run.
     pub needs: Needs,
     /// The time limit in virtual time from its last deliberate step to its end.
     pub within: Duration,
+    /// True if it is open who wins: two runs may end differently.
+    pub is_race: bool,
+    /// The controllers. More than one run in the in-memory environment only.
+    pub controllers: Controllers,
 }
 
 impl Scenario {
     /// A scenario for any environment that ends in time.
     pub const fn new(name: &'static str, run: ScenarioFn, within: Duration) -> Self {
-        Self { name, run, needs: Needs::Anything, within }
+        let (needs, controllers) = (Needs::Anything, Controllers::One);
+        Self { name, run, needs, within, is_race: false, controllers }
+    }
+
+    /// The same with several controllers.
+    #[must_use]
+    pub const fn with(self, controllers: Controllers) -> Self {
+        Self { controllers, needs: Needs::SeveralControllers, ..self }
+    }
+
+    /// The same with an open end.
+    #[must_use]
+    pub const fn race(self) -> Self {
+        Self { is_race: true, ..self }
     }
 
     /// The same for certain environments only.

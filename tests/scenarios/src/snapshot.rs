@@ -14,7 +14,7 @@ pub struct Snapshot {
 }
 
 /// Fields that tell when, or which life of an object, and nothing else.
-const PASSING: [&str; 30] = [
+const PASSING: [&str; 31] = [
     "annotations",
     "bootID",
     "creationTimestamp",
@@ -35,6 +35,7 @@ const PASSING: [&str; 30] = [
     "requestedAt",
     "resourceVersion",
     "shutdownStartedAt",
+    "stages",
     "startTime",
     "startedAt",
     "systemUUID",
@@ -71,6 +72,18 @@ impl Snapshot {
             }
         }
         Ok(Self { objects })
+    }
+
+    /// The same without the record that a removal was not planned, which a clock that was wrong for a while leaves behind.
+    #[must_use]
+    pub fn without_unplanned_removals(&self) -> Self {
+        let mut without = self.clone();
+        for object in without.objects.values_mut() {
+            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+                status.remove("unplannedRemoval");
+            }
+        }
+        without
     }
 
     /// The same without what the last drain counted: it may have been begun anew, when some of the pods had left.

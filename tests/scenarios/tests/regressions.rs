@@ -1,11 +1,14 @@
 //! Regression tests for failures that the fault campaign found.
 
+use anyhow::ensure;
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
-use five_spot_scenarios::Write;
 use five_spot_scenarios::in_memory::{
-    Disturbance, EventOrder, Layout, Reordered, Reordering, Run, Storm, run,
+    Disturbance, EventOrder, Layout, MISSING_NAMESPACE, Reordered, Reordering, Run, Storm, run,
 };
+use five_spot_scenarios::kinds::Side;
+use five_spot_scenarios::{Ending, Environment, Scenario, ServerState, Subject, Write};
 use jiff::Timestamp;
+use serde_json::json;
 use std::time::Duration;
 
 fn run_again(scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
@@ -22,7 +25,7 @@ fn fault_of(kind: RequestKind, part: &str, trigger: Trigger, fault: Fault) -> Di
     Disturbance::rule(Rule { kind, path: part.to_owned(), trigger, fault })
 }
 
-/// When the controller has written so, in order.
+/// The time at which the controller has written so, in order.
 fn written(run: &Run, verb: &str, resource: &str) -> Vec<Timestamp> {
     let is_meant = |write: &&Write| write.verb == verb && write.resource == resource;
     run.writes.iter().filter(is_meant).map(|write| write.time).collect()
@@ -38,7 +41,9 @@ fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Resul
         after: Duration::from_secs(12),
         lasting: Duration::from_mins(10),
     };
-    let disturbance = Disturbance { storm: Some(storm), ..Disturbance::default() };
+    // The claim on the machine is released when the storm is over.
+    let settles_after = Some(Duration::from_mins(11));
+    let disturbance = Disturbance { storm: Some(storm), settles_after, ..Disturbance::default() };
     let run = run_again("volumes_are_waited_for", &disturbance)?;
     assert!(run.writes.len() < 200, "{} writes", run.writes.len());
     Ok(())
@@ -63,6 +68,18 @@ fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> 
     // The scenario looks at what status counts.
     let run = run_again("mirror_and_daemon_pods_stay", &disturbance)?;
     assert_eq!(written(&run, "create", "pods/eviction").len(), 2);
+    Ok(())
+}
+
+/// A read said that the Lease was gone when its watch had already reported it. It was created again and again, and each
+/// conflict was answered by a read of the version that was taken to be deleted.
+#[test]
+fn a_claim_that_seemed_to_be_gone_is_seen_again() -> anyhow::Result<()> {
+    let stale = Fault::StaleBeforeOwnWrite;
+    let disturbance = fault_of(RequestKind::Read, "", Trigger::PerMille(500), stale);
+    let disturbance = Disturbance { seed: 46, ..disturbance };
+    let run = run_in(Layout::OneCluster, "claim_is_edited_by_hand", &disturbance)?;
+    assert!(written(&run, "create", "leases").len() < 20, "{:#?}", run.writes);
     Ok(())
 }
 
@@ -158,5 +175,45 @@ fn a_response_does_not_bring_back_what_was_seen_to_be_deleted() -> anyhow::Resul
         // Nothing fails here, so that each has to end in time.
         run_again(scenario, &disturbance)?;
     }
+    Ok(())
+}
+
+/// The watch of another namespace was the last to be complete, and nothing reported that to the objects that had waited for it.
+#[test]
+fn a_namespace_that_is_listed_last_does_not_stop_the_others() -> anyhow::Result<()> {
+    let late = Rule {
+        kind: RequestKind::Read,
+        path: format!("/namespaces/{MISSING_NAMESPACE}/scheduledmachines"),
+        trigger: Trigger::PerMille(1000),
+        fault: Fault::Delay(Duration::from_secs(5)),
+    };
+    let disturbance = Disturbance { rules: vec![late], missing_namespace: true, ..Disturbance::default() };
+    let run = run_again("window_opens", &disturbance)?;
+    assert_eq!(run.counts["Machine desk-machine"].made, 1);
+    Ok(())
+}
+
+/// A lent machine whose workload cluster is away for ten minutes.
+async fn workload_is_away_for_long(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    let (machine, node) = (subject.machine_uid().await?, subject.node().await?);
+    env.set_api_server(Side::Workload, ServerState::Silent).await?;
+    let lost = subject.until_condition("MachineReady", "Unknown", "Unreachable").await?;
+    ensure!(lost["status"]["phase"] == "Error", "{lost}");
+    ensure!(lost["status"]["nodeRef"]["name"] == node, "it forgot its Node: {lost}");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    subject.until_ready().await?;
+    ensure!(subject.machine_uid().await? == machine, "it is another Machine");
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
+}
+
+/// The status of a lent machine said that its node was Ready for as long as the API server of its cluster was away.
+#[test]
+fn a_long_outage_shows_in_the_conditions_and_ends_by_itself() -> anyhow::Result<()> {
+    let name = "workload_is_away_for_long";
+    let scenario =
+        Scenario::new(name, |env| Box::pin(workload_is_away_for_long(env)), Duration::from_mins(1));
+    run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
     Ok(())
 }

@@ -151,7 +151,7 @@ async fn deletion_is_bounded(env: &dyn Environment) -> anyhow::Result<Ending> {
     ensure!((590..700).contains(&took), "it took {took} s");
     subject.until_nothing_left().await?;
     never_deletes_pods(env)?;
-    Ok(Ending::gone(subject.name()).machines(1, 1))
+    Ok(Ending::gone(subject.name()).machines(1, 1).leaves_claim())
 }
 
 /// Everything that is in a namespace goes at once: the object, its Machine, the Cluster, and the way to the Nodes.
@@ -181,7 +181,7 @@ async fn deleted_while_nobody_was_there(env: &dyn Environment) -> anyhow::Result
     ensure!(took < 120, "it took {took} s more");
     subject.until_nothing_left().await?;
     never_deletes_pods(env)?;
-    Ok(Ending::gone(subject.name()).machines(1, 1))
+    Ok(Ending::gone(subject.name()).machines(1, 1).leaves_claim())
 }
 
 /// With the definition of its kind the object goes as gracefully as if it had been deleted itself.

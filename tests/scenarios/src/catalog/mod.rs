@@ -1,6 +1,7 @@
 //! The scenarios.
 
 mod changes;
+mod claims;
 pub(crate) mod closing;
 mod deletion;
 mod draining;
@@ -12,8 +13,10 @@ mod pauses;
 mod permitted;
 mod restarts;
 mod restores;
+mod several;
 mod taints;
 mod trouble;
+mod upgrades;
 
 use crate::scenario::Scenario;
 
@@ -25,6 +28,7 @@ pub fn all() -> Vec<Scenario> {
         draining::scenarios(),
         deletion::scenarios(),
         changes::scenarios(),
+        claims::scenarios(),
         pauses::scenarios(),
         permitted::scenarios(),
         trouble::scenarios(),
@@ -33,7 +37,9 @@ pub fn all() -> Vec<Scenario> {
         kubeconfigs::scenarios(),
         restarts::scenarios(),
         restores::scenarios(),
+        upgrades::scenarios(),
         outages::scenarios(),
+        several::scenarios(),
     ]
     .into_iter()
     .flatten()

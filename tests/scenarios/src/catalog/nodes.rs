@@ -3,10 +3,11 @@
 use super::closing::{Held, hold};
 use super::taints::{tainted, value_of};
 use crate::environment::Environment;
-use crate::kinds::{NODE, POD};
+use crate::kinds::{MACHINE, NODE, POD, SCHEDULED_MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{Subject, condition, is_ready};
 use anyhow::ensure;
+use five_spot_api::names::annotation;
 use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -15,6 +16,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
         emergency_reclaim => 2,
         reclaim_during_a_drain => 2,
+        reclaim_waits_for_the_annotation => 5,
         node_replaced_under_its_name => 2,
         node_of_another_machine_under_its_name => 2,
     ]
@@ -48,6 +50,26 @@ async fn reclaim_during_a_drain(env: &dyn Environment) -> anyhow::Result<Ending>
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
+/// With `OnAnnotation` nobody but the annotation brings a machine back after a reclaim, whatever a GitOps tool writes.
+async fn reclaim_waits_for_the_annotation(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({"reclaim": {"resume": "OnAnnotation"}})).await?;
+    let machine = subject.machine_uid().await?;
+    reclaim(env, &subject.node().await?).await?;
+    subject.until_phase("Disabled").await?;
+    subject.set(json!({"schedule": {"enabled": true}})).await?;
+    subject.until_condition("Scheduled", "False", "AwaitingResume").await?;
+    let stays_away = |object: &Value| object["status"]["phase"] == "Disabled";
+    let for_a_while = Duration::from_secs(5);
+    env.lasts(SCHEDULED_MACHINE, subject.name(), "staying away", for_a_while, stays_away).await?;
+    ensure!(env.get(MACHINE, &subject.machine()).await?.is_null(), "no machine is made");
+    // A time before the reclaim is of an earlier one.
+    subject.annotate(annotation::RESUME, json!("2020-01-01T00:00:00Z")).await?;
+    env.lasts(SCHEDULED_MACHINE, subject.name(), "staying away", for_a_while, stays_away).await?;
+    subject.annotate(annotation::RESUME, json!(env.now().to_string())).await?;
+    subject.until_other_machine(&machine).await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
 /// Writes the reclaim request of an agent.
 pub(crate) async fn reclaim(env: &dyn Environment, node: &str) -> anyhow::Result<()> {
     let annotations = json!({
@@ -65,6 +87,7 @@ async fn reclaimed(env: &dyn Environment, subject: &Subject<'_>) -> anyhow::Resu
     let records = object["status"]["reclaims"].as_array().cloned().unwrap_or_default();
     ensure!(records.len() == 1 && !records[0]["finishedAt"].is_null(), "{object}");
     ensure!(records[0]["reason"] == "process-match: java", "{object}");
+    ensure!(!records[0]["stages"]["machineDeletedAt"].is_null(), "{object}");
     env.until_gone(POD, "web").await?;
     let evicted = env.writes()?.into_iter().find(|write| write.resource == "pods/eviction");
     ensure!(evicted.is_none(), "an owner does not ask budgets: {evicted:?}");

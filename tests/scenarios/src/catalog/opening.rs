@@ -129,7 +129,7 @@ async fn provider_of_another_make(env: &dyn Environment) -> anyhow::Result<Endin
     Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
-/// When its Machine was made.
+/// The time at which its Machine was made.
 async fn made_at(env: &dyn Environment, subject: &Subject<'_>) -> anyhow::Result<Timestamp> {
     let machine = env.get(MACHINE, &subject.machine()).await?;
     Ok(machine["metadata"]["creationTimestamp"].as_str().unwrap_or_default().parse()?)

@@ -2,6 +2,7 @@
 //! the owners and namespaces of pods, and giving back what was made for a Machine that nobody accepted.
 
 use super::closing::{never_deletes_pods, slowly};
+use crate::agent_configs::until_agent_config;
 use crate::environment::Environment;
 use crate::fixtures::override_until;
 use crate::kinds::{
@@ -11,7 +12,8 @@ use crate::kinds::{
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::Subject;
 use anyhow::{Context as _, ensure};
-use five_spot_api::names::{self, SYSTEM_NAMESPACE};
+use five_spot_api::names;
+use five_spot_api::reclaim::CONFIG_KEY;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
@@ -33,26 +35,19 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The configuration of a node's agent comes, changes and goes with the processes that are looked for.
 async fn agent_is_told_what_to_look_for(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({"killIfCommands": ["java"]})).await?;
-    let name = format!("reclaim-agent-{}", subject.node().await?);
-    let configs: Api<ConfigMap> = Api::namespaced(env.workload(), SYSTEM_NAMESPACE);
-    let says = |config: Option<ConfigMap>, command: Option<&str>| {
-        let text = config.and_then(|config| config.data?.remove("reclaim.toml"));
-        match (text, command) {
-            (Some(text), Some(command)) => text.contains(command),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        }
-    };
+    let node = subject.node().await?;
     for commands in [vec!["java"], vec!["javac"], vec![]] {
         subject.set(json!({"killIfCommands": commands})).await?;
-        let told = async {
-            let wanted = commands.first().map(|command| format!("\"{command}\""));
-            while !says(configs.get_opt(&name).await?, wanted.as_deref()) {
-                tokio::time::sleep(LOOK).await;
+        let wanted = commands.first().map(|command| format!("\"{command}\""));
+        let says = |config: Option<&ConfigMap>| {
+            let text = config.and_then(|config| config.data.as_ref()?.get(CONFIG_KEY));
+            match (text, &wanted) {
+                (Some(text), Some(command)) => text.contains(command),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
             }
-            anyhow::Ok(())
         };
-        tokio::time::timeout(env.pace().patience, told).await.context("the agent is not told")??;
+        until_agent_config(env, &node, says).await?;
     }
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }

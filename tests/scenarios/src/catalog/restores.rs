@@ -2,14 +2,23 @@
 //! nobody any more.
 
 use super::closing::{Held, is_held_by_web};
+use super::upgrades::address;
+use crate::agent_configs::{agent_configs, until_agent_config};
+use crate::claims::{claim_on, until_claim};
 use crate::environment::Environment;
 use crate::kinds::{BOOTSTRAP, CLUSTER, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{CLUSTER_NAME, Subject};
-use anyhow::ensure;
-use five_spot_api::names;
-use kube::api::PropagationPolicy;
+use anyhow::{Context as _, ensure};
+use five_spot_api::names::{self, SYSTEM_NAMESPACE, annotation};
+use five_spot_api::reclaim::config_map;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{DeleteParams, ObjectMeta, PostParams, PropagationPolicy};
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::fmt;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
@@ -62,10 +71,13 @@ async fn restored_with_stale_owners(env: &dyn Environment) -> anyhow::Result<End
     Ok(Ending::phase(subject.name(), "Active").machines(1 + others, others))
 }
 
-/// Everything comes back: the object, its Machine and what belongs to that, each with another UID, each with the owners
-/// that it had. It is taken on or made anew, and never doubled.
+/// Everything comes back: the object, its Machine and what belongs to that, its claim and the configuration of its agent, each with
+/// another UID, each with the owners that it had. It is taken on or made anew, and never doubled.
 async fn restored_with_everything(env: &dyn Environment) -> anyhow::Result<Ending> {
-    let subject = Subject::lent(env, json!({})).await?;
+    let subject = Subject::lent(env, json!({"killIfCommands": ["java"]})).await?;
+    let (node, address) = (subject.node().await?, address(&subject).await?);
+    until_agent_config(env, &node, |config| config.is_some()).await?;
+    until_claim(env, &address, |lease| !lease.is_null()).await?;
     env.stop_controller().await?;
     // Nobody else acts while things are taken away and put back either.
     env.patch(CLUSTER, CLUSTER_NAME, json!({"spec": {"paused": true}})).await?;
@@ -89,14 +101,38 @@ async fn restored_with_everything(env: &dyn Environment) -> anyhow::Result<Endin
         let restored = env.create(*kind, json!({"metadata": kept, "spec": backup["spec"]})).await?;
         ensure!(restored["metadata"]["uid"] != metadata["uid"], "another life");
     }
+    let claim = claim_on(env, &address).await?;
+    let claim = claim["metadata"]["name"].as_str().context("a claim has a name")?;
+    let leases: Api<Lease> = Api::namespaced(env.management(), SYSTEM_NAMESPACE);
+    make_again(&leases, claim).await?;
+    make_again(&agent_configs(env), &config_map(&node)).await?;
     let machine = subject.machine_uid().await?;
     env.patch(CLUSTER, CLUSTER_NAME, json!({"spec": {"paused": false}})).await?;
     env.start_controller().await?;
     belongs(env, &subject).await?;
     tokio::time::sleep(env.pace().settled_after).await;
     belongs(env, &subject).await?;
+    let object = subject.get().await?;
+    let uid = |lease: &Value| lease["metadata"]["annotations"][annotation::HOLDER_UID].clone();
+    until_claim(env, &address, |lease| uid(lease) == object["metadata"]["uid"]).await?;
+    until_agent_config(env, &subject.node().await?, |config| config.is_some()).await?;
     let others = usize::from(subject.machine_uid().await? != machine);
     Ok(Ending::phase(subject.name(), "Active").machines(2 + others, 1 + others))
+}
+
+/// Puts an object with another UID in the place of one that has no owner.
+async fn make_again<K>(api: &Api<K>, name: &str) -> anyhow::Result<()>
+where
+    K: Resource + Clone + fmt::Debug + DeserializeOwned + Serialize,
+{
+    let backup = api.get(name).await?;
+    api.delete(name, &DeleteParams::default()).await?;
+    let mut restored = backup.clone();
+    let ObjectMeta { name, labels, annotations, .. } = backup.meta().clone();
+    *restored.meta_mut() = ObjectMeta { name, labels, annotations, ..ObjectMeta::default() };
+    let restored = api.create(&PostParams::default(), &restored).await?;
+    ensure!(restored.meta().uid != backup.meta().uid, "another life");
+    Ok(())
 }
 
 /// Removes an object whatever holds it. What belonged to it stays.

@@ -4,6 +4,7 @@ use super::clocks;
 use crate::in_memory::{Disturbance, Layout, Run, run};
 use crate::runner::ScenarioResult;
 use crate::scenario::Scenario;
+use crate::snapshot::Snapshot;
 use anyhow::{Context as _, ensure};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 pub struct Baseline {
     /// The scenario.
     pub scenario: Scenario,
-    /// Where the Nodes are.
+    /// The cluster of the Nodes.
     pub layout: Layout,
     pub(super) run: Run,
     result: ScenarioResult,
@@ -26,7 +27,7 @@ impl Baseline {
         Ok(Self { scenario, layout, run, result })
     }
 
-    /// When only the oracles were left.
+    /// The time at which only the oracles were left.
     pub(super) const fn finished(&self) -> jiff::Timestamp {
         self.result.finished
     }
@@ -37,16 +38,24 @@ impl Baseline {
         let run = run(&self.scenario, self.layout, disturbance)?;
         // Whoever lives in another time for good sees another environment.
         let is_out_of_time = disturbance.jump.is_some_and(|jump| jump.until == Duration::MAX);
-        if let Some(disturbed) = run.result.as_ref().filter(|_| !is_out_of_time) {
+        let is_comparable = !is_out_of_time && !self.scenario.is_race;
+        if let Some(disturbed) = run.result.as_ref().filter(|_| is_comparable) {
             let (before, now) = (&self.result.snapshot, &disturbed.snapshot);
-            let differences = if disturbance.jump.is_some_and(|jump| clocks::is_believed(jump.by)) {
-                before.without_drain_counts().differences(&now.without_drain_counts())
-            } else {
-                before.differences(now)
+            let differences = match disturbance.jump {
+                None => before.differences(now),
+                Some(jump) => {
+                    let as_usual = |snapshot: &Snapshot| {
+                        let snapshot = snapshot.without_unplanned_removals();
+                        if clocks::is_believed(jump.by) { snapshot.without_drain_counts() } else { snapshot }
+                    };
+                    as_usual(before).differences(&as_usual(now))
+                }
             };
             ensure!(differences.is_empty(), "it ended differently:\n{}", differences.join("\n"));
+            let may_cost_a_machine =
+                disturbance.jump.is_some_and(|jump| clocks::may_cost_a_machine(self.scenario.name, jump.by));
             ensure!(
-                disturbed.counts == self.result.counts,
+                may_cost_a_machine || disturbed.counts == self.result.counts,
                 "objects came and went {:?} instead of {:?}",
                 disturbed.counts,
                 self.result.counts

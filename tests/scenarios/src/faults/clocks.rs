@@ -12,7 +12,7 @@ use std::time::Duration;
 /// a year.
 const STEPS: [i64; 8] = [1, 60, 3_600, 86_400, 304_200, 604_800, 31_449_600, 31_536_000];
 
-/// When the clock is set, around each moment at which the controller has something to do.
+/// The time at which the clock is set, around each moment at which the controller has something to do.
 const AROUND_MILLIS: [i64; 3] = [-2_000, 500, 20_000];
 
 /// The time until the clock is right again; the second never ends.
@@ -61,15 +61,20 @@ pub(super) fn is_believed(by: SignedDuration) -> bool {
     by.as_secs().abs() > LONGEST_STEP_BACK
 }
 
+/// Returns true if a clock that is set so far may cost one more Machine: it is believed, or lets the time to join pass.
+pub(super) fn may_cost_a_machine(scenario: &str, by: SignedDuration) -> bool {
+    is_believed(by) || by.as_secs() >= join_timeout(scenario)
+}
+
 /// With a wrong clock no boundary is crossed twice: no more Machines are created than without it, and each
 /// goes at most once. A clock that is set back by more than a day may have crossed one boundary more before that, and one
 /// that is set forward may have let a Machine's time to join pass.
 pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
     let by = disturbance.jump.map_or(SignedDuration::ZERO, |jump| jump.by);
-    let is_beyond = is_believed(by) || by.as_secs() >= join_timeout(baseline.scenario.name);
+    let additional = usize::from(may_cost_a_machine(baseline.scenario.name, by));
     for (object, count) in run.counts.iter().filter(|(object, _)| object.starts_with(MACHINE.kind)) {
         let baseline = baseline.run.counts.get(object).copied().unwrap_or_default();
-        let most = baseline.made + usize::from(is_beyond);
+        let most = baseline.made + additional;
         let Count { made, removed } = *count;
         ensure!(made <= most && removed <= most, "{object} came and went {count:?} instead of {baseline:?}");
     }

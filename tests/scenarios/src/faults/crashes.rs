@@ -36,15 +36,16 @@ pub(super) fn pairs(baseline: &Baseline, sample: Sample) -> anyhow::Result<Vec<C
     Ok(cases)
 }
 
+/// True if a controller that is started during the scenario may report less than the one before.
+pub(super) fn has_outage(baseline: &Baseline) -> bool {
+    OUTAGES.contains(&baseline.scenario.name)
+}
+
 fn case(baseline: &Baseline, write_faults: Vec<WriteFaultAt>) -> Case {
     let names: Vec<String> = write_faults.iter().map(ToString::to_string).collect();
     Case { name: names.join("+"), disturbance: disturbance(baseline, write_faults), judge: Judge::SameEnd }
 }
 
 fn disturbance(baseline: &Baseline, write_faults: Vec<WriteFaultAt>) -> Disturbance {
-    Disturbance {
-        write_faults,
-        may_fail: OUTAGES.contains(&baseline.scenario.name),
-        ..Disturbance::default()
-    }
+    Disturbance { write_faults, may_fail: has_outage(baseline), ..Disturbance::default() }
 }

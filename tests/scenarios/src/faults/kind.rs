@@ -23,11 +23,13 @@ pub enum Kind {
     Orderings,
     /// A hostile tenant, with malicious API servers behind its kubeconfigs, has a namespace of the same cluster.
     Neighbours,
+    /// The leader of two controllers is killed, stopped or cut off at each of its writes, and the other one takes over.
+    Leaders,
 }
 
 impl Kind {
     /// Every one.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Crashes,
         Self::Pairs,
         Self::Stale,
@@ -36,6 +38,7 @@ impl Kind {
         Self::Clocks,
         Self::Orderings,
         Self::Neighbours,
+        Self::Leaders,
     ];
 
     /// In which of a scenario's layouts it is tried when nobody says which. What grows with the square of the writes,
@@ -48,7 +51,9 @@ impl Kind {
             | Self::Storms
             | Self::Orderings
             | Self::Neighbours => playable.to_vec(),
-            Self::Pairs | Self::Clocks => playable.iter().copied().max().into_iter().collect(),
+            Self::Pairs | Self::Clocks | Self::Leaders => {
+                playable.iter().copied().max().into_iter().collect()
+            }
         }
     }
 
@@ -63,6 +68,7 @@ impl Kind {
             Self::Clocks => "clocks",
             Self::Orderings => "orderings",
             Self::Neighbours => "neighbours",
+            Self::Leaders => "leaders",
         }
     }
 }

@@ -9,6 +9,7 @@ mod campaign;
 mod clocks;
 mod crashes;
 mod kind;
+mod leaders;
 mod neighbours;
 mod orderings;
 mod sample;
@@ -65,7 +66,7 @@ const TIME_STANDS_STILL: [&str; 1] = ["taints_while_others_change_theirs"];
 
 /// The cases of a kind: as many as there are, or a sample of them.
 pub fn cases(kind: Kind, baseline: &Baseline, sample: Sample) -> anyhow::Result<Vec<Case>> {
-    if TIME_STANDS_STILL.contains(&baseline.scenario.name) {
+    if sample.size == Some(0) || TIME_STANDS_STILL.contains(&baseline.scenario.name) {
         return Ok(Vec::new());
     }
     let all = match kind {
@@ -76,6 +77,7 @@ pub fn cases(kind: Kind, baseline: &Baseline, sample: Sample) -> anyhow::Result<
         Kind::Storms => storms::cases(baseline, sample.seed),
         Kind::Clocks => clocks::cases(baseline),
         Kind::Neighbours => neighbours::cases(baseline),
+        Kind::Leaders => leaders::cases(baseline)?,
         Kind::Orderings => return Ok(orderings::cases(baseline, sample)),
     };
     Ok(sample.of(all))
@@ -87,7 +89,7 @@ pub fn layouts(scenario: &Scenario) -> &'static [Layout] {
         Needs::Anything | Needs::VirtualTime | Needs::ExclusiveEnvironment => {
             &[Layout::OneCluster, Layout::TwoClusters]
         }
-        Needs::TwoClusters => &[Layout::TwoClusters],
+        Needs::TwoClusters | Needs::SeveralControllers => &[Layout::TwoClusters],
         Needs::RealClusterApi => &[],
     }
 }

@@ -33,12 +33,14 @@ const MOST_WRITES_A_SECOND: usize = 20;
 
 /// Scenarios whose time passes during a storm, that measure time or count writes, or that wait for a cause which is told
 /// only while nothing else is wrong.
-const TIMED: [&str; 15] = [
+const TIMED: [&str; 17] = [
     "cluster_appears_later",
     "cordon_before",
     "deleted_while_nobody_was_there",
     "deletion_is_bounded",
     "down_when_the_window_closes",
+    // A waiter whose requests fail for a minute loses its turn.
+    "higher_priority_goes_first",
     "killed_in_mid_drain",
     "lead_time",
     "override_up",
@@ -46,6 +48,7 @@ const TIMED: [&str; 15] = [
     "restarted_while_idle",
     "rules_and_labels_of_cluster_api",
     "two_hundred_pods",
+    "two_open_at_once",
     "unreachable_node_is_not_waited_for",
     "window_closes_and_drains",
     "window_opens",
@@ -98,9 +101,16 @@ fn faults() -> Vec<(&'static str, Fault)> {
 /// After a storm the controller is at work again within a minute, and at no time does it send more than a few writes
 /// a second, or not many more than without a storm.
 pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
-    let (busiest, before) = (busiest_second(&run.writes), busiest_second(&baseline.run.writes));
-    let most = MOST_WRITES_A_SECOND.max(before + before / 4);
-    ensure!(busiest <= most, "{busiest} writes in a second, and {before} without a storm");
+    let (busiest, before) = (busiest_second(&run.writes), busiest_second(&baseline.run.writes).len());
+    // Objects that act in the same instant also repeat in it what was not answered.
+    let most = MOST_WRITES_A_SECOND.max(before + before / 2);
+    let told: Vec<String> = busiest.iter().map(ToString::to_string).collect();
+    ensure!(
+        told.len() <= most,
+        "{} writes in a second, and {before} without a storm:\n{}",
+        told.len(),
+        told.join("\n")
+    );
     let storm = disturbance.storm.as_ref().context("there was a storm")?;
     let over = run.began.saturating_add(SignedDuration::try_from(storm.after + storm.lasting)?)?;
     let was_left_in_trouble =
@@ -116,13 +126,12 @@ pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -
     Ok(())
 }
 
-fn busiest_second(writes: &[Write]) -> usize {
+/// The writes of the second that has the most.
+fn busiest_second(writes: &[Write]) -> Vec<&Write> {
     let second = SignedDuration::from_secs(1);
-    let within = |first: &Write| {
-        writes
-            .iter()
-            .filter(|write| write.time >= first.time && write.time.duration_since(first.time) < second)
-            .count()
+    let from = |first: &Write| -> Vec<&Write> {
+        let is_near = |write: &&Write| write.time.duration_since(first.time) < second;
+        writes.iter().filter(|write| write.time >= first.time).filter(is_near).collect()
     };
-    writes.iter().map(within).max().unwrap_or(0)
+    writes.iter().map(from).max_by_key(Vec::len).unwrap_or_default()
 }

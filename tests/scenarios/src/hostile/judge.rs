@@ -110,7 +110,7 @@ pub(super) struct Logs {
 }
 
 impl Logs {
-    /// Where to write lines.
+    /// The sink of the lines.
     pub(super) fn writer(&self) -> impl Fn() -> Self + Send + Sync + use<> {
         let logs = self.clone();
         move || logs.clone()

@@ -1,8 +1,10 @@
 //! One life of the controller.
 
 use super::dial::{Dialer, ServerAccess};
+use super::election::Election;
 use super::event_order::HeldEvents;
-use super::transport::{RunState, Transport};
+use super::link::RunState;
+use super::transport::Transport;
 use super::write_fault::FaultInjector;
 use super::write_log::WriteLog;
 use five_spot_apiserver::ApiServer;
@@ -28,14 +30,17 @@ pub(super) struct Servers {
 
 /// A controller that runs. It dies when it is dropped.
 pub(super) struct ControllerRun {
-    run_state: Arc<RunState>,
+    process: Arc<RunState>,
     stop: CancellationToken,
     task: Option<JoinHandle<Result<(), RunError>>>,
 }
 
 impl ControllerRun {
-    /// Starts one that can reach these servers.
+    /// Starts one in a process that can reach these servers.
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn start(
+        process: Arc<RunState>,
+        election: Option<&Arc<Election>>,
         servers: Servers,
         access: &Arc<ServerAccess>,
         injector: &Arc<FaultInjector>,
@@ -43,10 +48,10 @@ impl ControllerRun {
         now: Now,
         settings: Settings,
     ) -> Self {
-        let run_state = Arc::new(RunState::default());
         let transport_to = |api| Transport {
             api,
-            run_state: run_state.clone(),
+            process: process.clone(),
+            election: election.cloned(),
             injector: injector.clone(),
             filter: access.management(),
             events: HeldEvents::default(),
@@ -70,12 +75,22 @@ impl ControllerRun {
             if settings.namespaces.is_empty() { vec![super::NAMESPACE.to_owned()] } else { Vec::new() };
         let settings = Settings { management_nodes, ..settings };
         let task = tokio::spawn(run(connection, settings, stop.clone()));
-        Self { run_state, stop, task: Some(task) }
+        Self { process, stop, task: Some(task) }
+    }
+
+    /// Its process.
+    pub(super) fn process(&self) -> Arc<RunState> {
+        self.process.clone()
+    }
+
+    /// Tells it to stop.
+    pub(super) fn cancel(&self) {
+        self.stop.cancel();
     }
 
     /// Tells it to stop, and waits until it has.
     pub(super) async fn stop(mut self) -> anyhow::Result<()> {
-        self.stop.cancel();
+        self.cancel();
         if let Some(task) = self.task.take() {
             task.await??;
         }
@@ -86,7 +101,7 @@ impl ControllerRun {
 impl Drop for ControllerRun {
     fn drop(&mut self) {
         // Its line first, so that no task of its can send anything more before it is gone itself.
-        self.run_state.end();
+        self.process.end();
         if let Some(task) = self.task.take() {
             task.abort();
         }

@@ -1,6 +1,6 @@
 //! Disturbances of a scenario.
 
-use super::{Reordering, WriteFaultAt};
+use super::{LeaderFaultAt, Reordering, WriteFaultAt};
 use five_spot_apiserver::Clock;
 use five_spot_apiserver::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
 use five_spot_cluster::Now;
@@ -13,6 +13,10 @@ use std::time::Duration;
 pub struct Disturbance {
     /// Blows at writes of the controller.
     pub write_faults: Vec<WriteFaultAt>,
+    /// Something that happens to the leader of several controllers.
+    pub leader_fault: Option<LeaderFaultAt>,
+    /// A second controller stands by.
+    pub standby: bool,
     /// Watch events that are delivered in a certain order with the responses to the writes that cause them.
     pub reordering: Option<Reordering>,
     /// Faults of single requests, from the start.
@@ -23,6 +27,8 @@ pub struct Disturbance {
     pub jump: Option<ClockJump>,
     /// A hostile tenant has a namespace of the same cluster.
     pub neighbours: bool,
+    /// The controller looks after one more namespace, which does not exist. Only where it looks after chosen namespaces.
+    pub missing_namespace: bool,
     /// The seed.
     pub seed: u64,
     /// The time a scenario waits for something; `None` is the default.
@@ -41,7 +47,7 @@ pub struct Storm {
     pub per_mille: u64,
     /// The fault.
     pub fault: Fault,
-    /// When it begins, counted from the start.
+    /// The time at which it begins, counted from the start.
     pub after: Duration,
     /// The duration.
     pub lasting: Duration,
@@ -50,9 +56,9 @@ pub struct Storm {
 /// A clock that is wrong for a while.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockJump {
-    /// When it begins, counted from the start.
+    /// The time at which it begins, counted from the start.
     pub after: Duration,
-    /// When it ends, counted from the start.
+    /// The time at which it ends, counted from the start.
     pub until: Duration,
     /// By how much.
     pub by: SignedDuration,
@@ -66,7 +72,11 @@ impl Disturbance {
 
     /// Returns true if the scenario has to end within its own bound: nothing fails, at most an order changes.
     pub(super) fn keeps_time(&self) -> bool {
-        self.write_faults.is_empty() && self.rules.is_empty() && self.storm.is_none() && self.jump.is_none()
+        self.write_faults.is_empty()
+            && !self.standby
+            && self.rules.is_empty()
+            && self.storm.is_none()
+            && self.jump.is_none()
     }
 
     /// The multiple of its own bound that the scenario may take: a hostile tenant may cost the others a factor of two.

@@ -15,7 +15,7 @@ pub const SETTLES_WITHIN: Duration = Duration::from_millis(200);
 /// The time between the response and the event in the ordinary order.
 const NEXT: Duration = Duration::from_millis(1);
 
-/// When the event is delivered.
+/// The time at which the event is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventOrder {
     /// Before the response, early enough for the controller to act on it.

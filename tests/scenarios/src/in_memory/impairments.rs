@@ -62,6 +62,10 @@ fn refused_under(active: Impairment, request: &Request<Body>) -> Option<Response
         Impairment::Events => {
             (is_write && (path.ends_with("/events") || has("events")), StatusCode::FORBIDDEN, "Forbidden")
         }
+        Impairment::Leases => {
+            let is_lease = path.ends_with("/leases") || has("leases");
+            (is_write && is_lease, StatusCode::FORBIDDEN, "Forbidden")
+        }
         Impairment::MachinePatches => {
             let is_patch = *request.method() == Method::PATCH && has(MACHINE.plural);
             (is_patch, StatusCode::INTERNAL_SERVER_ERROR, "InternalError")

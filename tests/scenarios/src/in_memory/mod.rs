@@ -6,8 +6,12 @@
 mod controller_run;
 mod dial;
 mod disturbance;
+mod election;
 mod event_order;
+mod fleet;
 mod impairments;
+mod leader_fault;
+mod link;
 mod neighbours;
 mod run;
 mod setup;
@@ -17,13 +21,15 @@ mod write_log;
 
 pub use disturbance::{ClockJump, Disturbance, Storm};
 pub use event_order::{EventOrder, Reordered, Reordering, SETTLES_WITHIN};
+pub use leader_fault::LeaderFaultAt;
 pub(crate) use run::in_memory;
 pub use run::{Run, Watched, run, run_cell};
 pub use setup::Layout;
 pub use write_fault::{WriteFault, WriteFaultAt};
 
-use crate::environment::{Environment, Impairment, Pace, ServerState, Write, WrongServer};
+use crate::environment::{Environment, Impairment, LeaderFault, Pace, ServerState, Write, WrongServer};
 use crate::kinds::{SECRET, Side};
+use crate::scenario::Controllers;
 use crate::steps::Steps;
 use controller_run::{ControllerRun, Servers};
 use dial::ServerAccess;
@@ -33,14 +39,15 @@ use five_spot_cluster::Now;
 use five_spot_controller::Settings;
 use five_spot_controller::metrics::Metrics;
 use five_spot_standins::ProviderBehaviour;
+use fleet::Fleet;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
 use neighbours::HOSTILE_NAMESPACE;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use write_fault::FaultInjector;
@@ -58,7 +65,16 @@ const PATIENCE: Duration = Duration::from_mins(30);
 /// The time without a write after which everything counts as settled.
 const SETTLED_AFTER: Duration = Duration::from_secs(90);
 
-/// A in-memory environment.
+/// The time for which nothing may be written at the end.
+const QUIET: Duration = Duration::from_mins(10);
+
+/// The same where Leases are renewed every second, each of which is simulated.
+const QUIET_WITH_LEASES: Duration = Duration::from_mins(2);
+
+/// A namespace that does not exist.
+pub const MISSING_NAMESPACE: &str = "missing";
+
+/// An in-memory environment.
 pub struct InMemory {
     layout: Layout,
     /// The namespaces that the controller watches; empty: all.
@@ -77,7 +93,7 @@ pub struct InMemory {
     write_log: Arc<WriteLog>,
     patience: Duration,
     settled_after: Duration,
-    controller: Arc<Mutex<Option<ControllerRun>>>,
+    fleet: Arc<Fleet>,
     /// True if a controller should run: one that was told to stop is not restarted after a fault.
     is_wanted: Arc<AtomicBool>,
     addresses: AtomicU32,
@@ -88,29 +104,29 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// A in-memory environment without a controller.
-    fn new(layout: Layout, disturbance: &Disturbance) -> Self {
+    /// An in-memory environment in which these controllers can be started.
+    fn new(layout: Layout, controllers: Controllers, disturbance: &Disturbance) -> Self {
         let clusters = setup::create_clusters(layout);
         let clock = clusters.clock.clone();
         if disturbance.neighbours {
             neighbours::move_in(&clusters.management);
         }
         let env = Self {
+            fleet: Arc::new(Fleet::new(controllers, &clusters.management)),
             layout,
-            watched: watched_namespaces(layout, disturbance.neighbours),
+            watched: watched_namespaces(layout, disturbance),
             clock: clock.clone(),
             management: clusters.management,
             workload: clusters.workload,
             other_cluster: clusters.other_cluster,
             actors: clusters.actors,
             access: Arc::new(ServerAccess::default()),
-            injector: Arc::new(FaultInjector::new(disturbance.write_faults.clone(), disturbance.reordering)),
+            injector: Arc::new(FaultInjector::new(disturbance)),
             plan: disturbance.plan(&clock),
             now: disturbance.now(&clock),
             write_log: Arc::new(WriteLog::new(clock)),
             patience: disturbance.patience.unwrap_or(PATIENCE),
             settled_after: disturbance.settles_after.unwrap_or(SETTLED_AFTER),
-            controller: Arc::default(),
             is_wanted: Arc::default(),
             addresses: AtomicU32::new(1),
             steps: Steps::default(),
@@ -141,15 +157,20 @@ impl InMemory {
 
     /// Restarts the controller after each crash.
     fn restart_after_crash(mut self) -> Self {
-        let (injector, controller, maker) = (self.injector.clone(), self.controller.clone(), self.maker());
+        let (injector, fleet, maker) = (self.injector.clone(), self.fleet.clone(), self.maker());
         let is_wanted = self.is_wanted.clone();
         let task = tokio::spawn(async move {
             loop {
                 injector.crashed().await;
-                put(&controller, None);
+                let dead = fleet.dead();
+                for number in &dead {
+                    fleet.put(*number, None);
+                }
                 tokio::time::sleep(RESTART).await;
                 if is_wanted.load(Ordering::SeqCst) {
-                    put(&controller, Some(maker()));
+                    for number in dead {
+                        fleet.put(number, Some(maker(number)));
+                    }
                 }
             }
         });
@@ -157,8 +178,8 @@ impl InMemory {
         self
     }
 
-    /// Makes controllers.
-    fn maker(&self) -> impl Fn() -> ControllerRun + Send + Sync + use<> {
+    /// Makes the controller of a number.
+    fn maker(&self) -> impl Fn(u32) -> ControllerRun + Send + Sync + use<> {
         let faulty = |api: &ApiServer| FaultyService::new(api.service(), self.plan.clone());
         let servers = Servers {
             management: faulty(&self.management),
@@ -169,10 +190,15 @@ impl InMemory {
         let (access, injector, write_log) =
             (self.access.clone(), self.injector.clone(), self.write_log.clone());
         let (now, watched, metrics) = (self.now.clone(), self.watched.clone(), self.metrics.clone());
-        move || {
+        let fleet = self.fleet.clone();
+        move |number| {
             let (namespaces, metrics) = (watched.clone(), metrics.clone());
+            let process = fleet.process(number);
             let settings = Settings { namespaces, metrics, ..Settings::default() };
+            let settings = fleet.settings(number, &process, settings);
             ControllerRun::start(
+                process,
+                fleet.election(),
                 servers.clone(),
                 &access,
                 &injector,
@@ -185,19 +211,16 @@ impl InMemory {
 }
 
 /// The namespaces that the controller watches; empty: all.
-fn watched_namespaces(layout: Layout, neighbours: bool) -> Vec<String> {
+fn watched_namespaces(layout: Layout, disturbance: &Disturbance) -> Vec<String> {
+    let more =
+        [(disturbance.neighbours, HOSTILE_NAMESPACE), (disturbance.missing_namespace, MISSING_NAMESPACE)];
     match layout {
         Layout::OneCluster => Vec::new(),
-        Layout::TwoClusters | Layout::OldClusterApi if neighbours => {
-            vec![NAMESPACE.to_owned(), HOSTILE_NAMESPACE.to_owned()]
+        Layout::TwoClusters | Layout::OldClusterApi => {
+            let more = more.into_iter().filter(|(is_watched, _)| *is_watched).map(|(_, name)| name);
+            [NAMESPACE].into_iter().chain(more).map(str::to_owned).collect()
         }
-        Layout::TwoClusters | Layout::OldClusterApi => vec![NAMESPACE.to_owned()],
     }
-}
-
-/// Another controller, or none. Whichever was there before dies on the spot.
-fn put(controller: &Mutex<Option<ControllerRun>>, other: Option<ControllerRun>) {
-    *controller.lock().unwrap_or_else(PoisonError::into_inner) = other;
 }
 
 impl Drop for InMemory {
@@ -231,7 +254,7 @@ impl Environment for InMemory {
         Pace {
             patience: self.patience,
             settled_after: self.settled_after,
-            quiet: Duration::from_mins(10),
+            quiet: if self.fleet.election().is_some() { QUIET_WITH_LEASES } else { QUIET },
             is_virtual: true,
             time_factor: 1,
         }
@@ -338,19 +361,21 @@ impl Environment for InMemory {
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
         self.note_step();
         self.is_wanted.store(true, Ordering::SeqCst);
-        put(&self.controller, Some(self.maker()()));
+        let make = self.maker();
+        self.fleet.numbers().for_each(|number| self.fleet.put(number, Some(make(number))));
         futures::future::ready(Ok(())).boxed()
     }
 
     fn stop_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
         self.note_step();
         self.is_wanted.store(false, Ordering::SeqCst);
-        let running = self.controller.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = self.fleet.take();
         async move {
-            match running {
-                Some(controller) => controller.stop().await,
-                None => Ok(()),
+            running.iter().for_each(ControllerRun::cancel);
+            for controller in running {
+                controller.stop().await?;
             }
+            Ok(())
         }
         .boxed()
     }
@@ -358,8 +383,19 @@ impl Environment for InMemory {
     fn crash_controller(&self) -> BoxFuture<'_, anyhow::Result<()>> {
         self.note_step();
         self.is_wanted.store(false, Ordering::SeqCst);
-        put(&self.controller, None);
+        drop(self.fleet.take());
         futures::future::ready(Ok(())).boxed()
+    }
+
+    fn disturb_controller(&self, fault: LeaderFault) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.note_step();
+        async move {
+            if self.fleet.disturb(fault).await?.is_over() {
+                self.injector.report_crash();
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
     fn writes(&self) -> anyhow::Result<Vec<Write>> {

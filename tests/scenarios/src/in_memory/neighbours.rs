@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The tenant's namespace.
 pub(super) const HOSTILE_NAMESPACE: &str = "hostile";
 
-/// What the names of its servers begin with.
+/// The prefix of the names of its servers.
 const SERVER_PREFIX: &str = "https://hostile-";
 
 /// Objects that each name a Secret of their own that does not exist.

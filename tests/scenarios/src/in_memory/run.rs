@@ -5,7 +5,7 @@ use crate::environment::{Environment, Write};
 use crate::history::{Count, ObjectHistory};
 use crate::matrix::Cell;
 use crate::runner::{ScenarioResult, in_order, run_and_check, run_scenario_with};
-use crate::scenario::Scenario;
+use crate::scenario::{Controllers, Scenario};
 use anyhow::{Context as _, anyhow, ensure};
 use five_spot_apiserver::faults::{Outcome, RequestKind, Seen};
 use jiff::Timestamp;
@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 /// A watch that was started, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Where it looks.
+    /// Its path.
     pub path: String,
-    /// When each of its events came, bookmarks included.
+    /// The time at which each of its events came, bookmarks included.
     pub events: Vec<Timestamp>,
 }
 
 /// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// When it began.
+    /// The time of its start.
     pub began: Timestamp,
     /// The result; `None` if it could not run to its end, where that is allowed.
     pub result: Option<ScenarioResult>,
@@ -45,7 +45,13 @@ pub struct Run {
 pub fn run(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> anyhow::Result<Run> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     runtime.block_on(async {
-        let env = InMemory::new(layout, disturbance);
+        let controllers = match scenario.controllers {
+            Controllers::One if disturbance.standby => Controllers::Replicas(2),
+            controllers @ (Controllers::One | Controllers::Replicas(_) | Controllers::Shards(_)) => {
+                controllers
+            }
+        };
+        let env = InMemory::new(layout, controllers, disturbance);
         let began = env.now();
         env.start_controller().await?;
         let history = ObjectHistory::begin(&env);
@@ -64,6 +70,7 @@ pub fn run(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> an
             Err(error) => return Err(told(error)),
         };
         env.injector.check()?;
+        env.fleet.check(disturbance.leader_fault.is_some()).await.map_err(told)?;
         if let Some(result) = result.as_ref().filter(|_| disturbance.keeps_time()) {
             let more = SETTLES_WITHIN * u32::try_from(env.injector.reordered()).unwrap_or(u32::MAX);
             result
@@ -88,7 +95,7 @@ pub fn run(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> an
 pub(crate) fn in_memory<T>(work: impl AsyncFnOnce(&InMemory) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     runtime.block_on(async {
-        let env = InMemory::new(Layout::TwoClusters, &Disturbance::default());
+        let env = InMemory::new(Layout::TwoClusters, Controllers::One, &Disturbance::default());
         env.start_controller().await?;
         work(&env).await
     })

@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Where the Nodes are.
+/// The cluster of the Nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layout {
     /// In the management cluster.
@@ -90,6 +90,9 @@ pub(super) fn create_clusters(layout: Layout) -> InMemoryClusters {
         workload.create("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}}));
     }
     workload.create("/api/v1/namespaces", &json!({"metadata": {"name": "5spot-system"}}));
+    if layout != Layout::OneCluster {
+        management.create("/api/v1/namespaces", &json!({"metadata": {"name": "5spot-system"}}));
+    }
     let actors = StandInSettings::new(timing());
     let client = Client::new(WithoutClusters(management.service()), NAMESPACE);
     let stand_ins = StandIns::new(client, workload.client(NAMESPACE), clock.clone(), actors.clone());

@@ -1,7 +1,11 @@
 //! The line between one controller and an embedded API: it dies with the controller, and it is where faults fall.
 
+use super::election::Election;
 use super::event_order::{EventOrder, HeldEvents, SETTLES_WITHIN, collection};
+use super::leader_fault::{AWAY, away_for};
+use super::link::{RunState, Traffic};
 use super::write_fault::{FaultInjector, Planned, WriteFault};
+use crate::environment::LeaderFault;
 use bytes::Bytes;
 use five_spot_apiserver::faults::FaultyService;
 use five_spot_apiserver::{BoxError, ResponseBody};
@@ -14,34 +18,19 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// The time a crashing controller still runs after the response to its last write.
 const LAST_REQUESTS: Duration = Duration::from_millis(1);
 
-/// The state of a controller run.
-#[derive(Debug, Default)]
-pub(super) struct RunState {
-    dead: AtomicBool,
-}
-
-impl RunState {
-    pub(super) fn end(&self) {
-        self.dead.store(true, Ordering::SeqCst);
-    }
-
-    fn is_over(&self) -> bool {
-        self.dead.load(Ordering::SeqCst)
-    }
-}
-
 /// A line to an API.
 #[derive(Clone)]
 pub(super) struct Transport {
     pub(super) api: FaultyService,
-    pub(super) run_state: Arc<RunState>,
+    pub(super) process: Arc<RunState>,
+    /// The election, if there are several controllers.
+    pub(super) election: Option<Arc<Election>>,
     pub(super) injector: Arc<FaultInjector>,
     /// The filter in front of the API.
     pub(super) filter: Arc<dyn RequestFilter>,
@@ -61,17 +50,24 @@ pub(super) trait RequestFilter: Send + Sync {
 
 impl Transport {
     async fn answer(mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
-        if self.run_state.is_over() || self.injector.is_runaway() {
+        if self.process.is_over() || self.injector.is_runaway() {
             // Nobody is left to send it, or has lost the right to.
             std::future::pending::<()>().await;
         }
+        let (traffic, request) = Traffic::of(request).await?;
+        self.process.passes(traffic).await?;
         self.filter.passes().await?;
         tokio::time::sleep(self.filter.delay()).await;
+        if traffic == Traffic::Coordination {
+            return self.forward(request, traffic).await;
+        }
         if let Some(refused) = self.filter.refuses(&request) {
             return Ok(refused);
         }
-        let is_write = request.method() != Method::GET;
-        let Planned { fault, order } = self.injector.admit(is_write);
+        let Planned { fault, leader_fault, order } = self.injector.admit(traffic == Traffic::Write);
+        if let Some(fault) = leader_fault {
+            return self.disturb(request, fault).await;
+        }
         match fault {
             None => self.send_in_order(request, order).await,
             Some(WriteFault::DiesBefore) => self.die().await,
@@ -81,7 +77,7 @@ impl Transport {
             }
             Some(WriteFault::DiesAware) => {
                 let answer = self.send(request).await;
-                self.run_state.end();
+                self.process.end();
                 let injector = self.injector.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(LAST_REQUESTS).await;
@@ -97,8 +93,67 @@ impl Transport {
         }
     }
 
+    /// Something happens to the process that is about to send this.
+    async fn disturb(
+        mut self,
+        request: Request<Body>,
+        fault: LeaderFault,
+    ) -> Result<Response<ResponseBody>, BoxError> {
+        match fault {
+            LeaderFault::Killed => self.die().await,
+            LeaderFault::KilledUnaware => {
+                self.send(request).await?;
+                self.die().await
+            }
+            LeaderFault::CutOff => {
+                away_for(&self.process, fault);
+                Err(broken("the request was lost"))
+            }
+            LeaderFault::CutOffUnaware => {
+                self.send(request).await?;
+                away_for(&self.process, fault);
+                Err(broken("the answer was lost"))
+            }
+            LeaderFault::Stopped | LeaderFault::Silent => {
+                away_for(&self.process, fault);
+                // It has left, or leaves as soon as the process continues, whether or not anybody waits for the answer.
+                tokio::spawn(async move {
+                    tokio::time::sleep(AWAY).await;
+                    self.deliver(request, true).await
+                })
+                .await?
+            }
+        }
+    }
+
     async fn send(&mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+        self.deliver(request, false).await
+    }
+
+    /// Sends a request, which an election may have a say in. It may come late if it was under way before.
+    async fn deliver(
+        &mut self,
+        request: Request<Body>,
+        may_be_late: bool,
+    ) -> Result<Response<ResponseBody>, BoxError> {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        if let Some(election) = self.election.as_ref().filter(|_| method != Method::GET)
+            && let Some(refused) = election.admit(&self.process.identity, (&method, &path), may_be_late).await
+        {
+            return Ok(refused);
+        }
+        self.forward(request, Traffic::Read).await
+    }
+
+    /// Sends a request. The parts of its answer pass like this traffic.
+    async fn forward(
+        &mut self,
+        request: Request<Body>,
+        traffic: Traffic,
+    ) -> Result<Response<ResponseBody>, BoxError> {
         let passing = Passing {
+            process: self.process.clone(),
+            traffic,
             filter: self.filter.clone(),
             events: self.events.clone(),
             collection: is_watch(&request).then(|| collection(request.uri().path())),
@@ -131,7 +186,7 @@ impl Transport {
 
     /// Nothing is sent or heard from now on.
     async fn die(&self) -> Result<Response<ResponseBody>, BoxError> {
-        self.run_state.end();
+        self.process.end();
         self.injector.report_crash();
         std::future::pending().await
     }
@@ -139,6 +194,8 @@ impl Transport {
 
 /// The conditions that the parts of an answer wait for.
 struct Passing {
+    process: Arc<RunState>,
+    traffic: Traffic,
     filter: Arc<dyn RequestFilter>,
     events: HeldEvents,
     /// The watched collection, if the request is a watch.
@@ -152,7 +209,8 @@ fn held_back(body: ResponseBody, passing: Passing) -> ResponseBody {
         if let Some(collection) = &passing.collection {
             passing.events.released(collection).await;
         }
-        let frame = passing.filter.passes().await.and(frame);
+        let passed = passing.process.passes(passing.traffic).await.and(passing.filter.passes().await);
+        let frame = passed.and(frame);
         Some((frame, (body, passing)))
     });
     StreamBody::new(frames).boxed_unsync()
@@ -170,8 +228,13 @@ pub(super) fn broken(why: &str) -> BoxError {
 
 /// A refusal by an API server.
 pub(super) fn refusal(code: StatusCode, reason: &str) -> Response<ResponseBody> {
+    refusal_with(code, reason, reason)
+}
+
+/// The same with a message.
+pub(super) fn refusal_with(code: StatusCode, reason: &str, message: &str) -> Response<ResponseBody> {
     let status = json!({
-        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "message": reason,
+        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "message": message,
         "reason": reason, "code": code.as_u16(),
     });
     answer(code, "application/json", status.to_string())

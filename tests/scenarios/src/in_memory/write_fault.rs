@@ -1,6 +1,9 @@
 //! Faults around a write of the controller.
 
+use super::Disturbance;
 use super::event_order::{EventOrder, Reordering};
+use super::leader_fault::LeaderFaultAt;
+use crate::environment::LeaderFault;
 use anyhow::{bail, ensure};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -63,6 +66,7 @@ impl fmt::Display for WriteFaultAt {
 /// Counts writes, and lets the fault fall when its turn has come.
 pub(super) struct FaultInjector {
     planned: Vec<WriteFaultAt>,
+    leader_fault: Option<LeaderFaultAt>,
     reordering: Option<Reordering>,
     counts: Mutex<Counts>,
     crashed: Notify,
@@ -81,13 +85,21 @@ struct Counts {
 pub(super) struct Planned {
     /// Its fault.
     pub(super) fault: Option<WriteFault>,
-    /// When the event that it causes is delivered, if that is to be at a certain time.
+    /// The fault of the leader that sends it.
+    pub(super) leader_fault: Option<LeaderFault>,
+    /// The time at which the event that it causes is delivered, if that is to be at a certain time.
     pub(super) order: Option<EventOrder>,
 }
 
 impl FaultInjector {
-    pub(super) fn new(planned: Vec<WriteFaultAt>, reordering: Option<Reordering>) -> Self {
-        Self { planned, reordering, counts: Mutex::default(), crashed: Notify::new() }
+    pub(super) fn new(disturbance: &Disturbance) -> Self {
+        Self {
+            planned: disturbance.write_faults.clone(),
+            leader_fault: disturbance.leader_fault,
+            reordering: disturbance.reordering,
+            counts: Mutex::default(),
+            crashed: Notify::new(),
+        }
     }
 
     /// A request is about to be sent. Returns what is planned for it.
@@ -101,9 +113,11 @@ impl FaultInjector {
         counts.writes += 1;
         let fault = self.planned.iter().find(|planned| planned.write == number).map(|planned| planned.fault);
         let order = self.reordering.and_then(|reordering| reordering.of_write(number));
-        counts.injected += usize::from(fault.is_some());
+        let leader_fault = self.leader_fault.filter(|planned| planned.write == number);
+        let leader_fault = leader_fault.map(|planned| planned.fault);
+        counts.injected += usize::from(fault.is_some()) + usize::from(leader_fault.is_some());
         counts.reordered += usize::from(order.is_some());
-        Planned { fault, order }
+        Planned { fault, leader_fault, order }
     }
 
     /// The controller has died.
@@ -144,7 +158,8 @@ impl FaultInjector {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let Counts { writes, injected, reordered, .. } = *self.lock();
         let is_reordered = self.reordering.is_none() || reordered > 0;
-        ensure!(injected == self.planned.len() && is_reordered, "there were only {writes} writes");
+        let planned = self.planned.len() + usize::from(self.leader_fault.is_some());
+        ensure!(injected == planned && is_reordered, "there were only {writes} writes");
         Ok(())
     }
 

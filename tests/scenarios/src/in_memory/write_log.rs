@@ -1,5 +1,6 @@
 //! The writes of the controller, as its transport reports them.
 
+use super::link::LEASE_NAME;
 use super::neighbours::HOSTILE_NAMESPACE;
 use crate::environment::Write;
 use crate::oracles::told;
@@ -34,7 +35,7 @@ impl WriteLog {
 impl RequestObserver for WriteLog {
     fn answered(&self, exchange: &Exchange) {
         let call = &exchange.call;
-        if !call.writes() || is_of_neighbour(call) {
+        if !call.writes() || is_of_neighbour(call) || is_coordination(call) {
             return;
         }
         let part = call.subresource.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
@@ -46,6 +47,11 @@ impl RequestObserver for WriteLog {
             code: exchange.status.map(|status| status.as_u16()),
         });
     }
+}
+
+/// Returns true if a call renews a Lease of the election or of an instance.
+fn is_coordination(call: &Call) -> bool {
+    call.resource == "leases" && call.name.as_ref().is_some_and(|name| name.starts_with(LEASE_NAME))
 }
 
 /// Returns true if a call is about something of the hostile tenant, whose Nodes are called like its namespace.

@@ -2,7 +2,7 @@
 
 use super::{Emergency, Expected, Obstacle};
 use crate::catalog::closing::hold;
-use crate::environment::Environment;
+use crate::environment::{Environment, Impairment};
 use crate::fixtures::EXIT_DELAY_ANNOTATION;
 use crate::kinds::{Kind, MACHINE, NODE, SCHEDULED_MACHINE, SECRET};
 use crate::scenario::Ending;
@@ -24,7 +24,7 @@ const REAL_TIME_FACTOR: u32 = 2;
 /// between retries.
 const CONVERGES_WITHIN: Duration = Duration::from_mins(10);
 
-/// When the fault comes to an object whose finalizer time is about to end, counted from its deletion: late enough for its
+/// The time at which the fault comes to an object whose finalizer time is about to end, counted from its deletion: late enough for its
 /// drain to be held up already, early enough for the fault to be in force at the end.
 const BEFORE_FINALIZER_BOUND: SignedDuration = SignedDuration::from_secs(500);
 
@@ -165,7 +165,11 @@ impl Cell {
                 Emergency::Deletion | Emergency::FinalizerBound => {
                     subject.until_gone().await?;
                     subject.until_nothing_left().await?;
-                    Ok(Ending::gone(subject.name()).machines(1, 1))
+                    let ending = Ending::gone(subject.name()).machines(1, 1);
+                    // An object is not kept for its claim: the next object of the machine takes the claim over.
+                    let may_leave_claim = self.expected().is_forced()
+                        || self.obstacle == Obstacle::Impaired(Impairment::Leases);
+                    Ok(if may_leave_claim { ending.leaves_claim() } else { ending })
                 }
                 Emergency::OrphaningDeletion => {
                     subject.until_gone().await?;

@@ -29,9 +29,9 @@ pub struct Expected {
     /// The time the Machine has to stay at least: it is unknown whether its node is empty, and there is time left to
     /// find out.
     pub machine_kept: Duration,
-    /// When the Machine's DELETE has to have been accepted; nothing if the Machine stays.
+    /// The time at which the Machine's DELETE has to have been accepted; nothing if the Machine stays.
     pub machine_deleted: Option<Duration>,
-    /// When the object has to be gone; nothing if it stays.
+    /// The time at which the object has to be gone; nothing if it stays.
     pub object_gone: Option<Duration>,
 }
 
@@ -65,6 +65,11 @@ impl Expected {
         let machine_kept =
             if is_kept { FINALIZER_BOUND.saturating_sub(Duration::from_secs(1)) } else { Duration::ZERO };
         Self { machine_kept, machine_deleted, object_gone }
+    }
+
+    /// True if the object is let go when its finalizer time is over, whatever is left of its machine.
+    pub fn is_forced(&self) -> bool {
+        self.object_gone.is_some_and(|bound| bound > FINALIZER_BOUND)
     }
 }
 

@@ -70,7 +70,7 @@ const FINALIZER: &str = "example.org/keep";
 
 impl Obstacle {
     /// Every one.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::WorkloadHangs,
         Self::WorkloadRefused,
         Self::WorkloadUnauthorized,
@@ -88,6 +88,7 @@ impl Obstacle {
         Self::Impaired(Impairment::StatusInvalid),
         Self::Impaired(Impairment::StatusForbidden),
         Self::Impaired(Impairment::Events),
+        Self::Impaired(Impairment::Leases),
         Self::NodeGone,
         Self::NodeNotReady,
         Self::NodeReplaced,
@@ -291,6 +292,7 @@ impl fmt::Display for Obstacle {
             Self::Impaired(Impairment::StatusInvalid) => "status-invalid",
             Self::Impaired(Impairment::StatusForbidden) => "status-forbidden",
             Self::Impaired(Impairment::Events) => "events-refused",
+            Self::Impaired(Impairment::Leases) => "leases-refused",
             Self::NodeGone => "node-gone",
             Self::NodeNotReady => "node-not-ready",
             Self::NodeReplaced => "node-replaced",

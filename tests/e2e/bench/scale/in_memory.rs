@@ -1,0 +1,191 @@
+//! Growth: one controller with more and more objects, on the in-memory API server in this process. The controller is another
+//! process.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use five_spot_api::crd;
+use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock, HttpServer, serve};
+use five_spot_standins::{Contract, cluster_api_crds, provider_crds};
+use five_spot_testenv::run_directory::{self, RunDirectory};
+use serde::Serialize;
+
+use super::objects::{self, Window};
+use super::plot;
+use super::report::{load, megabytes};
+use crate::bench::measure::{Memory, cpu_ticks, own_count, own_writes, seconds_of, share_of_core};
+use crate::startup::Program;
+
+const NAMESPACE: &str = "lent";
+
+/// The time between two looks at the metrics of the controller.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The time for which a fleet is observed at rest.
+const QUIET: Duration = Duration::from_secs(20);
+
+/// The figures of one size.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Growth {
+    pub(super) objects: usize,
+    /// From the start to the end of the first contact.
+    pub(super) contact_seconds: f64,
+    pub(super) contact_cpu_seconds: f64,
+    pub(super) contact_requests: u64,
+    pub(super) contact_memory: u64,
+    /// From the start of another controller to its readiness, and to the reconcile of the last object.
+    pub(super) ready_seconds: f64,
+    pub(super) restart_seconds: f64,
+    pub(super) restart_cpu_seconds: f64,
+    pub(super) restart_requests: u64,
+    pub(super) restart_writes: u64,
+    /// At rest after that.
+    pub(super) memory: u64,
+    pub(super) idle_requests: u64,
+    pub(super) idle_core_percent: f64,
+    pub(super) load: f64,
+}
+
+/// Measures every size, prints the figures and writes the plot.
+pub(super) async fn run(controller: &Path, plot: &Path, sizes: &[usize], json: bool) -> anyhow::Result<()> {
+    let mut figures = Vec::new();
+    for size in sizes {
+        let figure = measure(controller, *size).await?;
+        eprintln!("{figure:?}");
+        figures.push(figure);
+    }
+    if json {
+        println!("{}", serde_json::to_string_pretty(&figures)?);
+    } else {
+        print(&figures);
+    }
+    Ok(std::fs::write(plot, plot::svg(&figures))?)
+}
+
+fn print(figures: &[Growth]) {
+    println!(
+        "| objects | first contact | its requests an object | its CPU | its memory | restart: ready / all | its CPU | writes, with its Lease and permission reviews | memory at rest | requests, CPU at rest |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for figure in figures {
+        #[allow(clippy::cast_precision_loss)]
+        let each = figure.contact_requests as f64 / figure.objects as f64;
+        println!(
+            "| {} | {:.1} s | {each:.2} | {:.1} s | {} | {:.1} / {:.1} s | {:.1} s | {} | {} | {}, {:.2} % |",
+            figure.objects,
+            figure.contact_seconds,
+            figure.contact_cpu_seconds,
+            megabytes(figure.contact_memory),
+            figure.ready_seconds,
+            figure.restart_seconds,
+            figure.restart_cpu_seconds,
+            figure.restart_writes,
+            megabytes(figure.memory),
+            figure.idle_requests,
+            figure.idle_core_percent,
+        );
+    }
+}
+
+async fn measure(controller: &Path, objects: usize) -> anyhow::Result<Growth> {
+    let (_api, server) = populated(objects).await?;
+    let name = format!("{}-{}", super::WORD, std::process::id());
+    let owned = RunDirectory::create(&run_directory::base(), &name)?;
+    let directory = owned.path();
+    let begun = Instant::now();
+    let program = start(controller, directory, &server).await?;
+    let contact = until_settled(&program, objects).await?;
+    let contact_seconds = begun.elapsed().saturating_sub(LOOK_EVERY * SETTLED_LOOKS).as_secs_f64();
+    let contact_cpu_seconds = seconds_of(cpu_ticks(program.pid())?);
+    let contact_memory = contact.peak;
+    program.stop().await?;
+
+    let begun = Instant::now();
+    let program = start(controller, directory, &server).await?;
+    program.is_ready().await?;
+    let ready_seconds = begun.elapsed().as_secs_f64();
+    let restart = until_settled(&program, objects).await?;
+    let restart_seconds = begun.elapsed().saturating_sub(LOOK_EVERY * SETTLED_LOOKS).as_secs_f64();
+    let ticks = cpu_ticks(program.pid())?;
+    tokio::time::sleep(QUIET).await;
+    let metrics = program.metrics().await?;
+    let figure = Growth {
+        objects,
+        contact_seconds,
+        contact_cpu_seconds,
+        contact_requests: contact.requests,
+        contact_memory,
+        ready_seconds,
+        restart_seconds,
+        restart_cpu_seconds: seconds_of(ticks),
+        restart_requests: restart.requests,
+        restart_writes: own_writes(&metrics),
+        memory: Memory::of(program.pid())?.resident,
+        idle_requests: own_count(&metrics) - restart.requests,
+        idle_core_percent: share_of_core(cpu_ticks(program.pid())? - ticks, QUIET),
+        load: load(),
+    };
+    program.stop().await?;
+    std::fs::remove_dir_all(directory)?;
+    Ok(figure)
+}
+
+/// An API server with objects whose windows are closed.
+async fn populated(objects: usize) -> anyhow::Result<(ApiServer, HttpServer)> {
+    let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
+    let server = serve(api.service(), ([127, 0, 0, 1], 0).into()).await?;
+    let ours = serde_json::to_value(crd())?;
+    for crd in cluster_api_crds(Contract::V1Beta2).into_iter().chain(provider_crds()).chain([ours]) {
+        api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
+    }
+    for object in objects::surroundings(NAMESPACE, &server.kubeconfig()) {
+        let path = match object["kind"].as_str() {
+            Some("Namespace") => "/api/v1/namespaces".to_owned(),
+            Some("Secret") => format!("/api/v1/namespaces/{NAMESPACE}/secrets"),
+            _ => format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/clusters"),
+        };
+        api.create(&path, &object);
+    }
+    let path = format!("/apis/5spot.finos.org/v1alpha1/namespaces/{NAMESPACE}/scheduledmachines");
+    for number in 0..objects {
+        api.create(&path, &objects::scheduled_machine(NAMESPACE, number, &Window::Closed));
+    }
+    Ok((api, server))
+}
+
+async fn start(controller: &Path, directory: &Path, server: &HttpServer) -> anyhow::Result<Program> {
+    let flags = [format!("--watch-namespace={NAMESPACE}")];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    Program::start_as(controller, directory, &server.kubeconfig(), "bench", &flags).await
+}
+
+/// The number of looks in a row that see no more requests before the controller is at rest.
+const SETTLED_LOOKS: u32 = 3;
+
+struct Settled {
+    requests: u64,
+    peak: u64,
+}
+
+/// Waits until every object was reconciled and there are no more requests.
+async fn until_settled(program: &Program, objects: usize) -> anyhow::Result<Settled> {
+    let (mut before, mut unchanged, mut peak) = (0, 0, 0);
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        peak = peak.max(Memory::of(program.pid())?.resident);
+        let metrics = program.metrics().await?;
+        let (requests, reconciled) = (own_count(&metrics), reconciliations(&metrics));
+        unchanged = if requests == before { unchanged + 1 } else { 0 };
+        before = requests;
+        if unchanged >= SETTLED_LOOKS && reconciled >= objects {
+            return Ok(Settled { requests, peak });
+        }
+    }
+}
+
+/// The number of reconciles so far.
+pub(super) fn reconciliations(metrics: &str) -> usize {
+    let counts = metrics.lines().filter(|line| line.starts_with("fivespot_reconciliations_total{"));
+    counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+}

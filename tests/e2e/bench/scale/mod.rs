@@ -1,0 +1,87 @@
+//! `cargo xtask bench-fleet`: many objects on a real API server, and up to a hundred thousand on the in-memory one.
+
+mod in_memory;
+mod objects;
+mod openings;
+mod plot;
+mod progress;
+mod recorder;
+mod recording;
+mod replay;
+mod report;
+mod site;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use openings::{Fleet, Opening};
+use report::{Report, load};
+use site::Site;
+
+/// The word by which this is asked for.
+pub(super) const WORD: &str = "bench-fleet";
+
+/// Measures, and prints the figures. The arguments are controller, JSON or not, and what is measured: `opening:PRESENT:OPENING:ROUNDS`,
+/// `fleet:OBJECTS:REPLAYED:QUIET-SECONDS` or `memory:FILE:SIZE,SIZE`.
+pub(super) async fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let [controller, json, measurements @ ..] = arguments else {
+        anyhow::bail!("to be started by `cargo xtask bench-fleet`");
+    };
+    let (controller, is_json): (PathBuf, bool) = (controller.into(), json.parse()?);
+    let mut report = Report { load: [load(); 2], ..Report::default() };
+    for measurement in measurements {
+        let parts: Vec<&str> = measurement.split(':').collect();
+        match parts.as_slice() {
+            ["memory", file, sizes] => {
+                Box::pin(in_memory::run(&controller, Path::new(file), &numbers(sizes)?, is_json)).await?;
+            }
+            [kind, figures @ ..] => {
+                measure(&controller, kind, &numbers(&figures.join(","))?, &mut report).await?;
+            }
+            [] => {}
+        }
+    }
+    report.load[1] = load();
+    if report.openings.is_empty() && report.fleets.is_empty() {
+        return Ok(());
+    }
+    if is_json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(())
+}
+
+fn numbers(text: &str) -> anyhow::Result<Vec<usize>> {
+    text.split(',').map(|number| number.parse().with_context(|| format!("no number: {number}"))).collect()
+}
+
+async fn measure(
+    controller: &Path,
+    kind: &str,
+    figures: &[usize],
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let site = Site::start(controller).await?;
+    let measured = async {
+        match (kind, figures) {
+            ("opening", &[present, opening, rounds]) => {
+                report
+                    .openings
+                    .push(Box::pin(Opening { present, count: opening, rounds }.measure(&site)).await?);
+            }
+            ("fleet", &[objects, replayed, quiet]) => {
+                let quiet = Duration::from_secs(quiet as u64);
+                report.fleets.push(Box::pin(Fleet { objects, replayed, quiet }.measure(&site)).await?);
+            }
+            (_, _) => anyhow::bail!("unknown measurement {kind} {figures:?}"),
+        }
+        anyhow::Ok(())
+    };
+    let measured = measured.await;
+    site.stop().await?;
+    measured
+}

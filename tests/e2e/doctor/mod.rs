@@ -1,0 +1,18 @@
+//! `5spot doctor` and `5spot explain` on real components: the fault, the finding, its printed fix applied literally, and the
+//! finding is gone; and the commands of the pages under `docs/troubleshooting`.
+
+mod diagnosis;
+mod drains;
+mod installation;
+mod pages;
+mod references;
+mod removals;
+
+use five_spot_testenv::harness::Test;
+
+pub(crate) fn tests() -> Vec<Test> {
+    [drains::tests(), removals::tests(), references::tests(), installation::tests(), pages::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
+}

@@ -1,0 +1,22 @@
+//! 5-Spot as a platform team installs it: every overlay by `kubectl apply -k`, Pod Security, and the controller and the agent
+//! as pods of the images that `cargo xtask image` makes, on real nodes.
+
+mod dns;
+mod kubectl;
+mod lease_watch;
+mod overlays;
+mod pod_shapes;
+mod pods;
+mod quick_start;
+mod refusals;
+mod running;
+
+use five_spot_testenv::harness::Test;
+use five_spot_testenv::node;
+
+pub(crate) use pods::archive;
+
+pub(crate) fn tests() -> Vec<Test> {
+    let running = if node::is_left_out() { Vec::new() } else { running::tests() };
+    [running, quick_start::tests(), overlays::tests(), refusals::tests()].into_iter().flatten().collect()
+}
