@@ -10,13 +10,13 @@ use crate::{cargo, control_plane, e2e};
 /// Flags of `bench-leaders`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How many objects there are.
+    /// Number of objects.
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     objects: u32,
-    /// How long the standby is observed.
+    /// Time for which the standby is observed.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// How often a leader is killed, and how often it is asked to end.
+    /// Number of leaders that are killed, and of leaders that are asked to end.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     rounds: u32,
 }

@@ -13,10 +13,20 @@ pub(crate) fn cargo() -> Command {
 
 /// Builds with these arguments, and says where the program of this name is then.
 pub(crate) fn build(program: &str, arguments: &[&str]) -> anyhow::Result<PathBuf> {
+    build_with(program, "build", arguments, &[])
+}
+
+/// The same with another command of cargo (`rustc`), and with variables.
+pub(crate) fn build_with(
+    program: &str,
+    command: &str,
+    arguments: &[&str],
+    variables: &[(&str, String)],
+) -> anyhow::Result<PathBuf> {
     let mut build = cargo()
-        .arg("build")
+        .args([command, "--message-format=json-render-diagnostics"])
         .args(arguments)
-        .arg("--message-format=json-render-diagnostics")
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::piped())
         .spawn()
         .context("failed to run cargo")?;

@@ -9,19 +9,19 @@ use five_spot_testenv::cache::{self, Cache, CacheEnvironment};
 use five_spot_testenv::harness::{PARENT_VARIABLE, REPORT_VARIABLE};
 
 use crate::tools::{Tool, install_missing};
-use crate::{cargo, control_plane};
+use crate::{cargo, control_plane, image};
 
 /// The package and the program of the suite.
 const SUITE: &str = "five-spot-e2e";
 
-/// The package of the controller, which the suite finds beside itself.
+/// The package of the controller, which the suite finds beside itself, like the agent: statically linked, as in their images.
 pub(crate) const CONTROLLER: &str = "five-spot-controller";
 
 /// The program of that package.
 pub(crate) const CONTROLLER_PROGRAM: &str = "5spot-controller";
 
-/// The package of the reclaim agent, which the suite finds beside itself too.
-const AGENT: &str = "five-spot-agent";
+/// The tools for people, which the suite finds beside itself, too.
+const CLI_PROGRAM: &str = "5spot";
 
 /// Tools that the suite does not build itself: it tests the official Python client, and `ip` sets up the network of the real
 /// node.
@@ -46,10 +46,18 @@ pub(crate) struct Args {
 struct Report {
     passed: u64,
     failed: u64,
+    failures: Vec<Failure>,
     seconds: f64,
     start_seconds: f64,
     peak_memory_bytes: u64,
     disk_bytes: u64,
+}
+
+/// A failed test and its cause.
+#[derive(serde::Deserialize)]
+struct Failure {
+    name: String,
+    cause: String,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -58,6 +66,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let built = control_plane::build()?.built.len() + control_plane::build_node()?;
     let built_in = begun.elapsed();
     let suite = build_suite()?;
+    cargo::build(CLI_PROGRAM, &["--workspace", "--bin", CLI_PROGRAM])?;
+    image::for_tests()?;
     let report_file = std::env::temp_dir().join(format!("5spot-e2e-{}.json", std::process::id()));
     let status = Command::new(suite)
         .args(&args.arguments)
@@ -67,17 +77,37 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .context("failed to start the end-to-end tests")?;
     let report = read_report(&report_file);
     println!("control plane and node: {built} things built in {:.0} s", built_in.as_secs_f64());
+    let mut failures = Vec::new();
     if let Some(report) = report {
         print_report(&report)?;
+        failures = report.failures;
     }
     println!("in all: {:.0} s", begun.elapsed().as_secs_f64());
+    // Last, where people look first: the output of the tests is long.
+    for Failure { name, cause } in failures {
+        println!("\nfailed: {name}\n{}", cause.trim_end());
+    }
     ensure!(status.success(), "the end-to-end tests failed: {status}");
     Ok(())
 }
 
-/// Builds the suite and says where it is.
+/// Builds the suite and says where it is. As part of the workspace, so that it shares what `cargo test --workspace` has
+/// compiled.
 pub(crate) fn build_suite() -> anyhow::Result<PathBuf> {
-    cargo::build(SUITE, &["--package", SUITE, "--package", CONTROLLER, "--package", AGENT])
+    cargo::build(SUITE, &["--workspace", "--bin", SUITE, "--bin", CLI_PROGRAM])
+}
+
+/// The same with everything optimized, for measurements.
+pub(crate) fn build_optimized_suite() -> anyhow::Result<PathBuf> {
+    cargo::build(
+        SUITE,
+        &["--release", "--package", SUITE, "--package", CONTROLLER, "--package", "five-spot-agent"],
+    )
+}
+
+/// The suite and the controller beside it, both optimized.
+pub(crate) fn build_optimized_fleet() -> anyhow::Result<PathBuf> {
+    cargo::build(SUITE, &["--release", "--package", SUITE, "--package", CONTROLLER])
 }
 
 /// The report, if the suite got far enough to write one.

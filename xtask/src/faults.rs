@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Only scenarios whose name contains this; may be given several times.
     #[arg(long = "scenario", value_name = "PART")]
     scenarios: Vec<String>,
-    /// Only this layout. Without it pairs and clocks are tried with two clusters, everything else in both.
+    /// Only this layout. Without it pairs, clocks and leaders are tried with two clusters, everything else in both.
     #[arg(long, value_enum)]
     layout: Option<Layout>,
     /// Seed: which reads are stale, which requests a storm hits, which cases a sample has.
@@ -75,6 +75,8 @@ enum Kind {
     Orderings,
     /// A hostile tenant has a namespace of the same cluster.
     Neighbours,
+    /// The leader of two controllers is killed, stopped or cut off, and the other one takes over: each write.
+    Leaders,
 }
 
 /// Where the Nodes are.

@@ -23,7 +23,7 @@ struct Generated {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let root = repository();
-    let files = [definition()?, reference()];
+    let files = [definition()?, shape(), reference(), prometheus_rule(&root)?];
     if args.check { check(&root, &files) } else { write(&root, &files) }
 }
 
@@ -40,8 +40,28 @@ fn definition() -> anyhow::Result<Generated> {
     Ok(Generated { path, content: format!("# Written by `cargo xtask generate`. Do not edit.\n{yaml}") })
 }
 
+/// The fields of the definition, which the controller compares with the definition of a cluster.
+fn shape() -> Generated {
+    Generated { path: "crates/api/src/shape.json".into(), content: five_spot_api::shape() }
+}
+
 fn reference() -> Generated {
     Generated { path: "docs/reference/api.md".into(), content: reference::page(&five_spot_api::crd()) }
+}
+
+/// The alert rules as an object of the Prometheus Operator.
+fn prometheus_rule(root: &Path) -> anyhow::Result<Generated> {
+    let source = root.join("deploy/monitoring/alerts.yaml");
+    let text = fs::read_to_string(&source).with_context(|| format!("failed to read {}", source.display()))?;
+    let rules: String =
+        text.lines().filter(|line| !line.starts_with('#')).fold(String::new(), |all, line| {
+            let indent = if line.is_empty() { "" } else { "  " };
+            all + indent + line + "\n"
+        });
+    let head = "# Written by `cargo xtask generate` from alerts.yaml. Do not edit.\n\
+        apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: 5spot\n  namespace: monitoring\n\
+        \x20 labels:\n    app: 5spot-controller\nspec:\n";
+    Ok(Generated { path: "deploy/monitoring/prometheusrule.yaml".into(), content: format!("{head}{rules}") })
 }
 
 fn write(root: &Path, files: &[Generated]) -> anyhow::Result<()> {
@@ -95,5 +115,15 @@ mod tests {
     fn generation_is_the_same_every_time() {
         assert_eq!(definition().unwrap().content, definition().unwrap().content);
         assert_eq!(reference().content, reference().content);
+    }
+
+    #[test]
+    fn the_prometheus_rule_contains_the_rules_as_they_are() {
+        let root = repository();
+        let rules = fs::read_to_string(root.join("deploy/monitoring/alerts.yaml")).unwrap();
+        let rules: serde_json::Value = serde_saphyr::from_str(&rules).unwrap();
+        let object = prometheus_rule(&root).unwrap().content;
+        let object: serde_json::Value = serde_saphyr::from_str(&object).unwrap();
+        assert_eq!(object["spec"], rules);
     }
 }

@@ -21,7 +21,7 @@ const TOOLS: [Tool; 5] = [
     Tool { check: &["nm", "--version"], package: "binutils" },
 ];
 
-/// Where the play keeps its record.
+/// The path of the record of the run.
 const RECORD_VARIABLE: &str = "FIVESPOT_OPERATOR_RECORD";
 
 /// The one thing that `promtool` may say: the name is part of the documented interface.

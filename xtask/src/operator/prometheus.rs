@@ -1,16 +1,33 @@
-//! A real Prometheus that scrapes the pages of the play one after the other, and answers every documented expression.
+//! A real Prometheus that scrapes the pages of the play one after the other, answers every documented expression and every
+//! query of the dashboard, and evaluates the alert rules, with their times divided by sixty.
 
+use crate::prometheus_server::{Prometheus, get, query};
 use anyhow::{Context as _, ensure};
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The number of scrapes of each page: a rate needs two samples.
 const SCRAPES: usize = 3;
+
+/// The page on which alerts fire.
+const BUSY: usize = 2;
+
+/// Alerts that the play makes fire, and alerts that it must not.
+const FIRING: [&str; 3] =
+    ["FiveSpotDrainDeadlineExceeded", "FiveSpotMachinesWithoutNode", "FiveSpotRapidReReclaim"];
+const SILENT: [&str; 6] = [
+    "FiveSpotControllerMissing",
+    "FiveSpotEmergencyDrainTimeoutRising",
+    "FiveSpotEmergencyStuck",
+    "FiveSpotNoLeader",
+    "FiveSpotQueueStalled",
+    "FiveSpotSlowReconciliation",
+];
 
 /// Only for a Prometheus that never answers.
 const GUARD: Duration = Duration::from_mins(1);
@@ -39,41 +56,135 @@ pub(super) fn check(directory: &Path) -> anyhow::Result<()> {
     let pages = ["fresh", "crowded", "busy", "empty"]
         .map(|page| std::fs::read_to_string(directory.join(page).with_extension("prom")));
     let pages = pages.into_iter().collect::<Result<Vec<String>, _>>()?;
-    let wanted = pages.len() * SCRAPES;
-    let (target, scrapes) = serve(pages)?;
+    let last = pages.len() - 1;
+    let target = serve(pages)?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let _prometheus = start(directory, target, port)?;
-    let begun = Instant::now();
-    while scrapes.load(Ordering::SeqCst) < wanted {
-        ensure!(begun.elapsed() < GUARD, "Prometheus does not scrape");
-        std::thread::sleep(Duration::from_millis(50));
+    let _prometheus = start(directory, target.port, port)?;
+    for page in 0..=BUSY {
+        target.show(page)?;
     }
+    until_alerts_have_fired(port)?;
+    target.show(last)?;
     for (expression, shows) in EXPRESSIONS {
-        let answer = query(port, expression)?;
-        ensure!(answer["status"] == "success", "{expression}: {answer}");
-        let found = answer["data"]["result"].as_array().map_or(0, Vec::len);
-        ensure!((found > 0) == shows, "{expression}: {answer}");
+        let found = results(port, expression)?;
+        ensure!((found > 0) == shows, "{expression}: {found} results");
+    }
+    for expression in dashboard()? {
+        results(port, &expression)?;
     }
     Ok(())
 }
 
-/// Serves each page for a few scrapes, and the last one for ever.
-fn serve(pages: Vec<String>) -> anyhow::Result<(u16, Arc<AtomicUsize>)> {
+/// The number of results of an expression.
+fn results(port: u16, expression: &str) -> anyhow::Result<usize> {
+    let answer = query(port, expression)?;
+    ensure!(answer["status"] == "success", "{expression}: {answer}");
+    Ok(answer["data"]["result"].as_array().map_or(0, Vec::len))
+}
+
+/// The queries of the dashboard.
+fn dashboard() -> anyhow::Result<Vec<String>> {
+    let text = std::fs::read_to_string(repository().join("deploy/monitoring/dashboard.json"))?;
+    let dashboard: serde_json::Value = serde_json::from_str(&text)?;
+    let panels = dashboard["panels"].as_array().context("a dashboard without panels")?;
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let queries: Vec<String> =
+        targets.filter_map(|target| Some(target["expr"].as_str()?.to_owned())).collect();
+    ensure!(queries.len() > 20, "a dashboard with few queries: {queries:?}");
+    Ok(queries)
+}
+
+/// Waits until every alert has fired that should, and checks that no other of the list has and that all rules are well.
+///
+/// Alerts on rates fire for a while after the page has changed, others only after a while, so that they need not fire at
+/// the same moment.
+fn until_alerts_have_fired(port: u16) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let mut fired = BTreeSet::new();
+    while !FIRING.iter().all(|alert| fired.contains(*alert)) {
+        ensure!(begun.elapsed() < GUARD, "alerts that should fire: {FIRING:?}, and have: {fired:?}");
+        let answer = get(port, "/api/v1/rules?type=alert")?;
+        let groups = answer["data"]["groups"].as_array().context("an answer without rule groups")?;
+        for rule in groups.iter().flat_map(|group| group["rules"].as_array().into_iter().flatten()) {
+            ensure!(rule["health"] != "err", "a rule that cannot be evaluated: {rule:#}");
+            if rule["state"] == "firing"
+                && let Some(name) = rule["name"].as_str()
+            {
+                ensure!(!SILENT.contains(&name), "an alert that should not fire: {rule:#}");
+                fired.insert(name.to_owned());
+            }
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    Ok(())
+}
+
+/// The alert rules with every `for` and every range divided by sixty.
+fn shortened(rules: &str) -> String {
+    let mut short = String::new();
+    for line in rules.lines() {
+        let is_duration = line.trim_start().starts_with("for: ");
+        let mut rest = line;
+        while let Some(position) = rest.find(|c: char| c.is_ascii_digit()) {
+            let (before, number) = rest.split_at(position);
+            let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+            let (digits, after) = number.split_at(digits);
+            let in_range = before.ends_with('[') || is_duration;
+            let (unit, after) = match after.chars().next() {
+                Some('m') if in_range => ("s", &after[1..]),
+                Some('h') if in_range => ("m", &after[1..]),
+                Some(_) | None => ("", after),
+            };
+            short.push_str(before);
+            short.push_str(digits);
+            short.push_str(unit);
+            rest = after;
+        }
+        short.push_str(rest);
+        short.push('\n');
+    }
+    short
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The target of the scrapes, which shows one page at a time.
+struct Target {
+    port: u16,
+    page: Arc<AtomicUsize>,
+    scrapes: Arc<AtomicUsize>,
+}
+
+impl Target {
+    /// Shows a page until it has been scraped a few times.
+    fn show(&self, page: usize) -> anyhow::Result<()> {
+        self.page.store(page, Ordering::SeqCst);
+        let wanted = self.scrapes.load(Ordering::SeqCst) + SCRAPES;
+        let begun = Instant::now();
+        while self.scrapes.load(Ordering::SeqCst) < wanted {
+            ensure!(begun.elapsed() < GUARD, "Prometheus does not scrape");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+fn serve(pages: Vec<String>) -> anyhow::Result<Target> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    let port = listener.local_addr()?.port();
-    let scrapes = Arc::new(AtomicUsize::new(0));
-    let counted = scrapes.clone();
+    let target =
+        Target { port: listener.local_addr()?.port(), page: Arc::default(), scrapes: Arc::default() };
+    let (page, scrapes) = (target.page.clone(), target.scrapes.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let number = counted.load(Ordering::SeqCst);
-            let page = &pages[(number / SCRAPES).min(pages.len() - 1)];
             // A scrape that breaks off is not counted, and made again.
-            if answer(stream, page).is_ok() {
-                counted.fetch_add(1, Ordering::SeqCst);
+            if answer(stream, &pages[page.load(Ordering::SeqCst)]).is_ok() {
+                scrapes.fetch_add(1, Ordering::SeqCst);
             }
         }
     });
-    Ok((port, scrapes))
+    Ok(target)
 }
 
 fn answer(mut stream: TcpStream, page: &str) -> std::io::Result<()> {
@@ -91,37 +202,27 @@ fn answer(mut stream: TcpStream, page: &str) -> std::io::Result<()> {
     write!(stream, "{head}content-length: {length}\r\n\r\n{page}")
 }
 
-/// A process that ends with this.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(directory: &Path, target: u16, port: u16) -> anyhow::Result<Running> {
+fn start(directory: &Path, target: u16, port: u16) -> anyhow::Result<Prometheus> {
     let config = directory.join("prometheus.yaml");
     let scrape = format!("[{{job_name: 5spot, static_configs: [{{targets: ['127.0.0.1:{target}']}}]}}]");
-    std::fs::write(&config, format!("global: {{scrape_interval: 1s}}\nscrape_configs: {scrape}\n"))?;
-    let child = Command::new("prometheus")
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={}", directory.join("tsdb").display()))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .context("failed to start prometheus")?;
-    Ok(Running(child))
+    let rules = directory.join("rules.yaml");
+    std::fs::write(
+        &rules,
+        shortened(&std::fs::read_to_string(repository().join("deploy/monitoring/alerts.yaml"))?),
+    )?;
+    let global = "global: {scrape_interval: 1s, evaluation_interval: 1s}";
+    std::fs::write(&config, format!("{global}\nrule_files: [rules.yaml]\nscrape_configs: {scrape}\n"))?;
+    Prometheus::start(&config, &directory.join("tsdb"), port)
 }
 
-fn query(port: u16, expression: &str) -> anyhow::Result<serde_json::Value> {
-    let encoded = expression.bytes().fold(String::new(), |encoded, byte| encoded + &format!("%{byte:02x}"));
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    write!(stream, "GET /api/v1/query?query={encoded} HTTP/1.0\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let body = answer.split_once("\r\n\r\n").context("an answer without a body")?.1;
-    serde_json::from_str(body).with_context(|| format!("{expression}: {body}"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_divided_by_sixty_and_nothing_else_changes() {
+        let rules = "  for: 10m\n  expr: 300 * sum(rate(a_total[15m])) > 10\n  expr: min_over_time(b{le=\"30\"}[2h]) > 0\n";
+        let short = "  for: 10s\n  expr: 300 * sum(rate(a_total[15s])) > 10\n  expr: min_over_time(b{le=\"30\"}[2m]) > 0\n";
+        assert_eq!(shortened(rules), short);
+    }
 }

@@ -1,0 +1,44 @@
+//! `cargo xtask bench-agent`: the figures of docs/reclaim-agent.md. The benchmark of the agent alone needs a Linux machine and root;
+//! the time from a program's start to the deletion of the Machine is measured on a real control plane.
+
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use five_spot_testenv::harness::PARENT_VARIABLE;
+
+use crate::{cargo, control_plane, e2e};
+
+/// Flags of `bench-agent`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The number of reclaims on the real control plane.
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    reclaims: u32,
+    /// Measure the agent alone: matching, CPU and memory.
+    #[arg(long, conflicts_with = "reclaims")]
+    alone: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("load of this machine at the start: {}", load.trim());
+    if args.alone {
+        let agent = cargo::build("5spot-reclaim-agent", &["--release", "--package", "five-spot-agent"])?;
+        let arguments =
+            ["bench", "--profile", "dev", "--package", "five-spot-agent", "--bench", "node", "--", "--agent"];
+        let status = cargo::cargo().args(arguments).arg(agent).status().context("failed to run cargo")?;
+        ensure!(status.success(), "the benchmark failed: {status}");
+        return Ok(());
+    }
+    control_plane::build()?;
+    // As they are shipped: optimized.
+    let suite = e2e::build_optimized_suite()?;
+    let status = Command::new(suite)
+        .arg("bench-agent")
+        .arg(args.reclaims.to_string())
+        .env(PARENT_VARIABLE, std::process::id().to_string())
+        .status()
+        .context("failed to start the benchmark")?;
+    ensure!(status.success(), "the benchmark failed: {status}");
+    Ok(())
+}

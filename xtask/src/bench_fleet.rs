@@ -1,0 +1,88 @@
+//! `cargo xtask bench-fleet`: openings of many machines at once on a real API server, and the growth of the controller with the
+//! number of objects.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use clap::ValueEnum;
+use five_spot_testenv::harness::PARENT_VARIABLE;
+
+use crate::output::Output;
+use crate::{control_plane, e2e};
+
+/// Flags of `bench-fleet`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Measure only this; may be repeated.
+    #[arg(long, value_enum)]
+    only: Vec<Measurement>,
+    /// Number of objects of the whole fleet.
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    objects: u32,
+    /// Number of objects for which a bare client sends the same requests.
+    #[arg(long, value_name = "COUNT", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    replayed: u32,
+    /// Length of the idle period.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    quiet: u32,
+    /// Numbers of objects on the in-memory API server.
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000])]
+    sizes: Vec<u32>,
+    /// The file of the plot.
+    #[arg(long, value_name = "FILE", default_value = "docs/images/growth.svg")]
+    plot: PathBuf,
+    /// The output format.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// A measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Measurement {
+    /// 10 of 1,000 windows open, three times.
+    Few,
+    /// 300 windows open at once.
+    Hundreds,
+    /// 1,000 windows open at once.
+    Thousand,
+    /// A whole fleet: first contact, opening beside a bare client, rest, restart.
+    Fleet,
+    /// Memory, CPU and requests by the number of objects, on the in-memory API server.
+    Growth,
+}
+
+impl Measurement {
+    /// The argument for the program of the end-to-end tests.
+    fn argument(self, args: &Args) -> String {
+        match self {
+            Self::Few => "opening:1000:10:3".into(),
+            Self::Hundreds => "opening:300:300:1".into(),
+            Self::Thousand => "opening:1000:1000:1".into(),
+            Self::Fleet => format!("fleet:{}:{}:{}", args.objects, args.replayed, args.quiet),
+            Self::Growth => {
+                let sizes: Vec<String> = args.sizes.iter().map(ToString::to_string).collect();
+                format!("memory:{}:{}", args.plot.display(), sizes.join(","))
+            }
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    control_plane::build()?;
+    // Both optimized: the bare client is compared with the controller.
+    let suite = e2e::build_optimized_fleet()?;
+    let controller = suite.with_file_name(e2e::CONTROLLER_PROGRAM);
+    let all = Measurement::value_variants();
+    let chosen = if args.only.is_empty() { all } else { &args.only };
+    let status = Command::new(suite)
+        .arg("bench-fleet")
+        .arg(controller)
+        .arg((args.output == Output::Json).to_string())
+        .args(chosen.iter().map(|measurement| measurement.argument(args)))
+        .env(PARENT_VARIABLE, std::process::id().to_string())
+        .status()
+        .context("failed to start the benchmark")?;
+    ensure!(status.success(), "the benchmark failed: {status}");
+    Ok(())
+}
