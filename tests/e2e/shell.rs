@@ -18,8 +18,9 @@ pub(crate) fn five_spot() -> std::io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("5spot"))
 }
 
-/// A shell of the administrator of a cluster, in the root of the repository.
+/// A shell of the administrator of a cluster, in the root of the repository unless another directory is named.
 pub(crate) struct Shell {
+    directory: PathBuf,
     kubeconfig: PathBuf,
     home: PathBuf,
     path: OsString,
@@ -33,10 +34,16 @@ impl Shell {
             [control_plane.kubectl(), &five_spot].map(|program| program.parent().map(Path::to_owned));
         let system = [PathBuf::from("/usr/bin"), PathBuf::from("/bin")];
         Ok(Self {
+            directory: Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."),
             kubeconfig: control_plane.cluster(side).kubeconfig().to_owned(),
             home: control_plane.directory().to_owned(),
             path: std::env::join_paths(folders.into_iter().flatten().chain(system))?,
         })
+    }
+
+    /// The same shell elsewhere, for commands that write files.
+    pub(crate) fn in_directory(self, directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), ..self }
     }
 
     /// Runs a command, in whose pipes every part has to succeed.
@@ -48,7 +55,7 @@ impl Shell {
             .env("HOME", &self.home)
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBE_EDITOR", "true")
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+            .current_dir(&self.directory)
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use five_spot_testenv::harness::PARENT_VARIABLE;
 
-use crate::{cargo, control_plane, e2e};
+use crate::{cargo, control_plane, image, optimised};
 
 /// Flags of `bench-agent`.
 #[derive(clap::Args)]
@@ -23,7 +23,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     println!("load of this machine at the start: {}", load.trim());
     if args.alone {
-        let agent = cargo::build("5spot-reclaim-agent", &["--release", "--package", "five-spot-agent"])?;
+        let [_, shipped] = image::SHIPPED;
+        let agent = image::shipped_program(&shipped)?;
         let arguments =
             ["bench", "--profile", "dev", "--package", "five-spot-agent", "--bench", "node", "--", "--agent"];
         let status = cargo::cargo().args(arguments).arg(agent).status().context("failed to run cargo")?;
@@ -31,8 +32,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     control_plane::build()?;
-    // As they are shipped: optimized.
-    let suite = e2e::build_optimized_suite()?;
+    let suite = optimised::suite()?;
     let status = Command::new(suite)
         .arg("bench-agent")
         .arg(args.reclaims.to_string())

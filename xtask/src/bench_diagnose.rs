@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use five_spot_testenv::harness::PARENT_VARIABLE;
 
-use crate::{cargo, control_plane, e2e};
+use crate::{control_plane, e2e, optimised};
 
 /// Flags of `bench-diagnose`.
 #[derive(clap::Args)]
@@ -20,9 +20,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     control_plane::build()?;
-    let suite = e2e::build_suite()?;
-    // As it is shipped: optimized.
-    let program = cargo::build("5spot", &["--release", "--package", "five-spot-cli"])?;
+    let suite = optimised::suite()?;
+    let program = suite.with_file_name(e2e::CLI_PROGRAM);
     let status = Command::new(suite)
         .arg("bench-diagnose")
         .arg(program)

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use five_spot_testenv::harness::PARENT_VARIABLE;
 
 use crate::output::Output;
-use crate::{control_plane, e2e};
+use crate::{control_plane, e2e, optimised};
 
 /// Flags of `bench-fleet`.
 #[derive(clap::Args)]
@@ -17,12 +17,15 @@ pub(crate) struct Args {
     /// Measure only this; may be repeated.
     #[arg(long, value_enum)]
     only: Vec<Measurement>,
-    /// Number of objects of the whole fleet.
+    /// Number of objects of the whole fleet and of the storms.
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     objects: u32,
     /// Number of objects for which a bare client sends the same requests.
     #[arg(long, value_name = "COUNT", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     replayed: u32,
+    /// Number of machines with a Node to drain in the storms.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: u32,
     /// Length of the idle period.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     quiet: u32,
@@ -48,6 +51,8 @@ enum Measurement {
     Thousand,
     /// A whole fleet: first contact, opening beside a bare client, rest, restart.
     Fleet,
+    /// A whole fleet opens and later closes while leaders are killed and the API server is restarted; nodes are drained.
+    Storms,
     /// Memory, CPU and requests by the number of objects, on the in-memory API server.
     Growth,
 }
@@ -60,6 +65,7 @@ impl Measurement {
             Self::Hundreds => "opening:300:300:1".into(),
             Self::Thousand => "opening:1000:1000:1".into(),
             Self::Fleet => format!("fleet:{}:{}:{}", args.objects, args.replayed, args.quiet),
+            Self::Storms => format!("storms:{}:{}", args.objects, args.nodes),
             Self::Growth => {
                 let sizes: Vec<String> = args.sizes.iter().map(ToString::to_string).collect();
                 format!("memory:{}:{}", args.plot.display(), sizes.join(","))
@@ -70,8 +76,7 @@ impl Measurement {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     control_plane::build()?;
-    // Both optimized: the bare client is compared with the controller.
-    let suite = e2e::build_optimized_fleet()?;
+    let suite = optimised::suite()?;
     let controller = suite.with_file_name(e2e::CONTROLLER_PROGRAM);
     let all = Measurement::value_variants();
     let chosen = if args.only.is_empty() { all } else { &args.only };

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use five_spot_testenv::harness::PARENT_VARIABLE;
 
-use crate::{cargo, control_plane, e2e};
+use crate::{control_plane, e2e, optimised};
 
 /// Flags of `bench-leaders`.
 #[derive(clap::Args)]
@@ -23,9 +23,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     control_plane::build()?;
-    let suite = e2e::build_suite()?;
-    // As it is shipped: optimized.
-    let controller = cargo::build(e2e::CONTROLLER_PROGRAM, &["--release", "--package", e2e::CONTROLLER])?;
+    let suite = optimised::suite()?;
+    let controller = suite.with_file_name(e2e::CONTROLLER_PROGRAM);
     let status = Command::new(suite)
         .arg("bench-leaders")
         .arg(controller)

@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use five_spot_testenv::harness::PARENT_VARIABLE;
 
 use crate::output::Output;
-use crate::{cargo, control_plane, e2e};
+use crate::{control_plane, e2e, optimised};
 
 /// Flags of `bench-operator`.
 #[derive(clap::Args)]
@@ -37,9 +37,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         args.objects
     );
     control_plane::build()?;
-    let suite = e2e::build_suite()?;
-    // As it is shipped: optimized.
-    let controller = cargo::build(e2e::CONTROLLER_PROGRAM, &["--release", "--package", e2e::CONTROLLER])?;
+    let suite = optimised::suite()?;
+    let controller = suite.with_file_name(e2e::CONTROLLER_PROGRAM);
     let numbers = [
         args.objects.to_string(),
         args.first.to_string(),

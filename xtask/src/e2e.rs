@@ -6,22 +6,22 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use five_spot_testenv::cache::{self, Cache, CacheEnvironment};
-use five_spot_testenv::harness::{PARENT_VARIABLE, REPORT_VARIABLE};
+use five_spot_testenv::harness::{PARENT_VARIABLE, REPORT_VARIABLE, RETRY_VARIABLE};
 
 use crate::tools::{Tool, install_missing};
 use crate::{cargo, control_plane, image};
 
 /// The package and the program of the suite.
-const SUITE: &str = "five-spot-e2e";
+pub(crate) const SUITE: &str = "five-spot-e2e";
 
-/// The package of the controller, which the suite finds beside itself, like the agent: statically linked, as in their images.
+/// The package of the controller.
 pub(crate) const CONTROLLER: &str = "five-spot-controller";
 
-/// The program of that package.
+/// The program of that package, which the suite finds beside itself, like the agent: statically linked, as in their images.
 pub(crate) const CONTROLLER_PROGRAM: &str = "5spot-controller";
 
 /// The tools for people, which the suite finds beside itself, too.
-const CLI_PROGRAM: &str = "5spot";
+pub(crate) const CLI_PROGRAM: &str = "5spot";
 
 /// Tools that the suite does not build itself: it tests the official Python client, and `ip` sets up the network of the real
 /// node.
@@ -34,6 +34,9 @@ const TOOLS: [Tool; 3] = [
 /// Flags of `e2e`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Run up to three tests that fail once more, each without other tests beside it, and list those that pass then.
+    #[arg(long)]
+    retry: bool,
     /// Run only tests whose name contains this; flags of the test program follow, such as `--list` or
     /// `--test-threads 4`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -47,6 +50,8 @@ struct Report {
     passed: u64,
     failed: u64,
     failures: Vec<Failure>,
+    /// Tests that failed beside others and passed alone.
+    unstable: Vec<Failure>,
     seconds: f64,
     start_seconds: f64,
     peak_memory_bytes: u64,
@@ -66,26 +71,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let built = control_plane::build()?.built.len() + control_plane::build_node()?;
     let built_in = begun.elapsed();
     let suite = build_suite()?;
-    cargo::build(CLI_PROGRAM, &["--workspace", "--bin", CLI_PROGRAM])?;
     image::for_tests()?;
     let report_file = std::env::temp_dir().join(format!("5spot-e2e-{}.json", std::process::id()));
     let status = Command::new(suite)
         .args(&args.arguments)
         .env(PARENT_VARIABLE, std::process::id().to_string())
         .env(REPORT_VARIABLE, &report_file)
+        .envs(args.retry.then_some((RETRY_VARIABLE, "1")))
         .status()
         .context("failed to start the end-to-end tests")?;
     let report = read_report(&report_file);
     println!("control plane and node: {built} things built in {:.0} s", built_in.as_secs_f64());
-    let mut failures = Vec::new();
-    if let Some(report) = report {
-        print_report(&report)?;
-        failures = report.failures;
+    if let Some(report) = &report {
+        print_report(report)?;
     }
     println!("in all: {:.0} s", begun.elapsed().as_secs_f64());
     // Last, where people look first: the output of the tests is long.
-    for Failure { name, cause } in failures {
-        println!("\nfailed: {name}\n{}", cause.trim_end());
+    if let Some(Report { failures, unstable, .. }) = report {
+        let unstable = unstable.iter().map(|failure| ("failed, but passed alone", failure));
+        for (result, Failure { name, cause }) in unstable.chain(failures.iter().map(|it| ("failed", it))) {
+            println!("\n{result}: {name}\n{}", cause.trim_end());
+        }
     }
     ensure!(status.success(), "the end-to-end tests failed: {status}");
     Ok(())
@@ -93,21 +99,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Builds the suite and says where it is. As part of the workspace, so that it shares what `cargo test --workspace` has
 /// compiled.
-pub(crate) fn build_suite() -> anyhow::Result<PathBuf> {
+fn build_suite() -> anyhow::Result<PathBuf> {
     cargo::build(SUITE, &["--workspace", "--bin", SUITE, "--bin", CLI_PROGRAM])
-}
-
-/// The same with everything optimized, for measurements.
-pub(crate) fn build_optimized_suite() -> anyhow::Result<PathBuf> {
-    cargo::build(
-        SUITE,
-        &["--release", "--package", SUITE, "--package", CONTROLLER, "--package", "five-spot-agent"],
-    )
-}
-
-/// The suite and the controller beside it, both optimized.
-pub(crate) fn build_optimized_fleet() -> anyhow::Result<PathBuf> {
-    cargo::build(SUITE, &["--release", "--package", SUITE, "--package", CONTROLLER])
 }
 
 /// The report, if the suite got far enough to write one.

@@ -1,17 +1,16 @@
 //! `cargo xtask faults`: every scenario again and again, and each time something else goes wrong. The work is done by a
 //! program of `tests/scenarios`, built with optimisations; this is its command line.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::cargo::cargo;
+use crate::optimised;
 use crate::output::Output;
 
-/// The package and the program that play.
-const PACKAGE: &str = "five-spot-scenarios";
+/// The program that runs the scenarios.
 const PROGRAM: &str = "five-spot-faults";
 
 /// Flags of `faults`.
@@ -100,12 +99,12 @@ struct Options<'a> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = serde_json::to_string(&options(args))?;
-    let status = cargo()
-        .args(["run", "--quiet", "--release", "--package", PACKAGE, "--bin", PROGRAM, "--", &options])
+    let status = Command::new(optimised::program(PROGRAM)?)
+        .arg(options)
         .args((args.output == Output::Json).then_some("json"))
         .stdin(Stdio::null())
         .status()
-        .context("failed to run cargo")?;
+        .with_context(|| format!("failed to start {PROGRAM}"))?;
     ensure!(status.success(), "not everything held: {status}");
     Ok(())
 }

@@ -129,6 +129,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Builds a program as it ships, for this machine, and says where it is. It still has its symbols.
+pub(crate) fn shipped_program(shipped: &Shipped) -> anyhow::Result<PathBuf> {
+    build::release(shipped, &build::host_triple(), &Sources::of_this_repository()?)
+}
+
 /// Returns the size of a program, or an error if it is above its limit.
 fn check_size(shipped: &Shipped, program: &Path) -> anyhow::Result<u64> {
     let size = fs::metadata(program).with_context(|| format!("failed to read {}", program.display()))?.len();

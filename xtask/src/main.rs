@@ -18,6 +18,7 @@ mod fuzz;
 mod generate;
 mod image;
 mod operator;
+mod optimised;
 mod output;
 mod prometheus_server;
 mod tools;

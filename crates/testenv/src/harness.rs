@@ -7,7 +7,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -25,6 +25,9 @@ pub const PARENT_VARIABLE: &str = "FIVE_SPOT_DIE_WITH_PARENT";
 /// The path of a report for machines, if set.
 pub const REPORT_VARIABLE: &str = "FIVE_SPOT_E2E_REPORT";
 
+/// If set, a test that fails is run once more with the clusters to itself.
+pub const RETRY_VARIABLE: &str = "FIVE_SPOT_E2E_RETRY";
+
 /// The result of a test; assertions may panic instead.
 pub type TestResult = anyhow::Result<()>;
 
@@ -32,6 +35,9 @@ pub type TestResult = anyhow::Result<()>;
 const TESTS_AT_A_TIME: usize = 16;
 /// No test may hold up the suite for longer. Cluster API's own waits are 20 s and 30 s, and a few follow each other.
 const TEST_WITHIN: Duration = Duration::from_mins(4);
+
+/// At most so many tests are run once more. If more fail, the cause is not a busy machine.
+const RETRIED_TESTS: usize = 3;
 
 /// One test: a name and what to do in a context of its own.
 pub struct Test {
@@ -84,6 +90,16 @@ struct SuiteState {
     // Tests that disturb the clusters have them alone.
     company: RwLock<()>,
     failures: Mutex<Vec<Failure>>,
+    // Tests that failed beside others and passed alone.
+    unstable: Mutex<Vec<Failure>>,
+}
+
+impl SuiteState {
+    /// Takes one of the second runs, if there is one left.
+    fn may_retry(&self) -> bool {
+        let first_runs = locked(&self.failures).len() + locked(&self.unstable).len();
+        std::env::var_os(RETRY_VARIABLE).is_some() && first_runs < RETRIED_TESTS
+    }
 }
 
 /// A failed test in the report, without its timeline.
@@ -91,6 +107,19 @@ struct SuiteState {
 struct Failure {
     name: String,
     cause: String,
+}
+
+impl Failure {
+    fn new(test: &Test, failed: &Failed) -> Self {
+        let message = failed.message().unwrap_or_default();
+        let cause = message[..message.floor_char_boundary(CAUSE_BYTES)].to_owned();
+        Self { name: test.name.clone(), cause }
+    }
+}
+
+/// A list that may be used after a panic: each entry is complete.
+fn locked<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The report names the cause of a failure, not its whole log.
@@ -145,18 +174,20 @@ pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
 fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<SuiteState>) -> Trial {
     let (runtime, suite) = (Arc::clone(runtime), Arc::clone(suite));
     Trial::test(test.name.clone(), move || {
-        let result = runtime.block_on(run_test(&test, &suite));
-        if let Err(failed) = &result {
-            let message = failed.message().unwrap_or_default();
-            let cause = message[..message.floor_char_boundary(CAUSE_BYTES)].to_owned();
-            let failures = suite.failures.lock();
-            failures.unwrap_or_else(PoisonError::into_inner).push(Failure { name: test.name.clone(), cause });
+        let first = runtime.block_on(run_test(&test, &suite, test.alone));
+        let Err(failed) = first else { return Ok(()) };
+        if !suite.may_retry() {
+            locked(&suite.failures).push(Failure::new(&test, &failed));
+            return Err(failed);
         }
-        result
+        let second = runtime.block_on(run_test(&test, &suite, true));
+        let list = if second.is_ok() { &suite.unstable } else { &suite.failures };
+        locked(list).push(Failure::new(&test, &failed));
+        second
     })
 }
 
-async fn run_test(test: &Test, suite: &SuiteState) -> Result<(), Failed> {
+async fn run_test(test: &Test, suite: &SuiteState, alone: bool) -> Result<(), Failed> {
     let start = || async { TestClusters::start().await.map_err(|error| error.to_string()) };
     let clusters = match suite.clusters.get_or_init(start).await {
         Ok(clusters) => clusters,
@@ -165,7 +196,7 @@ async fn run_test(test: &Test, suite: &SuiteState) -> Result<(), Failed> {
         }
     };
     let (_alone, _together);
-    if test.alone {
+    if alone {
         _alone = suite.company.write().await;
     } else {
         _together = suite.company.read().await;
@@ -201,7 +232,8 @@ async fn end(
     let report = serde_json::json!({
         "passed": conclusion.num_passed,
         "failed": conclusion.num_failed,
-        "failures": &*suite.failures.lock().unwrap_or_else(PoisonError::into_inner),
+        "failures": &*locked(&suite.failures),
+        "unstable": &*locked(&suite.unstable),
         "seconds": begun.elapsed().as_secs_f64(),
         "startSeconds": clusters.control_plane().started_in().as_secs_f64(),
         "peakMemoryBytes": cost.memory,

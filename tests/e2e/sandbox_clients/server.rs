@@ -140,7 +140,7 @@ impl Server {
     fn keep(&mut self, arguments: &str, output: &Output) -> anyhow::Result<Said> {
         let said = Said {
             code: output.status.code(),
-            text: String::from_utf8(output.stdout.clone())? + std::str::from_utf8(&output.stderr)?,
+            text: String::from_utf8(output.stdout.clone())? + &without_client_log(std::str::from_utf8(&output.stderr)?),
         };
         let text = comparable(&said.text);
         // Writing into a String cannot fail.
@@ -202,6 +202,22 @@ pub(crate) async fn with_both(
         "the servers differ at {parting:?}\n---- real\n{expected}\n---- embedded\n{found}"
     );
     Ok(())
+}
+
+/// What `kubectl` says to people, without the lines of its own log. It logs a request that it then repeats or does
+/// without, such as a schema that a busy server did not send in time; that says nothing about the server's answers.
+fn without_client_log(errors: &str) -> String {
+    errors.lines().filter(|line| !is_client_log(line)).map(|line| format!("{line}\n")).collect()
+}
+
+/// Returns true for a line with klog's header, such as `E1118 05:38:09.198447   25493 request.go:1196] ...`.
+fn is_client_log(line: &str) -> bool {
+    let Some((severity, rest)) = line.split_at_checked(1) else { return false };
+    let (date, rest) = rest.split_at_checked(4).unwrap_or_default();
+    "IWEF".contains(severity)
+        && date.len() == 4
+        && date.bytes().all(|b| b.is_ascii_digit())
+        && rest.split_once("] ").is_some_and(|(header, _)| header.contains(".go:"))
 }
 
 /// Masks values that differ between runs: ages, times, versions, UIDs, names of temporary files.

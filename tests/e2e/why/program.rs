@@ -49,7 +49,8 @@ pub(super) async fn why(context: &TestContext, side: Side, words: &[&str]) -> an
 /// Applies the first fix of the first cause, as it is printed.
 pub(super) async fn apply_fix(context: &TestContext, side: Side, answer: &Value) -> anyhow::Result<()> {
     let command = answer["causes"][0]["fix"][0]["command"].as_str().context("a fix")?;
-    Shell::new(context.clusters().control_plane(), side)?.ok(command).await?;
+    let shell = Shell::new(context.clusters().control_plane(), side)?.in_directory(context.directory());
+    shell.ok(command).await?;
     Ok(())
 }
 

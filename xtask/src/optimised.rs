@@ -1,0 +1,27 @@
+//! The programs of measurements and long campaigns. Measured are the programs as they ship: those of the images.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+use crate::{cargo, e2e, image};
+
+/// Builds a program of the workspace for measurements and campaigns: optimised, without the slow link of what ships.
+pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
+    // Of the whole workspace, so that everything is compiled once for all of these programs.
+    cargo::build(name, &["--profile", "campaign", "--workspace", "--bins"])
+}
+
+/// Builds the suite and the command line tools, and puts the shipped programs beside them, where the suite looks for them.
+pub(crate) fn suite() -> anyhow::Result<PathBuf> {
+    let suite = program(e2e::SUITE)?;
+    for shipped in image::SHIPPED {
+        let beside = suite.with_file_name(shipped.program);
+        // It is a hard link to cargo's own copy, which has to stay as it is.
+        fs::remove_file(&beside).with_context(|| format!("failed to replace {}", beside.display()))?;
+        fs::copy(image::shipped_program(&shipped)?, &beside)
+            .with_context(|| format!("failed to write {}", beside.display()))?;
+    }
+    Ok(suite)
+}
