@@ -32,31 +32,40 @@ pub(crate) fn events(client: Client, name: String) -> impl Stream<Item = Result<
     })
 }
 
+/// The events of an open watch.
+type Events = BoxStream<'static, kube::Result<WatchEvent<Meta>>>;
+
 /// The progress of a watch.
 enum WatchStep {
-    /// Nothing is known, or the version is too old.
+    /// Nothing is known, or too little.
     Read,
-    /// The events of the current state that are still to be sent.
-    Emit(VecDeque<Event<Meta>>, Option<String>),
-    /// Everything up to this version is known. Nothing: there was no such namespace.
-    Reopen(Option<String>),
-    /// A watch is open.
-    Open(BoxStream<'static, kube::Result<WatchEvent<Meta>>>, Option<String>),
+    /// The events of the current state that are still to be sent, and the watch that was opened before it was read.
+    Emit(VecDeque<Event<Meta>>, Events),
+    /// Everything up to this version is known.
+    Reopen(String),
+    /// A watch is open, and has brought everything up to this version.
+    Open(Events, Option<String>),
 }
 
 async fn next(client: &Client, name: &str, mut step: WatchStep) -> (Result<Event<Meta>, Error>, WatchStep) {
     loop {
         step = match step {
-            WatchStep::Read => match read(client, name).await {
-                Ok(found) => found,
-                Err(error) => return (Err(Error::InitialListFailed(error)), WatchStep::Read),
+            // The version of the namespace says when it was last changed. A server that has started since then knows no
+            // events of that time, and refuses to watch from there. So the watch begins now, and the state is read after that:
+            // no change falls between the two.
+            WatchStep::Read => match open(client, name, None).await {
+                Ok(events) => match read(client, name).await {
+                    Ok(state) => WatchStep::Emit(state, events),
+                    Err(error) => return (Err(Error::InitialListFailed(error)), WatchStep::Read),
+                },
+                Err(error) => return (Err(Error::WatchStartFailed(error)), WatchStep::Read),
             },
-            WatchStep::Emit(mut rest, version) => match rest.pop_front() {
-                Some(event) => return (Ok(event), WatchStep::Emit(rest, version)),
-                None => WatchStep::Reopen(version),
+            WatchStep::Emit(mut rest, events) => match rest.pop_front() {
+                Some(event) => return (Ok(event), WatchStep::Emit(rest, events)),
+                None => WatchStep::Open(events, None),
             },
-            WatchStep::Reopen(version) => match open(client, name, version.as_deref()).await {
-                Ok(events) => WatchStep::Open(events, version),
+            WatchStep::Reopen(version) => match open(client, name, Some(&version)).await {
+                Ok(events) => WatchStep::Open(events, Some(version)),
                 Err(error) => return (Err(Error::WatchStartFailed(error)), WatchStep::Read),
             },
             WatchStep::Open(mut events, version) => match events.next().await {
@@ -75,29 +84,28 @@ async fn next(client: &Client, name: &str, mut step: WatchStep) -> (Result<Event
                 Some(Ok(WatchEvent::Error(status))) => {
                     return (Err(Error::WatchError(status)), WatchStep::Read);
                 }
-                Some(Err(error)) => return (Err(Error::WatchFailed(error)), WatchStep::Reopen(version)),
-                // A server ends every watch within the hour, in good order. The next begins with what there is, so that an
-                // event that was lost on its way is made good for.
-                None => WatchStep::Reopen(None),
+                Some(Err(error)) => {
+                    return (
+                        Err(Error::WatchFailed(error)),
+                        version.map_or(WatchStep::Read, WatchStep::Reopen),
+                    );
+                }
+                // The server ends every watch within the hour. Reading again also recovers events that were lost.
+                None => WatchStep::Read,
             },
         };
     }
 }
 
-async fn read(client: &Client, name: &str) -> kube::Result<WatchStep> {
+/// The current state, as the first events of a watcher.
+async fn read(client: &Client, name: &str) -> kube::Result<VecDeque<Event<Meta>>> {
     let api: Api<Namespace> = Api::all(client.clone());
     let found = or_absent(api.get_metadata(name).await)?;
-    let version = found.as_ref().and_then(ResourceExt::resource_version);
     let there = found.map(Event::InitApply);
-    let events = [Event::Init].into_iter().chain(there).chain([Event::InitDone]);
-    Ok(WatchStep::Emit(events.collect(), version))
+    Ok([Event::Init].into_iter().chain(there).chain([Event::InitDone]).collect())
 }
 
-async fn open(
-    client: &Client,
-    name: &str,
-    version: Option<&str>,
-) -> kube::Result<BoxStream<'static, kube::Result<WatchEvent<Meta>>>> {
+async fn open(client: &Client, name: &str, version: Option<&str>) -> kube::Result<Events> {
     let from = version.map(|version| format!("&resourceVersion={version}")).unwrap_or_default();
     let request = Request::get(format!("{}?watch=true&allowWatchBookmarks=true{from}", watch_path(name)))
         .header(header::ACCEPT, METADATA_ONLY)
@@ -179,6 +187,26 @@ mod tests {
             "{asked:?}"
         );
     }
+
+    /// A server that was restarted has forgotten the time at which the namespace was last changed.
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_older_than_the_server_is_watched() {
+        let embedded = ApiServer::new(ApiServerConfig::new(Clock::system()));
+        for name in ["shop", "other"] {
+            embedded.create("/api/v1/namespaces", &json!({"metadata": {"name": name}}));
+        }
+        embedded.compact();
+        let client = Transport::new("test").client_over(embedded.service());
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let mut events = std::pin::pin!(events(client, "shop".to_owned()));
+        for expected in ["begins", "has shop -", "complete", "now shop -"] {
+            assert_eq!(described(events.next().await), expected);
+        }
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {"a": "b"}}}));
+        namespaces.patch("shop", &PatchParams::default(), &patch).await.expect("it is there");
+        assert_eq!(described(events.next().await), "now shop b");
+    }
+
     /// A namespace that does not exist, and whose watch is refused, falls silent and is refused again.
     #[tokio::test(start_paused = true)]
     async fn an_absent_namespace_is_synced_whatever_its_watch_meets() {
