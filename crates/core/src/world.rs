@@ -365,8 +365,10 @@ pub enum FormerNode {
     /// There is no such Node, or it is gone.
     #[default]
     Gone,
-    /// The Node still exists.
+    /// The Node still exists: the workload cluster was asked after the Machine had gone.
     LeftBehind,
+    /// The caches show the Node, but its deletion may not have reached them.
+    Cached,
     /// Unknown: the workload cluster cannot be reached.
     Unknown,
 }

@@ -11,7 +11,7 @@ use crate::startup::controller_program;
 /// The number of log lines that a failed test shows.
 const LOG_LINES: usize = 80;
 
-/// A controller that can be started and ended again and again. It ends with this.
+/// A controller that can be started and stopped repeatedly. It ends when this is dropped.
 pub(super) struct Controller {
     spec: ProcessSpec,
     process: Mutex<Option<Process>>,
@@ -24,7 +24,7 @@ impl Controller {
         ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
         // The workload cluster of the tests is on this machine.
         let workload = "--workload-cidr=127.0.0.0/8";
-        // Each of these controllers is a deployment of its own, with a Lease of its own.
+        // Each of these controllers is a separate deployment, with its own Lease.
         let arguments = [
             "--watch-namespace",
             namespace,
@@ -57,7 +57,7 @@ impl Controller {
         Ok(())
     }
 
-    /// SIGTERM; it has to end well.
+    /// SIGTERM; it has to exit successfully.
     pub(super) async fn stop(&self) -> anyhow::Result<()> {
         let Some(mut process) = self.process.lock().await.take() else { return Ok(()) };
         let status = process.terminate().await.context("nobody knows how it ended")?;

@@ -34,7 +34,7 @@ use super::old_cluster_api::OldClusterApi;
 /// The Secret with the kubeconfig of the controller's own identity. Cluster API needs another, which may delete Nodes.
 const SECRET_NAME: &str = "edge-nodes";
 
-/// kwok takes this label for a kubelet that is silent.
+/// A label that makes kwok simulate a kubelet that does not report.
 const NOT_READY_LABEL: &str = "node-not-ready.stage.kwok.x-k8s.io";
 
 /// The view of the management cluster that the controller gets.
@@ -42,9 +42,9 @@ const NOT_READY_LABEL: &str = "node-not-ready.stage.kwok.x-k8s.io";
 pub(crate) enum View {
     /// Everything.
     Whole,
-    /// Of Cluster API only what was there before v1beta2.
+    /// Of Cluster API only the versions before v1beta2.
     OldClusterApi,
-    /// Everything in its namespace, by Roles, and nothing besides.
+    /// Everything in its namespace, by Roles, and nothing else.
     RolesOnly,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct RealControlPlane {
     identities: AtomicU32,
     /// The filter between the controller and the management cluster.
     filter: Option<OldClusterApi>,
-    /// A line to the workload cluster that can hang.
+    /// A proxy to the workload cluster that can hang.
     other_line: OnceCell<Proxy>,
     killed: Mutex<BTreeSet<Side>>,
     steps: Steps,
-    /// A server that is none of an API.
+    /// A server that is not an API server.
     not_an_api: OnceCell<NotAnApi>,
 }
 
@@ -226,7 +226,7 @@ impl Environment for RealControlPlane {
         async move {
             let old = self.account(self.identities.fetch_add(1, Ordering::SeqCst));
             let text = self.kubeconfig().await?;
-            // A token dies with its account.
+            // A token is invalid once its account is deleted.
             let accounts: Api<ServiceAccount> = Api::namespaced(self.workload(), SYSTEM_NAMESPACE);
             if accounts.get_opt(&old).await?.is_some() {
                 accounts.delete(&old, &DeleteParams::default()).await.context("the old account")?;

@@ -1,4 +1,5 @@
-//! One machine that a day cluster and a night cluster share, on real Cluster API. The audit log says when each of them had it.
+//! One machine that a day cluster and a night cluster share, on real Cluster API. The audit log shows when each of them
+//! had it.
 
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ async fn hand_over(real: &RealControlPlane, context: &TestContext) -> TestResult
     Ok(())
 }
 
-/// The writes of infrastructure objects that had an effect, by whomever.
+/// The effective writes of infrastructure objects by any client.
 fn infrastructure(context: &TestContext) -> anyhow::Result<Vec<AuditRecord>> {
     let query = AuditQuery::all().writes().namespace(context.namespace());
     let mut records = context.management().audit_log().read(&query)?;

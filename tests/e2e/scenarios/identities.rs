@@ -24,9 +24,9 @@ use crate::permissions::deploy;
 
 /// The `ServiceAccount` of the controller.
 const ACCOUNT: &str = "5spot-controller";
-/// The role that gathers those for the kinds of providers.
+/// The aggregated role for the kinds of providers.
 const PROVIDERS_ROLE: &str = "5spot-controller-providers";
-/// The controller-manager gathers within a second.
+/// The controller-manager aggregates roles within a second.
 const GATHERED_WITHIN: Duration = Duration::from_mins(1);
 
 /// By environment, the same for all its contexts: applying an aggregated role again would empty it for a moment.
@@ -67,7 +67,7 @@ async fn install(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity
     Ok(identity)
 }
 
-/// Lets the controller handle one more kind, as the documentation says.
+/// Grants the controller one more kind, as documented.
 pub(super) async fn grant(context: &TestContext, group: &str, plural: &str) -> anyhow::Result<()> {
     let admin = context.management().admin();
     let role = json!({
@@ -127,7 +127,8 @@ async fn for_nodes(cluster: &Cluster, account: &str) -> anyhow::Result<ServiceAc
     Ok(ServiceAccountIdentity::from_manifests(cluster, &documents, SYSTEM_NAMESPACE, account).await?)
 }
 
-/// Lets an account of the workload cluster change Nodes, or only read them, and waits until the server knows.
+/// Allows an account of the workload cluster to change Nodes, or only to read them, and waits until that is
+/// in effect.
 pub(super) async fn allow_node_writes(
     context: &TestContext,
     account: &str,
@@ -169,7 +170,7 @@ pub(super) async fn allow_node_writes(
     until_answered(&admin, account, is_allowed).await
 }
 
-/// Takes everything from an account of the workload cluster, or gives it back, and waits until the server knows.
+/// Revokes or restores all rights of an account of the workload cluster, and waits until that is in effect.
 pub(super) async fn allow(context: &TestContext, account: &str, is_allowed: bool) -> anyhow::Result<()> {
     let admin = context.workload().admin();
     let mut applier = Applier::new(admin.clone());
@@ -189,7 +190,7 @@ pub(super) async fn allow(context: &TestContext, account: &str, is_allowed: bool
     until_answered(&admin, account, is_allowed).await
 }
 
-/// An authorizer learns of bindings by watch, and tells nobody when it has.
+/// An authorizer learns of bindings by watch, so the effect is polled.
 async fn until_answered(admin: &Client, account: &str, is_allowed: bool) -> anyhow::Result<()> {
     let reviews: Api<SubjectAccessReview> = Api::all(admin.clone());
     let user = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{account}");

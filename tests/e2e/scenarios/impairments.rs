@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The message of the policy.
 const REFUSED: &str = "refused by a policy of this test";
 
-/// Makes something fail, or lets it work again.
+/// Starts or ends an impairment.
 pub(super) async fn set(
     env: &dyn Environment,
     context: &TestContext,
@@ -60,7 +60,7 @@ pub(super) async fn set(
         env.delete(ADMISSION_POLICY, &name).await?;
     }
     let followed = async {
-        // A server tells nobody when it begins to follow a policy.
+        // There is no event when a server begins to apply a policy.
         while kind.is_refused(env).await? != is_impaired {
             tokio::time::sleep(LOOK).await;
         }
@@ -114,7 +114,7 @@ impl Target {
         }
     }
 
-    /// Returns true if a dry run is refused, which the policy treats as if the controller asked.
+    /// Returns true if a dry run is refused, which the policy treats like a request of the controller.
     async fn is_refused(self, env: &dyn Environment) -> anyhow::Result<bool> {
         let parameters = PatchParams { dry_run: true, ..PatchParams::default() };
         let patch = |kind: Kind| {

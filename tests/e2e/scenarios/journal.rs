@@ -8,7 +8,7 @@ use five_spot_testenv::cluster::CONTROLLER_AGENT;
 
 use crate::bench::is_renewal;
 
-/// The writes of one context. The logs are those of all contexts, so that each is read once, bit by bit.
+/// The writes of one context. The logs contain all contexts, so each is read only once, incrementally.
 pub(super) struct Journal {
     namespace: String,
     logs: [AuditLog; 2],
@@ -46,7 +46,7 @@ impl Journal {
     fn is_ours(&self, record: &AuditRecord) -> bool {
         let object = &record.object;
         record.stage == "ResponseComplete"
-            // The Lease of an instance is renewed whatever the objects do.
+            // The Lease of an instance is renewed independently of the objects.
             && !is_renewal(record)
             && (object.namespace == self.namespace || object.name.contains(&self.namespace))
     }

@@ -31,7 +31,7 @@ fn is_meant(cell: Cell) -> bool {
         && cell.expected().machine_deleted <= Some(LONGEST)
 }
 
-/// Returns true if an obstacle takes away what every context needs.
+/// Returns true if an obstacle disables something that every context needs.
 fn needs_own_control_plane(obstacle: Obstacle) -> bool {
     matches!(obstacle, Obstacle::ProviderKindGone | Obstacle::Impaired(Impairment::ClusterApi))
 }

@@ -1,6 +1,7 @@
 //! The scenarios that the in-memory environment runs in virtual time, on a real control plane: the controller as a process of its
 //! own, with the identity and the roles that we ship, real Cluster API, real budgets, real garbage collection.
 
+mod brake;
 mod controller;
 mod environment;
 mod hand_over;
@@ -25,7 +26,7 @@ use tokio::sync::Mutex;
 pub(crate) use environment::{RealControlPlane, View};
 pub(crate) use identities::kubeconfig_reader;
 
-/// The number of tests that start before those with a control plane of their own.
+/// The number of tests that start before those with their own control plane.
 const STARTERS: usize = 32;
 
 /// Two minutes of them are the outage of an API server.
@@ -49,7 +50,7 @@ const ON_OLD_CLUSTER_API: [&str; 10] = [
     "paused_by_machine",
 ];
 
-/// The scenarios that are also run by a controller with Roles in its namespace and nothing that reaches further.
+/// The scenarios that are also run by a controller with Roles in its namespace and no further permissions.
 const ROLES_ONLY: [&str; 8] = [
     "window_opens",
     "window_closes_and_drains",
@@ -94,11 +95,12 @@ pub(crate) fn tests() -> Vec<Test> {
     let old = Test::new(&old, |_| run_on_old_cluster_api()).within(LONG);
     let mut tests: Vec<Test> = together
         .chain(roles_only)
+        .chain(brake::tests())
         .chain(hand_over::tests())
         .chain(matrix::tests())
         .chain(outage::tests())
         .collect();
-    // Those with a control plane of their own take longest, but when everybody starts the others need the processors.
+    // Those with their own control plane take longest, but at the start the other tests need the processors.
     let rest = tests.split_off(tests.len().min(STARTERS));
     tests.into_iter().chain(alone).chain([old]).chain(rest).collect()
 }
@@ -118,7 +120,7 @@ async fn run(scenario: Scenario, context: Arc<TestContext>, view: View) -> TestR
         .await
         .context("failed to set up the environment")?;
     let finished = run_scenario(&real, &scenario).await;
-    // Boxed and named, so that a failure shows what the controller had to say.
+    // Boxed and named, so that a failure shows the log of the controller.
     finished.map(drop).with_context(|| real.told())
 }
 

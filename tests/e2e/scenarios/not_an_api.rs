@@ -1,4 +1,4 @@
-//! A web server that is no API server: whatever it is asked for, it has no such page.
+//! A web server that is not an API server: it answers every request with 404.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -18,7 +18,7 @@ impl NotAnApi {
         Ok(Self { server })
     }
 
-    /// A kubeconfig that leads there.
+    /// A kubeconfig for this server.
     pub(super) fn kubeconfig(&self) -> String {
         let server = format!("http://{}", self.server.address());
         json!({

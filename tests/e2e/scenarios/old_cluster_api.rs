@@ -1,5 +1,4 @@
-//! An API server on which Cluster API is older than it is: whatever is asked of v1beta2 does not exist, and everything
-//! else is passed on.
+//! A proxy that simulates an older Cluster API: v1beta2 does not exist, and all other requests are passed on.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -25,7 +24,7 @@ impl OldClusterApi {
         let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
-        // A watch may be silent for as long as its client likes.
+        // A watch may be without events for any time.
         config.read_timeout = None;
         let client = Client::try_from(config)?;
         let service = tower::service_fn(move |request| answer(client.clone(), request));
@@ -57,7 +56,7 @@ where
         return Ok(answer);
     }
     let (mut head, body) = request.into_parts();
-    // It names this server and not the one that is meant.
+    // It names this proxy, not the API server.
     head.headers.remove(header::HOST);
     let body = body.collect().await.map_err(Into::into)?.to_bytes().to_vec();
     let answer = client.send(Request::from_parts(head, Body::from(body))).await?;

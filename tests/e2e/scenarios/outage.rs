@@ -8,6 +8,9 @@ use five_spot_scenarios::kinds::{MACHINE, NODE, Side};
 use five_spot_scenarios::{Environment, ServerState, Subject, condition};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use super::environment::{RealControlPlane, View};
@@ -22,6 +25,12 @@ const NODE_DELETION_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// Twice the promise of the kill switch: other tests use the same processors.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Events are sent after the status.
+const REPORTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// The pause between two looks at the events.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) fn tests() -> Vec<Test> {
     let returns = concat!(module_path!(), "::own_control_plane::no_node_is_left_behind_after_an_outage");
@@ -111,6 +120,7 @@ async fn is_given_up(real: &RealControlPlane, context: &TestContext) -> TestResu
     let env: &dyn Environment = real;
     let (subject, node) = killed_in_silence(real, env).await?;
     let machine = subject.machine();
+    let lent = subject.get().await?;
     let stored = env.get(MACHINE, &machine).await?;
     let waits = stored["spec"]["deletion"]["nodeDeletionTimeoutSeconds"].as_u64();
     ensure!(waits == Some(NODE_DELETION_TIMEOUT.as_secs()), "{stored}");
@@ -123,15 +133,62 @@ async fn is_given_up(real: &RealControlPlane, context: &TestContext) -> TestResu
     // The machine is given back. Nobody can say yet what became of its Node.
     env.until_gone(MACHINE, &machine).await?;
     let object = subject.until_condition("Ready", "True", "Terminated").await?;
-    ensure!(object["status"]["nodeRef"]["name"] == node.as_str(), "the Node is not forgotten: {object}");
+    context.note(format!("given up: {}", object["status"]));
+    let (cluster, unknown) = (&lent["status"]["workloadCluster"], condition(&object, "MachineReady"));
+    ensure!(object["status"]["phase"] == "Terminated", "{object}");
+    remembers(&object, &node, cluster)?;
+    ensure!(unknown["reason"] == "NoMachine", "{unknown}");
+    let message = unknown["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("unreachable") && message.contains(&node), "{message}");
+    ensure!(left_behind(env).await?.is_empty(), "reported although nobody could look");
+
     real.set_api_server(Side::Workload, ServerState::Up).await?;
     let object = subject.until_condition("MachineReady", "False", "NodeLeftBehind").await?;
-    ensure!(object["status"]["nodeRef"]["name"] == node.as_str(), "{object}");
+    context.note(format!("after the outage: {}", object["status"]));
+    remembers(&object, &node, cluster)?;
     ensure!(condition(&object, "Ready")["status"] == "True", "{object}");
     ensure!(!env.get(NODE, &node).await?.is_null(), "Cluster API has given it up, so it is still there");
-    context.note(format!("after the outage: {}", object["status"]));
+    until_reported(env, &subject, &node).await?;
+
     env.delete(NODE, &node).await?;
-    subject.until("without its Node", |object| object["status"]["nodeRef"].is_null()).await?;
+    let object = subject.until("without its Node", |object| object["status"]["nodeRef"].is_null()).await?;
+    ensure!(object["status"]["workloadCluster"].is_null(), "{object}");
+    ensure!(condition(&object, "MachineReady")["reason"] == "NoMachine", "{object}");
+    ensure!(left_behind(env).await?.len() == 1, "reported more than once");
     eprintln!("{}", context.timeline());
+    Ok(())
+}
+
+/// Fails unless the status still names the Node and its cluster.
+fn remembers(object: &Value, node: &str, cluster: &Value) -> TestResult {
+    let status = &object["status"];
+    ensure!(status["nodeRef"]["name"] == node, "the Node is forgotten: {object}");
+    ensure!(
+        !cluster.is_null() && status["workloadCluster"] == *cluster,
+        "its cluster is forgotten: {object}"
+    );
+    Ok(())
+}
+
+/// The events about Nodes that were left behind.
+async fn left_behind(env: &dyn Environment) -> anyhow::Result<Vec<Event>> {
+    let events: Api<Event> = Api::namespaced(env.management(), env.namespace());
+    Ok(events.list(&ListParams::default().fields("reason=NodeLeftBehind")).await?.items)
+}
+
+/// Waits for the event about a Node that was left behind: one warning on the object that names the Node.
+async fn until_reported(env: &dyn Environment, subject: &Subject<'_>, node: &str) -> TestResult {
+    let found = async {
+        loop {
+            if let Some(event) = left_behind(env).await?.pop() {
+                return anyhow::Ok(event);
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+    };
+    let event = tokio::time::timeout(REPORTED_WITHIN, found).await.context("no event NodeLeftBehind")??;
+    let about = event.regarding.as_ref().and_then(|object| object.name.as_deref());
+    ensure!(event.type_.as_deref() == Some("Warning") && about == Some(subject.name()), "{event:?}");
+    ensure!(event.note.as_deref().is_some_and(|note| note.contains(node)), "{event:?}");
     Ok(())
 }

@@ -40,6 +40,8 @@ pub(crate) struct Memory {
     pub(crate) unrecorded_since: Option<Timestamp>,
     /// The Machine that the API server has refused to delete.
     pub(crate) delete_refused: Option<Uid>,
+    /// The Node that was there when it was read after its Machine had gone.
+    pub(crate) left_behind: Option<Uid>,
     /// The term of the leader in which the facts about the object were last confirmed.
     pub(crate) confirmed_in_term: u64,
     /// A hash of the object as last seen, without its status. A change of its spec shows in its generation.

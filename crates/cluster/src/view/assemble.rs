@@ -84,8 +84,11 @@ fn world(
     let node = link.as_deref().map_or(NodeFact::Unknown, |link| {
         node_fact(machine.as_ref(), link, key, memory, !lookups.are_needed())
     });
-    let former_node =
-        if machine.is_some() { FormerNode::Gone } else { former_node(&status, former_link.as_deref()) };
+    let former_node = if machine.is_some() {
+        FormerNode::Gone
+    } else {
+        former_node(&status, former_link.as_deref(), memory)
+    };
     let mut references: Vec<ReferenceProblem> = cluster_api_problem(caches).into_iter().collect();
     references.extend([bootstrap.problem, infrastructure.problem].into_iter().flatten());
     let unproven = bootstrap.unproven

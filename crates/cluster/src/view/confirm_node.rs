@@ -8,7 +8,7 @@ use crate::transport::error::{CallError, explain, or_absent};
 use crate::transport::key::ObjectKey;
 use crate::transport::operation::{Operation, TargetKind, Verb};
 use crate::view::observed::Observed;
-use five_spot_core::world::{FormerNode, NodeName};
+use five_spot_core::world::{FormerNode, NodeName, Uid};
 use kube::api::{GetParams, ListParams, VersionMatch};
 use kube::{Api, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ pub(super) async fn confirm_node(
     observed: &Observed,
 ) -> Result<(), CallError> {
     let Some(machine) = caches.machines.view(&machine_key(key)) else {
-        confirm_former_node(observed).await;
+        confirm_former_node(caches, key, observed).await;
         return Ok(());
     };
     let Some(link) = &observed.link else { return Ok(()) };
@@ -45,9 +45,10 @@ pub(super) async fn confirm_node(
 }
 
 /// Reads a Node that should be gone with its Machine. A failure is logged, and nothing else waits for it.
-async fn confirm_former_node(observed: &Observed) {
-    if observed.world.former_node != FormerNode::LeftBehind {
-        return;
+async fn confirm_former_node(caches: &Caches, object: &ObjectKey, observed: &Observed) {
+    match observed.world.former_node {
+        FormerNode::LeftBehind | FormerNode::Cached => {}
+        FormerNode::Gone | FormerNode::Unknown => return,
     }
     let (Some(link), Some(recorded)) = (&observed.former_link, &observed.world.status.node_ref) else {
         return;
@@ -55,7 +56,10 @@ async fn confirm_former_node(observed: &Observed) {
     let key = node_key(&NodeName::from(recorded.name.as_str()));
     let api: Api<Node> = Api::all(link.client.clone());
     match read(&api, &recorded.name, link.nodes.version(&key)).await {
-        Ok(Some(_)) => {}
+        Ok(Some(node)) => {
+            let uid = Uid::from(node.uid().unwrap_or_default());
+            caches.memories.update(object, |memory| memory.left_behind = Some(uid));
+        }
         Ok(None) => link.nodes.remove(&key),
         Err(error) => {
             tracing::debug!(error = explain(&error), node = recorded.name, "failed to read the Node");

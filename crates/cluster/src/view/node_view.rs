@@ -7,6 +7,7 @@ use crate::cache::workload::{WorkloadLink, node_key};
 use crate::transport::key::ObjectKey;
 use crate::view::observed::Lookups;
 use five_spot_api::ScheduledMachineStatus;
+use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_core::world::{
     AgentConfigView, FormerNode, NodeFact, NodeName, NodeView, PodDrain, PodView, ResourceVersion,
 };
@@ -103,10 +104,20 @@ pub(super) fn agent_configs(key: &ObjectKey, link: &WorkloadLink) -> Vec<AgentCo
 }
 
 /// The Node in the status, once its Machine is gone. Only the cluster in which it was last seen can tell.
-pub(super) fn former_node(status: &ScheduledMachineStatus, link: Option<&WorkloadLink>) -> FormerNode {
+pub(super) fn former_node(
+    status: &ScheduledMachineStatus,
+    link: Option<&WorkloadLink>,
+    memory: &Memory,
+) -> FormerNode {
     let Some(recorded) = &status.node_ref else { return FormerNode::Gone };
     let Some(link) = link else { return FormerNode::Unknown };
     let there = link.nodes.view(&node_key(&NodeName::from(recorded.name.as_str())));
     let is_same = |node: &NodeFacts| recorded.uid.as_deref().is_none_or(|uid| uid == node.uid.as_str());
-    if there.as_ref().is_some_and(is_same) { FormerNode::LeftBehind } else { FormerNode::Gone }
+    let Some(node) = there.filter(is_same) else { return FormerNode::Gone };
+    let is_reported = status.conditions.iter().any(|condition| {
+        condition.type_ == ConditionType::MachineReady.as_str()
+            && condition.reason == Reason::NodeLeftBehind.as_str()
+    });
+    let is_read = memory.left_behind.as_ref() == Some(&node.uid);
+    if is_reported || is_read { FormerNode::LeftBehind } else { FormerNode::Cached }
 }

@@ -100,7 +100,7 @@ fn run(situation: &Situation<'_>) -> Decision {
     upkeep::of_node(situation, demand, &mut draft);
     cleanup::of_object(situation, &mut draft);
     claim::give_back(situation, &mut draft);
-    draft.node_needs_confirmation = status::has_left_its_node_behind(situation);
+    removal::look_for_former_node(situation, &mut draft);
     pause::hold_back(situation, reclaim.as_ref(), &mut draft);
     reclaim_stages::note_progress(situation, &mut draft);
     let status = status::compose(situation, demand, &draft);

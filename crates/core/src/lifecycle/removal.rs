@@ -10,8 +10,11 @@ use crate::text;
 use crate::world::{FormerNode, MachineView, NodeFact, NodeView, PodView, ProviderView, Slot, Uid};
 use five_spot_api::OnTimeout;
 use five_spot_api::event::EventReason;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// The time between two reads of a Node that seems to have outlived its Machine, while its cluster does not respond.
+const FORMER_NODE_READ_EVERY: SignedDuration = SignedDuration::from_secs(20);
 
 /// Removes what exists.
 pub(super) fn take_down(situation: &Situation<'_>, cause: UnwantedBy, draft: &mut Draft) {
@@ -50,6 +53,14 @@ pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
         join.failed_at = None;
         join.machine_uid = None;
         join.waiting_since = None;
+    }
+}
+
+/// Asks for a read of a Node that seems to have outlived its Machine, and for another one if that fails.
+pub(super) fn look_for_former_node(situation: &Situation<'_>, draft: &mut Draft) {
+    if situation.world.former_node == FormerNode::Cached {
+        draft.node_needs_confirmation = true;
+        draft.wake(situation, situation.now.saturating_add(FORMER_NODE_READ_EVERY).unwrap_or(Timestamp::MAX));
     }
 }
 

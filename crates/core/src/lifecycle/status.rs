@@ -10,7 +10,7 @@ use super::upkeep;
 use crate::text;
 use crate::world::{FormerNode, NodeFact, ProviderView, Slot};
 pub(super) use conditions::was_wanted;
-use five_spot_api::condition::{ConditionType, Reason};
+use five_spot_api::condition::Reason;
 use five_spot_api::names;
 use five_spot_api::{JoinStatus, ObjectRef, Phase, ScheduledMachineStatus};
 use jiff::Timestamp;
@@ -82,13 +82,6 @@ pub(super) fn is_lent(situation: &Situation<'_>, draft: &Draft) -> bool {
 /// The reason why a machine is wanted or not.
 pub(super) fn demand_reason(situation: &Situation<'_>, demand: Demand) -> Reason {
     conditions::demand_reason(situation, demand)
-}
-
-/// Returns true if the caches show for the first time that a Node has outlived its Machine. Its deletion may not have reached
-/// the cache yet.
-pub(super) fn has_left_its_node_behind(situation: &Situation<'_>) -> bool {
-    let is_known = situation.prior_reason_is(ConditionType::MachineReady, Reason::NodeLeftBehind);
-    situation.world.former_node == FormerNode::LeftBehind && !is_known
 }
 
 /// Returns the phase, which does not depend on the previous phase.

@@ -319,7 +319,7 @@ prop_compose! {
 }
 
 fn former_node() -> impl Strategy<Value = FormerNode> {
-    prop_oneof![4 => Just(FormerNode::Gone), 1 => Just(FormerNode::LeftBehind), 1 => Just(FormerNode::Unknown)]
+    prop_oneof![4 => Just(FormerNode::Gone), 1 => Just(FormerNode::LeftBehind), 1 => Just(FormerNode::Cached), 1 => Just(FormerNode::Unknown)]
 }
 
 fn workload() -> impl Strategy<Value = Workload> {

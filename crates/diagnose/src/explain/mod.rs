@@ -171,7 +171,7 @@ fn node(subject: &Subject<'_>) -> Option<String> {
         NodeFact::Mismatch { name } => Some(name.to_string()),
         NodeFact::Unknown => world.status.node_ref.as_ref().map(|node| node.name.clone()),
         NodeFact::NotYet | NodeFact::Gone => match world.former_node {
-            FormerNode::LeftBehind | FormerNode::Unknown => {
+            FormerNode::LeftBehind | FormerNode::Cached | FormerNode::Unknown => {
                 world.status.node_ref.as_ref().map(|node| node.name.clone())
             }
             FormerNode::Gone => None,

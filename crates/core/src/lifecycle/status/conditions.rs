@@ -228,7 +228,7 @@ fn without_machine(situation: &Situation<'_>) -> ConditionValue {
                 "node {node} is still in the workload cluster although Machine {machine} is gone; once its owner has the machine back, delete the Node in the workload cluster"
             ),
         ),
-        FormerNode::Unknown => ConditionValue::new(
+        FormerNode::Cached | FormerNode::Unknown => ConditionValue::new(
             false,
             Reason::NoMachine,
             format!(

@@ -5,6 +5,7 @@ use crate::simulation::{Simulation, time};
 use five_spot_api::Phase;
 use five_spot_core::Evidence;
 use five_spot_core::world::{FormerNode, NodeFact, Readiness, Slot, Workload};
+use jiff::SignedDuration;
 
 #[test]
 fn a_lost_node_is_reported_and_replaced_after_join_timeout() {
@@ -79,9 +80,19 @@ fn a_node_left_behind_is_confirmed_before_it_is_reported() {
     let mut simulation = at_work();
     simulation.world.machine = Slot::Absent;
     simulation.world.node = NodeFact::NotYet;
-    simulation.world.former_node = FormerNode::LeftBehind;
+    simulation.world.former_node = FormerNode::Cached;
     simulation.edit(|spec| spec.schedule.enabled = false);
     assert_eq!(simulation.decide().evidence, Evidence::Confirmed);
+    // Its cluster does not respond: nothing is claimed, and it is asked again soon.
+    simulation.settle();
+    assert_eq!(simulation.condition("MachineReady"), ("False", "NoMachine"));
+    assert!(!simulation.take_events().contains(&"NodeLeftBehind".to_owned()));
+    assert!(simulation.world.status.node_ref.is_some());
+    assert_eq!(simulation.decide().wake_at, Some(simulation.now + SignedDuration::from_secs(20)));
+    simulation.world.former_node = FormerNode::LeftBehind;
+    simulation.settle();
+    assert_eq!(simulation.condition("MachineReady"), ("False", "NodeLeftBehind"));
+    assert_eq!(simulation.take_events(), ["NodeLeftBehind"]);
 }
 
 #[test]
