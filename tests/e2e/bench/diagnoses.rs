@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::startup::{Bare, machine, shipped_definition};
 
-/// The word by which this is asked for.
+/// The argument that selects this benchmark.
 pub(super) const WORD: &str = "bench-diagnose";
 
 /// Objects that are made at a time.
@@ -29,7 +29,7 @@ const AT_A_TIME: usize = 16;
 /// Measurements of each command.
 const ROUNDS: usize = 5;
 
-/// For a machine that has much else to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// One machine of so many has a reclaim agent.
@@ -46,8 +46,8 @@ pub(super) async fn run(arguments: &[String]) -> anyhow::Result<()> {
     why(&program, objects.parse()?).await
 }
 
-/// A fleet of healthy machines in one workload cluster, which is the same API server. Nobody acts there, so that the figures are
-/// those of the command.
+/// A fleet of healthy machines in one workload cluster, which is the same API server. No controller runs there, so that
+/// the figures are those of the command.
 async fn doctor(program: &Path, machines: usize) -> anyhow::Result<()> {
     let bare = Bare::start(WORD).await?;
     bare.define(&shipped_definition()).await?;
@@ -81,7 +81,7 @@ async fn doctor(program: &Path, machines: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A namespace that is being deleted, and whose objects have a finalizer of somebody who is absent.
+/// A namespace that is being deleted, and whose objects have a finalizer of a controller that does not run.
 async fn why(program: &Path, objects: usize) -> anyhow::Result<()> {
     let clusters = TestClusters::start().await?;
     let cluster = clusters.control_plane().workload();
@@ -139,7 +139,7 @@ async fn measure(
         times.push(begun.elapsed());
         answer = serde_json::from_slice(&output.stdout)
             .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
-        // The API server writes its log a moment later.
+        // The API server writes its audit log a moment later.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let query = AuditQuery::all().user_agent("5spot/");
         let (records, _) = log.read_from(place, &query)?;

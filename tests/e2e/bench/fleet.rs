@@ -1,4 +1,4 @@
-//! Many objects whose machines are lent, and the one controller that looks after them.
+//! Many objects whose machines are lent, and the one controller that manages them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,14 +34,14 @@ const AT_A_TIME: usize = 8;
 const ATTEMPTS: u32 = 10;
 /// The time without requests after which the controller counts as idle.
 const SILENCE: Duration = Duration::from_secs(10);
-/// After how long connections that nobody uses any more are closed, and a bit.
+/// Slightly longer than the time after which unused connections are closed.
 const CONNECTIONS_CLOSED: Duration = Duration::from_secs(100);
-/// The pause between two looks at an audit log. The times in it are the API server's own, whenever they are read.
+/// The pause between two reads of an audit log. The times in it are the API server's own, whenever they are read.
 const LOG_READ_EVERY: Duration = Duration::from_millis(5);
-/// For a machine that has much else to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(40);
 
-/// The objects, and who looks after them.
+/// The objects, and their controller.
 pub(crate) struct Fleet {
     context: Arc<TestContext>,
     identity: ServiceAccountIdentity,
@@ -125,7 +125,7 @@ impl Fleet {
 
     async fn until_ready(&self, count: usize) -> anyhow::Result<()> {
         loop {
-            // A server that is too busy to answer is asked again.
+            // A request that a busy server rejects is retried.
             let ready = self.ready().await.unwrap_or_default();
             eprintln!("{ready} of {count} objects have a Ready node");
             if ready >= count {
@@ -168,7 +168,7 @@ impl Fleet {
         Ok(Usage::read(&self.logs(), &self.program()?.metrics().await?)?)
     }
 
-    /// Waits until the controller has asked nothing for a while.
+    /// Waits until the controller has sent no request for a while.
     pub(crate) async fn until_silent(&self) -> anyhow::Result<()> {
         let silent = async {
             let mut before = self.usage().await?.total();
@@ -291,13 +291,13 @@ impl Fleet {
     }
 }
 
-/// Makes an object, however busy the server is.
+/// Creates an object, even if the server is busy.
 async fn make(objects: Api<ScheduledMachine>, object: serde_json::Value) -> anyhow::Result<()> {
     let object: ScheduledMachine = serde_json::from_value(object)?;
     for attempt in 1.. {
         match objects.create(&PostParams::default(), &object).await {
             Ok(_) => break,
-            // An answer that did not come in time may have been a yes.
+            // A create that timed out may have succeeded.
             Err(kube::Error::Api(status)) if status.code == 409 => break,
             Err(error) if attempt == ATTEMPTS => return Err(error.into()),
             Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
@@ -306,7 +306,7 @@ async fn make(objects: Api<ScheduledMachine>, object: serde_json::Value) -> anyh
     Ok(())
 }
 
-/// The change of an object after a place in the log, and the first write of the controller after it.
+/// The change of an object after a position in the log, and the first write of the controller after it.
 async fn answered(log: &AuditLog, place: u64, name: &str) -> anyhow::Result<(AuditRecord, AuditRecord)> {
     let query = AuditQuery::all().writes().name(name);
     let found = async {

@@ -16,16 +16,16 @@ use serde_json::{Value, json};
 use super::measure::{cpu_ticks, share_of_core};
 use crate::startup::{Bare, Program, machine, shipped_definition, shipped_rules};
 
-/// The word by which this is asked for.
+/// The argument that selects this benchmark.
 pub(super) const WORD: &str = "bench-leaders";
 
 /// Objects that are made at a time.
 const AT_A_TIME: usize = 16;
 
-/// For a machine that has much else to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(40);
 
-/// Neither an object nor a log tells when it changes.
+/// The polling interval for objects and logs.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// The time after which a standby that has just started is at rest.
@@ -114,7 +114,7 @@ impl Bench {
         Ok(asked.iter().filter(|record| record.object.resource != "leases" && record.verb != "watch").count())
     }
 
-    /// Makes objects that are disabled, and waits until each has been looked at.
+    /// Creates disabled objects, and waits until each has been reconciled.
     async fn make(&self, count: usize) -> anyhow::Result<()> {
         let objects: Api<ScheduledMachine> = Api::namespaced(self.bare.admin(), "default");
         stream::iter(0..count)

@@ -11,7 +11,7 @@ use five_spot_testenv::cluster::CONTROLLER_AGENT;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     pub(super) reads: u64,
-    /// Without the renewals of the Lease of the instance, which come every ten seconds whatever happens.
+    /// Without the renewals of the instance's Lease, which are sent every ten seconds in any case.
     pub(super) writes: u64,
     /// Watches that were opened.
     pub(super) watches: u64,
@@ -52,9 +52,13 @@ impl Usage {
     }
 }
 
-/// True for renewals of the Lease of an instance.
+/// The Lease by which replicas elect their leader, as shipped.
+const LEADER_LEASE: &str = "5spot-leader";
+
+/// True for renewals of the Lease of an instance or of the leader.
 pub(crate) fn is_renewal(record: &AuditRecord) -> bool {
-    record.object.resource == "leases" && record.object.name.contains("-instance-")
+    let name = &record.object.name;
+    record.object.resource == "leases" && (name.contains("-instance-") || name == LEADER_LEASE)
 }
 
 /// All requests but watches, by the metrics of the controller.
@@ -101,7 +105,7 @@ pub(super) fn share_of_core(ticks: u64, time: Duration) -> f64 {
 /// The memory of a process, as the kernel counts it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Memory {
-    /// All of it, the pages of the program itself included, which come as they are needed.
+    /// The resident memory, including the pages of the program itself, which are loaded on demand.
     pub(crate) resident: u64,
     /// The anonymous memory: heap and stacks.
     pub(crate) anonymous: u64,
@@ -110,14 +114,21 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn of(pid: u32) -> io::Result<Self> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let bytes = |name: &str| {
-            let kilobytes: Option<u64> = status
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse().ok());
-            kilobytes.unwrap_or(0) * 1024
-        };
-        Ok(Self { resident: bytes("VmRSS:"), anonymous: bytes("RssAnon:") })
+        Ok(Self { resident: bytes(&status, "VmRSS:"), anonymous: bytes(&status, "RssAnon:") })
     }
+
+    /// The most resident memory that a process has had since it started.
+    pub(crate) fn peak_of(pid: u32) -> io::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        Ok(bytes(&status, "VmHWM:"))
+    }
+}
+
+/// A figure of `/proc/PID/status`, in bytes.
+fn bytes(status: &str, name: &str) -> u64 {
+    let kilobytes: Option<u64> =
+        status.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse().ok());
+    kilobytes.unwrap_or(0) * 1024
 }
 
 impl fmt::Display for Memory {

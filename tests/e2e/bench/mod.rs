@@ -1,5 +1,5 @@
-//! `cargo xtask bench-operator`: what a fleet at rest costs, how soon a change is acted upon, and how much memory an object
-//! takes, on the real control plane and with the controller as it is shipped.
+//! `cargo xtask bench-operator`: the cost of an idle fleet, the latency of a change, and the memory of an object, on
+//! the real control plane and with the shipped controller.
 
 mod diagnoses;
 mod fleet;
@@ -25,7 +25,7 @@ pub(crate) use fleet::Fleet;
 pub(crate) use measure::{Memory, is_renewal};
 pub(crate) use report::Latency;
 
-/// The word by which this program is asked for it in place of tests.
+/// The argument that selects this benchmark instead of the tests.
 const WORD: &str = "bench-operator";
 
 /// The parameters of a measurement.
@@ -38,7 +38,7 @@ struct Wanted {
     json: bool,
 }
 
-/// Runs the benchmark if the command line asks for it.
+/// Runs the benchmark if the command line selects it.
 pub(crate) fn asked_for() -> Option<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (word, rest) = arguments.split_first()?;

@@ -21,19 +21,19 @@ use super::report::Latency;
 use crate::agent::{AgentProcess, MACHINE_ID, install};
 use crate::scenarios::{RealControlPlane, View};
 
-/// The word by which this is asked for.
+/// The argument that selects this benchmark.
 pub(super) const WORD: &str = "bench-agent";
 
 /// The name of the owner's program.
 const PROGRAM: &str = "fs-bench-java";
 
-/// The pods on the node when its owner comes back.
+/// The pods on the node when the owner returns.
 const PODS: usize = 30;
 
-/// Neither a log nor an audit log tells when it grows; the times in them do not depend on when they are read.
+/// The polling interval for logs and audit logs. The times in them do not depend on when they are read.
 const READ_EVERY: Duration = Duration::from_millis(20);
 
-/// For a machine that has much else to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Measures this many reclaims, and prints the figures.
@@ -129,7 +129,7 @@ async fn reclaim_once(
     Ok(())
 }
 
-/// Asks until there is an answer.
+/// Polls until there is a result.
 async fn until<T>(asked: impl AsyncFn() -> anyhow::Result<Option<T>>) -> anyhow::Result<T> {
     let answered = async {
         loop {
@@ -153,7 +153,7 @@ impl OwnersProgram {
 
 impl Drop for OwnersProgram {
     fn drop(&mut self) {
-        // Whoever ended it already has done the work.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

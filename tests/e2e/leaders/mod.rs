@@ -1,5 +1,5 @@
-//! Several controllers with one Lease, as processes with the tokens of pods, on a real control plane: killed, stopped, cut
-//! off and asked to end, while machines are lent. What they wrote is read from the audit log, by pod.
+//! Several controllers with one Lease, as processes with the tokens of pods, on a real control plane: killed, frozen,
+//! disconnected and terminated while machines are lent. What they wrote is read from the audit log, by pod.
 
 mod bad_lease;
 mod drains;
@@ -22,7 +22,7 @@ pub(crate) fn tests() -> Vec<Test> {
 const LEASE: &str = "5spot-leader";
 
 /// True if a replica reports that it leads.
-async fn is_leader(program: &Program) -> anyhow::Result<bool> {
+pub(crate) async fn is_leader(program: &Program) -> anyhow::Result<bool> {
     let metrics = program.metrics().await?;
     let value = metrics.lines().find_map(|line| line.strip_prefix("fivespot_is_leader "));
     Ok(value.context("fivespot_is_leader is always exported")?.trim() == "1")

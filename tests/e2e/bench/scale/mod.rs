@@ -1,6 +1,8 @@
 //! `cargo xtask bench-fleet`: many objects on a real API server, and up to a hundred thousand on the in-memory one.
 
 mod in_memory;
+mod machine_writes;
+mod nodes;
 mod objects;
 mod openings;
 mod plot;
@@ -8,8 +10,10 @@ mod progress;
 mod recorder;
 mod recording;
 mod replay;
+mod replicas;
 mod report;
 mod site;
+mod storms;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,12 +23,13 @@ use anyhow::Context as _;
 use openings::{Fleet, Opening};
 use report::{Report, load};
 use site::Site;
+use storms::Storms;
 
 /// The word by which this is asked for.
 pub(super) const WORD: &str = "bench-fleet";
 
 /// Measures, and prints the figures. The arguments are controller, JSON or not, and what is measured: `opening:PRESENT:OPENING:ROUNDS`,
-/// `fleet:OBJECTS:REPLAYED:QUIET-SECONDS` or `memory:FILE:SIZE,SIZE`.
+/// `fleet:OBJECTS:REPLAYED:QUIET-SECONDS`, `storms:OBJECTS:NODES` or `memory:FILE:SIZE,SIZE`.
 pub(super) async fn run(arguments: &[String]) -> anyhow::Result<()> {
     let [controller, json, measurements @ ..] = arguments else {
         anyhow::bail!("to be started by `cargo xtask bench-fleet`");
@@ -44,7 +49,7 @@ pub(super) async fn run(arguments: &[String]) -> anyhow::Result<()> {
         }
     }
     report.load[1] = load();
-    if report.openings.is_empty() && report.fleets.is_empty() {
+    if report.is_empty() {
         return Ok(());
     }
     if is_json {
@@ -76,6 +81,9 @@ async fn measure(
             ("fleet", &[objects, replayed, quiet]) => {
                 let quiet = Duration::from_secs(quiet as u64);
                 report.fleets.push(Box::pin(Fleet { objects, replayed, quiet }.measure(&site)).await?);
+            }
+            ("storms", &[objects, nodes]) => {
+                report.storms.push(Box::pin(Storms { objects, nodes }.measure(&site)).await?);
             }
             (_, _) => anyhow::bail!("unknown measurement {kind} {figures:?}"),
         }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 pub(super) enum Window {
     /// It opens at this minute, and stays open for six days.
     OpensAt(Timestamp),
+    /// It opens at the first of these minutes, and closes at the second.
+    OpensAndCloses(Timestamp, Timestamp),
     /// It opens in three days.
     Closed,
 }
@@ -16,11 +18,12 @@ pub(super) enum Window {
 impl Window {
     fn schedule(self) -> Value {
         let days = |days: i64| SignedDuration::from_hours(24 * days);
-        let (from, length) = match self {
-            Self::OpensAt(time) => (time, days(6)),
-            Self::Closed => (Timestamp::now() + days(3), days(1)),
+        let (from, to) = match self {
+            Self::OpensAt(time) => (time, time + days(6)),
+            Self::OpensAndCloses(from, to) => (from, to),
+            Self::Closed => (Timestamp::now() + days(3), Timestamp::now() + days(4)),
         };
-        json!({"windows": [{"from": minute_of_week(from), "to": minute_of_week(from + length)}]})
+        json!({"windows": [{"from": minute_of_week(from), "to": minute_of_week(to)}]})
     }
 }
 
@@ -49,7 +52,7 @@ pub(super) fn scheduled_machine(namespace: &str, number: usize, window: &Window)
         "spec": {
             "schedule": window.schedule(),
             "clusterName": "edge",
-            // No Node ever joins here.
+            // Here a Node joins late or never.
             "joinTimeout": "24h",
             "bootstrapSpec": {
                 "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig",

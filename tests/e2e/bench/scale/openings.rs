@@ -15,22 +15,22 @@ use crate::bench::measure::{Memory, cpu_ticks, share_of_core};
 use crate::startup::Program;
 
 /// The namespace that the controller works in.
-const LENT: &str = "lent";
+pub(super) const LENT: &str = "lent";
 
 /// The namespace of the objects for which a bare client sends the same requests.
 const REPLAYED: &str = "replayed";
 
 /// The objects that the controller works on at a time, by default: the bare client does the same.
-const CONCURRENCY: usize = 16;
+pub(super) const CONCURRENCY: usize = 16;
 
 /// The time without requests after which the controller is at rest.
-const SILENCE: Duration = Duration::from_secs(5);
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
 
 /// The time after a storm in which nothing may be written.
-const AFTERWARDS: Duration = Duration::from_secs(10);
+pub(super) const AFTERWARDS: Duration = Duration::from_secs(10);
 
 /// The time that the creation of and the first contact with objects take, at most.
-fn preparation(objects: usize) -> Duration {
+pub(super) fn preparation(objects: usize) -> Duration {
     Duration::from_secs(20) + Duration::from_millis(25) * u32::try_from(objects).unwrap_or(u32::MAX)
 }
 
@@ -200,11 +200,11 @@ impl Fleet {
     }
 }
 
-fn is_contacted(steps: &Steps) -> bool {
+pub(super) fn is_contacted(steps: &Steps) -> bool {
     steps.reported.is_some() && steps.finalized.is_some()
 }
 
-fn seconds_since(start: Timestamp, end: Timestamp) -> Duration {
+pub(super) fn seconds_since(start: Timestamp, end: Timestamp) -> Duration {
     Duration::try_from(end.duration_since(start)).unwrap_or_default()
 }
 

@@ -30,6 +30,10 @@ pub(super) struct Steps {
     machine: Option<Timestamp>,
     /// The first write of the status after that was answered: it is Active.
     pub(super) active: Option<Timestamp>,
+    /// The deletion of the Machine was accepted.
+    pub(super) deleted: Option<Timestamp>,
+    /// The last write of its status was answered.
+    pub(super) last_report: Option<Timestamp>,
 }
 
 /// The requests of the controller since a place in the log.
@@ -41,6 +45,8 @@ pub(super) struct Progress {
     /// By verb and resource, without watches.
     pub(super) requests: BTreeMap<String, u64>,
     pub(super) writes: u64,
+    /// Renewals of Leases: they are sent whatever happens.
+    renewals: u64,
     pub(super) first: Option<Timestamp>,
     pub(super) last: Option<Timestamp>,
     /// The most memory that the process had while it was followed.
@@ -57,6 +63,7 @@ impl Progress {
             steps: BTreeMap::new(),
             requests: BTreeMap::new(),
             writes: 0,
+            renewals: 0,
             first: None,
             last: None,
             peak: Memory::default(),
@@ -99,17 +106,18 @@ impl Progress {
         }
     }
 
-    /// Reads until there were no requests for this long.
+    /// Reads until there were no requests for this long, but renewals of Leases.
     pub(super) async fn until_silent(&mut self, silence: Duration) -> anyhow::Result<()> {
-        let mut before = self.total();
+        let mut before = self.total() - self.renewals;
         let silent = async {
             loop {
                 tokio::time::sleep(silence).await;
                 self.read()?;
-                if self.total() == before {
+                let now = self.total() - self.renewals;
+                if now == before {
                     return anyhow::Ok(());
                 }
-                before = self.total();
+                before = now;
             }
         };
         tokio::time::timeout(WITHIN, silent).await.context("the controller does not come to rest")?
@@ -126,6 +134,7 @@ impl Progress {
         }
         let object = &record.object;
         let is_created = record.code == Some(201);
+        let is_accepted = record.code.is_some_and(|code| code < 300);
         let verb = match record.verb.as_str() {
             "patch" if is_created => "apply (new)",
             verb => verb,
@@ -135,19 +144,19 @@ impl Progress {
         *self.requests.entry(kind).or_default() += 1;
         self.first.get_or_insert(record.received);
         self.last = self.last.max(Some(record.answered));
-        if is_write(record) {
-            self.writes += 1;
-        }
+        self.writes += u64::from(is_write(record));
+        self.renewals += u64::from(is_renewal(record));
         let Some(number) = objects::number(&object.name) else { return };
         let steps = self.steps.entry(number).or_default();
         match (record.verb.as_str(), object.resource.as_str(), object.subresource.as_str()) {
-            ("patch", "scheduledmachines", "status") => {
+            ("patch", "scheduledmachines", "status") if is_accepted => {
                 steps.reported.get_or_insert(record.answered);
+                steps.last_report = Some(record.answered);
                 if steps.machine.is_some_and(|created| created <= record.received) {
                     steps.active.get_or_insert(record.answered);
                 }
             }
-            ("patch", "scheduledmachines", _) => {
+            ("patch", "scheduledmachines", "") if is_accepted => {
                 steps.finalized.get_or_insert(record.answered);
             }
             ("patch", "k0sworkerconfigs", _) if is_created => {
@@ -156,14 +165,17 @@ impl Progress {
             ("patch", "machines", _) if is_created => {
                 steps.machine.get_or_insert(record.answered);
             }
+            ("delete", "machines", "") if is_accepted => {
+                steps.deleted.get_or_insert(record.answered);
+            }
             (_, _, _) => {}
         }
     }
 }
 
-/// True for requests that change objects. A review of one's own permissions is created, and changes nothing; the Lease of the
-/// instance is renewed whatever happens.
-fn is_write(record: &AuditRecord) -> bool {
+/// True for requests that change objects. A review of one's own permissions is created, and changes nothing; the Leases of the
+/// instance and of the leader are renewed whatever happens.
+pub(super) fn is_write(record: &AuditRecord) -> bool {
     let is_review = record.object.resource.starts_with("selfsubject");
     !is_review && !is_renewal(record) && !["get", "list"].contains(&record.verb.as_str())
 }

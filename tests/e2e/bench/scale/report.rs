@@ -119,6 +119,33 @@ pub(super) struct FleetReport {
     pub(super) writes_afterwards: u64,
 }
 
+/// Windows that opened and closed at once, while leaders were killed and the API server was restarted.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StormsReport {
+    pub(super) objects: usize,
+    /// The number of machines with a Node that was drained.
+    pub(super) nodes: usize,
+    pub(super) lease_seconds: u64,
+    /// From the opening minute to the last write of a status.
+    pub(super) opening_seconds: f64,
+    /// From the closing minute to the last write of a status.
+    pub(super) closing_seconds: f64,
+    /// From the SIGKILL of the leader to the first write of the next one.
+    pub(super) opening_takeover_seconds: f64,
+    pub(super) closing_takeover_seconds: f64,
+    /// From the SIGKILL of the API server until it was ready again.
+    pub(super) api_server_seconds: f64,
+    /// The most memory of any replica.
+    pub(super) peak_memory: u64,
+    /// Creations and deletions of Machines that the API server answered.
+    pub(super) machines_created: usize,
+    pub(super) machines_deleted: usize,
+    /// Creations and deletions that took place, but were interrupted before their answer was logged.
+    pub(super) answers_lost: usize,
+    pub(super) writes_afterwards: u64,
+}
+
 /// Everything that was measured.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -127,6 +154,14 @@ pub(super) struct Report {
     pub(super) load: [f64; 2],
     pub(super) openings: Vec<OpeningReport>,
     pub(super) fleets: Vec<FleetReport>,
+    pub(super) storms: Vec<StormsReport>,
+}
+
+impl Report {
+    /// True if nothing was measured.
+    pub(super) fn is_empty(&self) -> bool {
+        self.openings.is_empty() && self.fleets.is_empty() && self.storms.is_empty()
+    }
 }
 
 /// The load of this machine in the last minute.
@@ -212,11 +247,52 @@ impl FleetReport {
     }
 }
 
+impl StormsReport {
+    fn rows(&self) -> Vec<Row> {
+        let storms = |what: &str| format!("{} objects: {what}", self.objects);
+        let seconds = |seconds: f64| format!("{seconds:.1} s");
+        vec![
+            (
+                storms("all windows open, leader killed, API server restarted"),
+                seconds(self.opening_seconds),
+                "",
+            ),
+            (
+                storms(&format!("all windows close, {} nodes drain, leader killed", self.nodes)),
+                seconds(self.closing_seconds),
+                "",
+            ),
+            (
+                storms("SIGKILL of the leader to the first write of the next, opening / closing"),
+                format!(
+                    "{:.1} / {:.1} s with a Lease of {} s",
+                    self.opening_takeover_seconds, self.closing_takeover_seconds, self.lease_seconds
+                ),
+                "",
+            ),
+            (
+                storms("SIGKILL of the API server until it is ready again"),
+                seconds(self.api_server_seconds),
+                "",
+            ),
+            (storms("memory, most of a replica"), megabytes(self.peak_memory), ""),
+            (
+                storms("Machines created / deleted / interrupted before the answer was logged"),
+                format!("{} / {} / {}", self.machines_created, self.machines_deleted, self.answers_lost),
+                "one of each for every object",
+            ),
+            (storms("writes afterwards"), self.writes_afterwards.to_string(), "0"),
+        ]
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| what | measured | target |\n|---|---|---|")?;
         let openings = self.openings.iter().flat_map(OpeningReport::rows);
-        for (what, figure, target) in openings.chain(self.fleets.iter().flat_map(FleetReport::rows)) {
+        let fleets = self.fleets.iter().flat_map(FleetReport::rows);
+        let storms = self.storms.iter().flat_map(StormsReport::rows);
+        for (what, figure, target) in openings.chain(fleets).chain(storms) {
             writeln!(f, "| {what} | {figure} | {target} |")?;
         }
         let [before, after] = self.load;

@@ -1,5 +1,6 @@
 //! An API server with many objects, and the controller that works on them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,8 @@ use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_api::{Phase, ScheduledMachine};
 use five_spot_standins::provider_crds;
 use five_spot_testenv::audit::AuditLog;
+use five_spot_testenv::cluster::Side;
+use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::manifests;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -23,6 +26,9 @@ use crate::startup::{Bare, Program, shipped_definition};
 
 /// Requests of the benchmark itself at a time.
 const AT_A_TIME: usize = 16;
+
+/// Objects in one answer of a list.
+const PAGE: u32 = 500;
 
 /// For definitions on a busy machine.
 const SERVED_WITHIN: Duration = Duration::from_mins(1);
@@ -110,38 +116,102 @@ impl Site {
         Ok((program, begun.elapsed()))
     }
 
-    /// Checks that exactly the expected objects are lent, each with its Machine and its provider objects.
-    pub(super) async fn check(&self, namespace: &str, lent: usize) -> anyhow::Result<()> {
+    /// Starts a replica that takes part in the election of a leader. Its token is that of a pod of this name, by which the
+    /// audit log tells it from others.
+    pub(super) async fn replica(
+        &self,
+        name: &str,
+        namespace: &str,
+        lease: [Duration; 2],
+    ) -> anyhow::Result<Program> {
+        let identity = self.identity.bound_to_pod(name).await?;
+        let [duration, deadline] = lease.map(|time| time.as_secs());
+        let flags = [
+            "--enable-leader-election".to_owned(),
+            format!("--watch-namespace={namespace}"),
+            format!("--lease-duration-secs={duration}"),
+            format!("--lease-renew-deadline-secs={deadline}"),
+        ];
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let directory = self.bare.directory();
+        let program = Program::start_file(&self.controller, directory, &identity, name, &flags).await?;
+        program.is_ready().await?;
+        Ok(program)
+    }
+
+    /// Kills the API server, starts it again, and returns the time until it was ready.
+    pub(super) async fn restart_api_server(&self) -> anyhow::Result<Duration> {
+        let begun = std::time::Instant::now();
+        self.bare.control_plane().restart(Component::ApiServer(Side::Management)).await?;
+        Ok(begun.elapsed())
+    }
+
+    /// Applies an object of the surroundings.
+    pub(super) async fn apply(&self, document: &Value) -> anyhow::Result<()> {
+        self.bare.apply(document).await
+    }
+
+    /// All objects of a namespace.
+    pub(super) async fn objects(&self, namespace: &str) -> anyhow::Result<Vec<ScheduledMachine>> {
         let api: Api<ScheduledMachine> = Api::namespaced(self.admin(), namespace);
-        let mut page = ListParams::default().limit(500);
-        let mut active = 0;
+        let mut page = ListParams::default().limit(PAGE);
+        let mut objects = Vec::new();
         loop {
             let found = api.list(&page).await?;
-            for object in &found.items {
-                let status = object.status.as_ref();
-                let phase = status.and_then(|status| status.phase);
-                let name = object.metadata.name.as_deref().unwrap_or_default();
-                match phase {
-                    Some(Phase::Active) => active += 1,
-                    Some(Phase::Inactive) => {}
-                    other => anyhow::bail!("{name} is {other:?}"),
-                }
-            }
-            let Some(next) = found.metadata.continue_.filter(|next| !next.is_empty()) else { break };
+            objects.extend(found.items);
+            let Some(next) = found.metadata.continue_.filter(|next| !next.is_empty()) else {
+                return Ok(objects);
+            };
             page = page.continue_token(&next);
         }
-        ensure!(active == lent, "{active} objects are Active, not {lent}");
+    }
+
+    /// Checks that exactly the expected objects are lent, each with its Machine and its provider objects.
+    pub(super) async fn check(&self, namespace: &str, lent: usize) -> anyhow::Result<()> {
+        let (mut active, mut inactive) = (BTreeSet::new(), BTreeSet::new());
+        for object in self.objects(namespace).await? {
+            let name = object.metadata.name.unwrap_or_default();
+            match object.status.and_then(|status| status.phase) {
+                Some(Phase::Active) => active.insert(name),
+                Some(Phase::Inactive) => inactive.insert(name),
+                other => anyhow::bail!("{name} is {other:?}"),
+            };
+        }
+        let unexpected = if active.len() > lent { active.first() } else { inactive.first() };
+        ensure!(
+            active.len() == lent,
+            "{} objects are Active, not {lent}: {} is among the wrong ones",
+            active.len(),
+            unexpected.map_or("none", String::as_str)
+        );
         for (group, kind) in [
             ("cluster.x-k8s.io", "Machine"),
             ("bootstrap.cluster.x-k8s.io", "K0sWorkerConfig"),
             ("infrastructure.cluster.x-k8s.io", "RemoteMachine"),
         ] {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1beta2", kind));
-            let count = count(Api::namespaced_with(self.admin(), namespace, &resource)).await?;
-            ensure!(count == lent, "there are {count} {kind}s for {lent} objects");
+            let api = Api::namespaced_with(self.admin(), namespace, &resource);
+            let count = count(api.clone()).await?;
+            if count != lent {
+                let wrong = difference(&api, &active).await?;
+                anyhow::bail!("there are {count} {kind}s for {lent} objects: {wrong}");
+            }
         }
         Ok(())
     }
+}
+
+/// Describes objects without a lent machine, or a lent machine without its object.
+async fn difference(api: &Api<DynamicObject>, lent: &BTreeSet<String>) -> anyhow::Result<String> {
+    let found = api.list_metadata(&ListParams::default()).await?;
+    let owners: BTreeSet<String> = found
+        .iter()
+        .filter_map(|object| objects::number(object.metadata.name.as_deref()?))
+        .map(objects::name)
+        .collect();
+    let missing = lent.difference(&owners).next().map(|name| format!("{name} has none"));
+    let superfluous = owners.difference(lent).next().map(|name| format!("{name} still has one"));
+    Ok(missing.or(superfluous).unwrap_or_else(|| "one has several".to_owned()))
 }
 
 async fn count(api: Api<DynamicObject>) -> anyhow::Result<usize> {
@@ -161,7 +231,8 @@ fn rules() -> anyhow::Result<Vec<Value>> {
         }),
         json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}),
     ];
-    for file in ["rbac/controller.yaml", "rbac/machine-claims.yaml", "rbac-nodes/nodes.yaml"] {
+    let files = ["rbac/controller.yaml", "rbac/machine-claims.yaml", "rbac-nodes/nodes.yaml", "ha/rbac.yaml"];
+    for file in files {
         for role in manifests::read(&deploy(file))? {
             rules.extend(role["rules"].as_array().into_iter().flatten().cloned());
         }
