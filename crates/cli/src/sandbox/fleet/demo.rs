@@ -1,14 +1,14 @@
 //! The demo: a small fleet in four time zones, and a week in which something happens to it.
 //!
-//! The week may begin on any day at any hour. So the story is told in working days: the first four that are whole
-//! after the start all lie within a week of it.
+//! The week may begin on any day at any hour. So most things happen on a certain working day: the first four that are
+//! whole after the start all lie within a week of it. So does a Wednesday, on which an owner comes back.
 
 use crate::sandbox::fleet::{Change, InitialObject, SandboxFleet, UserAction};
 use crate::sandbox::trace::Key;
 use five_spot_standins::node_name;
 use jiff::civil::{Date, Time, Weekday, time};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
-use jiff::{Timestamp, ToSpan as _};
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
 const NEW_YORK: &str = "America/New_York";
@@ -47,6 +47,12 @@ pub fn demo(start: Timestamp) -> SandboxFleet {
     SandboxFleet { objects, script: script(start) }
 }
 
+/// The time for which the owner of a machine uses it.
+const JAVA_RUNS: SignedDuration = SignedDuration::from_mins(270);
+
+/// The time in which every machine of the demo joins its cluster.
+const JOINED_WITHIN: SignedDuration = SignedDuration::from_mins(15);
+
 fn desk(number: u32) -> Key {
     Key::new("americas", format!("ny-desk-{number:02}"))
 }
@@ -67,6 +73,7 @@ fn script(start: Timestamp) -> Vec<UserAction> {
     let until = at(BERLIN, 2, time(23, 0, 0, 0));
     let forced = json!({"state": "up", "until": until.to_string(), "reason": "the film is late"});
     let late = Change::ScheduledMachine(overridden(), json!({"spec": {"override": forced}}));
+    let java_starts = wednesday(start, NEW_YORK, time(10, 40, 0, 0));
     let action = |at, sentence: &str, change| UserAction { at, sentence: sentence.to_owned(), change };
     let mut script = vec![
         action(
@@ -85,13 +92,9 @@ fn script(start: Timestamp) -> Vec<UserAction> {
             "someone wants berlin-render-02 up until 23:00 in Berlin",
             late,
         ),
+        action(java_starts, "the owner of ny-desk-01 starts java", Change::Program(desk(1), "java")),
         action(
-            at(NEW_YORK, 3, time(10, 40, 0, 0)),
-            "the owner of ny-desk-01 starts java",
-            Change::Program(desk(1), "java"),
-        ),
-        action(
-            at(NEW_YORK, 3, time(15, 10, 0, 0)),
+            java_starts + JAVA_RUNS,
             "the owner of ny-desk-01 has closed java and enables the schedule",
             Change::ScheduledMachine(desk(1), json!({"spec": {"schedule": {"enabled": true}}})),
         ),
@@ -108,6 +111,16 @@ fn script(start: Timestamp) -> Vec<UserAction> {
     ];
     script.sort_by_key(|action| action.at);
     script
+}
+
+/// The first Wednesday at this time by which a machine whose window is open has joined.
+fn wednesday(start: Timestamp, zone: &str, time: Time) -> Timestamp {
+    let today = zone_of(zone).to_datetime(start).date();
+    std::iter::successors(Some(today), |day| Some(day_after(*day)))
+        .filter(|day| day.weekday() == Weekday::Wednesday)
+        .map(|day| instant(zone, day, time))
+        .find(|at| *at >= start + JOINED_WITHIN)
+        .unwrap_or(Timestamp::MAX)
 }
 
 /// The `number`-th whole working day after `start`, from 1.
