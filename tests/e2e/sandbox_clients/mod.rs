@@ -1,5 +1,5 @@
-//! The embedded API of the sandbox over HTTP, asked by the clients that people have: the real `kubectl`, and the official
-//! Python client. What can be asked of a real server as well is asked of both, and they have to say the same.
+//! The embedded API of the sandbox over HTTP, with the clients that people use: the real `kubectl`, and the official
+//! Python client. Where possible, the same requests go to a real server, and the answers have to be the same.
 
 mod changing;
 mod nodes;

@@ -42,7 +42,7 @@ async fn nodes_are_cordoned_and_tainted(context: Arc<TestContext>) -> TestResult
     .await
 }
 
-/// Needs somebody who ends pods: the stand-in for kubelets.
+/// Needs the stand-in for kubelets, which ends pods.
 async fn a_node_is_drained_when_its_budget_allows(context: Arc<TestContext>) -> TestResult {
     let mut server = Server::embedded(&context).await?;
     let at_once = Duration::from_millis(10);
@@ -96,7 +96,7 @@ async fn a_node_is_drained_when_its_budget_allows(context: Arc<TestContext>) -> 
     Ok(())
 }
 
-/// Ends a task with the test that began it, whichever way that ends.
+/// Ends a task when the test that started it ends, in any way.
 struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
 impl Drop for AbortOnDrop {

@@ -1,4 +1,4 @@
-//! The official Python client, in an environment of its own in the cache.
+//! The official Python client, in its own virtual environment in the cache.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;

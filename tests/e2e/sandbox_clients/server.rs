@@ -1,4 +1,4 @@
-//! A server to talk to, embedded or real, and the `kubectl` that talks to it.
+//! An embedded or real server, and the `kubectl` for it.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -110,12 +110,12 @@ impl Server {
         command
     }
 
-    /// Begins a command that goes on until it is dropped.
+    /// Starts a command that runs until it is dropped.
     pub(crate) fn begin(&self, arguments: &str) -> anyhow::Result<Child> {
         Ok(self.command(arguments).spawn()?)
     }
 
-    /// Runs a command and keeps what it said.
+    /// Runs a command and records its output.
     pub(crate) async fn run(&mut self, arguments: &str) -> anyhow::Result<Said> {
         let output = self.command(arguments).output().await?;
         self.keep(arguments, &output)
@@ -140,7 +140,8 @@ impl Server {
     fn keep(&mut self, arguments: &str, output: &Output) -> anyhow::Result<Said> {
         let said = Said {
             code: output.status.code(),
-            text: String::from_utf8(output.stdout.clone())? + &without_client_log(std::str::from_utf8(&output.stderr)?),
+            text: String::from_utf8(output.stdout.clone())?
+                + &without_client_log(std::str::from_utf8(&output.stderr)?),
         };
         let text = comparable(&said.text);
         // Writing into a String cannot fail.
@@ -160,7 +161,7 @@ impl Server {
         self.check(arguments, said)
     }
 
-    /// Runs a command whose words depend on how fast a server is.
+    /// Runs a command whose output depends on the speed of the server.
     pub(crate) async fn ok_unheard(&self, arguments: &str) -> anyhow::Result<()> {
         let output = self.command(arguments).output().await?;
         ensure!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
@@ -186,7 +187,7 @@ pub(crate) struct Said {
     pub(crate) text: String,
 }
 
-/// Lets the embedded and the real server have the same conversation; they have to have said the same in it.
+/// Runs the same commands on the embedded and on the real server; the output has to be the same.
 pub(crate) async fn with_both(
     context: &TestContext,
     conversation: impl AsyncFn(&mut Server) -> anyhow::Result<()>,
@@ -204,10 +205,11 @@ pub(crate) async fn with_both(
     Ok(())
 }
 
-/// What `kubectl` says to people, without the lines of its own log. It logs a request that it then repeats or does
-/// without, such as a schema that a busy server did not send in time; that says nothing about the server's answers.
+/// The output of `kubectl` for people, without the lines of its own log. It logs failed requests that it then
+/// retries or does not need, such as a schema that a busy server did not send in time; these do not concern the
+/// server's answers.
 fn without_client_log(errors: &str) -> String {
-    errors.lines().filter(|line| !is_client_log(line)).map(|line| format!("{line}\n")).collect()
+    errors.split_inclusive('\n').filter(|line| !is_client_log(line)).collect()
 }
 
 /// Returns true for a line with klog's header, such as `E1118 05:38:09.198447   25493 request.go:1196] ...`.
