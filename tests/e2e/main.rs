@@ -1,5 +1,5 @@
-//! 5-Spot on a real control plane, and what it leans on there: each fact that the design takes for granted is a test
-//! here, so that a version that changes one is noticed. Run by `cargo xtask e2e`.
+//! Tests of 5-Spot on a real control plane, and of the facts that its design relies on: a test fails if a new
+//! version changes one. Run by `cargo xtask e2e`.
 
 mod agent;
 mod bench;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     if let Some(done) = bench::asked_for() {
         return done;
     }
-    // The real node takes longest, and the scenarios, so that they go first.
+    // The tests on the real node and the scenarios take longest, so they start first.
     let tests = [
         install::tests(),
         node::tests(),

@@ -1,4 +1,4 @@
-//! The audit log of an API server as typed records: who asked what of it, and what it answered.
+//! The audit log of an API server as typed records: who sent which request, and how it was answered.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub struct AuditLog {
 /// One answered request, or the beginning or end of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Which cluster was asked.
+    /// The cluster that received the request.
     pub side: Side,
     /// The time at which the request arrived.
     pub received: Timestamp,
@@ -38,7 +38,7 @@ pub struct AuditRecord {
     pub user_agent: String,
     /// The path and query.
     pub uri: String,
-    /// The object asked about; empty fields where the request names none.
+    /// The object of the request; fields that the request does not name are empty.
     pub object: AuditObject,
     /// The HTTP status of the answer.
     pub code: Option<u16>,
@@ -62,7 +62,7 @@ pub struct AuditObject {
     pub name: String,
 }
 
-/// Which records are wanted. An empty query wants all.
+/// A selection of records. An empty query selects all.
 #[derive(Debug, Clone, Default)]
 pub struct AuditQuery {
     user: Option<String>,
@@ -80,14 +80,14 @@ impl AuditQuery {
         Self::default()
     }
 
-    /// Only what this user asked.
+    /// Only requests of this user.
     #[must_use]
     pub fn user(mut self, user: &str) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// Only what clients asked whose user agent begins like this.
+    /// Only requests of clients whose user agent begins with this text.
     #[must_use]
     pub fn user_agent(mut self, prefix: &str) -> Self {
         self.user_agent_prefix = Some(prefix.into());
@@ -136,7 +136,7 @@ impl AuditQuery {
         self
     }
 
-    /// Returns true if a record is wanted.
+    /// Returns true if the query selects a record.
     pub fn matches(&self, record: &AuditRecord) -> bool {
         let Self { user, user_agent_prefix, verbs, resource, namespace, name, since } = self;
         user.as_ref().is_none_or(|user| record.user == *user)
@@ -156,13 +156,13 @@ impl AuditLog {
         Self { side, path }
     }
 
-    /// The records that `query` wants, oldest first. The API server writes a record before it answers, so whoever
-    /// has an answer finds its record here.
+    /// The records that `query` selects, oldest first. The API server writes a record before it answers, so a
+    /// client that has an answer finds its record here.
     pub fn read(&self, query: &AuditQuery) -> io::Result<Vec<AuditRecord>> {
         Ok(self.read_from(0, query)?.0)
     }
 
-    /// The records after a place in the log, and the place after the last of them: for those who look again and again.
+    /// The records after a position in the log, and the position after the last of them, for repeated reads.
     pub fn read_from(&self, place: u64, query: &AuditQuery) -> io::Result<(Vec<AuditRecord>, u64)> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(place))?;
@@ -182,7 +182,7 @@ impl AuditLog {
         }
     }
 
-    /// The place after the last record.
+    /// The position after the last record.
     pub fn end(&self) -> io::Result<u64> {
         Ok(std::fs::metadata(&self.path)?.len())
     }
@@ -227,7 +227,7 @@ struct User {
     extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The key under which the API server says which pod a token is bound to.
+/// The key under which the API server stores the pod that a token is bound to.
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::{Cache, CacheEnvironment, CacheError};
 use crate::versions::{CLUSTER_API, ETCD, KUBERNETES, KWOK};
 
-/// The variable by which Kubernetes' own test tools name a directory of ready-made programs.
+/// The variable with which the test tools of Kubernetes name a directory of prebuilt programs.
 pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// The programs that such a directory holds.
@@ -22,7 +22,7 @@ pub struct Binaries {
     pub kube_controller_manager: PathBuf,
     /// The scheduler.
     pub kube_scheduler: PathBuf,
-    /// The command line that users have.
+    /// The command line client.
     pub kubectl: PathBuf,
     /// The stand-in for kubelets.
     pub kwok: PathBuf,
@@ -63,7 +63,7 @@ impl Binaries {
         Ok(Self::at(&cache, envtest_directory().as_deref()))
     }
 
-    /// The programs that are not where they should be.
+    /// The programs that are missing.
     pub fn missing(&self) -> Vec<&Path> {
         let all = [
             &self.etcd,

@@ -1,7 +1,7 @@
 //! The cache of built binaries: outside the repository, keyed by version, safe to interrupt.
 //!
-//! A thing in the cache is complete when its receipt says so, and the receipt is written last. Whatever a killed build
-//! or a full disk leaves behind has no receipt, or one that does not fit, and is made again.
+//! An item in the cache is complete when it has a matching receipt, which is written last. An item that a killed build
+//! or a full disk has left behind has no receipt, or one that does not match, and is built again.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -28,7 +28,7 @@ pub enum CacheError {
     Io {
         /// The operation, as a verb.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -58,11 +58,11 @@ impl CacheEnvironment {
     }
 }
 
-/// The directory under which everything is cached that `environment` chooses. Creates nothing.
+/// The cache directory that `environment` selects. Creates nothing.
 pub fn directory(environment: &CacheEnvironment) -> Result<PathBuf, CacheError> {
     match environment {
         CacheEnvironment { override_dir: Some(dir), .. } => Ok(dir.clone()),
-        // The XDG specification says that a relative path here is to be ignored.
+        // The XDG specification requires that a relative path is ignored.
         CacheEnvironment { xdg_cache_home: Some(dir), .. } if dir.is_absolute() => Ok(dir.join("5spot")),
         CacheEnvironment { home: Some(home), .. } => Ok(home.join(".cache").join("5spot")),
         CacheEnvironment { .. } => Err(CacheError::NoPlace),
@@ -76,7 +76,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache that `environment` chooses. Creates nothing yet.
+    /// The cache that `environment` selects. Creates nothing yet.
     pub fn locate(environment: &CacheEnvironment) -> Result<Self, CacheError> {
         let base = directory(environment)?;
         let platform = format!("{}-{}-r{}", std::env::consts::OS, std::env::consts::ARCH, versions::RECIPE);
@@ -123,7 +123,7 @@ pub struct CacheLock {
     _file: File,
 }
 
-/// Returns true if `path`, a file or a directory, was installed completely and is as it was then.
+/// Returns true if `path`, a file or a directory, was installed completely and has not changed since.
 pub fn is_complete(path: &Path) -> bool {
     let Ok(receipt) = fs::read_to_string(receipt_of(path)) else {
         return false;
@@ -131,12 +131,12 @@ pub fn is_complete(path: &Path) -> bool {
     size_of(path).is_ok_and(|size| receipt.trim() == size.to_string())
 }
 
-/// The name under which something is made before [`install`] puts it in its place.
+/// The name under which an item is built before [`install`] moves it into place.
 pub fn partial(path: &Path) -> PathBuf {
     with_suffix(path, ".partial")
 }
 
-/// Removes what an interrupted build left of `path`, so that a new one starts from nothing.
+/// Removes what an interrupted build has left of `path`, so that a new one starts from scratch.
 pub fn clear(path: &Path) -> Result<(), CacheError> {
     for leftover in [receipt_of(path), partial(path), path.to_path_buf()] {
         let removed =
@@ -151,8 +151,8 @@ pub fn clear(path: &Path) -> Result<(), CacheError> {
     Ok(())
 }
 
-/// Puts the finished [`partial`] in its place: data to disk, rename, receipt. Interrupted anywhere, the next
-/// [`is_complete`] says no.
+/// Moves the finished [`partial`] into place: data to disk, rename, receipt. If this is interrupted at any
+/// point, the next [`is_complete`] returns false.
 pub fn install(path: &Path) -> Result<(), CacheError> {
     let partial = partial(path);
     let io = |action, path: &Path| {

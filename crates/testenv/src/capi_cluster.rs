@@ -1,4 +1,5 @@
-//! A Cluster of Cluster API whose nodes are in the workload cluster, made in the order that costs no retries.
+//! A Cluster of Cluster API whose nodes are in the workload cluster, created in the order that needs no
+//! retries.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::provider::EXTERNALLY_MANAGED_ANNOTATION;
 use crate::test_clusters::TestContext;
 use crate::wait::{self, WaitError};
 
-/// Connecting takes a second; a first failure costs another thirty.
+/// Connecting takes a second. If the first attempt fails, it takes another thirty.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(90);
 
 /// The manager of the Cluster's control plane.
@@ -21,7 +22,7 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(90);
 pub enum ControlPlaneOwner {
     /// Somebody else: Cluster API drains nodes and deletes them.
     Somebody,
-    /// Cluster API: without a control-plane Machine it takes every node for the last one, and touches none.
+    /// Cluster API: without a control-plane Machine it treats every node as the last one, and changes none.
     ClusterApi,
 }
 
@@ -42,7 +43,8 @@ pub enum CapiClusterError {
 }
 
 impl TestContext {
-    /// Makes the Cluster `name` in this test's namespace and waits until Cluster API is connected to its nodes.
+    /// Creates the Cluster `name` in this test's namespace and waits until Cluster API is connected to its
+    /// nodes.
     pub async fn capi_cluster(
         &self,
         name: &str,
@@ -50,7 +52,8 @@ impl TestContext {
     ) -> Result<DynamicObject, CapiClusterError> {
         let workload = self.workload();
         let kubeconfig = std::fs::read_to_string(workload.kubeconfig()).unwrap_or_default();
-        // Before the control plane says that it is initialized: a failed connect is tried again after 30 s only.
+        // Before the control plane reports that it is initialized: Cluster API retries a failed connection only
+        // after 30 s.
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {

@@ -1,4 +1,4 @@
-//! A cgroup of its own in every hierarchy of this machine, for processes whose descendants nobody can keep track of
+//! A separate cgroup in every hierarchy of this machine, for processes whose descendants cannot be tracked
 //! otherwise: containers leave their parents and their process groups, but not their cgroup.
 
 use std::fs::{self, OpenOptions};
@@ -6,7 +6,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The interval at which a killed cgroup is checked: the kernel offers no event on a directory that is about to go.
+/// The interval at which a killed cgroup is checked: the kernel reports no event for a directory that is about to
+/// be removed.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Killed processes end within milliseconds, unless they wait for a disk.
 const EMPTY_WITHIN: Duration = Duration::from_secs(30);
@@ -69,7 +70,7 @@ pub fn directories(name: &str) -> io::Result<Vec<PathBuf>> {
 pub fn create(directories: &[PathBuf]) -> io::Result<()> {
     for directory in directories {
         fs::create_dir(directory)?;
-        // A new cgroup of version 1's `cpuset` has no processor and no memory, and takes no process.
+        // A new cgroup of version 1's `cpuset` has no processor and no memory, and accepts no process.
         for setting in ["cpuset.cpus", "cpuset.mems"].map(|name| directory.join(name)) {
             if fs::read_to_string(&setting).is_ok_and(|value| value.trim().is_empty()) {
                 let parent = directory.parent().unwrap_or(directory);
@@ -82,7 +83,7 @@ pub fn create(directories: &[PathBuf]) -> io::Result<()> {
 
 /// Kills every process in a cgroup and below, and removes it. A directory that does not exist is fine.
 pub fn remove(directories: &[PathBuf]) -> io::Result<()> {
-    // Version 2 kills all at once, so that nothing can fork away; and all of them are in it.
+    // Version 2 kills all processes at once, so that none can escape by forking; and all of them are in it.
     for directory in directories.iter().filter(|directory| directory.join("cgroup.kill").exists()) {
         OpenOptions::new().write(true).open(directory.join("cgroup.kill"))?.write_all(b"1")?;
     }

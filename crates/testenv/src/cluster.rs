@@ -9,7 +9,7 @@ use crate::audit::AuditLog;
 use crate::kubeconfig::{self, ClientError, Credentials};
 use crate::pki::Identity;
 
-/// Which of the two clusters.
+/// One of the two clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -29,7 +29,7 @@ impl Side {
     }
 }
 
-/// One cluster: where it is, and the means to talk to it.
+/// One cluster: its address and its clients.
 #[derive(Clone)]
 pub struct Cluster {
     shared: Arc<Shared>,
@@ -44,7 +44,7 @@ struct Shared {
     client: Client,
 }
 
-/// The user agent of the harness itself, so that its requests can be told from those under test.
+/// The user agent of the harness itself, which distinguishes its requests from those under test.
 pub const HARNESS_AGENT: &str = "5spot-testenv";
 
 /// The prefix of the controller's user agent.
@@ -72,7 +72,7 @@ impl Cluster {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Which one this is.
+    /// The side of this cluster.
     pub fn side(&self) -> Side {
         self.shared.side
     }
@@ -82,7 +82,7 @@ impl Cluster {
         &self.shared.server
     }
 
-    /// A client of the harness: may do everything. Never to be given to what is under test.
+    /// The administrator client of the harness. Code under test must not use it.
     pub fn admin(&self) -> Client {
         self.shared.client.clone()
     }
@@ -97,8 +97,8 @@ impl Cluster {
         AuditLog::new(self.shared.side, self.shared.audit_log.clone())
     }
 
-    /// The text of a kubeconfig for someone else, by way of `server` if it is not the API server itself (a proxy that
-    /// can be cut, for one).
+    /// The text of a kubeconfig for another identity, with the address `server` if it is not the API server itself
+    /// (such as a proxy that can be disconnected).
     pub fn kubeconfig_for(&self, credentials: &Credentials, server: Option<&str>) -> String {
         kubeconfig::render(server.unwrap_or(&self.shared.server), &self.shared.authority, credentials)
     }

@@ -1,4 +1,4 @@
-//! Comparison of granted roles with audited requests: least privilege, both ways.
+//! Comparison of granted roles with audited requests: least privilege, in both directions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -60,7 +60,7 @@ pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<
     let mut used: BTreeMap<Deed, Count> = BTreeMap::new();
     for record in records {
         let object = &record.object;
-        // A watch has a record of its beginning too. Whoever has no valid token has asked nothing yet.
+        // A watch also has a record of its beginning. A request without a valid token is not counted.
         if record.stage != "ResponseComplete"
             || object.resource.is_empty()
             || object.resource == "selfsubjectaccessreviews"
@@ -81,7 +81,7 @@ pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<
             *(if refused { &mut count.refused } else { &mut count.allowed }) += 1;
         };
         note(deed(&record.verb));
-        // To apply what does not exist takes both permissions.
+        // Applying an object that does not exist needs both permissions.
         if record.verb == "patch" && record.code == Some(201) {
             note(deed("create"));
         }
@@ -89,14 +89,14 @@ pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<
     used
 }
 
-/// Grants beside uses.
+/// Grants and their uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
     rows: BTreeMap<Deed, (bool, Count)>,
 }
 
 impl Comparison {
-    /// Puts both side by side.
+    /// Compares grants with uses.
     pub fn of(granted: &BTreeSet<Deed>, used: &BTreeMap<Deed, Count>) -> Self {
         let mut rows: BTreeMap<Deed, (bool, Count)> =
             granted.iter().map(|deed| (deed.clone(), (true, Count::default()))).collect();

@@ -1,11 +1,13 @@
-//! Nothing outlives the program that started it, whatever kills that program.
+//! Ensures that nothing outlives the program that started it, however that program ends.
 //!
-//! Two independent means, because each has a gap that the other closes:
-//! - Every child asks the kernel to be killed when its parent dies. Only the child itself may ask, between `fork` and
-//!   `exec`, so the child first runs this same program again, which asks and then becomes the real thing. The kernel
-//!   watches the *thread* that forked, not the process: all children are forked by one thread that never ends.
-//! - A janitor, again this same program, holds the reading end of a pipe. When the pipe closes it kills whatever is
-//!   recorded in the run directory, waits until it is gone and removes the directory, which no kernel would do.
+//! There are two independent mechanisms, because each has a gap that the other closes:
+//! - Every child is killed by the kernel when its parent dies. Only the child itself can request this, between `fork`
+//!   and `exec`, so the child first runs this same program again, which makes the request and then executes the real
+//!   program. The kernel watches the *thread* that forked, not the process: all children are forked by one thread
+//!   that never ends.
+//! - A janitor, again this same program, holds the reading end of a pipe. When the pipe closes it kills everything
+//!   that is recorded in the run directory, waits until it is gone and removes the directory, which the kernel
+//!   would not do.
 //!
 //! A program that starts a control plane therefore calls [`enter`] first in its `main`.
 
@@ -28,7 +30,8 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 
 static ENTERED: OnceLock<()> = OnceLock::new();
 
-/// Gives this program its two hidden roles. To be called first in `main`; returns only in the ordinary role.
+/// Runs the two hidden roles of this program. Must be called first in `main`; returns only in the normal
+/// role.
 pub fn enter() {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(OsStr::to_str) {
@@ -47,11 +50,11 @@ pub fn enter() {
     }
 }
 
-/// Asks the kernel to kill this program when the process `parent` dies, for programs that are started by another of
-/// ours. Fails if the parent is already gone.
+/// Requests that the kernel kills this program when the process `parent` dies, for programs that are started by
+/// another one of ours. Fails if the parent is already gone.
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The parent may have died before the request; then nobody would ever send the signal.
+    // The parent may have died before the request; then the signal would never be sent.
     let actual = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     if u32::try_from(actual) == Ok(parent) {
         Ok(())
@@ -60,16 +63,16 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     }
 }
 
-/// Leaves the terminal and the process group of whoever started this program, to go on when they end.
+/// Leaves the terminal and the process group of the caller, to continue when the caller ends.
 pub fn detach() -> io::Result<()> {
-    // Refused to the leader of a process group, who is then already on its own.
+    // Fails for the leader of a process group, which is then already independent.
     match rustix::process::setsid() {
         Ok(_) | Err(rustix::io::Errno::PERM) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// This program again, for a role of its own that outlives this one.
+/// A command that runs this program again in another role, which outlives this process.
 pub fn this_program() -> Command {
     Command::new(THIS_PROGRAM)
 }
@@ -86,7 +89,7 @@ pub fn command(program: impl AsRef<OsStr>) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Starts a command in a process group of its own, from the thread that never ends.
+/// Starts a command in its own process group, from the thread that never ends.
 pub fn spawn(mut command: Command) -> io::Result<Child> {
     type Request = (Command, mpsc::Sender<io::Result<Child>>);
     static SPAWNER: OnceLock<mpsc::Sender<Request>> = OnceLock::new();
@@ -99,7 +102,7 @@ pub fn spawn(mut command: Command) -> io::Result<Child> {
         });
         sender
     });
-    // A Ctrl-C in the terminal is for the program; the children follow it by the guard.
+    // Ctrl-C in the terminal is meant for the program; the guard ends its children.
     command.process_group(0);
     let (reply, answer) = mpsc::channel();
     let gone = || io::Error::other("the thread that starts processes has ended");
@@ -141,7 +144,7 @@ impl Janitor {
         Ok(Self { child, lifeline })
     }
 
-    /// Has the janitor do its work now and waits for it.
+    /// Lets the janitor clean up now and waits for it.
     pub fn finish(mut self) -> io::Result<()> {
         self.release()
     }
@@ -155,7 +158,7 @@ impl Janitor {
 
 impl Drop for Janitor {
     fn drop(&mut self) {
-        // Errors were already printed by the janitor itself; there is nobody left to tell.
+        // Errors were already printed by the janitor itself.
         let _ = self.release();
     }
 }
@@ -173,7 +176,7 @@ fn clean_up_after_parent(directory: &Path) -> i32 {
     }
 }
 
-/// A process that cannot be confused with a later one of the same number.
+/// The identity of a process, which differs from that of a later one with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ProcessIdentity {
     /// Its number.
@@ -194,7 +197,7 @@ impl ProcessIdentity {
         (state != "Z").then_some(Self { pid, start_time })
     }
 
-    /// Returns true if the very same process still runs.
+    /// Returns true if this process still runs.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
@@ -206,13 +209,13 @@ impl ProcessIdentity {
         }
     }
 
-    /// Stops a child of this program where it stands, and returns when all of its threads do: until then it may still
+    /// Freezes a child of this program, and returns when all of its threads have stopped: until then it may still
     /// answer.
     pub fn freeze_and_wait(self) {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         self.signal(Signal::STOP);
         if let Some(handle) = self.handle() {
-            // Left waitable, since it is none of our business to take the news from whoever else asks.
+            // The child stays waitable, because other code waits for it as well.
             let stopped = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while let Err(rustix::io::Errno::INTR) = waitid(WaitId::PidFd(handle.as_fd()), stopped) {}
         }
@@ -243,7 +246,7 @@ impl ProcessIdentity {
     fn handle(self) -> Option<std::os::fd::OwnedFd> {
         let pid = Pid::from_raw(i32::try_from(self.pid).ok()?)?;
         let handle = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
-        // Checked after opening: from here on the handle means the process that we know.
+        // Checked after opening: from here on the handle refers to the known process.
         self.is_alive().then_some(handle)
     }
 }
@@ -295,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_program_without_the_guard_is_told_so() {
-        // Test programs of the standard harness have no main of their own, so this one never entered.
+        // Test programs of the standard harness have no `main`, so this one never called `enter`.
         let message = command("true").expect_err("not entered").to_string();
         assert!(message.contains("guard::enter()"), "{message}");
     }

@@ -17,12 +17,12 @@ pub enum IdentityError {
     /// The manifests could not be applied, or the token was refused.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The client could not be made.
+    /// The client could not be created.
     #[error(transparent)]
     Client(#[from] ClientError),
 }
 
-/// A `ServiceAccount`'s token and where it is good.
+/// A `ServiceAccount`'s token and its cluster.
 #[derive(Debug, Clone)]
 pub struct ServiceAccountIdentity {
     cluster: Cluster,
@@ -32,8 +32,8 @@ pub struct ServiceAccountIdentity {
 }
 
 impl ServiceAccountIdentity {
-    /// Applies manifests (namespaces, roles, bindings, the `ServiceAccount` itself) as the administrator, and takes a token
-    /// of the `ServiceAccount` `namespace/name`.
+    /// Applies manifests (namespaces, roles, bindings, the `ServiceAccount` itself) as the administrator, and requests
+    /// a token of the `ServiceAccount` `namespace/name`.
     pub async fn from_manifests(
         cluster: &Cluster,
         documents: &[Value],
@@ -45,8 +45,8 @@ impl ServiceAccountIdentity {
         Ok(Self { cluster: cluster.clone(), namespace: namespace.into(), name: name.into(), token })
     }
 
-    /// The same account with another token, which is good for as long as there is a Secret of this name in the account's
-    /// namespace. The Secret is made if there is none.
+    /// The same account with another token, which is valid as long as a Secret of this name exists in the account's
+    /// namespace. The Secret is created if it does not exist.
     pub async fn bound_to(&self, secret: &str) -> Result<Self, IdentityError> {
         let admin = self.cluster.admin();
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}});
@@ -62,7 +62,7 @@ impl ServiceAccountIdentity {
     }
 
     /// The same account with the token of a pod of this name in the account's namespace, as a kubelet would mount it.
-    /// The pod is made if there is none; nobody runs it.
+    /// The pod is created if it does not exist; it is never run.
     pub async fn bound_to_pod(&self, pod: &str) -> Result<Self, IdentityError> {
         let admin = self.cluster.admin();
         let object = json!({
@@ -93,12 +93,12 @@ impl ServiceAccountIdentity {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
 
-    /// A kubeconfig of this identity, by way of `server` if given.
+    /// A kubeconfig of this identity, with the address `server` if given.
     pub fn kubeconfig(&self, server: Option<&str>) -> String {
         self.cluster.kubeconfig_for(&Credentials::Token(self.token.clone()), server)
     }
 
-    /// A kubeconfig of whoever the token in this file belongs to.
+    /// A kubeconfig with the token in this file.
     pub fn kubeconfig_by_file(&self, token: &Path) -> String {
         self.cluster.kubeconfig_for(&Credentials::TokenFile(token.to_path_buf()), None)
     }
@@ -108,7 +108,7 @@ impl ServiceAccountIdentity {
         Ok(kubeconfig::client(&self.kubeconfig(None), user_agent).await?)
     }
 
-    /// A client of this identity whose line can be cut: see [`crate::proxy::Proxy`].
+    /// A client of this identity whose connection can be interrupted: see [`crate::proxy::Proxy`].
     pub async fn client_through(
         &self,
         proxy: &crate::proxy::Proxy,

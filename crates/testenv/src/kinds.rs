@@ -1,5 +1,4 @@
-//! The kinds of others that the harness and the tests speak of, by their plural names, so that nothing has to be
-//! discovered first.
+//! The foreign kinds that the harness and the tests use, by their plural names, so that no discovery is needed.
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
@@ -38,11 +37,11 @@ pub const KUBEADM_CONFIG: Kind = kind(BOOTSTRAP, "v1beta2", "KubeadmConfig", "ku
 pub const REMOTE_MACHINE: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteMachine", "remotemachines");
 /// k0smotron's cluster of such machines.
 pub const REMOTE_CLUSTER: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteCluster", "remoteclusters");
-/// The bootstrap configuration of a provider that knows the contract v1beta1 alone.
+/// The bootstrap configuration of a provider that supports only the contract v1beta1.
 pub const LAB_SUPPLY: Kind = kind(BOOTSTRAP, "v1alpha3", "LabSupply", "labsupplies");
 /// Its machine.
 pub const LAB_BENCH: Kind = kind(INFRASTRUCTURE, "v1alpha3", "LabBench", "labbenches");
-/// Our stub of a control plane that somebody else manages.
+/// Our stub of an externally managed control plane.
 pub const STUB_CONTROL_PLANE: Kind =
     kind("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
 

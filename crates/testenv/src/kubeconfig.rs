@@ -1,5 +1,5 @@
-//! Kubeconfigs: one way to say where a cluster is and who is asking, for our clients, for `kubectl`, for the components
-//! and for the Secret that Cluster API reads.
+//! Kubeconfigs: the address of a cluster and the identity of a client, for our clients, for `kubectl`, for the
+//! components and for the Secret that Cluster API reads.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub enum ClientError {
     /// The kubeconfig could not be read.
     #[error("failed to read the kubeconfig: {0}")]
     Kubeconfig(#[from] KubeconfigError),
-    /// The client could not be made.
+    /// The client could not be created.
     #[error("failed to make a client: {0}")]
     Client(#[from] kube::Error),
     /// The user agent is not a header value.
@@ -57,11 +57,11 @@ pub fn render(server: &str, authority: &str, credentials: &Credentials) -> Strin
     format!("{config:#}\n")
 }
 
-/// A client from a kubeconfig's text. The user agent is how the audit log tells one client from another.
+/// A client from a kubeconfig's text. The user agent distinguishes clients in the audit log.
 pub async fn client(kubeconfig: &str, user_agent: &str) -> Result<kube::Client, ClientError> {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    // kube's own retry would hide the very answers that tests ask about, and hold a blocked eviction for minutes.
+    // kube's own retry would hide the answers that tests check, and delay a blocked eviction for minutes.
     config.default_retry = false;
     let agent = user_agent.parse().map_err(|_| ClientError::UserAgent(user_agent.into()))?;
     config.headers.push((http::header::USER_AGENT, agent));
@@ -70,7 +70,7 @@ pub async fn client(kubeconfig: &str, user_agent: &str) -> Result<kube::Client, 
 
 /// Standard base64 with padding, as kubeconfigs and webhooks carry certificates.
 pub(crate) fn base64(bytes: &[u8]) -> String {
-    // `ByteString` is how Kubernetes itself writes bytes into JSON; its text is what we are after.
+    // Kubernetes itself writes bytes into JSON as a `ByteString`, whose text is used here.
     serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec()))
         .ok()
         .and_then(|value| value.as_str().map(String::from))

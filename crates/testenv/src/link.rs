@@ -1,9 +1,9 @@
-//! Network interfaces that the harness makes itself, by the `ip` command.
+//! Network interfaces that the harness creates with the `ip` command.
 
 use std::io;
 use std::process::Command;
 
-/// Makes a bridge with an address (`198.19.0.1/24`) and switches it on.
+/// Creates a bridge with an address (`198.19.0.1/24`) and brings it up.
 pub fn create_bridge(name: &str, address: &str) -> io::Result<()> {
     ip(&["link", "add", "name", name, "type", "bridge"])?;
     ip(&["address", "add", address, "dev", name])?;
@@ -16,7 +16,7 @@ pub fn delete(name: &str) -> io::Result<()> {
         return Ok(());
     }
     match ip(&["link", "delete", "dev", name]) {
-        // Somebody else may have deleted it in between.
+        // Another process may have deleted it in between.
         Err(_) if !exists(name) => Ok(()),
         deleted => deleted,
     }

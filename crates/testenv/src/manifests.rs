@@ -63,8 +63,8 @@ pub enum ManifestError {
     },
 }
 
-/// Every document of every YAML file of a directory, files sorted by name, without `kustomization.yaml`; or those of one file. As
-/// with kustomize, namespaces come first, whichever file they are in.
+/// Every document of every YAML file of a directory, files sorted by name, without `kustomization.yaml`; or those of
+/// one file. As with kustomize, namespaces come first, regardless of their file.
 pub fn read(path: &Path) -> Result<Vec<Value>, ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_path_buf(), source };
     if path.is_file() {
@@ -101,7 +101,7 @@ pub struct Applier {
 }
 
 impl Applier {
-    /// Applies as whoever `client` is.
+    /// Applies with the identity of `client`.
     pub fn new(client: Client) -> Self {
         Self { client, kinds: BTreeMap::new() }
     }

@@ -1,4 +1,4 @@
-//! The certificates of one control plane: one authority, made new for each run and gone with it.
+//! The certificates of one control plane: one authority, created for each run and removed with it.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -81,7 +81,7 @@ impl Authority {
     }
 }
 
-/// The key pair that signs `ServiceAccount` tokens, in PEM. Not a certificate: the public key stands alone.
+/// The key pair that signs `ServiceAccount` tokens, in PEM. Not a certificate, only the keys.
 pub struct SigningKey {
     /// The key that the API server and the controller-manager sign with.
     pub private: String,

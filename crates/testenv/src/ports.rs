@@ -1,4 +1,4 @@
-//! Free ports on loopback, for servers that must be told theirs before they start.
+//! Free ports on loopback, for servers that need their port before they start.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -9,7 +9,7 @@ const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
 /// Finds `N` different free ports.
 pub fn free<const N: usize>() -> io::Result<[u16; N]> {
-    // Each search begins elsewhere, so that control planes starting at the same moment do not run into each other.
+    // Each search begins at another port, so that control planes that start at the same moment do not conflict.
     let width = u128::from(RANGE.end - RANGE.start);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let seed =

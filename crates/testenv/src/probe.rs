@@ -1,5 +1,5 @@
-//! Is it ready? There is no event to await before a server answers, so these ask at short intervals, with a deadline,
-//! and stop at once when the process ends.
+//! Readiness checks. There is no event to await before a server answers, so these functions poll at short intervals,
+//! with a deadline, and stop at once when the process ends.
 
 use std::io;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub enum Probe {
         /// The path.
         path: String,
     },
-    /// HTTPS on loopback. Who answers is not checked: the question is only whether it is well.
+    /// HTTPS on loopback. The certificate of the server is not verified: only its health matters.
     Https {
         /// The port.
         port: u16,
@@ -28,13 +28,13 @@ pub enum Probe {
     },
 }
 
-/// A single question must not take longer than this; a frozen process accepts connections and never answers.
+/// The time limit of a single request; a frozen process accepts connections and never answers.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Short against the seconds that a start takes, long against the cost of asking.
+/// Short compared with the seconds that a start takes, long compared with the cost of a request.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 impl Probe {
-    /// Asks once.
+    /// Sends one request.
     pub async fn is_well(&self) -> bool {
         match self {
             Self::Http { port, path } => {
@@ -47,7 +47,7 @@ impl Probe {
         }
     }
 
-    /// Asks until the answer is yes.
+    /// Polls until the component is healthy.
     pub async fn until_well(&self) {
         let mut interval = tokio::time::interval(ASK_EVERY);
         match self {
@@ -95,8 +95,8 @@ async fn https_is_ok(client: &kube::Client, path: &str) -> bool {
     matches!(tokio::time::timeout(ANSWER_WITHIN, client.request_text(request)).await, Ok(Ok(_)))
 }
 
-/// Waits until the server's `OpenAPI` document knows a kind, which it does a moment after the kind can be used. What
-/// `kubectl explain` and client-side validation read comes from there. False if it does not within the deadline.
+/// Waits until the server's `OpenAPI` document contains a kind, which happens a moment after the kind can be used.
+/// `kubectl explain` and client-side validation read it. False if the deadline passes first.
 pub async fn until_documented(
     client: &kube::Client,
     group_version: &str,

@@ -93,15 +93,14 @@ impl Process {
         self.identity
     }
 
-    /// Stops the process where it stands, as a long garbage collection or a frozen machine would, and returns when it
-    /// does.
+    /// Freezes the process, as a long garbage collection or a frozen machine would, and returns when it has stopped.
     pub async fn freeze(&self) {
         let identity = self.identity;
-        // A thread that panicked has waited no longer than one that returned.
+        // A thread that panicked has not waited longer than one that returned.
         let _ = tokio::task::spawn_blocking(move || identity.freeze_and_wait()).await;
     }
 
-    /// Lets it go on.
+    /// Continues it.
     pub fn thaw(&self) {
         self.identity.signal(Signal::CONT);
     }
@@ -125,7 +124,7 @@ impl Process {
 
     /// Returns when the process has ended by itself or by force.
     pub async fn ended(&mut self) -> Option<ExitStatus> {
-        // An error means that the waiting thread is gone, and it goes only when the process has.
+        // An error means that the waiting thread has ended, which it does only after the process.
         self.exit.wait_for(Option::is_some).await.map_or(None, |status| *status)
     }
 }

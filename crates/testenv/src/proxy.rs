@@ -1,4 +1,5 @@
-//! A line between a client and an API server that can be cut, or left to hang, while everyone else goes on undisturbed.
+//! A proxy between a client and an API server whose connections can be closed or made to hang, without effect on other
+//! clients.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -14,14 +15,14 @@ use tokio::task::JoinHandle;
 pub enum Line {
     /// Everything passes.
     Open,
-    /// Connections are closed, new ones too: the other side is away.
+    /// Connections are closed, new ones too, as if the server were down.
     Cut,
-    /// Connections stay and nothing passes, as if packets were dropped. What was sent meanwhile arrives when the line
-    /// is open again.
+    /// Connections stay open and nothing passes, as if packets were dropped. Data that were sent meanwhile arrive
+    /// when the line is open again.
     Hung,
 }
 
-/// A proxy on loopback. Dropping it cuts the line for good.
+/// A proxy on loopback. Dropping it closes all connections.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
@@ -59,7 +60,7 @@ impl Proxy {
         self.port
     }
 
-    /// Changes the line, for connections that exist as for new ones.
+    /// Changes the state of existing and new connections.
     pub fn set(&self, line: Line) {
         self.line.send_replace(line);
     }
@@ -81,7 +82,7 @@ async fn connection(client: TcpStream, target: u16, line: watch::Receiver<Line>)
     };
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    // Either direction ending ends the connection: HTTP has no use for half of one.
+    // If either direction ends, the connection ends: HTTP does not use half-open connections.
     tokio::select! {
         () = pass(from_client, to_server, line.clone()) => {}
         () = pass(from_server, to_client, line) => {}
@@ -125,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that sends back what it is sent.
+    /// An echo server.
     async fn echo() -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("bind");
         let port = listener.local_addr().expect("an address").port();

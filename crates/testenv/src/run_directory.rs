@@ -1,5 +1,5 @@
-//! The directory of one running control plane: certificates, logs, data, and the record of what it has made outside of the
-//! directory (processes, cgroups, network interfaces). It exists exactly as long as the control plane does.
+//! The directory of one running control plane: certificates, logs, data, and the record of what it has created outside
+//! the directory (processes, cgroups, network interfaces). It exists exactly as long as the control plane does.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -14,7 +14,7 @@ const CGROUPS: &str = "cgroups";
 const LINKS: &str = "links";
 const LOCK: &str = "alive.lock";
 
-/// A run directory that this process owns. The lock tells everyone else that it is alive.
+/// A run directory that this process owns. The lock shows other processes that it is in use.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
@@ -43,7 +43,7 @@ pub enum RunDirectoryError {
     /// A file operation failed.
     #[error("failed to prepare {path}: {source}")]
     Io {
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -56,7 +56,8 @@ pub fn base() -> PathBuf {
 }
 
 impl RunDirectory {
-    /// Makes the directory of a control plane. What a dead one of the same name left behind is removed first.
+    /// Creates the directory of a control plane. The remains of a dead one of the same name are removed
+    /// first.
     pub fn create(base: &Path, name: &str) -> Result<Self, RunDirectoryError> {
         let path = base.join(name);
         let io_error = |source| RunDirectoryError::Io { path: path.clone(), source };
@@ -86,7 +87,7 @@ impl RunDirectory {
     }
 }
 
-/// Returns true if the owner of a run directory lives.
+/// Returns true if the owner of a run directory is running.
 pub fn is_alive(path: &Path) -> bool {
     let Ok(lock) = OpenOptions::new().write(true).open(path.join(LOCK)) else {
         return false;
@@ -111,12 +112,12 @@ pub fn record_process(directory: &Path, component: &str, process: ProcessIdentit
     fs::write(directory.join(PROCESSES).join(component), serde_json::to_vec(&process)?)
 }
 
-/// Records the directories of a cgroup before it is made, so that it goes with the run directory.
+/// Records the directories of a cgroup before it is created, so that it is removed with the run directory.
 pub fn record_cgroup(directory: &Path, name: &str, directories: &[PathBuf]) -> io::Result<()> {
     fs::write(directory.join(CGROUPS).join(name), serde_json::to_vec(directories)?)
 }
 
-/// Records a network interface before it is made, so that it goes with the run directory.
+/// Records a network interface before it is created, so that it is removed with the run directory.
 pub fn record_link(directory: &Path, name: &str) -> io::Result<()> {
     fs::write(directory.join(LINKS).join(name), "")
 }
@@ -170,7 +171,7 @@ pub fn remove(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps other programs from creating or sweeping at the same moment.
+/// Prevents other programs from creating or removing run directories at the same time.
 fn lock_base(base: &Path) -> io::Result<File> {
     let directory = File::open(base)?;
     directory.lock()?;

@@ -25,10 +25,10 @@ use crate::{proxy, run_directory};
 
 /// The number of lines of each component's log that a failed test shows.
 const LOG_LINES: usize = 50;
-/// The controller-manager makes a namespace's default `ServiceAccount` within a second.
+/// The controller-manager creates a namespace's default `ServiceAccount` within a second.
 const NAMESPACE_READY_WITHIN: std::time::Duration = std::time::Duration::from_mins(1);
 
-/// The reason why the clusters, or a namespace in them, are not there.
+/// The reason why the clusters, or a namespace in them, could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TestClustersError {
     /// The paths of the binaries are unknown.
@@ -63,13 +63,14 @@ pub struct TestClusters {
 }
 
 impl TestClusters {
-    /// Starts the clusters that the tests of this program share. What killed programs left behind is removed first.
+    /// Starts the clusters that the tests of this program share. The remains of killed programs are removed first.
     pub async fn start() -> Result<Arc<Self>, TestClustersError> {
         run_directory::sweep(&run_directory::base());
         Self::start_named(&format!("test-{}", std::process::id())).await
     }
 
-    /// Starts one more, for a test that takes away what all others need. It ends when it is stopped or dropped.
+    /// Starts another pair of clusters, for a test that disables what all others need. It ends when it is
+    /// stopped or dropped.
     pub async fn start_another(name: &str) -> Result<Arc<Self>, TestClustersError> {
         Self::start_named(&format!("test-{}-{name}", std::process::id())).await
     }
@@ -85,7 +86,7 @@ impl TestClusters {
         Ok(Arc::new(Self { control_plane, provider, recorder, contexts, addresses }))
     }
 
-    /// The processes, to be disturbed.
+    /// The control plane, for tests that disturb its processes.
     pub fn control_plane(&self) -> &ControlPlane {
         &self.control_plane
     }
@@ -119,7 +120,7 @@ pub struct TestContext {
 }
 
 impl TestContext {
-    /// The clusters, for what does not belong to this test alone.
+    /// The clusters, for anything that other tests share.
     pub fn clusters(&self) -> &Arc<TestClusters> {
         &self.clusters
     }
@@ -144,7 +145,8 @@ impl TestContext {
         self.clusters.control_plane.workload()
     }
 
-    /// A name for something that has no namespace: it begins with this test's, by which timelines know it.
+    /// A name for a cluster-scoped object: it begins with this test's namespace, so that it appears in the
+    /// timeline.
     pub fn cluster_scoped(&self, name: &str) -> String {
         format!("{}-{name}", self.namespace)
     }
@@ -156,7 +158,7 @@ impl TestContext {
         format!("10.{high}.{middle}.{low}")
     }
 
-    /// Changes how the provider behaves towards this test.
+    /// Changes how the provider behaves in this test's namespace.
     pub fn provider(&self, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.clusters.provider.in_namespace(&self.namespace, change);
     }
@@ -166,7 +168,7 @@ impl TestContext {
         self.clusters.recorder.note(&self.namespace, text.as_ref());
     }
 
-    /// A line to a cluster's API server that can be cut.
+    /// A proxy to a cluster's API server whose connections can be interrupted.
     pub async fn proxy(&self, side: Side) -> std::io::Result<proxy::Proxy> {
         let server = self.clusters.control_plane.cluster(side).server();
         let port = server.rsplit(':').next().and_then(|port| port.parse().ok());
@@ -188,13 +190,13 @@ impl TestContext {
             .await
     }
 
-    /// The run directory of the control plane, where a test may put files that go with it.
+    /// The run directory of the control plane, where a test may put files that are removed with it.
     pub fn directory(&self) -> &Path {
         self.clusters.control_plane.directory()
     }
 
-    /// Everything that was seen of this test: transitions, events, notes, writes and refusals in the audit logs, and the
-    /// last lines of every component's log.
+    /// Everything that was observed of this test: transitions, events, notes, writes and refusals in the audit logs,
+    /// and the last lines of every component's log.
     pub fn timeline(&self) -> String {
         let mut entries = self.clusters.recorder.entries(&self.namespace);
         let mut text = String::new();
@@ -238,7 +240,8 @@ impl TestContext {
     }
 }
 
-/// A namespace's name out of a test's: readable, unique, and short enough to prefix other names.
+/// A namespace's name derived from the name of a test: readable, unique, and short enough to prefix other
+/// names.
 fn namespace_for(test: &str, number: u32) -> String {
     let readable: String = test
         .rsplit("::")

@@ -1,4 +1,4 @@
-//! The versions of everything that is not ours, in one place. The cache is keyed by them, so changing one rebuilds
+//! The versions of all third-party components, in one place. The cache is keyed by them, so changing one rebuilds
 //! that component and nothing else.
 
 /// Kubernetes: API server, controller-manager, scheduler, kubelet and kubectl.
@@ -7,7 +7,7 @@ pub const KUBERNETES: &str = "v1.36.4";
 pub const KUBERNETES_STAGING: &str = "v0.36.4";
 /// etcd, the store behind both API servers.
 pub const ETCD: &str = "v3.6.14";
-/// kwok, which plays the kubelets of the workload cluster.
+/// kwok, which simulates the kubelets of the workload cluster.
 pub const KWOK: &str = "v0.8.0";
 /// containerd, the container runtime of real nodes.
 pub const CONTAINERD: &str = "v2.4.2";
@@ -17,8 +17,8 @@ pub const CLUSTER_API: &str = "v1.14.0";
 /// The oldest Go release that compiles all of the above: the `go` line of their modules.
 pub const GO: GoVersion = GoVersion { major: 1, minor: 26, patch: 0 };
 
-/// Raise it when the way something is built changes though its version does not, so that caches filled the old way
-/// are not taken for new.
+/// The revision of the recipes. Increase it when the build of a component changes but its version does not, so
+/// that old cache entries are not used.
 pub const RECIPE: u32 = 1;
 
 /// A released version of the Go tool chain.

@@ -37,7 +37,7 @@ pub enum WaitError {
         /// The object as it was then.
         last: String,
     },
-    /// The watch could not go on.
+    /// The watch could not continue.
     #[error("the watch of {name} ended: {source}")]
     Watch {
         /// The object.
@@ -47,7 +47,7 @@ pub enum WaitError {
     },
 }
 
-/// Everything that can be watched and shown.
+/// A type that can be watched and printed.
 pub trait Watched: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + 'static {}
 impl<K: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + 'static> Watched for K {}
 
@@ -74,7 +74,7 @@ pub async fn until<K: Watched>(
             last = describe(object.as_ref());
         }
     };
-    // Boxed, or every test that waits would carry the whole watch on its stack.
+    // Boxed, because otherwise every test that waits would have the whole watch on its stack.
     let found = tokio::time::timeout(within, Box::pin(search)).await;
     match found {
         Ok(result) => {
@@ -158,8 +158,8 @@ pub async fn until_quiet<K: Watched>(
     }
 }
 
-/// Every state of an object from now on. Errors of the watch are retried with back-off: a restarted API server is part
-/// of what is tested, and the deadline is the judge.
+/// Every state of an object from now on. Errors of the watch are retried with back-off: restarts of the API server are
+/// part of the tests, and only the deadline decides.
 fn states<K: Watched>(
     api: &Api<K>,
     name: &str,
@@ -172,7 +172,7 @@ fn states<K: Watched>(
     })
 }
 
-/// The object without the parts that nobody reads in a failure.
+/// The object without the parts that do not help to understand a failure.
 fn describe<K: Serialize>(object: Option<&K>) -> String {
     let Some(object) = object else {
         return "absent".into();

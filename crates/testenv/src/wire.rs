@@ -1,5 +1,5 @@
-//! A request as it is on the wire, and all of its answer: status code, warnings and body. For questions that a client
-//! library answers for itself.
+//! A raw HTTP request and the complete answer: status code, warnings and body, for details that a client library
+//! hides.
 
 use http::{Method, Request};
 use kube::Client;
@@ -20,13 +20,13 @@ pub struct Answer {
 /// The reason why there was no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The request cannot be written down.
+    /// The request cannot be serialized.
     #[error("failed to write the request: {0}")]
     Request(#[from] http::Error),
-    /// Nobody answered.
+    /// No answer was received.
     #[error("failed to ask the API server: {0}")]
     Send(#[from] kube::Error),
-    /// The answer is no JSON.
+    /// The answer is not JSON.
     #[error("failed to read the answer: {0}")]
     Body(#[from] serde_json::Error),
 }

@@ -22,7 +22,7 @@ pub(crate) const MACHINE_ID: &str = "0123456789abcdef0123456789abcdef";
 /// The shortest lifetime that the API server allows.
 const TOKEN_SECONDS: i64 = 600;
 
-/// Applies the shipped manifests of the agent but its DaemonSet, for which these clusters have no image.
+/// Applies the shipped manifests of the agent except its DaemonSet, for which these clusters have no image.
 pub(crate) async fn install(cluster: &Cluster) -> anyhow::Result<()> {
     let folder = deploy("node-agent");
     let mut applier = Applier::new(cluster.admin());

@@ -1,4 +1,4 @@
-//! The shipped roles: what they let an agent do, and that the DaemonSet is a valid object.
+//! The shipped roles: what they permit an agent to do, and that the DaemonSet is a valid object.
 
 use std::sync::Arc;
 

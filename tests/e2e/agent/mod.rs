@@ -1,4 +1,4 @@
-//! The reclaim agent on a real API server: what its shipped manifests let it do, and the program itself.
+//! The reclaim agent on a real API server: what its shipped manifests permit, and the program itself.
 
 mod bound;
 mod manifests;

@@ -1,4 +1,5 @@
-//! The admission policy, asked by an identity that has all rights on Nodes, so that every refusal is the policy's own.
+//! The admission policy, tested with an identity that has all rights on Nodes, so that every refusal comes from the
+//! policy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,7 +143,7 @@ fn denied(what: &str, answer: &Answer, message: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets the agent's account do everything with Nodes.
+/// Grants the agent's account all rights on Nodes.
 async fn grant_all_on_nodes(context: &TestContext, cluster: &Cluster) -> anyhow::Result<()> {
     let rbac = "rbac.authorization.k8s.io";
     let metadata = json!({"name": context.cluster_scoped("all-on-nodes")});

@@ -1,5 +1,5 @@
-//! The contract between Cluster API and providers: labels on CRDs, versions without conversion, and silence when nothing
-//! happens.
+//! The contract between Cluster API and providers: labels on CRDs, versions without conversion, and no requests when
+//! nothing happens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn provider_crd_without_contract_label_is_an_internal_error(context: Arc<T
     Ok(())
 }
 
-/// Cluster API announces the end of v1beta1 in every answer about it; v1beta2 is silent.
+/// Every answer about v1beta1 of Cluster API has a deprecation warning; answers about v1beta2 have none.
 async fn older_version_of_a_machine_is_served_with_a_warning(context: Arc<TestContext>) -> TestResult {
     for (version, warned) in [("v1beta1", true), ("v1beta2", false)] {
         let path = format!("/apis/cluster.x-k8s.io/{version}/namespaces/{}/machines", context.namespace());
@@ -82,7 +82,7 @@ async fn older_version_of_a_machine_is_served_with_a_warning(context: Arc<TestCo
     Ok(())
 }
 
-/// k0smotron serves its old version without converting it: what was renamed is lost without a word.
+/// k0smotron serves its old version without conversion: renamed fields are dropped silently.
 async fn renamed_fields_of_an_older_version_vanish(context: Arc<TestContext>) -> TestResult {
     let old = K0S_WORKER_CONFIG.at("v1beta1");
     let object = json!({
@@ -96,7 +96,7 @@ async fn renamed_fields_of_an_older_version_vanish(context: Arc<TestContext>) ->
     Ok(())
 }
 
-/// Figures about our own requests mean nothing if Cluster API keeps busy by itself.
+/// Figures about our own requests are meaningless if Cluster API itself sends requests all the time.
 async fn idle_machine_costs_no_request(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;

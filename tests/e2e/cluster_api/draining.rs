@@ -40,7 +40,8 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-/// Evictions, then infrastructure, bootstrap, Node and Machine; the bootstrap data go with their owner.
+/// Evictions, then infrastructure, bootstrap, Node and Machine; the bootstrap data are deleted with their
+/// owner.
 async fn deletion_drains_and_cascades(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;
@@ -72,7 +73,7 @@ async fn deletion_drains_and_cascades(context: Arc<TestContext>) -> TestResult {
     Ok(())
 }
 
-/// The reason why our own drain comes first: this one looks again only every 20 s.
+/// The reason why 5-Spot drains first: this drain retries only every 20 s.
 async fn drain_passes_are_twenty_seconds_apart(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;
@@ -107,7 +108,7 @@ async fn drain_timeout_applies_at_the_next_pass_and_deletes_no_pod(context: Arc<
     let pod = pod_on(&context, &made.node(), "web", &[]).await?;
     block_evictions(&context, "web").await?;
     made.delete().await?;
-    // The first pass comes before any timeout is looked at, the second 20 s later.
+    // The first pass comes before any timeout is checked, the second 20 s later.
     let lasting = Duration::from_secs(12);
     wait::while_lasting(&made.nodes(), &made.node(), "existing", lasting, |node| node.is_some()).await?;
     made.until_gone(GONE_WITHIN).await?;
@@ -232,7 +233,7 @@ async fn release_hook(made: &MadeMachine<'_>, hook: &str) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The stub control plane of these tests says that somebody else manages it: otherwise Cluster API skips its drain.
+/// The stub control plane of these tests is externally managed: otherwise Cluster API skips its drain.
 async fn control_plane_of_cluster_api_itself_skips_drain_and_node(context: Arc<TestContext>) -> TestResult {
     let cluster = context.capi_cluster(CLUSTER_NAME, ControlPlaneOwner::ClusterApi).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;

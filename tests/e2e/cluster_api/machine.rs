@@ -1,5 +1,5 @@
-//! A Machine in the shape that our controller makes it, by hand: bootstrap and infrastructure objects with plain owner
-//! references, then the Machine with a controller reference.
+//! A Machine as our controller creates it, but created by the test: bootstrap and infrastructure objects with plain
+//! owner references, then the Machine with a controller reference.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) const RUNNING_WITHIN: Duration = Duration::from_secs(100);
 /// The name of the Cluster in every test's namespace.
 pub(crate) const CLUSTER_NAME: &str = "workload";
 
-/// Which version of Cluster API's kinds a Machine is written in.
+/// The version of Cluster API's kinds that a Machine is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contract {
     V1Beta1,
@@ -37,7 +37,7 @@ pub(crate) struct MachinePlan {
     pub(crate) drain_timeout_seconds: Option<u32>,
     /// The plain reference to the Cluster on bootstrap and infrastructure objects, which our controller always sets.
     pub(crate) owned_by_cluster: bool,
-    /// The controller reference of the Machine to whoever asked for it, which our controller always sets.
+    /// The controller reference of the Machine to its owner, which our controller always sets.
     pub(crate) machine_has_controller: bool,
     /// A controller reference on the infrastructure object, which our controller never sets.
     pub(crate) infrastructure_has_controller: bool,
@@ -76,7 +76,7 @@ pub(crate) async fn cluster(context: &TestContext) -> anyhow::Result<DynamicObje
     Ok(context.capi_cluster(CLUSTER_NAME, ControlPlaneOwner::Somebody).await?)
 }
 
-/// Makes everything that a plan asks for, in the order that costs no retries.
+/// Creates everything that a plan contains, in the order that needs no retries.
 pub(crate) async fn make<'a>(
     context: &'a TestContext,
     cluster: &DynamicObject,
@@ -147,7 +147,7 @@ fn machine_spec(context: &TestContext, plan: &MachinePlan) -> Value {
     spec
 }
 
-/// A Machine with its Node in it, ready for what the test is about.
+/// A Machine with its Node, ready for the test.
 pub(crate) async fn running<'a>(
     context: &'a TestContext,
     cluster: &DynamicObject,
@@ -191,7 +191,7 @@ impl MadeMachine<'_> {
         node_name(self.context.namespace(), &self.infrastructure())
     }
 
-    /// Waits until Cluster API says Running and the Node is its own and Ready.
+    /// Waits until Cluster API reports Running and the Machine's Node is Ready.
     pub(crate) async fn until_running(&self) -> anyhow::Result<DynamicObject> {
         let is_running = |machine: &DynamicObject| {
             machine.data["status"]["phase"] == "Running" && condition(machine, "NodeReady").0 == "True"
@@ -225,7 +225,7 @@ pub(crate) fn condition_message(object: &DynamicObject, kind: &str) -> String {
     found.and_then(|it| it["message"].as_str()).unwrap_or_default().to_owned()
 }
 
-/// Creates an object, kind and all.
+/// Creates an object, and sets its kind and version.
 pub(crate) async fn create(
     context: &TestContext,
     kind: Kind,

@@ -1,4 +1,5 @@
-//! Cluster API's own controllers and webhooks: how a Machine comes up, how it goes, and who may own what.
+//! Cluster API's own controllers and webhooks: how a Machine starts, how it is deleted, and which owners
+//! objects may have.
 
 mod contract;
 mod draining;

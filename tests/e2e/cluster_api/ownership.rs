@@ -62,7 +62,7 @@ async fn a_foreign_controller_reference_blocks_until_it_is_removed(context: Arc<
     wait::while_lasting(&made.machines(), "m", "sticking", lasting, |machine| machine.is_some()).await?;
     let cut = Patch::Merge(json!({ "metadata": { "ownerReferences": null } }));
     made.infrastructures().patch(&made.infrastructure(), &PatchParams::default(), &cut).await?;
-    // Cluster API has been backing off meanwhile; a touch of the Machine brings it back.
+    // Cluster API has backed off meanwhile; a change of the Machine triggers a reconcile.
     let touch = Patch::Merge(json!({ "metadata": { "annotations": { "touched": "true" } } }));
     made.machines().patch("m", &PatchParams::default(), &touch).await?;
     made.until_gone(GONE_WITHIN).await
@@ -81,7 +81,7 @@ async fn foreground_deletion_without_cluster_ref_ignores_budgets(context: Arc<Te
     Ok(())
 }
 
-/// With one more owner that stays, the collector only strips its reference, and the drain goes on.
+/// With another owner that stays, the collector only removes its reference, and the drain continues.
 async fn foreground_deletion_drains_with_the_cluster_reference(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;
@@ -125,7 +125,7 @@ async fn orphaning_deletion_leaves_the_machine(context: Arc<TestContext>) -> Tes
         DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
     delete_owner(&made, orphan).await?;
     wait::until_gone(&owners(&made), &made.owner.name_any(), GONE_WITHIN).await?;
-    // Without a controller it now belongs to its Cluster, and lives.
+    // Without a controller it now belongs to its Cluster, and is kept.
     let adopted = |machine: &DynamicObject| {
         machine.metadata.deletion_timestamp.is_none()
             && machine.owner_references().iter().any(|owner| owner.kind == "Cluster")

@@ -65,7 +65,7 @@ async fn runs(context: &TestContext, plan: MachinePlan) -> TestResult {
     Ok(())
 }
 
-/// The table of what each version calls things, read off one Machine.
+/// The field names of each version, read from one Machine.
 async fn both_versions_tell_of_the_same_machine(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let plan = MachinePlan { drain_timeout_seconds: Some(10), ..MachinePlan::new("m") };

@@ -1,4 +1,4 @@
-//! Pods on a Machine's node, and budgets that forbid to disturb them.
+//! Pods on a Machine's node, and budgets that forbid their eviction.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 /// kwok runs a pod within a second.
 const POD_READY_WITHIN: Duration = Duration::from_mins(1);
 
-/// A pod that runs on a node, labelled `app: <name>` and whatever else is asked for.
+/// A pod that runs on a node, labelled `app: <name>` and with the given additions.
 pub(crate) async fn pod_on(
     context: &TestContext,
     node: &str,

@@ -1,5 +1,5 @@
-//! The embedded API of the sandbox is trusted because this real server is asked the same questions: every case of
-//! `tests/conformance`, and walks of operations that nobody thought of.
+//! The embedded API of the sandbox is trusted because this real server gets the same requests: every case of
+//! `tests/conformance`, and random walks of operations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 
-/// Walks times operations: what both servers are asked beyond the cases.
+/// The random walks and the operations in each, in addition to the cases.
 const WALKS: u64 = 25;
 const OPERATIONS: usize = 100;
 
-/// The number of cases run at the same time: the cluster's controllers set up a namespace for each.
+/// The number of cases run at the same time: the cluster's controllers prepare a namespace for each.
 const AT_ONCE: usize = 12;
 
 pub(crate) fn tests() -> Vec<Test> {

@@ -1,7 +1,6 @@
-//! The first judge of our own CRD: a real API server, which is asked every question of the table that the offline
-//! validation is asked.
+//! Tests of the CRD on a real API server, with the same table of cases as the offline validation.
 
-// The table and its reader stand beside each other, for the offline tests as for these.
+// The table and its reader are in the same directory, and are shared with the offline tests.
 #[path = "../../crd/table.rs"]
 #[allow(unreachable_pub, dead_code, clippy::wildcard_enum_match_arm)]
 mod table;
@@ -29,7 +28,7 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-/// Applies the CRD that we ship. That it is accepted at all says that its rules fit the cost budget.
+/// Applies the CRD that we ship. The API server accepts it only if its rules fit the cost budget.
 async fn install(context: &TestContext) -> anyhow::Result<()> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
     let crds = manifests::read(&directory)?;
@@ -104,7 +103,7 @@ async fn unknown_fields_are_pruned_with_a_warning_unless_strict(context: Arc<Tes
             case.name,
             answer.warnings
         );
-        // What is left after pruning may still be invalid, where the field stood inside of something that has none.
+        // After pruning, the object may still be invalid, if the field was inside an object without such a field.
         assert!([201, 422].contains(&answer.code), "{}: {} {}", case.name, answer.code, answer.message());
         if answer.code == 201 {
             let pointer = format!("/{}", refusal.field.replace(['.', '['], "/").replace(']', ""));

@@ -1,4 +1,4 @@
-//! A lent machine with the real controller, and a doctor that looks at it.
+//! A lent machine with the real controller, and `5spot doctor` for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct Diagnosis {
     workload: Shell,
 }
 
-/// Runs a test with a controller of its own.
+/// Runs a test with its own controller.
 pub(super) async fn with_controller(
     context: Arc<TestContext>,
     test: impl AsyncFnOnce(&RealControlPlane, &Diagnosis) -> TestResult,
@@ -58,7 +58,7 @@ impl Diagnosis {
         Ok(findings.into_iter().filter(is_ours).collect())
     }
 
-    /// Waits until the doctor finds what is wanted.
+    /// Waits until the doctor reports the expected findings.
     async fn until(&self, what: &str, is_it: impl Fn(&[Value]) -> bool) -> anyhow::Result<Vec<Value>> {
         let begun = tokio::time::Instant::now();
         loop {

@@ -22,7 +22,8 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-/// The kubeconfig of the controller may not read budgets: the words of the refusal have to be enough.
+/// The kubeconfig of the controller may not read budgets: the message of the refused eviction has to be
+/// enough.
 async fn a_budget_that_blocks_a_drain_is_relaxed(context: Arc<TestContext>) -> TestResult {
     with_controller(context, async |env, diagnosis| {
         let env: &dyn Environment = env;

@@ -1,4 +1,5 @@
-//! The faults of an installation in the words of the real components, and the same commands without them.
+//! The faults of an installation with the messages of the real components, and the same commands without
+//! faults.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tokio::process::Command;
 use crate::shell::{Shell, five_spot};
 use crate::startup::{Bare, Program, machine, shipped_definition, shipped_rules};
 
-/// On a busy machine everything takes its time.
+/// Long enough for a busy machine.
 const WITHIN: Duration = Duration::from_mins(1);
 
 /// Notes that no controller was found are part of a cluster without its pods.

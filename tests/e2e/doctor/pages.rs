@@ -1,5 +1,5 @@
-//! Every command of the pages under `docs/troubleshooting` is run by a shell against a real API server that has all objects which
-//! the pages speak of. Nobody acts there, so that one command does not depend on another.
+//! Every command of the pages under `docs/troubleshooting` is run by a shell against a real API server that has all
+//! objects that the pages mention. No controller runs there, so that one command does not depend on another.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::shell::Shell;
 use crate::startup::{Bare, machine};
 
-/// On a busy machine everything takes its time.
+/// Long enough for a busy machine.
 const WITHIN: Duration = Duration::from_mins(1);
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -67,7 +67,7 @@ fn ids() -> anyhow::Result<Vec<String>> {
     Ok(ids)
 }
 
-/// The commands of the fenced blocks. A line that ends with a backslash goes on in the next.
+/// The commands of the fenced blocks. A line that ends with a backslash continues on the next line.
 fn commands(text: &str) -> Vec<String> {
     let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("\n```").next());
     let lines = blocks
@@ -127,7 +127,8 @@ enum Expected {
     Endless,
     /// It is for the machine behind a node, or for a tool of others: only its syntax is checked.
     Syntax,
-    /// It needs what a bare API server has not: its answer, and not a complaint about the command.
+    /// It needs something that a bare API server does not have: the command is valid, but its answer is an
+    /// error.
     Answer(&'static str),
 }
 
@@ -205,7 +206,7 @@ async fn try_command(shell: &Shell, command: &str) -> TestResult {
     }
 }
 
-/// Makes what the pages speak of, and what their commands have taken away.
+/// Creates the objects that the pages mention, and those that their commands have deleted.
 async fn furnish(bare: &Bare) -> TestResult {
     let mut applier = Applier::new(bare.admin());
     for object in objects() {
@@ -229,7 +230,7 @@ fn objects() -> Vec<Value> {
         &mut desk,
         json!({"metadata": {"namespace": "shop", "finalizers": [five_spot_api::names::FINALIZER]}}),
     );
-    // The policies of 5spot-system admit pods of the controller alone, in the shape of the level `restricted`.
+    // The policies of 5spot-system admit only pods of the controller that meet the level `restricted`.
     let pod = json!({"spec": {
         "serviceAccountName": "5spot-controller",
         "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},

@@ -1,6 +1,6 @@
-//! An API server, or the etcd behind it, that is stopped where it stands: connections stay, and nobody answers.
+//! An API server, or the etcd behind it, that is frozen: connections stay open, and nothing is answered.
 //!
-//! Each test has an API server of its own and prints what `/ready` said, second by second.
+//! Each test has its own API server and prints the answers of `/ready`, second by second.
 
 mod seconds;
 
@@ -30,10 +30,10 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const API_SERVER: Component = Component::ApiServer(Side::Management);
 
-/// Long before a watch would notice its own silence, which takes three minutes.
+/// Much shorter than the three minutes after which a watch without events is restarted.
 const NOTICED_WITHIN: Duration = Duration::from_secs(100);
 
-/// The time in which requests are counted: longer than that after which the storage is asked for.
+/// The time in which requests are counted: longer than that after which the storage is checked.
 const IDLE: Duration = Duration::from_secs(50);
 
 /// The time without requests once everything has started.
@@ -132,7 +132,7 @@ fn is_renewal(record: &AuditRecord) -> bool {
     record.object.resource == "leases" && is_own
 }
 
-/// Waits until nobody has asked for anything but its Lease for a while: events of the start come late.
+/// Waits until there have been only requests for Leases for a while: events of the start arrive late.
 async fn until_settled(bare: &Bare, accounts: &[&ServiceAccountIdentity]) -> anyhow::Result<()> {
     let count = || {
         let asked = accounts.iter().map(|account| bare.asked(account)).collect::<anyhow::Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! Faults happen, to whom they are meant to, and end.
+//! Injected faults happen, affect only their target, and end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-/// Longer than any healthy answer takes, short enough to wait for in vain.
+/// Longer than any healthy answer takes, short enough for a test that expects no answer.
 const SILENCE: Duration = Duration::from_secs(3);
 const BACK_WITHIN: Duration = Duration::from_mins(1);
 
@@ -105,7 +105,7 @@ async fn restarted_etcd_has_forgotten_nothing(context: Arc<TestContext>) -> Test
 
 async fn restarted_cluster_api_serves_its_webhooks_again(context: Arc<TestContext>) -> TestResult {
     context.clusters().control_plane().restart(Component::ClusterApi).await?;
-    // Its mutating webhook fails closed: were it away, the Cluster would be refused.
+    // Its mutating webhook fails closed: if it were down, the Cluster would be refused.
     crate::cluster_api::machine::cluster(&context).await?;
     Ok(())
 }

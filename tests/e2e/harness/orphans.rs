@@ -1,4 +1,4 @@
-//! A killed test program leaves nothing behind: this suite kills a second instance of itself and looks.
+//! A killed test program leaves nothing behind: this suite kills a second instance of itself and checks.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -23,7 +23,7 @@ const UP_WITHIN: Duration = Duration::from_secs(90);
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<TestContext>) -> TestResult {
-    // Guarded itself: if this program is killed while the test runs, the second one goes too.
+    // Guarded itself: if this program is killed while the test runs, the second one ends too.
     let mut command = guard::command("/proc/self/exe")?;
     command
         .args(["--exact", VICTIM])
@@ -51,7 +51,8 @@ async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<TestContext>) 
     Ok(())
 }
 
-/// Waits until every component has been recorded. Another program's files announce nothing, so they are looked at.
+/// Waits until every component has been recorded. There are no events for another program's files, so they are
+/// polled.
 async fn all_processes(
     directory: &Path,
     program: &mut Child,

@@ -1,4 +1,4 @@
-//! The provider fails and hangs where it is told to, and Cluster API says so in its own words.
+//! The provider fails and hangs where it is configured to, and Cluster API reports it.
 
 use std::sync::Arc;
 use std::time::Duration;

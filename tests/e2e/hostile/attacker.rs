@@ -14,11 +14,11 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Objects that each name a Secret of their own that does not exist.
+/// Objects that each name a different Secret that does not exist.
 const WITHOUT_SECRET: usize = 150;
 /// Large Secrets, each named by an object.
 const LARGE_SECRETS: usize = 20;
-/// The size of a large Secret, near what etcd takes.
+/// The size of a large Secret, close to the limit of etcd.
 const LARGE: usize = 900 << 10;
 /// Objects that are created at the same time.
 const AT_A_TIME: usize = 8;
@@ -32,7 +32,7 @@ pub(super) struct Attacker {
 }
 
 impl Attacker {
-    /// Does everything that a tenant can do, with servers that claim to have these Nodes of somebody else.
+    /// Does everything that a tenant can do, with servers that claim to have these Nodes of another tenant.
     pub(super) async fn start(
         context: &Arc<TestContext>,
         foreign_nodes: Vec<String>,
@@ -61,7 +61,7 @@ impl Attacker {
             tenant.lend(name.clone(), name, &context.address()).await?;
             servers.push((attack, server));
         }
-        // One machine for all of these: they concern each other.
+        // One machine for all of these objects, so that they affect each other.
         let shared = context.address();
         for number in 0..LARGE_SECRETS {
             let name = format!("large-{number}");

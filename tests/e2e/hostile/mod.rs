@@ -1,4 +1,4 @@
-//! One controller for two tenants, one of which is hostile: the other must not notice.
+//! One controller for two tenants, one of which is hostile: the other must not be affected.
 
 mod attacker;
 
@@ -23,19 +23,20 @@ use attacker::Attacker;
 const MACHINES: usize = 4;
 /// Changes of each of the victim's objects that are measured before and during the attack.
 const CHANGES: usize = 10;
-/// The promise of the kill switch.
+/// The guaranteed latency of the kill switch.
 const KILL_SWITCH_WITHIN: Duration = Duration::from_secs(5);
 /// The attack may slow the victim down by a factor of two; the machine of a test, on which the attackers run as well, by more.
 const SLOWER: f64 = 8.0;
 /// Milliseconds below which a latency says more about the machine than about the controller.
 const UNMEASURABLE: f64 = 500.0;
-/// The controller itself, and the budget of each cluster that can fill one: five of the hostile servers send without end.
+/// The controller itself, and the budget of each cluster that can fill one: five of the hostile servers send endless
+/// data.
 const MEMORY: u64 = 400 << 20;
 /// Open files: far below the usual limit of 1,024.
 const DESCRIPTORS: usize = 300;
 /// A few lines for each hostile object.
 const LOG: usize = 4 << 20;
-/// The time during which news of foreign Nodes must wake nobody.
+/// The time during which events of foreign Nodes must cause no reconcile.
 const QUIET: Duration = Duration::from_secs(8);
 /// Starting a control plane and lending machines takes most of it.
 const LONG: Duration = Duration::from_mins(8);
@@ -111,12 +112,12 @@ async fn attack(clusters: &Arc<TestClusters>, context: &TestContext, victim: &mu
     victim.is_never_reclaimed().await?;
     let tenants = [context.namespace(), hostile.namespace()];
     let in_management = writes_since(context.management(), places[0])?;
-    // The Leases by which machines are claimed and an instance is known are the controller's own.
+    // The Leases of claims and of the instance are the controller's own.
     let is_own =
         |write: &AuditRecord| write.object.resource == "leases" && write.object.namespace == SYSTEM_NAMESPACE;
     let is_tenants = |write: &AuditRecord| tenants.contains(&write.object.namespace.as_str());
     ensure_only(&in_management, |write| is_own(write) || is_tenants(write))?;
-    // Nodes of the victim are called like its namespace.
+    // The names of the victim's Nodes begin with its namespace.
     let in_workload = writes_since(context.workload(), places[1])?;
     ensure_only(&in_workload, |write| write.object.name.contains(context.namespace()))
 }
@@ -133,7 +134,7 @@ fn end(cluster: &Cluster) -> anyhow::Result<u64> {
     Ok(cluster.audit_log().end()?)
 }
 
-/// The controller's writes after a place of an audit log.
+/// The controller's writes after a position in an audit log.
 fn writes_since(cluster: &Cluster, place: u64) -> anyhow::Result<Vec<AuditRecord>> {
     let query = AuditQuery::all().user_agent(CONTROLLER_AGENT).writes();
     Ok(cluster.audit_log().read_from(place, &query)?.0)

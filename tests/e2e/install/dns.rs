@@ -1,4 +1,4 @@
-//! A name server that knows one name, for the pods of a real node.
+//! A name server with a single name, for the pods of a real node.
 
 use std::net::Ipv4Addr;
 
@@ -22,7 +22,7 @@ impl NameServer {
             let mut query = [0; 512];
             while let Ok((length, from)) = socket.recv_from(&mut query).await {
                 if let Some(answer) = answer(&query[..length], name, address) {
-                    // Whoever gets no answer asks again.
+                    // A client without an answer retries.
                     let _ = socket.send_to(&answer, from).await;
                 }
             }

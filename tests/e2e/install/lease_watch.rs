@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::runtime::watcher::watch_object;
 
-/// The recorder tells nobody.
+/// The polling interval for the record.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Records every change of the holder.

@@ -1,5 +1,5 @@
 //! 5-Spot as a platform team installs it: every overlay by `kubectl apply -k`, Pod Security, and the controller and the agent
-//! as pods of the images that `cargo xtask image` makes, on real nodes.
+//! as pods of the images that `cargo xtask image` builds, on real nodes.
 
 mod dns;
 mod kubectl;

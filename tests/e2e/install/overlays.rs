@@ -20,7 +20,7 @@ use super::kubectl::Kubectl;
 use super::pod_shapes;
 
 pub(crate) fn tests() -> Vec<Test> {
-    // With clusters of its own: policies, Pod Security and the fence are about accounts that other tests use.
+    // With its own clusters: policies, Pod Security and the fence apply to accounts that other tests use.
     tests![overlays_are_accepted_and_their_pods_admitted]
         .into_iter()
         .map(|test| test.within(Duration::from_mins(8)))
@@ -29,7 +29,7 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WITHIN: Duration = Duration::from_mins(2);
 
-/// The label that says what Pod Security enforces.
+/// The label with the level that Pod Security enforces.
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
 async fn overlays_are_accepted_and_their_pods_admitted(_: Arc<TestContext>) -> TestResult {
@@ -52,7 +52,7 @@ async fn management_cluster(clusters: &TestClusters) -> TestResult {
     dry_run(&kubectl, "deploy/ha").await?;
     apply(&kubectl, "deploy/ha").await?;
     enforces(cluster, "restricted").await?;
-    // The old pod goes when the new ones are ready, which nobody makes them here.
+    // The old pod ends when the new ones are ready, which does not happen here.
     until_pods(cluster, "app=5spot-controller", 2).await?;
     let made =
         ["poddisruptionbudget", "networkpolicy", "service"].map(|kind| format!("{kind}/5spot-controller"));
@@ -109,13 +109,13 @@ async fn workload_cluster(clusters: &TestClusters) -> TestResult {
     until_pods(cluster, "app=5spot-controller", 1).await
 }
 
-/// Applies a kustomization. Only the agent, where Pod Security warns of it, is worth a warning.
+/// Applies a kustomization. The only expected warning is that of Pod Security about the agent.
 async fn apply(kubectl: &Kubectl, folder: &str) -> anyhow::Result<()> {
     let (_, warned) = kubectl.ok(&format!("apply -k {folder}")).await?;
     expect_no_warning(folder, &warned)
 }
 
-/// Asks the server what it would do.
+/// Runs a server-side dry run.
 async fn dry_run(kubectl: &Kubectl, folder: &str) -> anyhow::Result<()> {
     let (_, warned) = kubectl.ok(&format!("apply -k {folder} --dry-run=server")).await?;
     expect_no_warning(folder, &warned)
@@ -138,7 +138,7 @@ async fn enforces(cluster: &Cluster, level: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until at least so many pods exist, which admission has let in.
+/// Waits until at least this many pods exist, all of them admitted.
 async fn until_pods(cluster: &Cluster, selector: &str, count: usize) -> anyhow::Result<()> {
     let pods: Api<Pod> = Api::namespaced(cluster.admin(), SYSTEM_NAMESPACE);
     let mut seen = std::collections::BTreeSet::new();
@@ -168,7 +168,7 @@ async fn until_in_force(cluster: &Cluster, agent: &serde_json::Value) -> anyhow:
     tokio::time::timeout(WITHIN, asked).await.context("the policy 5spot-pods does not take effect")?
 }
 
-/// The API server checks the types of policies and says what it finds in their status.
+/// The API server checks the types of policies and reports the result in their status.
 async fn policies_are_well_typed(kubectl: &Kubectl) -> anyhow::Result<()> {
     let policies = kubectl.json("get validatingadmissionpolicies -o json").await?;
     for policy in policies["items"].as_array().context("policies")? {

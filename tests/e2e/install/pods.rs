@@ -48,7 +48,7 @@ impl ManagementNode {
         Ok(started)
     }
 
-    /// The Deployment as its pods can run here: they find the API server by its name, which they ask a name server for.
+    /// The Deployment as its pods can run here: they find the API server by its name, which a name server resolves.
     pub(super) fn adapt(&self, deployment: &mut Value) -> anyhow::Result<()> {
         let spec = &mut deployment["spec"]["template"]["spec"];
         merge(spec, json!({"dnsPolicy": "None", "dnsConfig": {"nameservers": [self.node.address()]}}));
@@ -84,13 +84,13 @@ pub(crate) fn archive(program: &str) -> anyhow::Result<std::path::PathBuf> {
     Ok(path)
 }
 
-/// A line from the network of pods to an API server, which listens on loopback only.
+/// A proxy from the pod network to an API server, which listens on loopback only.
 async fn line(address: Ipv4Addr, cluster: &Cluster) -> anyhow::Result<Proxy> {
     let port = cluster.server().rsplit(':').next().and_then(|port| port.parse().ok());
     Ok(Proxy::start_at(address, port.context("a port")?).await?)
 }
 
-/// A scheduler for the management cluster, whose pods other tests have no use for.
+/// A scheduler for the management cluster, which other tests do not need.
 fn scheduler(clusters: &TestClusters) -> anyhow::Result<Process> {
     let control_plane = clusters.control_plane();
     let kubeconfig = control_plane.management().kubeconfig().display().to_string();

@@ -30,7 +30,7 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WITHIN: Duration = Duration::from_mins(2);
 
-/// Commands that take long or need no cluster: the images have tests of their own, and the controller is started below.
+/// Commands that take long or need no cluster: the images have their own tests, and the controller is started below.
 const ELSEWHERE: [&str; 2] = ["cargo xtask image", "cargo run --release -- --log-format=text"];
 
 async fn the_quick_start_works_as_written(_: Arc<TestContext>) -> TestResult {
@@ -82,7 +82,7 @@ async fn play(clusters: &TestClusters, context: &TestContext) -> TestResult {
     ensure!(reported, "no {expiry} in\n{metrics}");
     program.stop().await?;
 
-    // The second layout: its role and its variable are there.
+    // The second layout: its role and its variable exist.
     let kubectl = Kubectl::new(clusters.control_plane(), Side::Management);
     for (verb, resource) in
         [("patch", "nodes"), ("delete", "pods"), ("create", "pods --subresource=eviction")]
@@ -98,7 +98,7 @@ async fn play(clusters: &TestClusters, context: &TestContext) -> TestResult {
     Ok(())
 }
 
-/// The commands of the section that installs 5-Spot, without those that look at its results.
+/// The commands of the section that installs 5-Spot, without those that show its results.
 fn commands() -> anyhow::Result<Vec<String>> {
     let readme = std::fs::read_to_string(repository().join("README.md"))?;
     let (_, section) = readme.split_once("\n## Run it in a cluster\n").context("no section")?;

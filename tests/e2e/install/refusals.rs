@@ -14,7 +14,7 @@ use serde_json::json;
 use super::kubectl::Kubectl;
 
 pub(crate) fn tests() -> Vec<Test> {
-    // With clusters of its own: a quota concerns every pod of the namespace.
+    // With its own clusters: a quota applies to every pod of the namespace.
     tests![refusals_are_shown_where_people_look]
         .into_iter()
         .map(|test| test.within(Duration::from_mins(6)))

@@ -34,14 +34,14 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![the_images_run_as_pods].into_iter().map(|test| test.within(Duration::from_mins(12))).collect()
 }
 
-/// On a machine that is busy with a build everything takes its time.
+/// Long enough for a machine that is busy with a build.
 const WITHIN: Duration = Duration::from_mins(3);
 const DEPLOYMENT: &str = "5spot-controller";
 
 async fn the_images_run_as_pods(context: Arc<TestContext>) -> TestResult {
     let clusters = TestClusters::start_another("install").await?;
     let node = {
-        // Only to start beside it: other tests use the machine meanwhile.
+        // Only started next to it: other tests use the machine meanwhile.
         let desk = Desk::take(&context).await?;
         ManagementNode::start(&clusters, desk.machine()?).await?
     };
@@ -159,7 +159,7 @@ impl Play {
         Api::namespaced(self.clusters.control_plane().management().admin(), context.namespace())
     }
 
-    /// Makes a machine that is wanted now, and waits until it has its node.
+    /// Creates a machine that is wanted now, and waits until it has its node.
     async fn lend(&self, context: &TestContext, name: &str, change: Value) -> anyhow::Result<String> {
         self.order(context, name, change).await?;
         let is_lent = |object: &ScheduledMachine| {
@@ -181,7 +181,8 @@ impl Play {
         Ok(object)
     }
 
-    /// A program of the owner makes the agent's pod ask for the machine, and the controller's pod returns it.
+    /// A program of the owner makes the agent's pod request a reclaim, and the controller's pod returns the
+    /// machine.
     async fn owner_comes_back(&self, outside: &TestContext) -> TestResult {
         let desk = Desk::take(outside).await?;
         self.desk.provider(|behaviour| behaviour.join = StepBehaviour::Hangs);
@@ -249,7 +250,7 @@ impl Play {
         Ok(())
     }
 
-    /// Prints what a person would look at.
+    /// Prints what a person would check.
     async fn show_pods(&self) {
         for line in [
             "get pods -A -o wide",

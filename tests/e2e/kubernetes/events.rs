@@ -1,4 +1,4 @@
-//! Events through `events.k8s.io/v1`: what may be said, and what may be changed afterwards.
+//! Events through `events.k8s.io/v1`: what they may contain, and what may be changed afterwards.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ async fn sorting_by_last_timestamp_sorts_nothing(context: Arc<TestContext>) -> T
     Ok(())
 }
 
-/// An event name made from object, reason and cause keeps a restarted controller from reporting twice.
+/// An event name derived from object, reason and cause prevents a restarted controller from reporting twice.
 async fn same_name_again_is_a_conflict(context: Arc<TestContext>) -> TestResult {
     assert_eq!(post(&context, &event(&context, "e")).await?.code, 201);
     let again = post(&context, &event(&context, "e")).await?;

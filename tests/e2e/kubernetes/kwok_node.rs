@@ -1,4 +1,4 @@
-//! A Node that is Ready and that nobody has anything more to say about.
+//! A Node that is Ready and no longer changes.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) fn nodes(context: &TestContext) -> Api<Node> {
     Api::all(context.workload().admin())
 }
 
-/// Makes the Node of a context and waits until the node controller has taken away the taint of a new Node.
+/// Creates the Node of a context and waits until the node controller has removed the taint of a new Node.
 pub(crate) async fn ready_node(context: &TestContext) -> anyhow::Result<Node> {
     let node = json!({
         "apiVersion": "v1", "kind": "Node",

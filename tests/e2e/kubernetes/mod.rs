@@ -1,4 +1,4 @@
-//! Kubernetes itself: Nodes, Events, evictions and CEL as this version has them.
+//! Kubernetes itself: Nodes, Events, evictions and CEL in the tested version.
 
 mod cel;
 mod events;

@@ -1,4 +1,4 @@
-//! Changing a Node that others change too: which of the ways to patch it lose something.
+//! Concurrent changes of a Node: which kinds of patches lose changes of others.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ async fn failed_test_of_a_json_patch_refuses_all_of_it(context: Arc<TestContext>
     Ok(())
 }
 
-/// The agent uses this to make sure that the Node is its own without reading it.
+/// The agent uses this to ensure that it patches its own Node without reading it.
 async fn json_patch_can_test_the_machine_id(context: Arc<TestContext>) -> TestResult {
     let name = ready_node(&context).await?.name_any();
     let info = json!({

@@ -1,4 +1,4 @@
-//! A Lease that is forbidden, edited, deleted or used by others: each is reported, and nothing is doubled.
+//! A Lease that is forbidden, edited, deleted or used by others: each is reported, and nothing is done twice.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![a_lease_that_is_forbidden_or_written_by_others_is_reported]
 }
 
-/// A short Lease, so that the test is.
+/// A short Lease, so that the test is short.
 const FLAGS: [&str; 3] =
     ["--enable-leader-election", "--lease-duration-secs=6", "--lease-renew-deadline-secs=4"];
 
@@ -33,7 +33,7 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
     bare.install_cluster_api().await?;
     bare.apply(&machine("desk")).await?;
 
-    // No Lease is permitted: it is ready, says what is missing, and works on nothing.
+    // No Lease is permitted: the replica is ready, reports what is missing, and works on nothing.
     let one = Program::start(bare.directory(), &identity, "one", &FLAGS).await?;
     one.said_with("The Lease could not be", &["5spot-system/5spot-leader", "forbidden"]).await?;
     one.answers("/ready", 200, &["remark: the Lease 5spot-system/5spot-leader could not be"]).await?;

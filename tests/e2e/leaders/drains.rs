@@ -35,7 +35,7 @@ const NODES: usize = 300;
 /// Objects that are written at a time.
 const AT_A_TIME: usize = 16;
 
-/// For a machine that has much else to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(7);
 
 /// The time for which all drains are observed together.
@@ -49,7 +49,7 @@ async fn renewals_continue_while_300_nodes_drain(_: Arc<TestContext>) -> TestRes
     bare.define(&shipped_definition()).await?;
     bare.install_cluster_api().await?;
     manifests::apply_crds(&bare.admin(), &provider_crds(), PATIENCE).await?;
-    // Pods need it, and nobody here creates it.
+    // Pods need it, and no controller creates it here.
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     bare.apply(&account).await?;
     let quick = Timing {

@@ -58,7 +58,7 @@ fn provider_object() -> Value {
     })
 }
 
-/// Deletes the Lease: the fence must not keep anybody else from writing then.
+/// Deletes the Lease: the fence must not block the writes of others then.
 pub(super) async fn others_write_without_a_lease(context: &TestContext) -> anyhow::Result<()> {
     let admin = context.management().admin();
     let leases: Api<Lease> = Api::namespaced(admin.clone(), SYSTEM_NAMESPACE);
@@ -66,7 +66,7 @@ pub(super) async fn others_write_without_a_lease(context: &TestContext) -> anyho
     let api: Api<DynamicObject> =
         Api::namespaced_with(admin, context.namespace(), &REMOTE_MACHINE.resource());
     let rehearsal = PatchParams::apply("5spot-e2e").dry_run();
-    // Again and again: the policy sees the deletion a little later than its author.
+    // Repeated: the policy sees the deletion slightly later than the client.
     for _ in 0..50 {
         api.patch("late", &rehearsal, &Patch::Apply(provider_object()))
             .await
@@ -75,7 +75,7 @@ pub(super) async fn others_write_without_a_lease(context: &TestContext) -> anyho
     Ok(())
 }
 
-/// Claims are fenced; Leases of the election are not, or no standby could take over.
+/// Claims are fenced. Leases of the election are not, because otherwise no standby could take over.
 async fn claims_are_refused(client: &Client) -> anyhow::Result<()> {
     let api: Api<Lease> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
     let lease = |name: &str| serde_json::from_value::<Lease>(json!({"metadata": {"name": name}}));

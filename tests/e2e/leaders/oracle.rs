@@ -27,7 +27,7 @@ impl Writes {
         let is_renewal =
             |record: &AuditRecord| record.object.resource == "leases" && record.object.name == LEASE;
         let (renewals, others): (Vec<_>, Vec<_>) = records.into_iter().partition(is_renewal);
-        // Reviews of the own permissions are asked by POST, and events say what was done before.
+        // Access reviews are POST requests that write nothing, and events report earlier writes.
         let is_change = |record: &AuditRecord| {
             !matches!(record.object.resource.as_str(), "selfsubjectaccessreviews" | "events")
         };

@@ -18,16 +18,16 @@ use serde_json::Value;
 use super::is_leader;
 use crate::startup::Program;
 
-/// The duration of the Lease in these tests: short, so that they are.
+/// The duration of the Lease in these tests: short, so that the tests are short.
 pub(super) const LEASE_SECONDS: i64 = 6;
 
-/// For a machine that has much else to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Metrics tell nobody when they change.
+/// The polling interval for metrics.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// One replica: a pod's name and token, a line to the API server, and the process while it runs.
+/// One replica: a pod's name and token, a proxy to the API server, and the process while it runs.
 pub(super) struct Replica {
     pub(super) pod: String,
     pub(super) identity: ServiceAccountIdentity,
@@ -77,7 +77,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Waits until there is exactly one leader. Fails if two say at the same time that they are.
+    /// Waits until there is exactly one leader. Fails if two replicas report at the same time that they lead.
     pub(super) async fn leader(&self) -> anyhow::Result<usize> {
         self.leader_among(&(0..self.all.len()).collect::<Vec<_>>()).await
     }
@@ -157,7 +157,7 @@ impl Replicas {
         self.all[number].line.set(line);
     }
 
-    /// Checks that nobody took a refusal by the fence for a failure, and ends all replicas.
+    /// Checks that no replica counted a refusal by the fence as a failure, and ends all replicas.
     pub(super) async fn end(mut self) -> anyhow::Result<()> {
         for number in 0..self.all.len() {
             let log = self.program(number)?.log();

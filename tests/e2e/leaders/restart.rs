@@ -19,7 +19,7 @@ use crate::permissions::deploy;
 use crate::startup::{Bare, Program, machine, shipped_definition, shipped_rules};
 
 pub(crate) fn tests() -> Vec<Test> {
-    // With an API server of its own: one that starts refuses everything until it knows its roles.
+    // With its own API server: one that starts refuses everything until it has loaded its roles.
     tests![one_replica_leads_when_the_api_server_is_back]
 }
 
@@ -41,7 +41,8 @@ async fn one_replica_leads_when_the_api_server_is_back(_: Arc<TestContext>) -> T
     bare.apply(&machine("before")).await?;
     until_seen(&bare, "before").await?;
 
-    // Killed for long enough that the Lease expires: nobody may lead meanwhile, and one afterwards.
+    // Killed for long enough that the Lease expires: no replica may lead meanwhile, and one must lead
+    // afterwards.
     bare.control_plane().kill(Component::ApiServer(Side::Management)).await;
     one.said("Lost the Lease").await?;
     ensure!(!is_leader(&one).await? && !is_leader(&other).await?, "nobody leads without an API server");
@@ -57,7 +58,7 @@ async fn one_replica_leads_when_the_api_server_is_back(_: Arc<TestContext>) -> T
     bare.stop().await
 }
 
-/// Waits until the leader has looked at an object.
+/// Waits until the leader has reconciled an object.
 async fn until_seen(bare: &Bare, name: &str) -> anyhow::Result<()> {
     let objects: Api<ScheduledMachine> = Api::namespaced(bare.admin(), "default");
     let is_seen = |object: &ScheduledMachine| object.status.is_some();

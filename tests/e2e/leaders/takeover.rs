@@ -1,4 +1,4 @@
-//! A leader that goes: another one takes over and goes on with the same objects.
+//! A leader that ends: another one takes over and continues with the same objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::scenarios::{controller_identity, node_identity};
 use crate::startup::machine;
 
 pub(crate) fn tests() -> Vec<Test> {
-    // Alone: the fence is about the account that controllers of other tests have too.
+    // Alone: the fence applies to the account that controllers of other tests use too.
     tests![
         #[alone]
         replicas_take_over_and_never_write_beside_each_other
@@ -54,7 +54,7 @@ async fn replicas_take_over_and_never_write_beside_each_other(context: Arc<TestC
         Ok(replicas) => play.perform(replicas).await,
         Err(error) => Err(error),
     };
-    // The fence must not stay, whatever has happened: other tests use the same account without a pod.
+    // The fence must be removed in any case: other tests use the same account without a pod.
     remove_fence(&context).await?;
     outcome?;
     Replicas::delete_pods(&context, REPLICAS).await
@@ -122,7 +122,7 @@ impl Play {
         writes.made_one_machine_each(&self.objects)
     }
 
-    /// A machine that is wanted now, and is there.
+    /// A machine that is wanted now and exists.
     async fn lend(&mut self, name: &str) -> anyhow::Result<()> {
         let (admin, namespace) = (self.context.management().admin(), self.context.namespace());
         let nodes = node_identity(&self.context, namespace).await?;

@@ -23,9 +23,9 @@ pub(super) const LABEL: &str = "5spot.finos.org/reclaim-agent";
 /// The selector of the agents in the troubleshooting guide.
 const SELECTOR: &str = "app=5spot-reclaim-agent";
 const NAME: &str = "5spot-reclaim-agent";
-/// A pod starts in two seconds; a machine that is busy takes its time.
+/// A pod starts in two seconds, and takes longer on a busy machine.
 pub(super) const WITHIN: Duration = Duration::from_secs(90);
-/// A log tells nobody when it grows.
+/// The polling interval for a log.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
 /// The agent of one node.
@@ -35,8 +35,8 @@ pub(super) struct AgentPod<'a> {
 }
 
 impl<'a> AgentPod<'a> {
-    /// Applies the shipped manifests, with an overlay that says where the API server is, that the image is there already,
-    /// and that only this node is meant.
+    /// Applies the shipped manifests, with an overlay that sets the address of the API server, uses the imported image,
+    /// and selects only this node.
     pub(super) async fn install(context: &'a TestContext, node: &str) -> anyhow::Result<Self> {
         crate::agent::install(context.workload()).await?;
         let agent = Self { context, node: node.to_owned() };
@@ -166,7 +166,7 @@ impl<'a> AgentPod<'a> {
         let pods: Api<Pod> = Api::namespaced(self.context.workload().admin(), SYSTEM_NAMESPACE);
         for pod in self.all_pods().await? {
             match pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await {
-                // It was about to go anyway.
+                // It may already be gone.
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
                 deleted => drop(deleted?),
             }

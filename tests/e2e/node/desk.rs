@@ -20,7 +20,7 @@ const TENANT_IMAGE: &str = "localhost/5spot/tenant:1";
 /// Started by the first test that needs it; it ends with the control plane.
 static NODE: Mutex<Option<HostNode>> = Mutex::const_new(None);
 
-/// A machine that is lent, and nobody else's while this lives.
+/// A lent machine, for the exclusive use of one test until this is dropped.
 pub(crate) struct Desk<'a> {
     node: MutexGuard<'static, Option<HostNode>>,
     context: &'a TestContext,
@@ -46,7 +46,7 @@ impl<'a> Desk<'a> {
         Ok(joined)
     }
 
-    /// Switches the kubelet off.
+    /// Stops the kubelet.
     pub(crate) async fn leave(&self) -> anyhow::Result<()> {
         self.node()?.leave().await;
         Ok(())

@@ -1,5 +1,5 @@
-//! The troubleshooting guide for an agent that does not fire: each cause is brought about, and found by the
-//! command that the guide names.
+//! The troubleshooting guide for an agent that does not fire: each cause is created, and found by the command
+//! that the guide names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn config_map_missing(context: &TestContext, desk: &Desk<'_>, agent: &Agen
     Ok(())
 }
 
-/// Empty lists and the wrong case: nothing matches. The log says what the agent looks for.
+/// Empty lists and the wrong case: nothing matches. The log shows what the agent looks for.
 async fn nothing_matches(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
     let _java = OwnersProgram::start(context, "java")?;
     for (toml, logged, activity) in [
@@ -88,8 +88,8 @@ async fn nothing_matches(context: &TestContext, desk: &Desk<'_>, agent: &AgentPo
     Ok(())
 }
 
-/// A kernel that refuses events: the agent exits if told to use them, and works by polling as the guide says. Kernels from
-/// 6.6 on refuse nobody, so a seccomp profile refuses in their place.
+/// A kernel that refuses events: the agent exits if it is configured to use them, and works by polling as the guide
+/// says. Kernels from 6.6 on always permit events, so a seccomp profile refuses them here.
 async fn events_refused(agent: &AgentPod<'_>, desk: &Desk<'_>) -> TestResult {
     let profile = desk.seccomp_profile(
         "no-netlink.json",
@@ -176,7 +176,7 @@ async fn pod_security_that_refuses_the_agent_says_so(context: Arc<TestContext>) 
     daemon_set["metadata"]["namespace"] = context.namespace().into();
     let spec = &mut daemon_set["spec"]["template"]["spec"];
     spec["serviceAccountName"] = "default".into();
-    // Every node will do, since no pod is ever made.
+    // Any node will do, because no pod is ever created.
     spec["nodeSelector"] = json!({});
     applier.apply(&daemon_set, context.namespace()).await?;
     let events: Api<Event> = Api::namespaced(admin, context.namespace());

@@ -1,5 +1,5 @@
-//! The reclaim agent on a real node: the shipped DaemonSet's own pod under a real kubelet, events of the real kernel, real
-//! programs, and everything between them and a schedule that is switched off.
+//! The reclaim agent on a real node: the shipped DaemonSet's own pod under a real kubelet, events of the real kernel,
+//! real programs, and every step up to the disabled schedule.
 
 mod agent_pod;
 mod desk;

@@ -19,7 +19,7 @@ impl OwnersProgram {
         Self::start_as(context, name, name)
     }
 
-    /// Starts a copy of `sleep` under this name that says of itself that it is another.
+    /// Starts a copy of `sleep` under this name, with another name as its `argv[0]`.
     pub(super) fn start_as(context: &TestContext, name: &str, first_argument: &str) -> anyhow::Result<Self> {
         let program = copy_of_sleep(context, name)?;
         let child = Command::new(program)
@@ -28,7 +28,7 @@ impl OwnersProgram {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()?;
-        // So that it goes with the control plane, should this program be killed.
+        // So that it ends with the control plane if this program is killed.
         if let Some(process) = ProcessIdentity::of(child.id()) {
             run_directory::record_process(context.directory(), &format!("owners-{name}"), process)?;
         }
@@ -39,7 +39,7 @@ impl OwnersProgram {
 
 impl Drop for OwnersProgram {
     fn drop(&mut self) {
-        // Whoever ended it already has done the work.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,4 @@
-//! From the start of a program to a schedule that is switched off, and what follows when the owner switches it on again
-//! too early.
+//! From the start of a program to the disabled schedule, and the case in which the owner enables it again too early.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,9 +32,9 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![the_owner_comes_back].into_iter().map(|test| test.within(Duration::from_mins(8))).collect()
 }
 
-/// The time that a tenant's program has to do harm.
+/// The time for which a tenant's program runs without effect.
 const HARMLESS_FOR: Duration = Duration::from_secs(5);
-/// The pods that are on the node when its owner comes back.
+/// The pods on the node when the owner returns.
 const TENANTS: [&str; 3] = ["web", "worker", "java"];
 
 async fn the_owner_comes_back(context: Arc<TestContext>) -> TestResult {
@@ -141,7 +140,7 @@ async fn expect_contract(context: &TestContext, desk: &Desk<'_>, agent: &AgentPo
 /// The same program in a pod of a tenant does nothing.
 async fn tenants_do_no_harm(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
     desk.tenant("web", &["/bin/busybox", "sleep", "3600"]).await?;
-    // Deaf to SIGTERM: an emergency gives it no grace.
+    // Ignores SIGTERM: an emergency gives it no grace period.
     desk.tenant("worker", &["/bin/sh", "-c", "trap '' TERM; while true; do /bin/busybox sleep 1; done"])
         .await?;
     desk.tenant("java", &["/bin/java", "3600"]).await?;

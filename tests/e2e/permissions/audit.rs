@@ -1,4 +1,4 @@
-//! After the last test: what the controller asked of both API servers, beside what the shipped roles grant.
+//! After the last test: compares the controller's requests to both API servers with the shipped roles.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ async fn compare(clusters: &TestClusters, whole: bool) -> TestResult {
     let nodes = granted(&manifests::read(&deploy("rbac-nodes/nodes.yaml"))?);
     let mut management = granted(&manifests::read(&deploy("rbac"))?);
     management.extend(nodes.iter().cloned());
-    // Replicas that elect a leader have one Role more.
+    // Replicas that elect a leader have one additional Role.
     management.extend(granted(&manifests::read(&deploy("ha/rbac.yaml"))?));
     let everything = records(clusters)?;
     let by_tests = granted_by_tests(clusters, &management).await?;
@@ -51,13 +51,13 @@ async fn compare(clusters: &TestClusters, whole: bool) -> TestResult {
     let mut in_management = used(by(&everything, Side::Management, |name| name == "5spot-controller"));
     let in_workload = used(by(&everything, Side::Workload, |_| true));
     let roles_only = used(by(&everything, Side::Management, |name| name == namespaced::ACCOUNT));
-    // Their kinds are none of the shipped roles' business, and were asked for before they were granted.
+    // The shipped roles do not cover their kinds, and they were requested before they were granted.
     in_management.retain(|deed, _| !by_tests.contains(deed));
     if in_management.is_empty() && roles_only.is_empty() {
-        // Nobody has run the controller.
+        // No test has run the controller.
         return Ok(());
     }
-    // Where the Nodes are in a cluster of their own, the role for them is of use there.
+    // If the Nodes are in a separate cluster, the role for them is used there.
     management.retain(|deed| !nodes.contains(deed) || in_management.contains_key(deed) || shared(deed));
     let own = granted(&manifests::read(&deploy("rbac-namespaced"))?);
 

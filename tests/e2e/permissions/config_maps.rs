@@ -1,5 +1,5 @@
-//! The shipped policy on `ConfigMaps`: the controller writes those of reclaim agents and no others, and everybody else is as
-//! free as before.
+//! The shipped policy on `ConfigMaps`: the controller may write those of reclaim agents and no others, and other users
+//! are not restricted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn config_maps(client: Client) -> Api<ConfigMap> {
     Api::namespaced(client, SYSTEM_NAMESPACE)
 }
 
-/// Returns true if the policy, and nobody else, has refused something.
+/// Returns true if the policy, and no other check, has refused a request.
 fn is_denied<T>(answer: &Result<T, kube::Error>) -> bool {
     matches!(answer, Err(kube::Error::Api(status))
         if status.code == 403 && status.message.contains("ValidatingAdmissionPolicy '5spot-agent-configs'"))
@@ -58,7 +58,8 @@ async fn the_controller_writes_no_config_map_but_those_of_agents(context: Arc<Te
         ours.create(&created, &config_map(name)).await?;
     }
 
-    // Without the policy the role is enough to write any of them: it must be seen to make the difference.
+    // Without the policy the role is enough to write any of them: this shows that the policy makes the
+    // difference.
     let patch = |value: &str| Patch::Merge(json!({"data": {"key": value}}));
     controller.patch("5spot-config", &PatchParams::default(), &patch("before")).await?;
     let policy = manifests::read(&deploy("policies/agent-configs.yaml"))?;

@@ -27,7 +27,7 @@ pub(crate) fn tests() -> Vec<Test> {
 /// A file is read again within a minute, and what has failed twice meanwhile is tried again after another.
 const WITHIN: Duration = Duration::from_secs(150);
 
-/// An API server goes on believing a token for ten seconds.
+/// An API server accepts a revoked token for ten more seconds.
 const FORGOTTEN_WITHIN: Duration = Duration::from_mins(1);
 
 async fn a_token_that_is_replaced_is_used_without_a_restart(context: Arc<TestContext>) -> TestResult {
@@ -85,7 +85,7 @@ async fn until_active(context: &TestContext, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes away what a token is bound to, and waits until the API server believes it no more.
+/// Deletes the object that a token is bound to, and waits until the API server rejects the token.
 async fn revoke(context: &TestContext, secret: &str, bearer: &ServiceAccountIdentity) -> anyhow::Result<()> {
     let secrets: Api<Secret> = Api::namespaced(context.management().admin(), SYSTEM_NAMESPACE);
     secrets.delete(secret, &DeleteParams::default()).await?;

@@ -1,4 +1,4 @@
-//! A controller that looks after all namespaces, as the shipped Deployment starts it.
+//! A controller that watches all namespaces, as the shipped Deployment starts it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ async fn all_namespaces_are_looked_after(context: Arc<TestContext>) -> TestResul
     let identity = controller_identity(&context).await?;
     let admin = context.management().admin();
     let mut applier = manifests::Applier::new(admin.clone());
-    // What other tests have left is looked after as well, and may need its kubeconfigs.
+    // It also manages objects that other tests have left behind, and may need their kubeconfigs.
     let all: Api<ScheduledMachine> = Api::all(admin.clone());
     let left =
         all.list(&ListParams::default()).await?.items.into_iter().filter_map(|one| one.metadata.namespace);
@@ -46,7 +46,7 @@ async fn all_namespaces_are_looked_after(context: Arc<TestContext>) -> TestResul
             "metadata": {"name": context.cluster_scoped("new"), "annotations": if paused.is_some() { annotations } else { json!({}) }},
         })
     };
-    // One that comes later, with an object that its annotation pauses.
+    // A namespace that is created later, whose annotation pauses its object.
     applier.apply(&namespace(Some("true")), "").await?;
     let place = context.cluster_scoped("new");
     applier.apply(&kubeconfig_reader(), &place).await?;

@@ -1,5 +1,5 @@
-//! Least privilege: what is granted is what is used, in namespaces that are chosen Roles are enough, and the Deployment is
-//! admitted where Pod Security is strictest.
+//! Least privilege: all granted permissions are used, Roles are enough for selected namespaces, and the Deployment is
+//! admitted at the strictest level of Pod Security.
 
 mod audit;
 mod config_maps;

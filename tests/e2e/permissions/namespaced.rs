@@ -1,5 +1,5 @@
-//! A controller that looks after chosen namespaces, with Roles in them and nothing that reaches further. It plays some of the
-//! scenarios (`scenarios::roles_only`); what it was refused is looked for after the last test.
+//! A controller that watches selected namespaces, with Roles there and no further permissions. It runs some of the
+//! scenarios (`scenarios::roles_only`); refused requests are checked after the last test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![other_namespaces_stay_untouched]
 }
 
-/// The shipped account has more rights in this clusters, so that another one gets these.
+/// The shipped account has more rights in these clusters, so another account is used.
 pub(super) const ACCOUNT: &str = "5spot-roles-only";
 
 const WITHIN: Duration = Duration::from_mins(1);
@@ -75,7 +75,7 @@ async fn other_namespaces_stay_untouched(context: Arc<TestContext>) -> TestResul
     for place in [elsewhere.as_str(), context.namespace()] {
         let mut object = machine("desk");
         object["metadata"]["namespace"] = place.into();
-        // Its Nodes are in another cluster; how to get there nobody has said yet.
+        // Its Nodes are in another cluster, whose kubeconfig does not exist yet.
         object["spec"]["kubeconfigSecretRef"] = json!({"name": "edge-nodes"});
         applier.apply(&object, place).await?;
     }
@@ -88,12 +88,12 @@ async fn other_namespaces_stay_untouched(context: Arc<TestContext>) -> TestResul
     let other: Api<ScheduledMachine> = Api::namespaced(admin.clone(), &elsewhere);
     let other = other.get("desk").await?;
     ensure!(other.status.is_none() && other.metadata.finalizers.is_none(), "{other:?}");
-    // Neither was anything asked about it.
+    // No request was sent for it either.
     let query = AuditQuery::all().user(&identity.user()).namespace(&elsewhere);
     let asked = context.management().audit_log().read(&query)?;
     ensure!(asked.is_empty(), "{asked:?}");
 
-    // The annotation of the namespace is seen, although nobody may list namespaces.
+    // The annotation of the namespace is seen, although the account may not list namespaces.
     let paused = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": context.namespace(), "annotations": {"5spot.finos.org/paused": "true"}},

@@ -49,7 +49,7 @@ async fn the_deployment_is_admitted_where_pod_security_is_restricted(
     let admitted = create(&context, &pod).await?;
     ensure!(admitted.code == 201 && admitted.warnings.is_empty(), "{admitted:?}");
 
-    // Each of what makes it strict is needed.
+    // Each of the strict settings is needed.
     for field in [
         "/spec/securityContext/runAsNonRoot",
         "/spec/securityContext/seccompProfile",

@@ -36,7 +36,7 @@ async fn a_further_provider_needs_a_labelled_role(context: Arc<TestContext>) -> 
 
     let flag = format!("--watch-namespace={}", context.namespace());
     let program = Program::start(context.directory(), &identity, context.namespace(), &[&flag]).await?;
-    // What one object needs more than others is no matter of readiness.
+    // Permissions that only one object needs do not affect readiness.
     program.is_ready().await?;
     let objects: Api<ScheduledMachine> = Api::namespaced(admin.clone(), context.namespace());
     let references = |object: &ScheduledMachine| {

@@ -29,7 +29,7 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const WITHIN: Duration = Duration::from_mins(3);
 
-/// Metrics tell nobody when they change.
+/// The polling interval for metrics.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
 const OBJECTS: usize = 8;
@@ -53,7 +53,7 @@ async fn lent_machines_survive_a_change_of_the_number_of_instances(context: Arc<
     }
     instances.start(0, 1).await?;
     lend(&context).await?;
-    // Every object changes again and again while the instances do.
+    // Every object is changed repeatedly while the instances change.
     let load = tokio::spawn(edit_without_end(Arc::clone(&context)));
     for count in [3, 1] {
         instances.roll_out(count).await?;
@@ -76,7 +76,7 @@ struct Instances {
 }
 
 impl Instances {
-    /// A pod of a `StatefulSet`. Another test has pods of its own.
+    /// A pod of a `StatefulSet`. Another test has its own pods.
     fn pod(&self, id: usize) -> String {
         format!("{}-{id}", self.context.namespace())
     }
@@ -149,7 +149,7 @@ fn names() -> Vec<String> {
     (0..OBJECTS).map(|number| format!("desk-{number}")).collect()
 }
 
-/// Machines that are wanted now, and are there.
+/// Machines that are wanted now and exist.
 async fn lend(context: &TestContext) -> anyhow::Result<()> {
     let (admin, namespace) = (context.management().admin(), context.namespace());
     let nodes = node_identity(context, namespace).await?;
@@ -190,7 +190,7 @@ async fn label_all(context: &TestContext, value: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every object is edited, and whoever owns it now takes that over.
+/// Edits every object, and waits until its current owner has processed the change.
 async fn edit(context: &TestContext, value: &str) -> anyhow::Result<()> {
     label_all(context, value).await?;
     until_all(context, "to be reconciled after an edit", |object| {

@@ -1,4 +1,4 @@
-//! An API server that is away, that hangs, and that comes back.
+//! An API server that is unreachable, that hangs, and that returns.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! An API server with nothing in it, and what tests put there.
+//! An empty API server, and the objects that tests create there.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use kube::api::DeleteParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// On a busy machine a definition takes its time.
+/// Long enough for a CRD on a busy machine.
 const SERVED_WITHIN: Duration = Duration::from_mins(1);
 
 /// The Role for the Leases of the instances.
@@ -61,7 +61,7 @@ impl Bare {
         Ok(())
     }
 
-    /// The definitions of Machines, Clusters and drain rules, with nobody behind them.
+    /// The CRDs of Machines, Clusters and drain rules, without controllers.
     pub(crate) async fn install_cluster_api(&self) -> anyhow::Result<()> {
         Ok(manifests::apply_crds(&self.admin(), &cluster_api_crds(Contract::V1Beta2), SERVED_WITHIN).await?)
     }
@@ -71,7 +71,7 @@ impl Bare {
         Ok(manifests::apply_crds(&self.admin(), std::slice::from_ref(definition), SERVED_WITHIN).await?)
     }
 
-    /// Takes the definition of `ScheduledMachine` away, and with it every object.
+    /// Deletes the CRD of `ScheduledMachine`, and with it every object.
     pub(crate) async fn undefine(&self) -> anyhow::Result<()> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.admin());
         let name = shipped_definition()["metadata"]["name"].as_str().context("a name")?.to_owned();

@@ -76,7 +76,7 @@ async fn a_definition_that_is_newer_or_of_another_version_is_named(_: Arc<TestCo
     program.said_with("the CRD scheduledmachines.5spot.finos.org is newer", &[]).await?;
     program.stop().await?;
 
-    // An older one in which something can only not be asked for hinders nobody.
+    // An older CRD that only lacks fields of the spec does not block the controller.
     bare.define(&without_spec_field("killSwitch")).await?;
     let program = Program::start(bare.directory(), &identity, "older", &[]).await?;
     program
@@ -111,7 +111,7 @@ async fn announced(bare: &Bare, reason: &str, note: &str) -> anyhow::Result<()> 
     };
     let found = async {
         while !events.list(&ListParams::default()).await?.items.iter().any(is_it) {
-            // Its name is not known before it is there.
+            // Its name is not known before it exists.
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         anyhow::Ok(())

@@ -1,7 +1,7 @@
-//! The real program on a real API server on which something is wrong: it says what, asks again ever more rarely, goes to
-//! work when the cause is gone, and ends on SIGTERM at any time.
+//! The real program on a real API server that has a problem: the program reports the problem, retries with growing
+//! intervals, starts its work when the cause is gone, and ends on SIGTERM at any time.
 //!
-//! Each test has an API server of its own, with nothing in it that it does not put there.
+//! Each test has its own API server, which is empty at first.
 
 mod away;
 mod bare;

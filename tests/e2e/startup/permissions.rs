@@ -1,4 +1,5 @@
-//! Each permission taken away in turn: what is missing is named, asked for again ever more rarely, and enough once it is there.
+//! Each permission is removed in turn: the program names it, retries with growing intervals, and works once it is
+//! granted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +23,13 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![each_missing_permission_is_named_until_it_is_granted, in_chosen_namespaces_the_namespace_is_named]
 }
 
-/// As many programs at a time as two processors can start without a delay that anybody notices.
+/// As many programs at a time as two processors can start without a noticeable delay.
 const AT_A_TIME: usize = 8;
 
 /// The number of refusals of a repeated request to wait for.
 const REFUSALS: usize = 4;
 
-/// Only for a program that never asks again.
+/// Only reached by a program that never retries.
 const GUARD: Duration = Duration::from_secs(100);
 
 async fn each_missing_permission_is_named_until_it_is_granted(_: Arc<TestContext>) -> TestResult {
@@ -39,7 +40,7 @@ async fn each_missing_permission_is_named_until_it_is_granted(_: Arc<TestContext
     let mut deeds: Vec<Deed> = granted(&[role("", &Value::Array(rules.clone()))]).into_iter().collect();
     // Without Leases the controller is ready, with a remark.
     rules.extend(lease_rules()?);
-    // Nobody reads a namespace by its name who lists all of them.
+    // A controller that lists all namespaces does not read one by name.
     deeds.retain(|deed| (deed.resource.as_str(), deed.verb.as_str()) != ("namespaces", "get"));
     for some in deeds.chunks(AT_A_TIME) {
         try_join_all(some.iter().map(|deed| without(&bare, &rules, deed))).await?;
@@ -60,7 +61,7 @@ async fn without(bare: &Bare, rules: &[Value], deed: &Deed) -> TestResult {
     let named = [&said["verb"], &said["api_resource"], &said["group"], &said["api_namespace"]];
     ensure!(named == [&json!(verb), &json!(resource), &json!(group), &json!("all")], "{said}");
     program.said_with("Not ready", &[&format!("not allowed to {verb} {resource}")]).await?;
-    // What is watched is asked for again and again; what is done once in a while is not tried.
+    // Watches are retried; occasional requests are not sent here.
     if matches!(verb.as_str(), "list" | "watch") && resource != "machinedrainrules" {
         refusals_are_rare(bare, &identity).await?;
     }
@@ -158,8 +159,8 @@ async fn in_chosen_namespaces_the_namespace_is_named(_: Arc<TestContext>) -> Tes
     bare.stop().await
 }
 
-/// The permissions without which the controller is not ready. Remarks, such as those about Leases that nobody has granted here, are
-/// left out.
+/// The permissions without which the controller is not ready. Remarks, such as those about Leases, which are not
+/// granted here, are left out.
 fn missing_permissions(body: &str) -> usize {
     body.lines().filter(|line| !line.starts_with("remark: ") && line.contains("not allowed to ")).count()
 }

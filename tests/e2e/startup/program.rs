@@ -1,4 +1,4 @@
-//! The program, what it serves and what it says.
+//! The program, its endpoints and its output.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,9 +13,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Only for a program that never does what it should: on a busy machine everything takes its time.
+/// Only reached by a program that fails: long enough for a busy machine.
 const GUARD: Duration = Duration::from_secs(100);
-/// Neither a port nor a line of a log tells when it changes.
+/// The polling interval for ports and logs.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// The program as a process.
@@ -32,7 +32,7 @@ pub(crate) fn controller_program() -> io::Result<PathBuf> {
 }
 
 impl Program {
-    /// Starts the program as somebody, and waits until it serves.
+    /// Starts the program with an identity, and waits until it serves.
     pub(crate) async fn start(
         directory: &Path,
         identity: &ServiceAccountIdentity,
@@ -54,7 +54,7 @@ impl Program {
         Self::start_as(program, directory, &identity.kubeconfig(None), name, flags).await
     }
 
-    /// Starts the program as whoever the token in a file belongs to.
+    /// Starts the program with the token in a file.
     pub(crate) async fn start_by_file(
         directory: &Path,
         identity: &ServiceAccountIdentity,
@@ -90,7 +90,7 @@ impl Program {
         // The workload cluster of the tests is on this machine.
         let arguments = ["--metrics-port=0", "--health-port=0", "--workload-cidr=127.0.0.0/8"];
         let mut arguments: Vec<OsString> = arguments.map(Into::into).into();
-        // Each is a deployment of its own, with a Lease of its own, unless several elect a leader or share the objects.
+        // Each is a separate deployment with its own Lease, unless several elect a leader or share the objects.
         if flags
             .iter()
             .all(|flag| !flag.starts_with("--enable-leader-election") && !flag.starts_with("--instance"))
@@ -183,7 +183,7 @@ impl Program {
         }
     }
 
-    /// It is alive and not ready, and says why.
+    /// Checks that it is alive and not ready, and reports why.
     pub(crate) async fn is_not_ready(&self, reasons: &[&str]) -> anyhow::Result<String> {
         let body = self.answers("/ready", 503, reasons).await?;
         self.answers("/health", 200, &["ok\n"]).await?;
@@ -210,7 +210,8 @@ impl Program {
         self.answers("/ready", 200, &["ok\n"]).await
     }
 
-    /// SIGTERM: it has to end well, and nothing has to be cut off, which it says if it happens after a second and a half.
+    /// SIGTERM: it has to exit successfully and must not cancel reconciles, which it would log after a second and a
+    /// half.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         let status = self.process.terminate().await.context("nobody knows how it ended")?;
         ensure!(status.code() == Some(0), "it ended with {status}; the log:\n{}", self.log());
@@ -220,7 +221,7 @@ impl Program {
         Ok(())
     }
 
-    /// SIGSTOP; returns when it stands still.
+    /// SIGSTOP; returns when it has stopped.
     pub(crate) async fn freeze(&self) {
         self.process.freeze().await;
     }
@@ -245,7 +246,7 @@ impl Program {
         Ok(get(self.metrics, "/metrics").await?.1)
     }
 
-    /// All that it has said.
+    /// Its whole output.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.spec.log()).unwrap_or_default()
     }

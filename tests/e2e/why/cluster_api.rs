@@ -1,4 +1,4 @@
-//! A Machine that Cluster API may not touch.
+//! A Machine that Cluster API may not change.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -41,8 +41,8 @@ fn has_condition(namespace: &Namespace, kind: &str) -> bool {
     conditions.into_iter().flatten().any(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-/// The namespace of the debugging notes, as literally as it can be rebuilt: a `StatefulSet` that is gone while its pod stays, on a
-/// node that nobody serves, with a claim and a volume under protection.
+/// The namespace of the debugging notes, as literally as it can be rebuilt: a `StatefulSet` that is gone while its pod
+/// stays, on a node without a kubelet, with a protected claim and volume.
 async fn a_pod_on_a_dead_node_holds_its_namespace(context: Arc<TestContext>) -> TestResult {
     let client = context.workload().admin();
     let (name, node) = (context.cluster_scoped("stuck"), context.cluster_scoped("vmss000005"));
@@ -81,7 +81,8 @@ async fn a_pod_on_a_dead_node_holds_its_namespace(context: Arc<TestContext>) -> 
             .is_some_and(|it| it.contains("may continue to run on the cluster indefinitely"))
     );
 
-    // The volume leads there as well, by way of its claim, which nobody has deleted yet: pods go first.
+    // The volume leads there as well, through its claim, which has not been deleted yet: pods are deleted
+    // first.
     let answer = why(&context, Side::Workload, &[&format!("pv/{name}")]).await?;
     assert_eq!((&answer["state"], first_cause(&answer)), (&json!("stuck"), "Pod sts-0".to_owned()));
 
@@ -98,7 +99,7 @@ async fn grace_period_is_over(pods: &Api<Pod>, name: &str) -> anyhow::Result<()>
     let is_deleted = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     let pod = wait::until_present(pods, name, "to be deleted", WITHIN, is_deleted).await?;
     let end = pod.metadata.deletion_timestamp.context("a deletion timestamp")?.0;
-    // The API server tells the time in whole seconds.
+    // Times of the API server are in whole seconds.
     let rest = end.duration_since(jiff::Timestamp::now()) + jiff::SignedDuration::from_secs(1);
     tokio::time::sleep(Duration::try_from(rest).unwrap_or_default()).await;
     Ok(())

@@ -32,9 +32,9 @@ pub enum ServerState {
     /// It answers.
     #[default]
     Up,
-    /// It takes connections, keeps those that there are, and says nothing.
+    /// It accepts connections, keeps existing ones, and does not answer.
     Silent,
-    /// Nobody is there.
+    /// It refuses connections.
     Down,
 }
 
@@ -55,7 +55,7 @@ pub enum Impairment {
     Events,
     /// The controller may not write the Leases that claim physical machines.
     Leases,
-    /// Nobody runs Cluster API. Where that is nobody's in the whole environment, a scenario has to have it for itself.
+    /// Cluster API does not run. Where that affects the whole environment, a scenario needs its own environment.
     ClusterApi,
     /// The management cluster takes a second for each request.
     SlowManagement,
@@ -66,15 +66,15 @@ pub enum Impairment {
 pub enum LeaderFault {
     /// It is killed before a write is sent, and started again.
     Killed,
-    /// It is killed after a write was carried out and before it learns so, and started again.
+    /// It is killed after a write was carried out and before the response arrives, and started again.
     KilledUnaware,
     /// It is stopped for longer than its Lease with a write that is sent when it continues.
     Stopped,
-    /// Its connections deliver nothing for longer than its Lease, and then the write that was under way.
+    /// Its connections deliver nothing for longer than its Lease, and then the write that was in flight.
     Silent,
     /// Its connections fail for longer than its Lease.
     CutOff,
-    /// The same, and the write that was under way was carried out.
+    /// The same, and the write in flight was carried out.
     CutOffUnaware,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for LeaderFault {
     }
 }
 
-/// A place that a kubeconfig can lead to by mistake.
+/// A server that a kubeconfig can name by mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrongServer {
     /// An API server of another cluster, which is healthy and has none of our Nodes.
@@ -128,7 +128,7 @@ impl fmt::Display for Write {
     }
 }
 
-/// A management cluster and a workload cluster, which may be the same, with everybody who lives in them, and a
+/// A management cluster and a workload cluster, which may be the same, with all their components, and a
 /// controller.
 pub trait Environment: Send + Sync {
     /// A client of the harness in the management cluster.
@@ -151,43 +151,43 @@ pub trait Environment: Send + Sync {
     fn spec(&self) -> Value;
     /// An address that no other machine has.
     fn address(&self) -> String;
-    /// Makes a Cluster with a control plane, and whatever leads into the workload cluster.
+    /// Creates a Cluster with a control plane, and the kubeconfig of the workload cluster.
     fn make_cluster<'a>(&'a self, name: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
     /// Sets the behaviour of the provider.
     fn provider(&self, behaviour: ProviderBehaviour);
-    /// Silences the kubelet of a Node, or lets it speak again.
+    /// Stops or resumes the reports of the kubelet of a Node.
     fn silence<'a>(&'a self, node: &'a str, is_silent: bool) -> BoxFuture<'a, anyhow::Result<()>>;
-    /// Cuts a Node off, or lets it be heard again: nobody knows what becomes of its pods. Where that is every Node, a
-    /// scenario has to have the environment for itself.
+    /// Disconnects a Node, or reconnects it: the state of its pods is unknown. Where this affects every Node, a
+    /// scenario needs its own environment.
     fn cut_off<'a>(&'a self, node: &'a str, is_cut_off: bool) -> BoxFuture<'a, anyhow::Result<()>>;
-    /// Lets the controller handle one more kind of a provider.
+    /// Grants the controller one more kind of a provider.
     fn grant<'a>(&'a self, group: &'a str, plural: &'a str) -> BoxFuture<'a, anyhow::Result<()>>;
     /// The Secret with the kubeconfig that the controller uses; nothing where Nodes are in the management cluster.
     fn kubeconfig_secret(&self) -> Option<String>;
-    /// A kubeconfig with new credentials. Those that were good before are good no more.
+    /// A kubeconfig with new credentials. The previous ones are no longer valid.
     fn new_kubeconfig(&self) -> BoxFuture<'_, anyhow::Result<String>>;
-    /// A kubeconfig that leads the controller into the workload cluster by another line, which can hang.
+    /// A kubeconfig for the workload cluster through another connection, which can hang.
     fn kubeconfig_by_another_line(&self) -> BoxFuture<'_, anyhow::Result<String>>;
-    /// Sets the state of an API server, at least for the controller; where it affects everybody, a scenario has to
-    /// have the environment for itself.
+    /// Sets the state of an API server, at least for the controller; where it affects all clients, a scenario
+    /// needs its own environment.
     fn set_api_server(&self, side: Side, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>>;
-    /// Sets the state of that connection: open, silent (connections stay, new ones are accepted, nothing comes back),
-    /// or cut.
+    /// Sets the state of that connection: open, hung (connections stay, new ones are accepted, nothing is answered),
+    /// or closed.
     fn set_other_line(&self, state: ServerState);
-    /// A kubeconfig that leads somewhere else than into the workload cluster.
+    /// A kubeconfig for a server other than that of the workload cluster.
     fn kubeconfig_to(&self, server: WrongServer) -> BoxFuture<'_, anyhow::Result<String>>;
-    /// Makes something fail, or lets it work again.
+    /// Starts or ends an impairment.
     fn set_impaired(&self, what: Impairment, is_impaired: bool) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Allows or forbids the controller to change Nodes.
     fn allow_node_writes(&self, is_allowed: bool) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Starts the controller.
     fn start_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
-    /// Tells the controller to stop, and waits until it has.
+    /// Stops the controller, and waits until it has ended.
     fn stop_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
-    /// Kills the controller where it stands.
+    /// Kills the controller.
     fn crash_controller(&self) -> BoxFuture<'_, anyhow::Result<()>>;
-    /// Lets something happen to the leader, or to the first of several instances that share the objects. Only where several
-    /// controllers run.
+    /// Disturbs the leader, or the first of several instances that share the objects. Only where several controllers
+    /// run.
     fn disturb_controller(&self, _: LeaderFault) -> BoxFuture<'_, anyhow::Result<()>> {
         async { anyhow::bail!("there is only one controller here") }.boxed()
     }

@@ -16,7 +16,7 @@ pub(crate) const EXIT_DELAY_ANNOTATION: &str = "testenv.5spot.finos.org/exit-del
 const HANDS: usize = 16;
 
 impl dyn Environment + '_ {
-    /// A pod of nobody's that runs on a node, labelled `app: <name>`.
+    /// A pod without an owner that runs on a node, labelled `app: <name>`.
     pub async fn pod_on(&self, node: &str, name: &str) -> anyhow::Result<()> {
         self.pod_that(node, name, json!({})).await
     }
@@ -36,7 +36,7 @@ impl dyn Environment + '_ {
         self.until(POD, name, "to run", |pod| condition(pod, "Ready")["status"] == "True").await.map(drop)
     }
 
-    /// As many pods on a node, each of which takes this long to stop.
+    /// This many pods on a node, each of which takes this long to stop.
     pub async fn pods_on(&self, node: &str, count: usize, stops_after: i64) -> anyhow::Result<()> {
         let takes = format!("{stops_after}s");
         let differs = json!({
@@ -51,7 +51,7 @@ impl dyn Environment + '_ {
         stream::iter(pods.map(Ok)).try_for_each_concurrent(HANDS, |pod| pod).await
     }
 
-    /// A Deployment of as many pods, all on one node.
+    /// A Deployment of this many pods, all on one node.
     pub async fn deployment_on(&self, node: &str, name: &str, replicas: usize) -> anyhow::Result<()> {
         self.deployment_that(node, name, replicas, json!({})).await
     }

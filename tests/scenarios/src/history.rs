@@ -42,7 +42,7 @@ struct Records {
 }
 
 impl ObjectHistory {
-    /// Begins to write down what happens in an environment.
+    /// Starts to record what happens in an environment.
     pub fn begin(env: &dyn Environment) -> Self {
         let records = Arc::new(Mutex::new(Records::default()));
         let watches = [MACHINE, BOOTSTRAP, INFRASTRUCTURE]
@@ -53,7 +53,7 @@ impl ObjectHistory {
                     pin_mut!(events);
                     let mut listed = BTreeSet::new();
                     while let Some(event) = events.next().await {
-                        // A watch that fails is begun again, with a new list.
+                        // A watch that fails is restarted with a new list.
                         let Ok(event) = event else { continue };
                         lock(&records).note(kind, event, &mut listed);
                     }
@@ -119,7 +119,7 @@ impl Records {
         }
     }
 
-    /// Notes the address of an infrastructure object of ours, which no other may have while it exists.
+    /// Records the address of an infrastructure object of ours, which no other may have while it exists.
     fn note_address(&mut self, kind: Kind, object: &DynamicObject) {
         let address = object.data["spec"]["address"].as_str().filter(|_| kind == INFRASTRUCTURE);
         let (Some(address), Some(_)) = (address, owner(object)) else { return };

@@ -1,10 +1,10 @@
-//! The kinds that scenarios speak of, and in which cluster they are.
+//! The kinds that scenarios use, and their clusters.
 
 use five_spot_api::names;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 
-/// Which of the two clusters.
+/// One of the two clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// The cluster of `ScheduledMachine`s and Machines.
@@ -64,12 +64,13 @@ pub const BOOTSTRAP: Kind =
 /// k0smotron's machine that is reached by SSH.
 pub const INFRASTRUCTURE: Kind =
     management("infrastructure.cluster.x-k8s.io", "v1beta2", "RemoteMachine", "remotemachines");
-/// The bootstrap configuration of a provider that is unlike k0smotron, and knows the contract v1beta1 alone.
+/// The bootstrap configuration of a provider that differs from k0smotron and supports only the contract
+/// v1beta1.
 pub const LAB_SUPPLY: Kind = management("bootstrap.cluster.x-k8s.io", "v1alpha3", "LabSupply", "labsupplies");
 /// Its machine.
 pub const LAB_BENCH: Kind =
     management("infrastructure.cluster.x-k8s.io", "v1alpha3", "LabBench", "labbenches");
-/// A control plane that somebody else runs.
+/// An externally managed control plane.
 pub const CONTROL_PLANE: Kind =
     management("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
 /// Secrets of the management cluster.
@@ -109,7 +110,7 @@ pub const POD: Kind = workload("", "v1", "Pod", "pods");
 pub const DEPLOYMENT: Kind = workload("apps", "v1", "Deployment", "deployments");
 /// Pods on every node.
 pub const DAEMON_SET: Kind = workload("apps", "v1", "DaemonSet", "daemonsets");
-/// Budgets that forbid to disturb pods.
+/// Pod disruption budgets.
 pub const BUDGET: Kind = workload("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 
 impl Kind {

@@ -1,9 +1,9 @@
 //! Scenarios in the life of a machine: each [`Scenario`] is a function of an [`Environment`], and runs on the in-memory
 //! API in virtual time and on a real control plane.
 //!
-//! After each the [`oracles`] are asked: is everything where it should be, was nothing made twice, is nothing left over,
-//! does status tell the truth, and is there silence. [`faults`] runs a scenario again and again, and each time lets
-//! something else go wrong.
+//! After each scenario the [`oracles`] check the end state, that nothing was created twice or left over, that the
+//! status is correct, and that no further writes follow. [`faults`] runs a scenario many times, each time with another
+//! fault.
 
 mod agent_configs;
 mod catalog;

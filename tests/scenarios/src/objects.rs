@@ -30,7 +30,7 @@ impl dyn Environment + '_ {
         }
     }
 
-    /// A kind in the version that is spoken here.
+    /// A kind in the version that this environment serves.
     fn spoken(&self, kind: Kind) -> Kind {
         kind.where_cluster_api_is(self.cluster_api())
     }
@@ -50,7 +50,7 @@ impl dyn Environment + '_ {
         let found = self.api(kind).list(&ListParams::default()).await;
         match found {
             Ok(list) => Ok(list.items.iter().map(json).collect()),
-            // A kind that nobody has defined has no objects.
+            // An undefined kind has no objects.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(error) => Err(error).with_context(|| format!("list {}", kind.plural)),
         }
@@ -108,7 +108,7 @@ impl dyn Environment + '_ {
         Ok(())
     }
 
-    /// Waits until an object is as wanted. One that is not there is null.
+    /// Waits until an object is as wanted. A missing one is null.
     pub async fn until(
         &self,
         kind: Kind,
@@ -145,7 +145,7 @@ impl dyn Environment + '_ {
         }
     }
 
-    /// Watches an object until it is as wanted. If that does not happen in time, how it was last seen.
+    /// Watches an object until it is as wanted. If that does not happen in time, returns its last state.
     pub(crate) async fn seek(
         &self,
         kind: Kind,
@@ -157,7 +157,7 @@ impl dyn Environment + '_ {
         let search = async {
             let mut states = watch_object(self.api(kind), name).default_backoff().boxed();
             loop {
-                // A watch that fails is begun again; it never ends.
+                // A watch that fails is restarted; it never ends.
                 let Some(Ok(state)) = states.next().await else { continue };
                 let state = state.map_or(Value::Null, |object| json(&object));
                 if wanted(&state) {
@@ -166,12 +166,12 @@ impl dyn Environment + '_ {
                 last = state;
             }
         };
-        // Boxed, or every scenario that waits would carry the whole watch on its stack.
+        // Boxed, because otherwise every scenario that waits would have the whole watch on its stack.
         let found = tokio::time::timeout(within, Box::pin(search)).await;
         found.map_err(|_| last)
     }
 
-    /// Says that a moment is a step of the scenario, such as the opening of a window: its end is timed from then on.
+    /// Marks a moment as a step of the scenario, such as the opening of a window: its end is timed from then on.
     pub fn step_at(&self, time: Timestamp) {
         self.steps().note(time);
     }
@@ -182,8 +182,8 @@ impl dyn Environment + '_ {
         tokio::time::sleep(rest).await;
     }
 
-    /// As many seconds as a person would wait for, and more where they cost nothing: a controller whose line broke
-    /// tries again after half a minute, and a scenario that is over by then would show nothing.
+    /// As many seconds as a person would wait for, and more where they cost nothing: a controller whose connection
+    /// broke retries after half a minute, and a scenario that is over by then would show nothing.
     pub fn leisurely(&self, seconds: i64) -> i64 {
         if self.pace().is_virtual { seconds * 10 } else { seconds }
     }

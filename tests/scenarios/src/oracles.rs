@@ -10,7 +10,7 @@ use anyhow::{bail, ensure};
 use five_spot_api::names::{self, label};
 use serde_json::Value;
 
-/// Waits until the controller writes no more, and then makes sure that it stays so.
+/// Waits until the controller stops writing, and then checks that this does not change.
 pub(crate) async fn silence(env: &dyn Environment) -> anyhow::Result<()> {
     let pace = env.pace();
     let deadline = tokio::time::Instant::now() + pace.patience;
@@ -41,7 +41,7 @@ pub(crate) fn told(writes: &[Write]) -> String {
     lines.join("\n")
 }
 
-/// The object is where it should be, and as many Machines came and went as should have.
+/// The object is in its expected phase, and the expected number of Machines was created and removed.
 pub(crate) async fn ending(
     env: &dyn Environment,
     ending: &Ending,
@@ -86,7 +86,7 @@ pub(crate) async fn leftovers(env: &dyn Environment, ending: &Ending) -> anyhow:
     orphans(env).await
 }
 
-/// No claim is left of a machine that was given back, and every machine that is lent is claimed.
+/// No claim is left on a machine that was returned, and every lent machine is claimed.
 async fn claims(env: &dyn Environment, ending: &Ending) -> anyhow::Result<()> {
     let (machines, claims) = (env.list(MACHINE).await?, claims::claims(env).await?);
     let is_excused = |name: &str| ending.leaves_claim && name == ending.object;
@@ -173,7 +173,7 @@ pub(crate) async fn status(env: &dyn Environment) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A reference in status means the object of that name which is there, and is absent if there is none.
+/// A reference in the status refers to the existing object of that name, and is absent if there is none.
 async fn refers(
     env: &dyn Environment,
     object: &Value,
@@ -184,7 +184,7 @@ async fn refers(
     let reference = &object["status"][field];
     let found = env.get(kind, name).await?;
     if found["metadata"]["labels"][label::SCHEDULED_MACHINE].is_null() {
-        // Not there, or somebody else's.
+        // It does not exist, or belongs to someone else.
         ensure!(reference["uid"].is_null(), "{field} of {object} means nothing that is ours: {found}");
         return Ok(());
     }

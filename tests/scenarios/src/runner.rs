@@ -1,4 +1,4 @@
-//! Runs a scenario, and asks the oracles.
+//! Runs a scenario, and checks the oracles.
 
 use crate::environment::{Environment, Write};
 use crate::history::{Count, ObjectHistory};
@@ -36,14 +36,14 @@ pub struct ScenarioResult {
 /// within the hour.
 const IN_ORDER_AFTER: Duration = Duration::from_mins(75);
 
-/// Scenarios in which somebody asks for orphans.
+/// Scenarios with an orphaning deletion.
 const ORPHANS_ON_PURPOSE: [&str; 1] = ["orphan_deletion"];
 
 /// The time for which a restarted controller is observed.
 const NEW_BEGINNING: Duration = Duration::from_mins(10);
 
-/// Checks a scenario that could not run to its end because its time had passed: nothing is left
-/// over, status tells the truth, and a controller that begins anew, and so sees everything, changes nothing.
+/// Checks a scenario that could not run to its end because its time had passed: nothing is left over, the
+/// status is correct, and a restarted controller, which reads everything again, changes nothing.
 pub async fn in_order(env: &dyn Environment, scenario: &Scenario) -> anyhow::Result<()> {
     tokio::time::sleep(IN_ORDER_AFTER).await;
     if !ORPHANS_ON_PURPOSE.contains(&scenario.name) {
@@ -72,19 +72,20 @@ impl ScenarioResult {
     }
 }
 
-/// Runs a scenario in an environment with a running controller, and asks the oracles. It has to end in time.
+/// Runs a scenario in an environment with a running controller, and checks the oracles. It has to end in
+/// time.
 pub async fn run_scenario(env: &dyn Environment, scenario: &Scenario) -> anyhow::Result<ScenarioResult> {
     let result = run_scenario_with(env, scenario, &ObjectHistory::begin(env)).await?;
     result.in_time(env.pace().time_factor, scenario, Duration::ZERO)?;
     Ok(result)
 }
 
-/// Runs a cell of the emergency matrix in an environment with a running controller, and asks the oracles.
+/// Runs a cell of the emergency matrix in an environment with a running controller, and checks the oracles.
 pub async fn run_matrix_cell(env: &dyn Environment, cell: &Cell) -> anyhow::Result<ScenarioResult> {
     run_and_check(env, cell.run(env), &ObjectHistory::begin(env)).await
 }
 
-/// The same while somebody else wants to read the history too.
+/// The same with a history that the caller reads too.
 pub(crate) async fn run_scenario_with(
     env: &dyn Environment,
     scenario: &Scenario,
@@ -93,7 +94,7 @@ pub(crate) async fn run_scenario_with(
     run_and_check(env, (scenario.run)(env), history).await
 }
 
-/// Runs whatever ends with one object somewhere, and asks the oracles.
+/// Runs anything that ends with one object, and checks the oracles.
 pub(crate) async fn run_and_check(
     env: &dyn Environment,
     run: BoxFuture<'_, anyhow::Result<Ending>>,

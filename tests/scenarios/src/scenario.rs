@@ -15,13 +15,13 @@ pub struct Ending {
     pub made: usize,
     /// The number of them that are gone.
     pub removed: usize,
-    /// True if a Machine stays although the object is gone, as somebody has asked for.
+    /// True if a Machine stays on request although the object is gone.
     pub orphaned: bool,
-    /// True if the Cluster went as well: then Cluster API leaves Nodes behind.
+    /// True if the Cluster is removed as well: then Cluster API leaves Nodes behind.
     pub without_cluster: bool,
     /// True if one physical machine was lent twice on purpose.
     pub doubled: bool,
-    /// True if nobody was left to release the claim of an object that had to go.
+    /// True if an object had to be released before its claim.
     pub leaves_claim: bool,
 }
 
@@ -60,13 +60,13 @@ impl Ending {
         Self { made, removed, ..self }
     }
 
-    /// The Cluster went as well.
+    /// The Cluster is removed as well.
     #[must_use]
     pub fn without_cluster(self) -> Self {
         Self { without_cluster: true, ..self }
     }
 
-    /// The object had to go before its machine was given back, so that nobody was left to release the claim.
+    /// The object had to be released before its machine was returned, so its claim stays.
     #[must_use]
     pub fn leaves_claim(self) -> Self {
         Self { leaves_claim: true, ..self }
@@ -85,16 +85,16 @@ impl Ending {
     }
 }
 
-/// Which environments a scenario can be run in.
+/// The environments in which a scenario can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Any.
     Anything,
-    /// One in which Nodes are in a cluster of their own.
+    /// One in which Nodes are in a separate cluster.
     TwoClusters,
     /// One in which minutes cost nothing.
     VirtualTime,
-    /// One that nobody else is in: it takes away what everybody needs.
+    /// One without other tests: the scenario disables what all of them need.
     ExclusiveEnvironment,
     /// One with the real Cluster API, whose Clusters wait for their Machines.
     RealClusterApi,
@@ -127,7 +127,7 @@ pub struct Scenario {
     pub needs: Needs,
     /// The time limit in virtual time from its last deliberate step to its end.
     pub within: Duration,
-    /// True if it is open who wins: two runs may end differently.
+    /// True if it has a race: two runs may end differently.
     pub is_race: bool,
     /// The controllers. More than one run in the in-memory environment only.
     pub controllers: Controllers,

@@ -13,7 +13,7 @@ pub struct Snapshot {
     pub objects: BTreeMap<String, Value>,
 }
 
-/// Fields that tell when, or which life of an object, and nothing else.
+/// Fields that contain only times or identify one incarnation of an object.
 const PASSING: [&str; 31] = [
     "annotations",
     "bootID",
@@ -43,7 +43,7 @@ const PASSING: [&str; 31] = [
     "uid",
     "nodeUID",
     "until",
-    // Of pods: the token of a service account, under a name by chance.
+    // Of pods: the token of a service account, with a random name.
     "volumeMounts",
     "volumes",
     "windows",
@@ -57,11 +57,11 @@ impl Snapshot {
         for kind in [SCHEDULED_MACHINE, MACHINE, BOOTSTRAP, INFRASTRUCTURE, NODE, POD] {
             for object in env.list(kind).await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                // Nodes have no namespace; those of other scenarios are none of our business.
+                // Nodes have no namespace; those of other scenarios are left out.
                 if kind == NODE && !name.starts_with(env.namespace()) {
                     continue;
                 }
-                // Pods of a Deployment are called by chance, and come and go without us.
+                // Pods of a Deployment have random names, and are created and deleted without us.
                 if kind == POD && !object["metadata"]["ownerReferences"].is_null() {
                     continue;
                 }
@@ -117,8 +117,8 @@ impl Snapshot {
     }
 }
 
-/// Returns true if a pod is older than its node, or has none: it was on the node before, and whether the garbage collector has come
-/// by is chance.
+/// Returns true if a pod is older than its node, or has none: it was on the node before, and the garbage collector may
+/// or may not have removed it.
 fn is_left_behind(pod: &Value, nodes: &[Value]) -> bool {
     let made = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
     let node = nodes.iter().find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"]);
@@ -138,7 +138,8 @@ fn differ(path: &str, one: &Value, two: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// An object without what passes. Annotations hold hashes and UIDs; which there are is what counts.
+/// An object without values that differ between runs. Annotations hold hashes and UIDs; only their keys
+/// count.
 fn lasting(object: &Value) -> Value {
     let mut kept = scrub(object);
     let annotations = object["metadata"]["annotations"].as_object();

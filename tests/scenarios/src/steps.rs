@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use std::sync::{Mutex, PoisonError};
 
 /// The latest deliberate step of a scenario: something that a person, a cluster or the calendar does to the machine, and
-/// that the controller has to answer in time.
+/// that the controller has to react to in time.
 #[derive(Debug, Default)]
 pub struct Steps {
     latest: Mutex<Option<Timestamp>>,
 }
 
 impl Steps {
-    /// Notes a step. One that is still to come, such as the opening of a window, counts from when it comes.
+    /// Records a step. A future one, such as the opening of a window, counts from its time.
     pub fn note(&self, time: Timestamp) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         *latest = (*latest).max(Some(time));

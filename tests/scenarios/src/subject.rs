@@ -1,4 +1,4 @@
-//! The one `ScheduledMachine` of a scenario, and sentences about it.
+//! The `ScheduledMachine` of a scenario, and operations on it.
 
 use crate::environment::Environment;
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, NODE, SCHEDULED_MACHINE};
@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
         self.env.patch(SCHEDULED_MACHINE, &self.name, patch).await.map(drop)
     }
 
-    /// Waits until the object is as wanted and tells of its latest spec.
+    /// Waits until the object is as wanted and its status covers the latest spec.
     pub async fn until(
         &self,
         what: &str,
@@ -100,7 +100,7 @@ impl<'a> Subject<'a> {
         self.until(&format!("to be {kind}={status}/{reason}"), holds).await
     }
 
-    /// Waits until its machine is lent: wanted, there, with a Ready node.
+    /// Waits until its machine is lent: wanted, existing, with a Ready node.
     pub async fn until_ready(&self) -> anyhow::Result<Value> {
         self.until("to have a Ready node", is_ready).await
     }
@@ -141,7 +141,7 @@ impl<'a> Subject<'a> {
         self.env.until(NODE, node, what, is).await
     }
 
-    /// Waits until nothing that was made for it is left.
+    /// Waits until nothing that was created for it is left.
     pub async fn until_nothing_left(&self) -> anyhow::Result<()> {
         self.env.until_gone(MACHINE, &self.machine()).await?;
         self.env.until_gone(INFRASTRUCTURE, &self.infrastructure()).await

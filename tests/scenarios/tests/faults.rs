@@ -1,4 +1,4 @@
-//! A sample of everything that can go wrong in every scenario. All of it is what `cargo xtask faults` tries.
+//! A sample of all faults in every scenario. `cargo xtask faults` runs all of them.
 
 use five_spot_scenarios::faults::{Baseline, Kind, Sample, cases, layouts};
 use five_spot_scenarios::{Scenario, Size, all};

@@ -31,8 +31,8 @@ fn written(run: &Run, verb: &str, resource: &str) -> Vec<Timestamp> {
     run.writes.iter().filter(is_meant).map(|write| write.time).collect()
 }
 
-/// The status was written, the answer lost, the failure reported, that answer lost as well; and each time the watch told of
-/// a change, upon which everything began again, a thousand times within a second.
+/// The status was written, the answer lost, the failure reported, that answer lost as well; and each time the watch
+/// reported a change, which started everything again, a thousand times within a second.
 #[test]
 fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Result<()> {
     let storm = Storm {
@@ -49,8 +49,8 @@ fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Resul
     Ok(())
 }
 
-/// The Cluster was seen before the Secret with its kubeconfig: the Node was looked for in the management cluster for as long
-/// as the Machine lived.
+/// The Cluster was seen before the Secret with its kubeconfig: the Node was looked up in the management cluster for as
+/// long as the Machine existed.
 #[test]
 fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Result<()> {
     let fault = Fault::Watch(WatchFault::DelayEvent(0, Duration::from_secs(30)));
@@ -60,7 +60,7 @@ fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Resul
     Ok(())
 }
 
-/// A conflict at an eviction was taken to mean that another pod has the name by now, and the pod to have left.
+/// A conflict at an eviction was misread: another pod was assumed to have the name, and the pod to have left.
 #[test]
 fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::CONFLICT, None);
@@ -71,8 +71,8 @@ fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> 
     Ok(())
 }
 
-/// A read said that the Lease was gone when its watch had already reported it. It was created again and again, and each
-/// conflict was answered by a read of the version that was taken to be deleted.
+/// A read reported that the Lease was gone when its watch had already reported it. The controller kept creating it, and
+/// each conflict led to a read of the version that was assumed to be deleted.
 #[test]
 fn a_claim_that_seemed_to_be_gone_is_seen_again() -> anyhow::Result<()> {
     let stale = Fault::StaleBeforeOwnWrite;
@@ -83,7 +83,7 @@ fn a_claim_that_seemed_to_be_gone_is_seen_again() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every pod that left was news, upon which those whose eviction had failed were evicted once more, eight times in a second.
+/// Every pod that left caused an event, after which the failed evictions were retried, eight times in a second.
 #[test]
 fn a_failed_eviction_is_not_retried_because_another_pod_left() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
@@ -95,8 +95,8 @@ fn a_failed_eviction_is_not_retried_because_another_pod_left() -> anyhow::Result
     Ok(())
 }
 
-/// The watch of the pods was late. Those that the API server had said to be gone came back with the news of their last days,
-/// and were counted once more: 389 of 200 had left.
+/// The watch of the pods was late. Pods that the API server had reported as gone reappeared with late events, and were
+/// counted again: 389 of 200 had left.
 #[test]
 fn pods_that_left_are_not_counted_again_after_a_late_watch() -> anyhow::Result<()> {
     let fault = Fault::Watch(WatchFault::DelayEvent(21, Duration::from_secs(30)));
@@ -107,8 +107,8 @@ fn pods_that_left_are_not_counted_again_after_a_late_watch() -> anyhow::Result<(
     Ok(())
 }
 
-/// The rules of the drain could not be looked up at first. Status counted pods that need not leave, and said for ever after
-/// that they had left.
+/// The drain rules could not be read at first. The status counted pods that need not leave, and later reported that
+/// they had left.
 #[test]
 fn pods_are_counted_once_it_is_known_which_must_leave() -> anyhow::Result<()> {
     for fault in [Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None), Fault::Misroute] {
@@ -118,8 +118,8 @@ fn pods_are_counted_once_it_is_known_which_must_leave() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Secrets could not be read for a moment after a restore, so that nobody knew where the Node is. The first guess was put on
-/// record, and the Machine given up twenty minutes later because no node of it was to be seen there.
+/// Secrets could not be read for a moment after a restore, so the cluster of the Node was unknown. The first guess was
+/// recorded, and the Machine was removed twenty minutes later because its node was not found there.
 #[test]
 fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
@@ -129,7 +129,7 @@ fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result
     Ok(())
 }
 
-/// An emergency waited for the rules of a drain, which it does not heed.
+/// An emergency waited for the drain rules, which it ignores.
 #[test]
 fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
     let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
@@ -140,8 +140,8 @@ fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A proxy that does not know where to go says that there is no such page, and so does an API server of a version that it
-/// no longer serves. It was taken for the word that the object is gone: the Machine stayed behind, alive and without a node.
+/// A proxy without a route answers `404 page not found`, and so does an API server for a version that it no longer
+/// serves. This was taken to mean that the object is gone: the Machine stayed behind, running and without a node.
 #[test]
 fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> {
     let baseline = run_again("mirror_and_daemon_pods_stay", &Disturbance::default())?;
@@ -165,14 +165,14 @@ fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The watch told of a deletion before the response to the DELETE came, which was then put into the cache as if the object
-/// were still there: a reclaim waited out its minute for pods that were gone, a deletion five minutes for a Machine.
+/// The watch reported a deletion before the response to the DELETE arrived, which then put the object back into the
+/// cache: a reclaim waited a full minute for pods that were gone, a deletion five minutes for a Machine.
 #[test]
 fn a_response_does_not_bring_back_what_was_seen_to_be_deleted() -> anyhow::Result<()> {
     let reordering = Reordering { writes: Reordered::EveryWrite, order: EventOrder::BeforeResponse };
     let disturbance = Disturbance { reordering: Some(reordering), ..Disturbance::default() };
     for scenario in ["emergency_reclaim", "deleted_while_creating"] {
-        // Nothing fails here, so that each has to end in time.
+        // Nothing fails here, so each scenario has to end in time.
         run_again(scenario, &disturbance)?;
     }
     Ok(())
@@ -193,7 +193,7 @@ fn a_namespace_that_is_listed_last_does_not_stop_the_others() -> anyhow::Result<
     Ok(())
 }
 
-/// A lent machine whose workload cluster is away for ten minutes.
+/// A lent machine whose workload cluster is unreachable for ten minutes.
 async fn workload_is_away_for_long(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let (machine, node) = (subject.machine_uid().await?, subject.node().await?);
@@ -208,7 +208,8 @@ async fn workload_is_away_for_long(env: &dyn Environment) -> anyhow::Result<Endi
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// The status of a lent machine said that its node was Ready for as long as the API server of its cluster was away.
+/// The status of a lent machine said that its node was Ready for as long as the API server of its cluster was
+/// unreachable.
 #[test]
 fn a_long_outage_shows_in_the_conditions_and_ends_by_itself() -> anyhow::Result<()> {
     let name = "workload_is_away_for_long";

@@ -5,7 +5,8 @@ use five_spot_scenarios::all;
 use five_spot_scenarios::in_memory::{Disturbance, Layout, run};
 use std::time::Duration;
 
-/// An object that was not known yet was taken for gone, and news of its Node and pods did not find it any more.
+/// An object that was not known yet was assumed to be gone, and events of its Node and pods no longer reached
+/// it.
 #[test]
 fn a_drain_goes_on_although_the_objects_were_listed_last() {
     let scenarios = all();
@@ -22,6 +23,6 @@ fn a_drain_goes_on_although_the_objects_were_listed_last() {
         run.writes.last().expect("there were writes").time.duration_since(run.began)
     };
     let (usually, now) = (lasts(&Disturbance::default()), lasts(&Disturbance::rule(late)));
-    // Who has lost its news compares with the server after five minutes.
+    // An object that has missed events is compared with the server after five minutes.
     assert!(now < usually * 3, "it took {now} instead of {usually}");
 }

@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long)]
     pub oneshot: bool,
 
-    /// What log lines look like [addition]
+    /// The format of log lines [addition]
     #[arg(long, value_name = "FORMAT", env = "RUST_LOG_FORMAT", value_enum, default_value_t = Format::Json)]
     pub log_format: Format,
 

@@ -17,7 +17,7 @@ const MAX_HOLDER: usize = 256;
 /// The content of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// The identity of the holder; empty if nobody holds it.
+    /// The identity of the holder; empty if there is none.
     pub holder: String,
     /// For how many seconds it is held after it was renewed. Absent or 0 if the Lease does not say.
     pub duration_seconds: u32,

@@ -69,8 +69,8 @@ pub struct Args {
     )]
     pub max_concurrent_reconciles: u32,
 
-    /// How many machines may begin to be removed within ten minutes although neither their schedule nor their spec says so
-    /// [addition]
+    /// The number of machines whose removal may begin within ten minutes although neither their schedule nor their spec
+    /// says so [addition]
     ///
     /// A number, or a percentage of the lent machines of this instance, which is never below 5. When time-zone data, a
     /// calendar or the clock make more machines unwanted at once, the others are held until the annotation
@@ -173,7 +173,7 @@ pub struct Args {
     )]
     pub instance_id: u32,
 
-    /// How many instances share the objects, 1 to 1000
+    /// The number of instances that share the objects, 1 to 1000
     #[arg(
         long,
         value_name = "COUNT",

@@ -1,4 +1,5 @@
-//! The driver of the election: watches the Lease, writes it in time, and says which role this instance has.
+//! The driver of the election: watches the Lease, writes it in time, and determines the role of this
+//! instance.
 
 use super::guard::LeaseGuard;
 use super::state::{Candidate, Loss, MAX_DURATION, Step};
@@ -51,7 +52,7 @@ impl Access {
 }
 
 impl Elector {
-    /// An elector that writes the Lease by this connection, on which the guard must not be.
+    /// An elector that writes the Lease with this connection, which must not have the guard.
     pub(crate) fn new(
         settings: ElectionSettings,
         connection: Connection,
@@ -75,7 +76,7 @@ impl Elector {
         Ok((elector, roles))
     }
 
-    /// Takes part until it is told to stop, and then releases the Lease. Whoever stops it has stopped the workers
+    /// Takes part until it is stopped, and then releases the Lease. The caller must have stopped the workers
     /// before.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let electing = stop.clone();
@@ -207,7 +208,8 @@ impl Elector {
             Ok(Err(LeaseError::Conflict)) => {
                 self.candidate.failed(self.guard.now());
                 self.read().await;
-                // Somebody has changed a label: the Lease is still this instance's, and is renewed at once.
+                // A label was changed by someone else: this instance still holds the Lease, and renews it at
+                // once.
                 if self.candidate.holder() == Some(&self.settings.identity) {
                     self.candidate.retry_now(self.guard.now());
                 }
@@ -272,7 +274,7 @@ impl Elector {
     }
 
     fn recovered(&mut self, access: Access) {
-        // Whoever can write it can read it.
+        // A program that can write the Lease can also read it.
         let is_other = |other: &Access| access == Access::Read && *other == Access::Write;
         let before = self.problems.len();
         self.problems.retain(|other, _| is_other(other));

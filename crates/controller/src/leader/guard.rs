@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A clock that only goes forward, from an origin of its own.
+/// A monotonic clock with its own origin.
 pub trait LeaseClock: Send + Sync + 'static {
     /// The time since its origin.
     fn now(&self) -> Duration;
@@ -41,14 +41,14 @@ impl LeaseClock for TokioClock {
     }
 }
 
-/// Lets writes pass while the Lease is held and cannot be taken by anybody else.
+/// Permits writes while this instance holds the Lease and no other instance can acquire it.
 pub struct LeaseGuard {
     clock: Arc<dyn LeaseClock>,
     valid_until: Mutex<Option<Duration>>,
 }
 
 impl LeaseGuard {
-    /// A guard that lets nothing pass yet.
+    /// A guard that permits no writes yet.
     pub fn new(clock: Arc<dyn LeaseClock>) -> Self {
         Self { clock, valid_until: Mutex::default() }
     }
@@ -59,7 +59,7 @@ impl LeaseGuard {
         until.is_some_and(|until| self.clock.now() < until)
     }
 
-    /// Lets writes pass until then, or none.
+    /// Permits writes until this time, or none.
     pub(super) fn set(&self, valid_until: Option<Duration>) {
         *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner) = valid_until;
     }

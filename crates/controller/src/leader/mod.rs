@@ -1,4 +1,4 @@
-//! Leader election by a Lease: of several replicas one works, and the others stand by.
+//! Leader election by a Lease: one of several replicas works, and the others are on standby.
 //!
 //! [`state`] is the protocol, [`elector`] drives it, and [`guard`] stops every write of an instance whose Lease another
 //! may have taken.
@@ -52,11 +52,11 @@ pub(crate) enum Role {
     Leader,
 }
 
-/// The identity of this process: the name of its pod or host, and something that no other process has.
+/// The identity of this process: the name of its pod or host, and a random part.
 #[must_use]
 pub fn identity(instance: &str) -> String {
     let mut random = [0_u8; 8];
-    // The kernel's source cannot fail once it is initialised; before, it waits.
+    // The kernel's random source cannot fail once it is initialised; until then the call waits.
     let _ = rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty());
     format!("{instance}_{:016x}", u64::from_be_bytes(random))
 }

@@ -1,11 +1,12 @@
-//! The protocol of the election, without I/O and without a clock of its own: client-go's, with the times at which a
-//! record was observed locally. Times in the Lease are for people; clocks of two replicas are never compared.
+//! The protocol of the election, without I/O and without its own clock. It is that of client-go, with the times at
+//! which a record was observed locally. The times in the Lease are only informative; the clocks of two replicas are
+//! never compared.
 
 use five_spot_cluster::transport::{LeaseRecord, StoredLease};
 use jiff::Timestamp;
 use std::time::Duration;
 
-/// The duration of a Lease that was released: client-go's, too.
+/// The duration of a Lease that was released, as in client-go.
 const RELEASED_SECONDS: u32 = 1;
 
 /// The longest duration that is accepted. An edited record must not keep all instances waiting for ever.
@@ -14,7 +15,7 @@ pub(super) const MAX_DURATION: Duration = Duration::from_hours(1);
 /// The durations of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// The time for which others leave the Lease alone after a renewal.
+    /// The time for which other instances do not acquire the Lease after a renewal.
     pub duration: Duration,
     /// The time for which the leader works after its last renewal; below `duration`.
     pub renew_deadline: Duration,
@@ -68,7 +69,8 @@ struct Held {
     renew_at: Duration,
 }
 
-/// A released Lease has this duration. With another one somebody has emptied it, and its holder may still work.
+/// True if the holder has released the Lease, which sets this duration. With another duration somebody else
+/// has cleared the holder, which may still work.
 fn is_released(record: &LeaseRecord) -> bool {
     record.holder.is_empty() && record.duration_seconds == RELEASED_SECONDS
 }
@@ -88,7 +90,7 @@ impl Candidate {
         Self { identity, timing, seen: None, held: None, try_at: Duration::ZERO }
     }
 
-    /// Until when this instance may work, if it holds the Lease.
+    /// The time until which this instance may work, if it holds the Lease.
     pub(super) fn valid_until(&self) -> Option<Duration> {
         self.held.map(|held| held.valid_until)
     }
@@ -103,7 +105,7 @@ impl Candidate {
         Some(&self.seen.as_ref()?.lease.as_ref()?.version)
     }
 
-    /// Takes over what the API server says of the Lease.
+    /// Records the Lease as the API server reports it.
     pub(super) fn observe(&mut self, lease: Option<StoredLease>, now: Duration) {
         let before = self.seen.take();
         let known = before.as_ref().and_then(|seen| seen.lease.as_ref()).map(|lease| &lease.record);
@@ -111,12 +113,13 @@ impl Candidate {
             // A label was changed, or nothing: the holder has not renewed it.
             (Some(lease), Some(before)) if known == Some(&lease.record) => before.free_at,
             (Some(lease), _) if is_released(&lease.record) => now,
-            // If somebody has edited it, the holder before may not know yet and goes on until its time is over.
+            // If the Lease was edited by hand, the previous holder may not know yet and works until its time is
+            // over.
             (Some(lease), before) => {
                 let before = before.as_ref().map_or(now, |before| before.free_at);
                 self.free_at(&lease.record, now).max(before)
             }
-            // Somebody has deleted it. Its holder may go on until its time is over.
+            // The Lease was deleted. Its holder may work until its time is over.
             (None, Some(before)) => before.free_at,
             (None, None) => now,
         };
@@ -144,7 +147,7 @@ impl Candidate {
                 self.try_at = now + self.timing.retry_period;
                 return Step::Resign(loss);
             }
-            // A Lease that somebody has deleted is created again at once.
+            // A deleted Lease is created again at once.
             if now < held.renew_at && holder.is_some() {
                 return Step::Wait(held.renew_at.min(held.valid_until));
             }
@@ -154,7 +157,7 @@ impl Candidate {
                 self.claim(wall)
             };
         }
-        // After a write whose answer was lost this instance may find itself named.
+        // After a write whose answer was lost, the Lease may already name this instance.
         let free_at = if holder == Some(&self.identity) { now } else { seen.free_at };
         let at = free_at.max(self.try_at);
         if now < at { Step::Wait(at) } else { self.claim(wall) }
@@ -174,7 +177,7 @@ impl Candidate {
         Step::Write(record, lease.map(|lease| lease.version.clone()))
     }
 
-    /// A write of this instance, sent at `sent`, was accepted.
+    /// Records that a write of this instance, sent at `sent`, was accepted.
     pub(super) fn written(&mut self, lease: StoredLease, sent: Duration) {
         let free_at = sent + self.timing.duration;
         self.seen = Some(Seen { lease: Some(lease), free_at });
@@ -185,17 +188,17 @@ impl Candidate {
         self.try_at = sent;
     }
 
-    /// A write failed: the next one comes after the retry period.
+    /// Records that a write failed. The next one follows after the retry period.
     pub(super) fn failed(&mut self, now: Duration) {
         self.try_at = now + self.timing.retry_period;
     }
 
-    /// The next write need not wait.
+    /// Allows the next write at once.
     pub(super) fn retry_now(&mut self, now: Duration) {
         self.try_at = now;
     }
 
-    /// The write that gives the Lease back, if this instance holds it.
+    /// The write that releases the Lease, if this instance holds it.
     pub(super) fn release(&mut self, wall: Timestamp) -> Option<(LeaseRecord, String)> {
         self.held.take()?;
         let lease = self.seen.as_ref()?.lease.as_ref()?;

@@ -1,4 +1,4 @@
-//! The protocol by itself: what a replica does next, for every state of the Lease.
+//! Tests of the protocol alone: the next step of a replica, for every state of the Lease.
 
 use super::state::{Candidate, Loss, Step, Timing};
 use five_spot_cluster::transport::{LeaseRecord, StoredLease};
@@ -49,7 +49,7 @@ fn a_standby_tries_when_the_lease_is_free() {
     check_free(Some(lease("", 1, 0, "7")), 100);
     check_free(Some(lease("b_2", 15, 0, "7")), 115);
     check_free(Some(lease("b_2", 60, 0, "7")), 160);
-    // What is written into it by hand.
+    // Values written by hand.
     check_free(Some(lease("b_2", 0, 0, "7")), 115);
     check_free(Some(lease("b_2", 1_000_000, 0, "7")), 3700);
     check_free(Some(lease("", 15, 0, "7")), 115);
@@ -97,7 +97,7 @@ fn a_leader_renews_and_stops_before_the_lease_can_be_taken() {
     assert_eq!(step(&mut leader, 109), Step::Wait(at(110)));
     assert_eq!(step(&mut leader, 110), Step::Resign(Loss::Expired));
     assert_eq!(leader.valid_until(), None);
-    // Nobody has taken it: it may lead again.
+    // No other instance has acquired the Lease: it may lead again.
     assert_eq!(step(&mut leader, 110), Step::Wait(at(112)));
     assert!(matches!(step(&mut leader, 112), Step::Write(..)));
     leader.written(lease(ME, 15, 1, "9"), at(112));

@@ -1,4 +1,4 @@
-//! The objects that the event loop works on, and the end of its work on those that it has to leave to another instance.
+//! The objects that the event loop works on, and the end of its work on those that another instance takes over.
 
 use super::driver::Follower;
 use super::ownership_log::OwnershipLog;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time that a reconcile in flight has to end when another instance takes its object over. It is cut off afterwards,
-/// which is safe, as a crash is; but a request that is already on its way cannot be called back.
+/// The time that a reconcile in flight has to end when another instance takes over its object. It is cancelled
+/// afterwards, which is as safe as a crash; but a request that was already sent cannot be recalled.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The objects that this instance works on. Without shards: all.
@@ -65,7 +65,7 @@ impl Assignment {
         }));
     }
 
-    /// Says of an object whether this instance works on it, at any time.
+    /// A function that returns whether this instance works on an object at the time of the call.
     pub(crate) fn watched(&self) -> Arc<dyn Fn(&ObjectKey) -> bool + Send + Sync> {
         let views = self.shards.as_ref().map(|shards| shards.follower.views.clone());
         Arc::new(move |key| views.as_ref().is_none_or(|views| views.borrow().owns(key)))
@@ -109,7 +109,7 @@ impl Assignment {
         }
     }
 
-    /// The objects that this instance owns under its view and not under the one before, and the other way round.
+    /// The objects that this instance owns under its view and not under the previous one, and vice versa.
     pub(crate) fn changes(
         &mut self,
         before: &View,
@@ -135,7 +135,7 @@ impl Assignment {
         (gained, lost)
     }
 
-    /// The reconcile of this object ends soon.
+    /// Requires the reconcile of this object to end soon.
     pub(crate) fn stops_soon(&mut self, key: ObjectKey) {
         if let Some(shards) = &mut self.shards {
             shards.stopping.insert(key);
@@ -143,7 +143,7 @@ impl Assignment {
         }
     }
 
-    /// The time at which reconciles that should have ended are cut off.
+    /// The time at which reconciles that should have ended are cancelled.
     pub(crate) fn cut_off_at(&self) -> Option<Instant> {
         self.shards.as_ref()?.cut_off_at
     }
@@ -159,7 +159,7 @@ impl Assignment {
         shards.stopping.iter().cloned().collect()
     }
 
-    /// Notes the end of a reconcile. True if this instance no longer works on its object.
+    /// Records the end of a reconcile. True if this instance no longer works on its object.
     pub(crate) fn has_left(&mut self, key: &ObjectKey) -> bool {
         let Some(shards) = &mut self.shards else { return false };
         shards.stopping.remove(key);
@@ -169,7 +169,7 @@ impl Assignment {
         !shards.view.owns(key)
     }
 
-    /// No reconcile is in flight.
+    /// Records that no reconcile is in flight.
     pub(crate) fn all_stopped(&mut self) {
         if let Some(shards) = &mut self.shards {
             shards.stopping.clear();

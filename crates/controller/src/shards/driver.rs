@@ -1,5 +1,5 @@
-//! The driver of the protocol: watches the Leases of all instances, writes the own one in time, and says which objects
-//! this instance may work on.
+//! The driver of the protocol: watches the Leases of all instances, writes its own in time, and determines which
+//! objects this instance may work on.
 
 use super::ShardSettings;
 use super::guard::{InstanceGuard, Permission};
@@ -27,7 +27,8 @@ const RELEASE_WITHIN: Duration = Duration::from_millis(400);
 /// The longest pause between two attempts to watch the Leases while the API server refuses it.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// The side of the event loop: the current view, and the report that all work outside of it has stopped.
+/// The event loop's side of the protocol: the current view, and the report that all work outside it has
+/// stopped.
 pub(crate) struct Follower {
     pub(crate) views: watch::Receiver<View>,
     pub(crate) stopped: watch::Sender<u64>,
@@ -56,7 +57,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// A driver that writes Leases by this connection, on which the guard must not be.
+    /// A driver that writes Leases with this connection, which must not have the guard.
     pub(crate) fn new(
         settings: ShardSettings,
         connection: Connection,
@@ -94,7 +95,7 @@ impl Driver {
         Ok((driver, Follower { views: followed, stopped: reports }))
     }
 
-    /// Takes part until it is told to stop, and then releases the Lease. Whoever stops it has stopped the workers before.
+    /// Takes part until it is stopped, and then releases the Lease. The caller must have stopped the workers before.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let working = stop.clone();
         if working.run_until_cancelled(self.take_part()).await.is_none() {
@@ -121,7 +122,7 @@ impl Driver {
         }
     }
 
-    /// Says which objects this instance may work on, if that has changed.
+    /// Publishes the objects that this instance may work on, if they have changed.
     fn publish(&mut self) {
         self.guard.set(match self.member.valid_until() {
             _ if self.member.is_unprotected() => Permission::Unprotected,
@@ -261,7 +262,7 @@ impl Driver {
         }
     }
 
-    /// Reads the own Lease, whatever labels somebody has taken from it.
+    /// Reads the own Lease by name, so that missing labels do not matter.
     async fn find(&mut self) {
         match timeout(self.attempt(), self.leases.find(self.settings.shard.id())).await {
             Ok(Ok(Some(lease))) => self.member.observe(lease, self.guard.now()),

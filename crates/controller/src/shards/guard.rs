@@ -6,7 +6,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Lets writes pass while the Lease of this instance is held, or where Leases are refused and there is only one instance.
+/// Permits writes while this instance holds its Lease, or if access to Leases is refused and there is only one
+/// instance.
 pub struct InstanceGuard {
     clock: Arc<dyn LeaseClock>,
     permission: Mutex<Permission>,
@@ -14,17 +15,17 @@ pub struct InstanceGuard {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Permission {
-    /// Nothing passes.
+    /// No write is permitted.
     #[default]
     None,
-    /// Everything passes until then.
+    /// Every write is permitted until this time.
     Until(Duration),
-    /// Everything passes.
+    /// Every write is permitted.
     Unprotected,
 }
 
 impl InstanceGuard {
-    /// A guard that lets nothing pass yet.
+    /// A guard that permits no writes yet.
     pub fn new(clock: Arc<dyn LeaseClock>) -> Self {
         Self { clock, permission: Mutex::default() }
     }

@@ -1,14 +1,14 @@
-//! The protocol of the instances, without I/O and without a clock of its own: what an instance does next with its own
-//! Lease, and which objects it may work on.
+//! The protocol of the instances, without I/O and without its own clock: what an instance does next with its Lease,
+//! and which objects it may work on.
 //!
 //! 1. An instance works only while it holds its own Lease, and after it has read the Leases of all others once since it
 //!    acquired its own. Of two instances that start at the same time at least one sees the other.
 //! 2. Two instances with different counts can own the same object. The one with the higher count takes precedence
 //!    ([`Shard::is_outranked_by`]). The other one stops working on these objects, and then says so in its Lease (*yields*).
-//! 3. The one with the higher count waits until every instance that was there before it yields or is gone. Instances that
-//!    start later see its Lease before they work.
-//! 4. An instance that has yielded takes its objects back only after it has withdrawn that from its Lease, and has read the
-//!    Leases once more.
+//! 3. The one with the higher count waits until every instance that was running before it yields or is gone. Instances
+//!    that start later see its Lease before they work.
+//! 4. An instance that has yielded takes back its objects only after it has removed the yield from its Lease and has
+//!    read the Leases once more.
 //! 5. An instance counts as gone when its Lease was released, or was not renewed for its duration by the local clock and a
 //!    read of the Leases has confirmed that. Clocks of two instances are never compared.
 
@@ -88,7 +88,7 @@ pub(super) struct Member {
     needs_list: bool,
     /// True if others may have started without seeing the Lease of this instance.
     was_invisible: bool,
-    /// The holders that were there before this instance, by the number of their Lease.
+    /// The holders that were running before this instance, by the number of their Lease.
     incumbents: BTreeMap<u32, String>,
     /// The shards that the stored Lease yields to.
     announced: BTreeSet<Shard>,
@@ -141,7 +141,7 @@ impl Member {
         }
     }
 
-    /// Until when this instance may work, if it holds its Lease.
+    /// The time until which this instance may work, if it holds its Lease.
     pub(super) fn valid_until(&self) -> Option<Duration> {
         self.held.map(|held| held.valid_until)
     }
@@ -163,7 +163,7 @@ impl Member {
         lease.announcement.process.as_deref().filter(|process| self.process.as_deref() != Some(process))
     }
 
-    /// Notes that the process that holds the own Lease has ended.
+    /// Records that the process that holds the own Lease has ended.
     pub(super) fn holder_ended(&mut self) {
         self.ended = Some(self.holder().to_owned());
     }
@@ -174,19 +174,19 @@ impl Member {
         self.own.as_ref()?.lease.as_ref()
     }
 
-    /// The live instances that announce another count, or none that can be read.
+    /// The live instances whose Lease has another count, or an unreadable one.
     pub(super) fn mismatches(&self) -> Vec<(u32, Option<u32>)> {
         let other = |peer: &&Peer| peer.is_live() && peer.count() != Some(self.shard.count());
         self.peers.values().filter(other).map(|peer| (peer.id(), peer.count())).collect()
     }
 
-    /// Takes part from now on, or no longer.
+    /// Starts or stops taking part.
     pub(super) const fn set_taking_part(&mut self, takes_part: bool) {
         self.takes_part = takes_part;
     }
 
-    /// Takes over a Lease as the API server reports it. An older state than the known one is ignored: a watch may lag
-    /// behind a read.
+    /// Records a Lease as the API server reports it. A state that is older than the known one is ignored: a watch may
+    /// lag behind a read.
     pub(super) fn observe(&mut self, lease: InstanceLease, now: Duration) {
         if lease.id != self.shard.id() {
             match self.peers.get_mut(&lease.id) {
@@ -206,13 +206,14 @@ impl Member {
         } else if is_released(record) {
             now
         } else {
-            // If somebody has edited it, the holder before may not know yet and goes on until its time is over.
+            // If the Lease was edited by hand, the previous holder may not know yet and works until its time is
+            // over.
             before.max(now + super::peer::duration(record, self.timing.duration))
         };
         self.own = Some(Own { lease: Some(lease), free_at });
     }
 
-    /// Notes that the Lease of an instance is gone. Its holder may go on until its time is over.
+    /// Records that the Lease of an instance is gone. Its holder may work until its time is over.
     pub(super) fn absent(&mut self, id: u32, now: Duration) {
         if id == self.shard.id() {
             let free_at = self.own.as_ref().map_or(now, |own| own.free_at);
@@ -222,7 +223,7 @@ impl Member {
         }
     }
 
-    /// Takes over all Leases, as a watch lists them when it begins. It may lag behind.
+    /// Records all Leases, as a watch lists them when it starts. They may be stale.
     pub(super) fn relisted(&mut self, leases: Vec<InstanceLease>, now: Duration) {
         let there: BTreeSet<u32> = leases.iter().map(|lease| lease.id).collect();
         for lease in leases {
@@ -233,7 +234,7 @@ impl Member {
         }
     }
 
-    /// Takes over all Leases as they were read after the last write of this instance.
+    /// Records all Leases as they were read after the last write of this instance.
     pub(super) fn listed(&mut self, leases: Vec<InstanceLease>, now: Duration) {
         let mine = leases.iter().any(|lease| lease.id == self.shard.id());
         self.relisted(leases, now);
@@ -252,7 +253,7 @@ impl Member {
         }
     }
 
-    /// Everything is known that this instance has to know before it works.
+    /// Records that this instance knows everything that it needs before it works.
     fn establish(&mut self) {
         let live = self.peers.values().filter(|peer| peer.is_live());
         self.incumbents = live.map(|peer| (peer.id(), peer.holder().to_owned())).collect();
@@ -276,7 +277,7 @@ impl Member {
             None => (held.valid_until <= now).then_some(Loss::Expired),
         };
         match loss {
-            // It was not renewed because that is refused.
+            // It was not renewed because access is refused.
             Some(Loss::Expired) if self.is_unprotected => {
                 (self.held, self.is_established) = (None, false);
                 return self.step_without_lease(now, wall);
@@ -309,7 +310,7 @@ impl Member {
         let holder = lease.map(|lease| lease.stored.record.holder.as_str());
         let same_process = holder == Some(self.identity.as_str());
         let has_ended = holder.is_some() && holder == self.ended.as_deref();
-        // The kubelet starts a container of a pod only after the one before has ended.
+        // The kubelet starts a container of a pod only after the previous one has ended.
         let free_at = if same_pod || same_process || has_ended { now } else { own.free_at };
         if free_at > now {
             self.was_standby = true;
@@ -351,10 +352,10 @@ impl Member {
         Step::Write(record, announcement, lease.map(|lease| lease.stored.version.clone()))
     }
 
-    /// A write of this instance, sent at `sent`, was accepted.
+    /// Records that a write of this instance, sent at `sent`, was accepted.
     pub(super) fn written(&mut self, lease: InstanceLease, sent: Duration) {
         if self.held.is_none() || self.own.as_ref().is_none_or(|own| own.lease.is_none()) {
-            // Nobody could see this instance before: it has to look who is there.
+            // No other instance could see this one before: it has to read the other Leases.
             (self.needs_list, self.was_invisible) = (true, true);
         }
         let withdrawn = self.announced.difference(&lease.announcement.yields_to).copied();
@@ -369,13 +370,14 @@ impl Member {
         self.try_at = sent;
     }
 
-    /// A request failed: the next one comes after the retry period. A write may have been carried out nevertheless.
+    /// Records that a request failed: the next one follows after the retry period. A failed write may still have
+    /// been carried out.
     pub(super) fn failed(&mut self, now: Duration) {
         self.announced.extend(self.wanted_yields());
         self.try_at = now + self.timing.retry_period;
     }
 
-    /// The own Lease has been changed by somebody else: it was read again, and the next write need not wait.
+    /// Records that the own Lease was changed by someone else and read again. The next write need not wait.
     pub(super) fn conflicted(&mut self, now: Duration) {
         self.failed(now);
         if self.holder() == self.identity {
@@ -383,7 +385,7 @@ impl Member {
         }
     }
 
-    /// The API server refuses access to Leases. The only instance works without.
+    /// Records that the API server refuses access to Leases. A single instance works without.
     pub(super) fn refused(&mut self, now: Duration) {
         self.announced.extend(self.wanted_yields());
         let is_free = self.own.as_ref().is_none_or(|own| own.free_at <= now);
@@ -393,12 +395,12 @@ impl Member {
         self.after_refusal = (self.after_refusal * 2).min(AFTER_REFUSAL.1);
     }
 
-    /// All work that the view of this number does not allow has stopped.
+    /// Records that all work that the view of this number does not allow has stopped.
     pub(super) fn stopped(&mut self, number: u64) {
         self.stopped = self.stopped.max(number);
     }
 
-    /// The write that gives the Lease back, if this instance holds it.
+    /// The write that releases the Lease, if this instance holds it.
     pub(super) fn release(&mut self, wall: Timestamp) -> Option<(LeaseRecord, Announcement, String)> {
         self.held.take()?;
         let lease = self.own.as_ref()?.lease.as_ref()?;
@@ -443,7 +445,8 @@ impl Member {
         View { number, ..view }
     }
 
-    /// The instances that were there before this one, own objects of it under their count, and have not yielded yet.
+    /// The instances that were running before this one, own some of its objects under their count, and have not
+    /// yielded yet.
     fn awaited(&self) -> impl Iterator<Item = Shard> {
         self.peers.values().filter_map(|peer| {
             let was_there = self.incumbents.get(&peer.id()).is_some_and(|holder| holder == peer.holder());
@@ -472,7 +475,8 @@ impl Member {
     }
 }
 
-/// A released Lease has this duration. With another one somebody has emptied it, and its holder may still work.
+/// True if the holder has released the Lease, which sets this duration. With another duration somebody else
+/// has cleared the holder, which may still work.
 pub(super) fn is_released(record: &LeaseRecord) -> bool {
     record.holder.is_empty() && record.duration_seconds == RELEASED_SECONDS
 }

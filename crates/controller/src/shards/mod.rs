@@ -1,7 +1,8 @@
 //! Shards: several instances share the objects, and agree on a change of their number while it is rolled out.
 //!
-//! Every instance, also a single one, holds a Lease `<LEASE_NAME>-instance-<id>` that announces the count it was started
-//! with. [`member`] is the protocol, [`driver`] carries it out, [`view`] says which objects an instance may work on, and
+//! Every instance, even a single one, holds a Lease `<LEASE_NAME>-instance-<id>` with the count that it was started
+//! with. [`member`] is the protocol, [`driver`] carries it out, [`view`] contains the objects that an instance may
+//! work on, and
 //! [`guard`] stops every write of an instance that no longer holds its Lease. The reasons are in
 //! `docs/adr/0012-shards.md`.
 
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The duration of a Lease that was released: client-go's, too.
+/// The duration of a Lease that was released, as in client-go.
 const RELEASED_SECONDS: u32 = 1;
 
 /// The longest duration that is accepted. An edited record must not keep other instances waiting for ever.
@@ -43,7 +44,7 @@ const MAX_DURATION: Duration = Duration::from_hours(1);
 /// The durations of the Lease of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceTiming {
-    /// The time for which others believe that the instance works after a renewal.
+    /// The time for which others assume that the instance works after a renewal.
     pub duration: Duration,
     /// The time for which the instance works after its last renewal; below `duration`.
     pub renew_deadline: Duration,
@@ -59,15 +60,16 @@ impl InstanceTiming {
         Self::renewed_in_time(timing.duration, timing.renew_deadline, timing.retry_period)
     }
 
-    /// A third of the duration between two renewals, and not more than half of the deadline, leaves room for one that fails.
+    /// Renews every third of the duration, or every half of the deadline if that is shorter, so that one renewal may
+    /// fail.
     fn renewed_in_time(duration: Duration, renew_deadline: Duration, retry_period: Duration) -> Self {
         let renew_every = (duration / 3).min(renew_deadline / 2);
         Self { duration, renew_deadline, renew_every, retry_period }
     }
 
-    /// For the only instance without an election. Nobody waits for its Lease but a second instance that is being started,
-    /// so that it is renewed as rarely as the kubelet renews that of its node: every ten seconds. A restart in the same pod
-    /// waits for nothing, and a restart elsewhere not longer than Kubernetes takes to notice that a node is gone.
+    /// For the only instance without an election. Only a second instance that is being started waits for its Lease, so
+    /// it is renewed as rarely as the kubelet renews that of its node: every ten seconds. A restart in the same pod
+    /// does not wait, and a restart elsewhere waits no longer than Kubernetes takes to notice that a node is gone.
     pub fn alone(timing: Timing) -> Self {
         let factor = (30.0 / timing.duration.as_secs_f64()).max(1.0);
         let (duration, deadline) = (timing.duration.mul_f64(factor), timing.renew_deadline.mul_f64(factor));
@@ -80,7 +82,7 @@ impl InstanceTiming {
 pub struct ShardSettings {
     /// This instance.
     pub shard: Shard,
-    /// The name that the names of the Leases begin with.
+    /// The prefix of the names of the Leases.
     pub lease_name: String,
     /// The namespace of the Leases.
     pub namespace: String,
@@ -88,7 +90,7 @@ pub struct ShardSettings {
     pub identity: String,
     /// The UID of its pod, if it runs in one.
     pub pod_uid: Option<String>,
-    /// This process on its machine, if it runs in no pod.
+    /// The identity of this process on its machine, if it runs outside a pod.
     pub process: Option<String>,
     /// Durations and periods.
     pub timing: InstanceTiming,
@@ -108,8 +110,8 @@ impl fmt::Debug for ShardSettings {
     }
 }
 
-/// Prepares the driver, and returns it with a connection whose writes need the Lease of this instance. Leases are written
-/// by the connection `unguarded`.
+/// Prepares the driver, and returns it with a connection whose writes need the Lease of this instance. Leases are
+/// written with the connection `unguarded`.
 pub(crate) fn start(
     settings: ShardSettings,
     unguarded: Connection,

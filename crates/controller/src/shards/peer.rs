@@ -57,7 +57,7 @@ impl Peer {
             self.state = State::Live;
             self.free_at = self.free_at.max(now + duration(&lease.stored.record, default));
         }
-        // A count that was edited and cannot be read says nothing about what its holder does.
+        // A count that was edited and cannot be read does not show what its holder does.
         let known = self.lease.announcement.count;
         let same_holder = self.holder() == lease.stored.record.holder;
         self.lease = lease;
@@ -66,12 +66,12 @@ impl Peer {
         }
     }
 
-    /// Its Lease was deleted. Its holder may go on until its time is over.
+    /// Records that its Lease was deleted. Its holder may work until its time is over.
     pub(super) const fn deleted(&mut self) {
         self.is_deleted = true;
     }
 
-    /// All Leases were read: one that should have been renewed by now was not.
+    /// Records that all Leases were read: one that should have been renewed by now was not.
     pub(super) fn confirm(&mut self, now: Duration) {
         if self.is_overdue(now) {
             self.state = State::Gone;
@@ -90,7 +90,7 @@ impl Peer {
         self.state == State::Live
     }
 
-    /// True if there is nothing left of it.
+    /// True if it need not be remembered any more.
     pub(super) fn is_forgotten(&self) -> bool {
         self.is_deleted && self.state == State::Gone
     }

@@ -1,16 +1,16 @@
-//! The identity of a process on its machine. A controller that was killed outside of a pod is known to have ended when it is
-//! started again on the same machine, so that it need not wait until its Lease expires.
+//! The identity of a process on its machine. A controller that is started again on the same machine, outside a pod, can
+//! see that the previous process has ended, so it need not wait until the Lease expires.
 
 use std::{fs, io};
 
-/// Returns the identity of this process; nothing where the kernel does not say.
+/// Returns the identity of this process; nothing if the kernel does not provide it.
 pub(crate) fn identity() -> Option<String> {
     let pid = std::process::id();
     let process = read(pid).ok()??;
     Some(format!("{}/{pid}/{}", process_table()?, process.started))
 }
 
-/// Returns true if the process of this identity was one of this machine and has ended. If that cannot be said, it has not.
+/// Returns true if the process of this identity ran on this machine and has ended. If that is unknown, returns false.
 pub(crate) fn has_ended(identity: &str) -> bool {
     let Some(rest) = process_table().and_then(|table| identity.strip_prefix(&format!("{table}/"))) else {
         return false;
@@ -24,25 +24,25 @@ pub(crate) fn has_ended(identity: &str) -> bool {
     }
 }
 
-/// The process table that numbers mean something in: that of one boot and one pid namespace.
+/// The process table in which process ids are valid: that of one boot and one pid namespace.
 fn process_table() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{}/{}", boot.trim(), namespace.to_str()?))
 }
 
-/// The facts about a process that tell it from a later one with the same number.
+/// The facts that distinguish a process from a later one with the same id.
 struct ProcessStat {
     /// Its start in clock ticks since the boot.
     started: String,
-    /// True if it has ended and only its parent has not looked yet.
+    /// True if it has ended and its parent has not waited for it yet.
     is_dead: bool,
 }
 
 /// Reads `/proc/<pid>/stat`. Nothing if that has an unknown form.
 fn read(pid: u32) -> io::Result<Option<ProcessStat>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name of the program stands in parentheses and may contain anything.
+    // The name of the program is in parentheses and may contain any character.
     let Some((_, fields)) = text.rsplit_once(')') else { return Ok(None) };
     let mut fields = fields.split_whitespace();
     let is_dead = fields.next().is_some_and(|state| matches!(state, "Z" | "X"));
@@ -65,7 +65,7 @@ mod tests {
         assert!(!has_ended(&living));
         assert!(has_ended(&format!("{table}/{}/1", child.id())), "another process of that number");
         child.kill().expect("kill");
-        // Nobody has waited for it yet: it is still in the table.
+        // Its parent has not waited for it yet: it is still in the process table.
         while !has_ended(&living) {
             std::thread::yield_now();
         }

@@ -1,5 +1,6 @@
-//! Rolling updates in virtual time: instances are started, stopped, killed and cut off while their number changes. No
-//! object may be worked on by two at a time, and none by nobody for longer than the rollout and one Lease.
+//! Rolling updates in virtual time: instances are started, stopped, killed and disconnected while their number
+//! changes. No two instances may work on the same object at a time, and no object may be without an instance for
+//! longer than the rollout and one Lease.
 //!
 //! The members are real, the API server is a map, requests take time, and watches lag.
 
@@ -69,7 +70,7 @@ impl Store {
     }
 }
 
-/// A request on its way: it is carried out at one moment, and answered at a later one.
+/// A request in flight: it is carried out at one moment, and answered at a later one.
 enum Request {
     Write { record: LeaseRecord, announcement: Announcement, version: Option<String>, sent: Duration },
     List,
@@ -109,7 +110,7 @@ struct World {
     processes: BTreeMap<u32, Process>,
     started: u64,
     keys: Vec<ObjectKey>,
-    /// Since when nobody may work on each object.
+    /// The time since which no process may work on each object.
     uncovered_since: Vec<u64>,
     longest_gap: u64,
 }
@@ -158,7 +159,7 @@ impl World {
         assert!(self.processes.insert(id, process).is_none(), "one pod per ordinal");
     }
 
-    /// Everybody else gets to know of a change, some time later and in order.
+    /// Delivers a change to the watches of all other processes, some time later and in order.
     fn notify(&mut self, id: u32) {
         let lease = self.store.leases.get(&id).cloned();
         for process in self.processes.values_mut() {
@@ -183,7 +184,7 @@ impl World {
         self.check();
     }
 
-    /// Lets one process go on. True if it has written its Lease.
+    /// Runs one step of a process. True if it has written its Lease.
     fn advance(&mut self, process: &mut Process) -> bool {
         let now = duration(self.now);
         while process.events.front().is_some_and(|(at, ..)| *at <= self.now) {
@@ -319,7 +320,7 @@ impl World {
         }
     }
 
-    /// Ends a process in good order: its work ends, and then its Lease is released.
+    /// Ends a process gracefully: its work ends, and then its Lease is released.
     fn terminate(&mut self, id: u32) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         process.stopping = true;
@@ -336,7 +337,7 @@ impl World {
         }
     }
 
-    /// Something goes wrong, or nothing does.
+    /// Injects a random fault, or none.
     fn disturb(&mut self) {
         let ids: Vec<u32> = self.processes.keys().copied().collect();
         if ids.is_empty() {
@@ -387,7 +388,7 @@ impl World {
 /// One Lease, the lag of a watch, and the requests in between.
 const LEASE_AND_LAG: u64 = 15_000 + 8_000 + 12_000;
 
-/// Returns the longest time that an object was nobody's, in milliseconds.
+/// Returns the longest time for which an object had no instance, in milliseconds.
 fn day(seed: u64) -> u64 {
     let mut world = World::new(seed);
     world.start(0, 1, true);
@@ -398,7 +399,7 @@ fn day(seed: u64) -> u64 {
         world.longest_gap = 0;
         world.roll_out(from, to);
         let rollout = world.now - began;
-        // Whatever was cut off or killed last is back by then.
+        // By then the last process that was disconnected or killed is back.
         world.run_for(60_000);
         assert!(
             world.longest_gap <= rollout + LEASE_AND_LAG,

@@ -1,4 +1,4 @@
-//! The protocol by itself, case by case, and the log line about objects of others.
+//! Tests of the protocol alone, case by case, and of the log line about objects of other instances.
 
 use super::member::{Loss, Member, Step};
 use super::ownership_log::OwnershipLog;
@@ -47,8 +47,8 @@ fn lease(shard: Shard, holder: &str, version: i64, yields_to: &[Shard]) -> Insta
     }
 }
 
-/// Carries out the steps of a member at one moment, with this content of the storage beside its own Lease, until it waits.
-/// Returns the steps by name.
+/// Carries out the steps of a member at one moment, with this content of the storage in addition to its own Lease,
+/// until it waits. Returns the steps by name.
 fn advance(member: &mut Member, now: u64, others: &[InstanceLease]) -> Vec<&'static str> {
     let mut steps = Vec::new();
     for version in 1_000_000.. {
@@ -193,12 +193,12 @@ fn a_live_holder_of_the_same_number_makes_a_standby() {
     // Released: it takes over at once.
     second.observe(lease(Shard::ONLY, "", 2, &[]), at(101));
     assert!(matches!(second.step(at(101), Timestamp::UNIX_EPOCH), Step::Write(..)));
-    // The same pod: the process before it has ended.
+    // The same pod: the previous process has ended.
     let mut restarted = member(Shard::ONLY);
     let announcement = Announcement { pod_uid: Some("pod-1".to_owned()), ..first.announcement.clone() };
     restarted.listed(vec![InstanceLease { announcement, ..first.clone() }], at(100));
     assert!(matches!(restarted.step(at(100), Timestamp::UNIX_EPOCH), Step::Write(..)));
-    // The same machine: the process before it has ended, and the one after that has not.
+    // The same machine: the previous process has ended, and the one after it has not.
     let mut again = member(Shard::ONLY);
     let announcement = Announcement { process: Some("boot/1/2".to_owned()), ..first.announcement.clone() };
     again.listed(vec![InstanceLease { announcement: announcement.clone(), ..first }], at(100));

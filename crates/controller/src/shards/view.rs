@@ -30,9 +30,9 @@ pub(crate) enum Ownership {
 pub(crate) struct View {
     pub(super) shard: Shard,
     pub(super) duty: Duty,
-    /// The other instances whose objects this one leaves alone.
+    /// The other instances whose objects this one does not work on.
     pub(super) waits_for: BTreeSet<Shard>,
-    /// True if another instance is there whose count cannot be read.
+    /// True if there is another instance whose count cannot be read.
     pub(super) waits_for_all: bool,
     /// The number of times that this instance has begun to work.
     pub(super) term: u64,

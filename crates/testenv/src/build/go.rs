@@ -1,4 +1,4 @@
-//! The Go tool chain: is it there, is it new enough, and what do its failures mean?
+//! The Go tool chain: finds it, checks its version, and explains its failures.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::guard;
 use crate::versions::{self, GoVersion};
 
-/// The reason why the tool chain could not do its work. Each message names the cause and what to do about it.
+/// The reason why the tool chain failed. Each message names the cause and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum GoError {
     /// There is no `go` on the `PATH`.
@@ -23,7 +23,7 @@ pub enum GoError {
         /// The oldest release that will do.
         needed: GoVersion,
     },
-    /// The `go` that was found is older than the modules demand.
+    /// The `go` that was found is older than the modules require.
     #[error(
         "Go is too old: {found} was found, and the control plane needs {needed} or newer; install it from \
          https://go.dev/dl and put it first on the PATH, then run this again"
@@ -113,7 +113,7 @@ impl Go {
     }
 
     /// Runs `go` in a wrapper module with its output in `log`. `still_running` is called every half minute with the
-    /// last thing Go said.
+    /// last line of Go's output.
     pub(crate) fn run(
         &self,
         doing: &str,
@@ -130,7 +130,7 @@ impl Go {
         let mut child = guard::spawn(command).map_err(io_error)?;
         let (ended, end) = mpsc::channel();
         let waiter = std::thread::spawn(move || {
-            // The receiver lives until this thread has ended, so nobody misses the result.
+            // The receiver lives until this thread has ended, so the result is not lost.
             let _ = ended.send(child.wait());
         });
         let status = loop {
@@ -177,13 +177,13 @@ impl Go {
     }
 }
 
-/// Points `go` at a wrapper module, and away from whatever the caller's shell has configured.
+/// Configures `go` for a wrapper module, without the settings of the caller's shell.
 fn in_module(command: &mut Command, module: &Path, arguments: &[impl AsRef<OsStr>]) {
     command
         .args(arguments)
         .current_dir(module)
-        // `-mod=mod` lets Go complete the wrapper's go.mod and go.sum; `local` keeps it from downloading another tool
-        // chain behind our back.
+        // `-mod=mod` lets Go complete the wrapper's go.mod and go.sum; `local` prevents it from downloading another
+        // tool chain.
         .env("GOFLAGS", "-mod=mod")
         .env("GOTOOLCHAIN", "local")
         .env("GOWORK", "off")
@@ -192,7 +192,7 @@ fn in_module(command: &mut Command, module: &Path, arguments: &[impl AsRef<OsStr
         .env_remove("GOARCH");
 }
 
-/// Recognises the two failures that are nobody's bug in what Go printed.
+/// Recognises in the output of Go the two failures that are not caused by a bug.
 fn diagnose(doing: &str, output: &str, cache: &Path) -> Option<GoError> {
     const DISK: [&str; 2] = ["no space left on device", "disk quota exceeded"];
     const NETWORK: [&str; 8] = [
@@ -214,7 +214,7 @@ fn diagnose(doing: &str, output: &str, cache: &Path) -> Option<GoError> {
             })
             .map(|line| line.trim().to_owned())
     };
-    // A full disk first: it also breaks downloads, and then the network is not to blame.
+    // A full disk first: it also breaks downloads, and then the network is not the cause.
     if let Some(line) = find(&DISK) {
         return Some(GoError::DiskFull { doing: doing.into(), line, cache: cache.to_path_buf() });
     }

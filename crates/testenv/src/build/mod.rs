@@ -1,5 +1,5 @@
-//! Makes every binary of the control plane, once: what is in the cache is not built again, what an interrupted build
-//! left is.
+//! Builds every binary of the control plane once: complete binaries in the cache are not built again, incomplete
+//! ones of an interrupted build are.
 
 mod debian;
 mod go;
@@ -27,10 +27,10 @@ pub enum BuildError {
     /// The cache could not be written.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// The tool chain failed or is not there.
+    /// The tool chain failed or is missing.
     #[error(transparent)]
     Go(#[from] GoError),
-    /// A package of the distribution could not be had.
+    /// A package of the distribution could not be downloaded or unpacked.
     #[error(transparent)]
     Package(#[from] PackageError),
     /// The pause program could not be compiled.
@@ -53,7 +53,7 @@ pub enum BuildError {
     },
 }
 
-/// One thing that was made, and how long it took.
+/// One item that was built, and the time it took.
 #[derive(Debug, Clone)]
 pub struct Built {
     /// The program or the directory of manifests.
@@ -71,8 +71,8 @@ pub struct BuildReport {
     pub built: Vec<Built>,
 }
 
-/// Builds what is missing. `envtest` is a directory of ready-made programs (`KUBEBUILDER_ASSETS`); what it has is not
-/// built. `say` is given a line whenever there is something to say.
+/// Builds what is missing. `envtest` is a directory of prebuilt programs (`KUBEBUILDER_ASSETS`), which are not built.
+/// `say` is called with each line of progress.
 pub fn build(
     cache: &Cache,
     envtest: Option<&Path>,
@@ -83,7 +83,7 @@ pub fn build(
         return Ok(BuildReport { binaries, built: Vec::new() });
     }
     let _lock = cache.lock(|| say("waiting for another build into the same cache to finish"))?;
-    // Asked again: the build that was waited for may have made everything.
+    // Checked again: the build that was waited for may have built everything.
     let todo = missing(cache, envtest, &RECIPES);
     let mut builder = Builder::new(cache, &mut say);
     for (recipe, item) in todo {
@@ -92,7 +92,7 @@ pub fn build(
     Ok(BuildReport { binaries, built: builder.built })
 }
 
-/// One thing that a recipe makes.
+/// One item that a recipe builds.
 #[derive(Debug, Clone, Copy)]
 enum Item {
     Program(Program),
@@ -270,7 +270,7 @@ mod tests {
         missing.iter().map(|(_, item)| item.name()).collect()
     }
 
-    /// Puts everything into the cache, so that a test can take one thing away.
+    /// Puts everything into the cache, so that a test can remove one item.
     fn fill(cache: &Cache) {
         for (recipe, item) in missing(cache, None, &RECIPES) {
             let place = place(cache, &recipe, item);

@@ -19,7 +19,7 @@ pub struct NodeBuildReport {
     pub built: Vec<Built>,
 }
 
-/// Builds what is missing of a real node into `cache`. `say` is given a line whenever there is something to say.
+/// Builds what is missing of a real node into `cache`. `say` is called with each line of progress.
 pub fn build_node(cache: &Cache, mut say: impl FnMut(&str)) -> Result<NodeBuildReport, BuildError> {
     let binaries = NodeBinaries::at(cache);
     if is_complete(cache, &binaries) {

@@ -1,11 +1,11 @@
 //! The build recipes: the wrapper modules, packages and flags that build each component from the Go module
-//! proxy, which is the one place all of them can be had from.
+//! proxy, the only source that has all of them.
 
 use std::fmt::Write as _;
 
 use crate::versions::{CLUSTER_API, CONTAINERD, ETCD, GO, KUBERNETES, KUBERNETES_STAGING, KWOK};
 
-/// One Go module, and what we take out of it.
+/// One Go module, and the programs and files taken from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recipe {
     /// Names the component's directory in the cache.
@@ -74,7 +74,7 @@ pub(crate) const NODE_RECIPES: [Recipe; 2] = [
         version: CONTAINERD,
         modules: &["github.com/containerd/containerd/v2"],
         replaces: &[],
-        // Snapshotters that need C libraries or kernels that nobody tests on.
+        // Snapshotters that need C libraries, or kernels that are not tested.
         tags: "no_btrfs,no_devmapper,no_zfs,no_aufs",
         version_packages: &[],
         programs: &[
@@ -89,7 +89,7 @@ pub(crate) const NODE_RECIPES: [Recipe; 2] = [
     },
 ];
 
-/// In the order in which they are built: the slowest first, so that a machine that cannot build says so early.
+/// In the order in which they are built: the slowest first, so that a machine that cannot build fails early.
 pub(crate) const RECIPES: [Recipe; 4] = [
     Recipe {
         programs: &[
@@ -128,7 +128,8 @@ pub(crate) const RECIPES: [Recipe; 4] = [
                 "kustomize/stage/node/heartbeat-with-lease/*.yaml",
                 "kustomize/stage/node/chaos/node-not-ready.yaml",
                 "kustomize/stage/pod/fast/pod-ready.yaml",
-                // The stage that ends pods is ours: kwok's own either ignore grace periods or roll dice about them.
+                // The stage that ends pods is ours: kwok's own stages either ignore grace periods or choose them at
+                // random.
                 "kustomize/stage/pod/fast/pod-complete.yaml",
             ],
         }],

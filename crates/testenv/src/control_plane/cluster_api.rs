@@ -1,4 +1,5 @@
-//! Cluster API's core provider as a process outside the cluster: its CRDs, webhooks and roles, pointed at loopback.
+//! Cluster API's core provider as a process outside the cluster: its CRDs, webhooks and roles, configured for
+//! loopback.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::manifests::{self, Applier, ManifestError};
 const NAMESPACE: &str = "capi-system";
 /// Generous: sixteen CRDs of up to 350 KB on a busy machine.
 const ESTABLISHED_WITHIN: Duration = Duration::from_mins(1);
-/// Longer than anyone leaves a control plane up.
+/// Longer than a control plane is left running.
 const TOKEN_SECONDS: i64 = 30 * 24 * 3600;
 
 /// The address of the webhooks, and the CA that signs for them.
@@ -48,8 +49,8 @@ pub(crate) async fn install_crds(
         });
     }
     for mut crd in manifests::read(&assets.join("kubeadm-crds"))? {
-        // No kubeadm provider runs here, so nobody would convert; the schema is what matters. The label is what
-        // the provider's own release puts on it, and how Cluster API finds the version to use.
+        // No kubeadm provider runs here, so there is no conversion; only the schema matters. The provider's own
+        // release sets this label, by which Cluster API finds the version to use.
         crd["spec"]["conversion"] = json!({ "strategy": "None" });
         crd["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"] = json!("v1beta2");
         crds.push(crd);
@@ -79,7 +80,8 @@ pub(crate) async fn install_identity(client: &Client, assets: &Path) -> Result<S
     request_token(client, NAMESPACE, "manager", None).await
 }
 
-/// Registers the webhooks. To be done once the process serves them, or every write to Cluster API's kinds fails.
+/// Registers the webhooks. Must be called after the process serves them; otherwise every write to Cluster API's
+/// kinds fails.
 pub(crate) async fn install_webhooks(
     client: &Client,
     assets: &Path,
@@ -100,7 +102,8 @@ pub(crate) async fn install_webhooks(
     Applier::new(client.clone()).apply_all(&configurations, NAMESPACE).await
 }
 
-/// A token of a `ServiceAccount`, by the API that `kubectl create token` uses. It dies with what it is bound to.
+/// A token of a `ServiceAccount`, by the API that `kubectl create token` uses. It is valid as long as the object
+/// that it is bound to exists.
 pub(crate) async fn request_token(
     client: &Client,
     namespace: &str,

@@ -114,7 +114,7 @@ impl Ports {
     }
 }
 
-/// The files of a run directory that components are pointed at.
+/// The files of a run directory that components use.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     pub(crate) directory: PathBuf,
@@ -211,7 +211,7 @@ fn etcd(files: &Files, ports: &Ports) -> Flags {
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
     Flags::default()
         .path("data-dir", &files.directory.join("etcd"))
-        // The data live exactly as long as the run: nothing is gained by waiting for the disk.
+        // The data are removed with the run, so waiting for the disk has no benefit.
         .set("unsafe-no-fsync", true)
         .set("listen-client-urls", &client)
         .set("advertise-client-urls", &client)

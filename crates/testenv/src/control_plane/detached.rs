@@ -1,4 +1,5 @@
-//! A control plane that stays up for people, as other processes see it: what it left in its run directory.
+//! A control plane that keeps running for interactive use, as other processes see it: the record in its run
+//! directory.
 
 use std::fs;
 use std::io;
@@ -19,7 +20,7 @@ const RECORD: &str = "control-plane.json";
 /// Ending eight processes and removing their files takes about a second.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(30);
 
-/// Everything about a running control plane that another process may want to know.
+/// The record of a running control plane, for other processes.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneRecord {
@@ -56,7 +57,7 @@ pub struct ComponentStatus {
 }
 
 impl ControlPlaneRecord {
-    /// Leaves the record in the run directory, complete or not at all.
+    /// Writes the record into the run directory atomically.
     pub fn save(&self) -> io::Result<()> {
         let path = self.directory.join(RECORD);
         let partial = path.with_extension("partial");
@@ -65,8 +66,9 @@ impl ControlPlaneRecord {
     }
 }
 
-/// Starts a control plane and keeps it up until this process is asked to end. `report` is told each step of the start
-/// and at last the record; if nobody listens to it any more before the control plane is up, it is taken down again.
+/// Starts a control plane and keeps it running until this process is asked to end. `report` receives each step of the
+/// start and finally the record. If its receiver is gone before the control plane is up, the control plane is stopped
+/// again.
 pub async fn keep_up(
     binaries: &Binaries,
     base: &Path,
@@ -77,11 +79,11 @@ pub async fn keep_up(
     let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
     let control_plane = ControlPlane::start(binaries, base, name, |step| {
-        // Whether anybody listens is asked once more at the end, where it matters.
+        // A missing receiver is checked again at the end, where it matters.
         let _ = report(Report::Step(step));
     })
     .await?;
-    // A person who makes Machines by hand wants nodes to come of them.
+    // For Machines that are created by hand, the provider has to create nodes.
     let provider = Provider::start(control_plane.management(), control_plane.workload()).await;
     let _provider = provider.map_err(|source| ControlPlaneError::Io {
         action: "start the provider".into(),
@@ -129,7 +131,7 @@ pub fn shut_down(base: &Path, name: &str) -> io::Result<bool> {
             owner.kill_and_wait();
         }
     }
-    // What the owner did not do, because it was killed or never finished starting.
+    // Cleans up what the owner did not, because it was killed or never finished starting.
     if !run_directory::is_alive(&directory) {
         for process in run_directory::recorded_processes(&directory) {
             process.kill_and_wait();

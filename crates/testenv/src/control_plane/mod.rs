@@ -29,7 +29,7 @@ use crate::probe::Probe;
 use crate::process::{self, Process, ProcessSpec};
 use crate::run_directory::{RunDirectory, RunDirectoryError};
 
-/// Cold file caches and a machine shared with a build make a start of seconds take half a minute.
+/// A start takes seconds, but half a minute with cold file caches or during a build on the same machine.
 const READY_WITHIN: Duration = Duration::from_mins(2);
 /// The number of log lines of a component that a failed start shows.
 const LOG_LINES_OF_A_FAILED_START: usize = 25;
@@ -82,7 +82,8 @@ pub struct ControlPlane {
     kubectl: PathBuf,
     started_in: Duration,
     authority: Authority,
-    // Dropped last, and in this order: the janitor makes sure that all is gone, then the lock is released.
+    // Dropped last, and in this order: the janitor removes everything that is left, then the lock is
+    // released.
     janitor: Mutex<Option<Janitor>>,
     _directory: RunDirectory,
 }
@@ -94,7 +95,8 @@ struct Running {
 }
 
 impl ControlPlane {
-    /// Starts both clusters in a directory of their own below `base`. `say` is told what is being waited for.
+    /// Starts both clusters in a separate directory below `base`. `say` is called with each step that is
+    /// being waited for.
     pub async fn start(
         binaries: &Binaries,
         base: &Path,
@@ -126,8 +128,8 @@ impl ControlPlane {
         Ok(control_plane)
     }
 
-    /// Starts no more than the API server of the management cluster, with nothing in it: no Cluster API, and nobody who
-    /// makes default accounts, gathers roles or collects garbage.
+    /// Starts only the API server of the management cluster, with nothing in it: no Cluster API, and no controller that
+    /// creates default accounts, aggregates roles or collects garbage.
     pub async fn start_bare(binaries: &Binaries, base: &Path, name: &str) -> Result<Self, ControlPlaneError> {
         let begun = Instant::now();
         let (mut control_plane, _, ports) = Self::prepared(binaries, base, name).await?;
@@ -187,7 +189,7 @@ impl ControlPlane {
         self.launch(&plans).await
     }
 
-    /// Starts components at the same time and waits until all of them are well.
+    /// Starts components at the same time and waits until all of them are healthy.
     async fn launch(&self, plans: &[(Component, Plan)]) -> Result<(), ControlPlaneError> {
         for (component, plan) in plans {
             let process = start_process(&plan.spec)?;
@@ -268,14 +270,14 @@ impl ControlPlane {
         self.running.lock().await.get(&component).map(|running| running.process.identity())
     }
 
-    /// Stops a component where it stands.
+    /// Freezes a component (SIGSTOP).
     pub async fn freeze(&self, component: Component) {
         if let Some(running) = self.running.lock().await.get(&component) {
             running.process.freeze().await;
         }
     }
 
-    /// Lets a frozen component go on.
+    /// Continues a frozen component.
     pub async fn thaw(&self, component: Component) {
         if let Some(running) = self.running.lock().await.get(&component) {
             running.process.thaw();
@@ -289,7 +291,8 @@ impl ControlPlane {
         }
     }
 
-    /// Kills a component if it lives, starts it again on the same port and data, and waits until it is well.
+    /// Kills a component if it runs, starts it again with the same port and data, and waits until it is
+    /// healthy.
     pub async fn restart(&self, component: Component) -> Result<(), ControlPlaneError> {
         if let Some(running) = self.running.lock().await.get_mut(&component) {
             running.process.kill().await;
@@ -324,7 +327,7 @@ impl ControlPlane {
         }
     }
 
-    /// Ends every process and removes every file; says so if it could not.
+    /// Ends every process and removes every file; returns an error if it could not.
     pub async fn stop(&self) -> Result<(), ControlPlaneError> {
         self.kill_all().await;
         let Some(janitor) = self.janitor.lock().await.take() else {
@@ -338,7 +341,7 @@ impl ControlPlane {
 
     async fn kill_all(&self) {
         let mut running = self.running.lock().await;
-        // Backwards: an API server whose etcd has gone hangs for a minute.
+        // In reverse order: an API server whose etcd is gone hangs for a minute.
         for (_, mut running) in std::mem::take(&mut *running).into_iter().rev() {
             running.process.kill().await;
         }
@@ -404,7 +407,7 @@ fn prepare(
     write(&files.pki("service-accounts.key"), &service_accounts.private)?;
     write(&files.pki("service-accounts.pub"), &service_accounts.public)?;
     write(&files.audit_policy(), include_str!("../../manifests/audit-policy.yaml"))?;
-    // A directory with nothing but kubectl in it, to be put on a PATH.
+    // A directory that contains only kubectl, for a PATH.
     let kubectl = files.bin().join("kubectl");
     fs::create_dir_all(files.bin())
         .and_then(|()| std::os::unix::fs::symlink(&binaries.kubectl, &kubectl))
@@ -428,7 +431,7 @@ fn prepare(
     Ok(ClusterCredentials { authority: identity, admin })
 }
 
-/// kwok has no stages of its own: all of them in one file, with ours for the end of a pod.
+/// Writes all stages into one file, since kwok has none built in, with our own stage for the end of a pod.
 fn kwok_configuration(stages: &Path) -> Result<String, ControlPlaneError> {
     let read_error = |source| ControlPlaneError::Io { action: format!("read {}", stages.display()), source };
     let mut files: Vec<PathBuf> = fs::read_dir(stages)

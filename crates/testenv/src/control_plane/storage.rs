@@ -1,5 +1,5 @@
-//! Custom resources as they are stored in etcd, past the API server. For facts that only time makes: nobody may write a deletion
-//! timestamp, and a test does not wait for ten minutes.
+//! Custom resources in etcd, without the API server, for states that otherwise take time: no client may write a
+//! deletion timestamp, and a test should not wait for ten minutes.
 
 use super::{Component, ControlPlane};
 use crate::cluster::Side;
@@ -38,7 +38,7 @@ impl ControlPlane {
         let deletion = &mut object["metadata"]["deletionTimestamp"];
         let at: jiff::Timestamp = deletion.as_str().context("it is not being deleted")?.parse()?;
         *deletion = at.checked_sub(by)?.to_string().into();
-        // Only if nobody has written it since.
+        // Only if it has not been written since.
         let version = &found["kvs"][0]["mod_revision"];
         let swapped = json!({
             "compare": [{"key": key, "target": "MOD", "result": "EQUAL", "modRevision": version}],

@@ -49,7 +49,7 @@ impl NodeBinaries {
         Ok(Self::at(&Cache::locate(&CacheEnvironment::from_process())?))
     }
 
-    /// The files that are not where they should be.
+    /// The files that are missing.
     pub fn missing(&self) -> Vec<PathBuf> {
         let all = [
             &self.kubelet,

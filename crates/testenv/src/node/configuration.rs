@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::NodeBinaries;
 
-/// The image that every pod's namespaces are held by.
+/// The image of the program that holds the namespaces of each pod.
 pub(super) const PAUSE_IMAGE: &str = "localhost/5spot/pause:1";
 /// The socket of containerd, in the node's own `/run`.
 pub(super) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
@@ -89,7 +89,7 @@ pub(super) fn pod_network(bridge: &str, network: PodNetwork) -> Value {
         "plugins": [{
             "type": "bridge",
             "bridge": bridge,
-            // As a gateway the plugin would switch on the machine's IP forwarding.
+            // As a gateway the plugin would enable IP forwarding on the machine.
             "isGateway": false,
             "ipMasq": false,
             "ipam": {
@@ -101,7 +101,7 @@ pub(super) fn pod_network(bridge: &str, network: PodNetwork) -> Value {
     })
 }
 
-/// The files and ports that the kubelet is told.
+/// The files and ports in the configuration of the kubelet.
 pub(super) struct KubeletSettings<'a> {
     pub(super) certificate_authority: &'a Path,
     pub(super) resolv_conf: &'a Path,
@@ -135,9 +135,9 @@ pub(super) fn kubelet(settings: &KubeletSettings<'_>) -> Value {
         "failSwapOn": false,
         "oomScoreAdj": 0,
         "makeIPTablesUtilChains": false,
-        // The images were made by hand and cannot be pulled again.
+        // The images were imported and cannot be pulled again.
         "imageGCHighThresholdPercent": 100,
-        // The disk and the memory are those of whoever runs the tests.
+        // The disk and the memory belong to the machine that runs the tests.
         "evictionHard": { "memory.available": "10Mi", "nodefs.available": "0%", "imagefs.available": "0%" },
         "evictionPressureTransitionPeriod": "10s",
     })

@@ -1,10 +1,11 @@
-//! A real node: kubelet and containerd as plain processes of this machine, in namespaces and a cgroup of their own, joined
+//! A real node: kubelet and containerd as plain processes of this machine, in their own namespaces and cgroup, joined
 //! to the workload cluster.
 //!
-//! The node shares the machine's pid and network namespaces, because the kernel sends process events to those alone. So
-//! there can be one per machine at a time, and beside it another one for pods that are not about process events. Everything of it goes when the test program ends, however it ends: the guard
-//! ends the processes that were started here, and the janitor everything in the node's cgroup, which is where containers
-//! are, and the bridge of the pod network.
+//! The node shares the machine's pid and network namespaces, because the kernel sends process events only there.
+//! Therefore only one can run per machine at a time, plus another one for pods that do not use process events.
+//! Everything is removed when the test program ends, however it ends: the guard ends the processes that were started
+//! here, and the janitor removes everything in the node's cgroup, which contains the containers, and the bridge of the
+//! pod network.
 
 mod binaries;
 mod configuration;
@@ -37,7 +38,7 @@ use crate::{link, ports, run_directory};
 use configuration::{CONTAINERD_SOCKET, KubeletSettings, PAUSE_IMAGE, PodNetwork};
 use namespaces::Namespaces;
 
-/// Set by whoever accepts that a machine that cannot run a real node leaves out the tests that need one.
+/// The variable that skips the tests that need a real node, for machines that cannot run one.
 pub const WITHOUT_NODE_VARIABLE: &str = "FIVE_SPOT_E2E_WITHOUT_NODE";
 
 /// True if the tests that need a real node are left out on purpose.
@@ -45,9 +46,9 @@ pub fn is_left_out() -> bool {
     std::env::var_os(WITHOUT_NODE_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// A start takes a second; a machine that is busy with a build takes its time.
+/// A start takes a second, and longer while the machine is busy with a build.
 const READY_WITHIN: Duration = Duration::from_mins(2);
-/// A socket tells nobody that it exists.
+/// There is no event for a new socket.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 /// The part of a log that a failure shows.
 const LOG_LINES: usize = 40;
@@ -270,7 +271,7 @@ impl HostNode {
         }
     }
 
-    /// Ends the kubelet, as when the machine is switched off. Its Node and its containers stay.
+    /// Ends the kubelet, as if the machine were switched off. Its Node and its containers stay.
     pub async fn leave(&self) {
         if let Some(mut kubelet) = self.kubelet.lock().await.take() {
             kubelet.kill().await;
@@ -345,7 +346,7 @@ fn is_ready(node: &Node) -> bool {
     })
 }
 
-/// Process events are the whole machine's, so two nodes of this kind would see each other's programs.
+/// Process events cover the whole machine, so two nodes of this kind would see each other's programs.
 async fn lock_machine() -> Result<File, NodeError> {
     let path = std::env::temp_dir().join("5spot-host-node.lock");
     let lock = tokio::task::spawn_blocking(move || {
@@ -364,7 +365,7 @@ fn random_machine_id() -> Result<String, NodeError> {
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// containerd finds its shim on the search path, and everybody the commands of the system.
+/// containerd finds its shim on the search path, and all programs find the commands of the system there.
 fn search_path(binaries: &NodeBinaries) -> OsString {
     let mut path = binaries.containerd.parent().unwrap_or(Path::new("/")).as_os_str().to_owned();
     path.push(":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");

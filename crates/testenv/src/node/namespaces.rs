@@ -1,4 +1,4 @@
-//! The namespaces and the cgroup that kubelet, containerd and all containers of a node live in.
+//! The namespaces and the cgroup of the kubelet, containerd and all containers of a node.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,11 +9,12 @@ use super::NodeError;
 use crate::process::{Process, ProcessSpec, log_tail};
 use crate::{cgroup, run_directory};
 
-/// Puts itself into each cgroup whose `cgroup.procs` is named before `--`, and becomes the command that follows.
+/// A script that moves itself into each cgroup whose `cgroup.procs` is named before `--`, and executes the
+/// command that follows.
 const JOIN_CGROUPS: &str = r#"while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift; exec "$@""#;
 /// Mounting takes milliseconds.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
-/// A mount namespace announces nothing; the script makes a file when it is done.
+/// There is no event for a mount namespace; the script creates a file when it is done.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The part of the log that a failure shows.
 const LOG_LINES: usize = 20;
@@ -28,8 +29,8 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Makes the cgroup, the namespaces and everything that is mounted in them. `node` is the directory for its files, `label` its name in logs and cgroups,
-    /// `path` the search path of everything that is started in here.
+    /// Creates the cgroup, the namespaces and everything that is mounted in them. `node` is the directory for its
+    /// files, `label` its name in logs and cgroups, `path` the search path of everything that is started in here.
     pub(super) async fn create(
         run_directory: &Path,
         node: &Path,

@@ -13,10 +13,10 @@ pub struct Unsupported(Vec<String>);
 
 /// The commands that start a node and end it.
 const COMMANDS: [&str; 5] = ["unshare", "nsenter", "mount", "ip", "cc"];
-/// The controllers that the kubelet asks for.
+/// The controllers that the kubelet requires.
 const CONTROLLERS: [&str; 5] = ["cpu", "cpuset", "memory", "devices", "pids"];
 
-/// Checks everything that can be checked without starting anything that stays.
+/// Checks everything that can be checked without starting a lasting process.
 pub fn check() -> Result<(), Unsupported> {
     let mut lacks = Vec::new();
     if !rustix::process::getuid().is_root() {

@@ -1,4 +1,4 @@
-//! The loop: what changes is looked at again, each object by one hand at a time.
+//! The loop of the provider: processes each object that changes, never one object concurrently.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Provider {
         Ok(Self { book, task })
     }
 
-    /// Changes how the provider behaves in a namespace. What hung or failed there is tried again.
+    /// Changes how the provider behaves in a namespace. Steps that hung or failed there are retried.
     pub fn in_namespace(&self, namespace: &str, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.book.change(namespace, change);
     }
@@ -80,7 +80,7 @@ async fn run(clients: Clients, book: Arc<Book>) {
     ] {
         errands.push(objects(kind, client).map(move |object| errand(kind, &object)).boxed());
     }
-    // A machine is prepared once its bootstrap data are there, which its Machine says.
+    // A machine is prepared once its bootstrap data exist, which the Machine reports.
     let machines = objects(MACHINE, client).filter_map(|machine| async move {
         let reference = &machine.data["spec"]["infrastructureRef"];
         let name = reference["name"].as_str()?.to_owned();
@@ -99,8 +99,8 @@ async fn run(clients: Clients, book: Arc<Book>) {
                 else {
                     return;
                 };
-                // A conflict or a restarting API server: the next change of the object brings us back, and a write
-                // that did not happen leaves the object waiting for one, so it is tried once more.
+                // A conflict or a restarting API server: the next change of the object triggers another attempt. A
+                // write that failed causes no change, so it is retried here.
                 if steps::reconcile(&clients, *kind, &object, &behaviour).await.is_err() {
                     let again = kind.in_namespace(&clients.management, namespace).get_opt(name).await;
                     if let Ok(Some(object)) = again

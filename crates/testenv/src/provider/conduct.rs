@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use five_spot_standins::ProviderBehaviour;
 use tokio::sync::broadcast;
 
-/// The behaviour of every namespace, and the news of its changes.
+/// The behaviour of every namespace, and the notifications of its changes.
 #[derive(Debug)]
 pub(super) struct Book {
     namespaces: Mutex<BTreeMap<String, ProviderBehaviour>>,
@@ -24,7 +24,7 @@ impl Book {
 
     pub(super) fn change(&self, namespace: &str, change: impl FnOnce(&mut ProviderBehaviour)) {
         change(self.namespaces().entry(namespace.into()).or_default());
-        // Nobody listening means that the actor has ended, and then nothing behaves any more.
+        // Without a receiver the actor has ended, and the behaviour no longer matters.
         let _ = self.changes.send(namespace.into());
     }
 
@@ -33,7 +33,8 @@ impl Book {
     }
 
     fn namespaces(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, ProviderBehaviour>> {
-        // A panic while holding it leaves at worst one namespace half told, in a test that has failed anyway.
+        // A panic while the lock is held leaves at worst one namespace partly changed, in a test that has
+        // failed anyway.
         self.namespaces.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
-//! The provider's side of Cluster API, played by the harness: k0smotron is not to be had as a Go module, so its kinds
-//! are stand-ins with its field names, and this actor does what its controllers would: bootstrap data, a machine, a node
-//! that joins, and their end. It can be told to fail or to hang at each of these steps.
+//! The provider's side of Cluster API, implemented by the harness. k0smotron is not available as a Go module, so its
+//! kinds are stand-ins with its field names, and this actor does the work of its controllers: bootstrap data, a
+//! machine, a node that joins, and their removal. Each of these steps can be made to fail or to hang.
 
 mod actor;
 mod conduct;

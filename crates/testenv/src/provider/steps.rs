@@ -11,11 +11,12 @@ use crate::kinds::{
     STUB_CONTROL_PLANE,
 };
 
-/// Keeps a `RemoteMachine` until the machine is given back.
+/// The finalizer that keeps a `RemoteMachine` until the machine is returned.
 pub const MACHINE_FINALIZER: &str = "testenv.5spot.finos.org/remote-machine";
-/// On a `StubControlPlane`, `"false"` makes it one that Cluster API takes for its own.
+/// On a `StubControlPlane`, `"false"` makes Cluster API treat it as its own.
 pub const EXTERNALLY_MANAGED_ANNOTATION: &str = "testenv.5spot.finos.org/externally-managed";
-/// The namespace of the Machine that a Node was made for, so that pods of a test stay on nodes of the test.
+/// The namespace of the Machine that a Node was created for, so that pods of a test stay on nodes of the
+/// test.
 pub const NODE_NAMESPACE_LABEL: &str = "testenv.5spot.finos.org/namespace";
 
 const FIELD_MANAGER: &str = "5spot-testenv-provider";
@@ -88,7 +89,7 @@ async fn bootstrap(
             });
             let secrets: Api<Secret> = Api::namespaced(clients.management.clone(), &namespace);
             secrets.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(secret)).await?;
-            // Both at once: Cluster API takes one without the other for an error.
+            // Both at once: Cluster API treats one without the other as an error.
             let mut status = done(kind, "dataSecretCreated");
             status["dataSecretName"] = json!(name);
             set_status(clients, kind, object, status).await
@@ -131,7 +132,7 @@ async fn machine(
         }
         StepBehaviour::Works => {}
     }
-    // The provider's id before the status: the other way round, Cluster API looks again only after five seconds.
+    // The provider id before the status: in the reverse order, Cluster API checks again only after five seconds.
     let spec = &object.data["spec"];
     let address = spec["address"].as_str().unwrap_or("192.0.2.1");
     let provider_id = if kind == REMOTE_MACHINE {
@@ -160,8 +161,8 @@ async fn machine(
     }
 }
 
-/// Makes the Node, once: one that was deleted does not come back while its machine's object lives, as a real machine's
-/// kubelet would not register twice without a restart.
+/// Creates the Node, once: a deleted Node is not created again while its machine's object exists, as the kubelet of a
+/// real machine would not register twice without a restart.
 async fn join(clients: &Clients, kind: Kind, object: &DynamicObject, provider_id: &str) -> kube::Result<()> {
     let namespace = object.namespace().unwrap_or_default();
     let name = node_name(&namespace, &object.name_any());
@@ -229,7 +230,7 @@ fn not_ready(reason: &str) -> Value {
     json!({ "conditions": [condition] })
 }
 
-/// Sets the status unless it already says so, so that the provider's own write does not wake it again.
+/// Sets the status if it differs, so that the provider's own write does not trigger it again.
 async fn set_status(
     clients: &Clients,
     kind: Kind,

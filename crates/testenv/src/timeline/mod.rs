@@ -1,7 +1,7 @@
 //! The timeline: everything that was observed, in order, printed when a test fails.
 //!
 //! One recorder watches the kinds that matter in both clusters and keeps every change of what a person would
-//! look at (phase, conditions, finalizers, owners, taints), heartbeats left out.
+//! check (phase, conditions, finalizers, owners, taints), heartbeats left out.
 
 mod projection;
 mod recorder;

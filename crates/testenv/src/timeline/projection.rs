@@ -1,4 +1,4 @@
-//! An object reduced to what a person would look at, and the difference between two of these.
+//! An object reduced to the fields that a person would check, and the difference between two of them.
 
 use std::collections::BTreeMap;
 

@@ -60,7 +60,7 @@ impl Recorder {
         locked(&self.tasks).push(task);
     }
 
-    /// Adds what a test has to say itself.
+    /// Adds a note of a test.
     pub fn note(&self, namespace: &str, text: &str) {
         locked(&self.entries).push(Entry {
             at: Timestamp::now(),
@@ -94,7 +94,7 @@ async fn record(side: Side, kind: Kind, api: Api<DynamicObject>, entries: Arc<Mu
             Ok(Event::Delete(object)) => known
                 .remove(&key(&object))
                 .map(|_| (subject(kind, &object), "gone".to_owned(), scope(&object))),
-            // The watch restarts by itself; what it missed shows as one change.
+            // The watch restarts by itself; missed changes appear as one change.
             Ok(Event::Init | Event::InitDone) | Err(_) => None,
         };
         if let Some((subject, text, scope)) = entry {
@@ -124,7 +124,8 @@ fn seen(
     Some((subject(kind, object), text, scope(object)))
 }
 
-/// An Event is told as what it says about its object; one about a Node belongs to whoever owns the node's name.
+/// An Event is recorded under its object; one about a Node belongs to the test whose namespace the Node's name
+/// begins with.
 fn event(value: &Value) -> Option<(String, String, String)> {
     let about = &value["involvedObject"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -147,6 +148,6 @@ fn scope(object: &DynamicObject) -> String {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What a panicking test has recorded is exactly what is wanted.
+    // The records of a panicking test are exactly what is needed.
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! The long run: every fault in every scenario. `cargo xtask faults` builds it with optimisations, and has the words for
-//! people; here the one argument is what to try, as JSON.
+//! The long run: every fault in every scenario. `cargo xtask faults` builds it with optimisations and has the options
+//! for users; the only argument here is the campaign as JSON.
 
 use anyhow::Context as _;
 use five_spot_scenarios::faults::{Options, Progress, Summary};

@@ -1,4 +1,4 @@
-//! Someone changes something while a machine is lent.
+//! Changes while a machine is lent.
 
 use super::closing::never_deletes_pods;
 use crate::environment::Environment;
@@ -21,7 +21,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Another schedule that is open changes nothing, one that is closed takes the machine back, and so on.
+/// Another schedule that is open changes nothing; one that is closed removes the machine, and so on.
 async fn schedule_edited_mid_window(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -37,7 +37,7 @@ async fn schedule_edited_mid_window(env: &dyn Environment) -> anyhow::Result<End
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
-/// A label of the template is changed on the Machine that is there.
+/// A change of a label in the template is applied to the existing Machine.
 async fn label_changed_in_place(env: &dyn Environment) -> anyhow::Result<Ending> {
     let labels = |row: &str| json!({"machineTemplate": {"labels": {"example.org/row": row}}});
     let subject = Subject::lent(env, labels("3")).await?;
@@ -53,7 +53,7 @@ async fn label_changed_in_place(env: &dyn Environment) -> anyhow::Result<Ending>
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// Another machine is another Machine: the old one goes gracefully first.
+/// Another machine means another Machine: the old one is removed gracefully first.
 async fn infrastructure_changed_by_replacement(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -69,7 +69,7 @@ async fn infrastructure_changed_by_replacement(env: &dyn Environment) -> anyhow:
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
-/// A Machine that someone deletes while it is wanted is made again.
+/// A Machine that someone deletes while it is wanted is created again.
 async fn machine_deleted_by_hand(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -97,7 +97,7 @@ async fn field_of_ours_edited_by_hand(env: &dyn Environment) -> anyhow::Result<E
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// A node that falls silent is told of, and nothing is done about it: its machine may come back.
+/// A node that stops reporting is shown in the status, and nothing else is done: its machine may return.
 async fn node_lost_and_found(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -111,7 +111,7 @@ async fn node_lost_and_found(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// A Node that someone deletes leaves a machine without one, and nothing to drain when that machine has to go.
+/// A machine whose Node someone deletes has nothing to drain when it is removed.
 async fn node_deleted_by_hand(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;

@@ -1,4 +1,4 @@
-//! One physical machine, several objects: never two at a time.
+//! Several objects for one physical machine: only one is lent it at a time.
 
 use super::nodes::reclaim;
 use crate::claims::{claim_on, until_claim};
@@ -24,7 +24,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         claim_is_left_behind => 40,
         claim_is_edited_by_hand => 40,
         machine_changes_while_lent => 20,
-        // A real cluster has room for one Node of a name only: the second machine of one address never joins.
+        // A real cluster can have only one Node of a name: the second machine of one address never joins.
         double_loan_is_found: VirtualTime => 12,
         higher_priority_goes_first => 20,
     ];
@@ -46,7 +46,7 @@ fn waits_for(object: &Value, holder: &str) -> bool {
         && message.contains(&format!("/{holder} "))
 }
 
-/// A machine that `desk` has and `night` waits for.
+/// A machine that `desk` holds and `night` waits for.
 async fn shared(env: &dyn Environment) -> anyhow::Result<(Subject<'_>, Subject<'_>, String)> {
     let address = env.address();
     let desk = Subject::lent(env, at(&address, json!({}))).await?;
@@ -55,7 +55,7 @@ async fn shared(env: &dyn Environment) -> anyhow::Result<(Subject<'_>, Subject<'
     Ok((desk, night, address))
 }
 
-/// Of two objects that open at the same moment one gets the machine, and the other waits for it by name.
+/// Of two objects that open at the same moment one gets the machine, and the other waits and names it.
 async fn two_open_at_once(env: &dyn Environment) -> anyhow::Result<Ending> {
     let (address, opens) = (env.address(), env.next_minute(env.leisurely(20)));
     let spec = at(&address, json!({"schedule": window(opens, opens + SignedDuration::from_hours(20))}));
@@ -73,7 +73,7 @@ async fn two_open_at_once(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(winner.name(), "Active").machines(1, 0))
 }
 
-/// Two clusters share a machine by day and by night. The one that opens waits until the other has given it back.
+/// Two clusters share a machine by day and by night. The one that opens waits until the other has returned it.
 async fn day_and_night_share_a_machine(env: &dyn Environment) -> anyhow::Result<Ending> {
     env.make_cluster(CLUSTER_NAME).await?;
     let (address, change) = (env.address(), env.next_minute(env.leisurely(30)));
@@ -91,7 +91,7 @@ async fn day_and_night_share_a_machine(env: &dyn Environment) -> anyhow::Result<
     Ok(Ending::phase(night.name(), "Active").machines(1, 0))
 }
 
-/// An object that is deleted gives its machine back, and the next one gets it at once.
+/// An object that is deleted returns its machine, and the next one gets it at once.
 async fn holder_is_deleted(env: &dyn Environment) -> anyhow::Result<Ending> {
     let (desk, night, _) = shared(env).await?;
     env.delete(SCHEDULED_MACHINE, desk.name()).await?;
@@ -100,7 +100,7 @@ async fn holder_is_deleted(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(night.name(), "Active").machines(1, 0))
 }
 
-/// A machine that its owner takes back is free for whoever waits, when it is gone from the first cluster.
+/// A machine that its owner reclaims is free for a waiting object when it has left the first cluster.
 async fn holder_is_reclaimed(env: &dyn Environment) -> anyhow::Result<Ending> {
     let (desk, night, _) = shared(env).await?;
     reclaim(env, &desk.node().await?).await?;
@@ -118,7 +118,7 @@ async fn holder_is_killed(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(night.name(), "Active").machines(1, 0))
 }
 
-/// Among those who wait in one namespace the higher priority goes first, whoever came first.
+/// Among the waiting objects of one namespace the higher priority goes first, regardless of age.
 async fn higher_priority_goes_first(env: &dyn Environment) -> anyhow::Result<Ending> {
     let (desk, night, address) = shared(env).await?;
     let urgent = Subject::make_another(env, "urgent", at(&address, json!({"priority": 90}))).await?;
@@ -129,7 +129,7 @@ async fn higher_priority_goes_first(env: &dyn Environment) -> anyhow::Result<End
     Ok(Ending::phase(urgent.name(), "Active").machines(1, 0))
 }
 
-/// The claim of an object that vanished without a word, and of whose Machine nothing is left, is taken over.
+/// The claim of an object that vanished without cleanup, and whose Machine is gone too, is taken over.
 async fn claim_is_left_behind(env: &dyn Environment) -> anyhow::Result<Ending> {
     let (desk, night, address) = shared(env).await?;
     env.stop_controller().await?;
@@ -156,7 +156,7 @@ async fn claim_is_left_behind(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(night.name(), "Active").machines(1, 0))
 }
 
-/// Whatever somebody does to the Lease of a machine that is lent, its object has it again, and nobody else gets it meanwhile.
+/// If somebody changes the Lease of a lent machine, its object restores it, and no other object gets it meanwhile.
 async fn claim_is_edited_by_hand(env: &dyn Environment) -> anyhow::Result<Ending> {
     let (desk, night, address) = shared(env).await?;
     let machine = desk.machine_uid().await?;
@@ -177,7 +177,8 @@ async fn claim_is_edited_by_hand(env: &dyn Environment) -> anyhow::Result<Ending
     Ok(Ending::phase(desk.name(), "Active").machines(1, 0))
 }
 
-/// Another address is another machine: the old one is given back when nothing is left on it, and whoever waits for it gets it.
+/// Another address is another machine: the old one is returned when nothing is left on it, and a waiting object gets
+/// it.
 async fn machine_changes_while_lent(env: &dyn Environment) -> anyhow::Result<Ending> {
     let (desk, night, address) = shared(env).await?;
     let (machine, other) = (desk.machine_uid().await?, env.address());
@@ -193,7 +194,7 @@ async fn machine_changes_while_lent(env: &dyn Environment) -> anyhow::Result<End
     Ok(Ending::phase(night.name(), "Active").machines(1, 0))
 }
 
-/// Two objects that were lent one machine before there were claims both keep it and both say so, until one is closed.
+/// Two objects that were lent one machine before claims existed both keep it and both report it, until one is closed.
 async fn double_loan_is_found(env: &dyn Environment) -> anyhow::Result<Ending> {
     env.set_impaired(Impairment::Leases, true).await?;
     let address = env.address();

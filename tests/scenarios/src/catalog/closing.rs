@@ -23,9 +23,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Everything that a node can hold leaves by eviction before the Machine goes.
+/// All pods that a node can have leave by eviction before the Machine is deleted.
 async fn window_closes_and_drains(env: &dyn Environment) -> anyhow::Result<Ending> {
-    // The Cluster may take its time; the window is not to be over by then.
+    // The Cluster may take a while; the window must not be over by then.
     env.make_cluster(CLUSTER_NAME).await?;
     let to = env.next_minute(env.leisurely(25));
     let from = to - SignedDuration::from_hours(1);
@@ -46,7 +46,8 @@ async fn window_closes_and_drains(env: &dyn Environment) -> anyhow::Result<Endin
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// At the deadline someone has to look at what holds the node; it goes on by itself when the budget is lifted.
+/// At the deadline the status names what blocks the node; the drain continues by itself when the budget is
+/// lifted.
 async fn grace_runs_out_with_error(env: &dyn Environment) -> anyhow::Result<Ending> {
     let timeout = format!("{}s", env.leisurely(8));
     let spec = json!({"gracefulShutdownTimeout": timeout, "nodeDrainTimeout": timeout});
@@ -66,7 +67,7 @@ async fn grace_runs_out_with_error(env: &dyn Environment) -> anyhow::Result<Endi
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// At the deadline the Machine goes, whatever holds its node.
+/// At the deadline the Machine is deleted, whatever blocks its node.
 async fn grace_runs_out_with_force(env: &dyn Environment) -> anyhow::Result<Ending> {
     let grace = env.leisurely(8);
     let timeout = format!("{grace}s");
@@ -96,7 +97,7 @@ async fn budget_is_lifted_in_time(env: &dyn Environment) -> anyhow::Result<Endin
     held.release(env).await
 }
 
-/// A machine that is wanted again before it is deleted stays, and its node is put back to work.
+/// A machine that is wanted again before it is deleted stays, and its node is uncordoned.
 async fn window_reopens_during_shutdown(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let (node, machine) = (subject.node().await?, subject.machine_uid().await?);
@@ -135,7 +136,7 @@ async fn cordon_before(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// Disabling takes the machine back as gracefully as the end of a window does.
+/// Disabling removes the machine as gracefully as the end of a window does.
 async fn disabled_and_enabled(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;
@@ -150,7 +151,8 @@ async fn disabled_and_enabled(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
-/// The kill switch removes at once, in spite of a budget, rests, and lends again when it is off.
+/// The kill switch removes the machine at once, in spite of a budget; the machine is lent again when it is
+/// off.
 async fn kill_switch_on_and_off(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;
@@ -158,7 +160,8 @@ async fn kill_switch_on_and_off(env: &dyn Environment) -> anyhow::Result<Ending>
     let before = env.writes()?.len();
     subject.set(json!({"killSwitch": true})).await?;
     subject.until_phase("Terminated").await?;
-    // The peer wrote hundreds of times a second here. A fault to the controller may cost some repetitions.
+    // A loop would write hundreds of times a second here. A fault of the controller may cost some
+    // retries.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let writes = env.writes()?;
     let since = writes.get(before..).unwrap_or_default();
@@ -174,21 +177,21 @@ pub(super) fn slowly() -> Value {
     json!({"gracefulShutdownTimeout": "10m", "nodeDrainTimeout": "10m"})
 }
 
-/// A machine that has to go, and whose node a budget holds.
+/// A machine that has to be removed, and whose drain a budget blocks.
 pub(super) struct Held<'a> {
     pub(super) subject: Subject<'a>,
     pub(super) node: String,
-    /// The object when it named what holds it.
+    /// The object when its status named the blocking pod.
     pub(super) object: Value,
 }
 
 impl<'a> Held<'a> {
-    /// One that has ten minutes to drain, and has to go for ten hours.
+    /// One that has ten minutes to drain, and is unwanted for ten hours.
     pub(super) async fn in_mid_drain(env: &'a dyn Environment) -> anyhow::Result<Self> {
         Self::that(env, Subject::lent(env, slowly()).await?, 36_000).await
     }
 
-    /// A lent machine that has to go for so many seconds.
+    /// A lent machine that is unwanted for this many seconds.
     pub(super) async fn that(
         env: &'a dyn Environment,
         subject: Subject<'a>,
@@ -201,7 +204,7 @@ impl<'a> Held<'a> {
         Ok(Self { subject, node, object })
     }
 
-    /// Lifts the budget; the drain goes on to its end, by eviction alone.
+    /// Lifts the budget; the drain completes by eviction alone.
     pub(super) async fn release(self, env: &dyn Environment) -> anyhow::Result<Ending> {
         env.delete(BUDGET, "web").await?;
         self.subject.until_phase("Inactive").await?;
@@ -210,7 +213,7 @@ impl<'a> Held<'a> {
     }
 }
 
-/// A pod on a node that a budget holds there.
+/// A pod on a node whose eviction a budget blocks.
 pub(crate) async fn hold(env: &dyn Environment, node: &str) -> anyhow::Result<()> {
     env.pod_on(node, "web").await?;
     env.budget_for("web").await
@@ -222,7 +225,7 @@ pub(super) fn is_held_by_web(env: &dyn Environment) -> impl Fn(&Value) -> bool +
     move |object| object["status"]["drain"]["blocked"][0]["pod"] == pod.as_str()
 }
 
-/// Pods are asked to leave, never deleted.
+/// Pods are evicted, never deleted.
 pub(super) fn never_deletes_pods(env: &dyn Environment) -> anyhow::Result<()> {
     let writes = env.writes()?;
     let deleted = writes.iter().find(|write| write.verb == "delete" && write.resource == "pods");

@@ -30,7 +30,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// The machine is given back gracefully first.
+/// The machine is removed gracefully first.
 async fn deleted_while_active(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;
@@ -55,7 +55,7 @@ async fn deleted_while_creating(env: &dyn Environment) -> anyhow::Result<Ending>
     Ok(Ending::gone(subject.name()).machines(1, 1))
 }
 
-/// An object that has nothing goes at once.
+/// An object without a Machine is removed at once.
 async fn deleted_while_inactive(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::make(env, json!({"schedule": {"enabled": false}})).await?;
     let is_ours = |object: &Value| object["metadata"]["finalizers"] == json!([FINALIZER]);
@@ -66,13 +66,13 @@ async fn deleted_while_inactive(env: &dyn Environment) -> anyhow::Result<Ending>
     Ok(Ending::gone(subject.name()))
 }
 
-/// The garbage collector may not go around a budget.
+/// The garbage collector must not bypass a budget.
 async fn foreground_deletion_under_a_budget(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
     hold(env, &node).await?;
     env.delete_with(SCHEDULED_MACHINE, subject.name(), PropagationPolicy::Foreground).await?;
-    // Who deletes the Machine first, and by that who drains, Cluster API or we, is left open.
+    // It is not checked who deletes the Machine first, and therefore whether Cluster API or 5-Spot drains.
     subject.until_phase("ShuttingDown").await?;
     subject.until_cordoned(&node, true).await?;
     env.lasts(NODE, &node, "existing", Duration::from_secs(8), |node| !node.is_null()).await?;
@@ -84,8 +84,8 @@ async fn foreground_deletion_under_a_budget(env: &dyn Environment) -> anyhow::Re
     Ok(Ending::gone(subject.name()).machines(1, 1))
 }
 
-/// A foreground deletion takes us from the owners of the provider's objects before it has done anything else. That is not
-/// what asks us to let the machine be.
+/// A foreground deletion first removes our object from the owners of the provider's objects. This is not a request to
+/// orphan the machine.
 async fn provider_objects_lose_their_owner(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
@@ -122,11 +122,11 @@ async fn orphan_deletion(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::gone(subject.name()).machines(1, 0).orphaned())
 }
 
-/// Our finalizer comes and goes beside somebody else's.
+/// Our finalizer is added and removed next to a foreign one.
 async fn foreign_finalizer_stays(env: &dyn Environment) -> anyhow::Result<Ending> {
     const FOREIGN: &str = "example.org/keep";
     let subject = Subject::lent(env, json!({})).await?;
-    // Somebody puts theirs in the place of ours, which comes back beside it.
+    // Somebody replaces our finalizer, which is then added again.
     env.patch(SCHEDULED_MACHINE, subject.name(), json!({"metadata": {"finalizers": [FOREIGN]}})).await?;
     let has_both = |object: &Value| object["metadata"]["finalizers"] == json!([FOREIGN, FINALIZER]);
     env.until(SCHEDULED_MACHINE, subject.name(), "to carry both finalizers", has_both).await?;
@@ -139,7 +139,7 @@ async fn foreign_finalizer_stays(env: &dyn Environment) -> anyhow::Result<Ending
     Ok(Ending::gone(subject.name()).machines(1, 1))
 }
 
-/// A budget that is never lifted holds a deleted object for ten minutes and no longer.
+/// A budget that is never lifted delays a deletion for ten minutes and no longer.
 async fn deletion_is_bounded(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;
@@ -154,7 +154,8 @@ async fn deletion_is_bounded(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::gone(subject.name()).machines(1, 1).leaves_claim())
 }
 
-/// Everything that is in a namespace goes at once: the object, its Machine, the Cluster, and the way to the Nodes.
+/// Everything in a namespace is deleted at once: the object, its Machine, the Cluster, and the kubeconfig for the
+/// Nodes.
 async fn namespace_deleted(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     env.delete(NAMESPACE, env.namespace()).await?;
@@ -164,8 +165,8 @@ async fn namespace_deleted(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::gone(subject.name()).machines(1, 1).without_cluster())
 }
 
-/// A controller that comes back when the time for a deletion is long over lets the object go at once, and leaves nothing
-/// of it.
+/// A controller that starts when the time limit of a deletion is long over releases the object at once, and leaves
+/// nothing behind.
 async fn deleted_while_nobody_was_there(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;
@@ -184,7 +185,7 @@ async fn deleted_while_nobody_was_there(env: &dyn Environment) -> anyhow::Result
     Ok(Ending::gone(subject.name()).machines(1, 1).leaves_claim())
 }
 
-/// With the definition of its kind the object goes as gracefully as if it had been deleted itself.
+/// If its CRD is deleted, the object is removed as gracefully as if it had been deleted itself.
 async fn definition_deleted(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;

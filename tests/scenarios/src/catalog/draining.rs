@@ -23,7 +23,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Pods leave side by side: all of them in not much more time than one.
+/// Pods are evicted in parallel: all of them take little longer than one.
 async fn two_hundred_pods(env: &dyn Environment) -> anyhow::Result<Ending> {
     const PODS: usize = 200;
     const LONGEST: i64 = 8;
@@ -44,8 +44,8 @@ async fn two_hundred_pods(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// Pods that tolerate a cordon are put back onto the node as soon as they have left it, for nobody else is there: they hold
-/// it no more than those of a `DaemonSet`.
+/// Pods that tolerate a cordon return to the node as soon as they have left it, because there is no other node. They do
+/// not block the drain, like those of a `DaemonSet`.
 async fn who_comes_back_is_asked_to_leave_once(env: &dyn Environment) -> anyhow::Result<Ending> {
     const PODS: usize = 2;
     let subject = Subject::lent(env, slowly()).await?;
@@ -58,14 +58,16 @@ async fn who_comes_back_is_asked_to_leave_once(env: &dyn Environment) -> anyhow:
     subject.set(override_until("down", env.in_seconds(36_000))).await?;
     subject.until_phase("Inactive").await?;
     let evictions = env.writes()?.iter().filter(|write| write.resource == "pods/eviction").count();
-    // Who comes back within the second in which the drain began cannot be told from who was there, and is asked again.
+    // A pod that returns within the second in which the drain began looks like one that was there before, and is
+    // evicted again.
     ensure!((PODS..10 * PODS).contains(&evictions), "{evictions} evictions");
     never_deletes_pods(env)?;
     env.delete(DEPLOYMENT, "undeterred").await?;
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// A mirror pod cannot be removed, and a `DaemonSet` would put its pod back at once: neither holds a node, or is evicted.
+/// A mirror pod cannot be removed, and a `DaemonSet` would create its pod again at once: neither blocks a drain or is
+/// evicted.
 async fn mirror_and_daemon_pods_stay(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
@@ -82,7 +84,7 @@ async fn mirror_and_daemon_pods_stay(env: &dyn Environment) -> anyhow::Result<En
     let spec = json!({"selector": {"matchLabels": {"app": "daemon"}}, "template": template});
     let daemon_set = env.create(DAEMON_SET, json!({"metadata": {"name": "daemon"}, "spec": spec})).await?;
     if env.pace().is_virtual {
-        // Nobody else makes its pod here.
+        // No controller creates its pod here.
         let owner = json!({
             "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "controller": true,
             "uid": daemon_set["metadata"]["uid"],
@@ -102,7 +104,7 @@ async fn mirror_and_daemon_pods_stay(env: &dyn Environment) -> anyhow::Result<En
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// Our drain treats pods as Cluster API's does: it skips them, delays them, or waits for their work to be done.
+/// Our drain treats pods as Cluster API's does: it skips them, delays them, or waits until they complete.
 async fn rules_and_labels_of_cluster_api(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
@@ -122,7 +124,7 @@ async fn rules_and_labels_of_cluster_api(env: &dyn Environment) -> anyhow::Resul
     subject.set(override_until("down", env.in_seconds(36_000))).await?;
     let object = subject.until("to name both that hold it", is_held_by(env, &["job", "web"])).await?;
     ensure!(object["status"]["drain"]["total"] == 3, "two pods are left alone: {object}");
-    // What comes first is still there, so that what comes later is not asked to go.
+    // The pods of the first group are still there, so the later ones are not evicted yet.
     let stays = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_null() && !pod.is_null();
     env.lasts(POD, "late", "running", Duration::from_secs(7), stays).await?;
     env.delete(BUDGET, "web").await?;
@@ -139,14 +141,14 @@ async fn rules_and_labels_of_cluster_api(env: &dyn Environment) -> anyhow::Resul
     for name in ["ruled", "labelled"] {
         ensure!(evicted(name).is_none(), "{name} was to be left alone");
     }
-    // Whoever dies over an eviction has not been told that it was one.
+    // After a crash during an eviction the controller does not know about it.
     let told: Vec<Timestamp> = ["web", "late", "job"].into_iter().filter_map(evicted).collect();
     ensure!(told.is_sorted_by(|one, other| one < other), "not in their order: {told:?}");
     never_deletes_pods(env)?;
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// A node that somebody else cordoned stays cordoned.
+/// A node that someone else has cordoned stays cordoned.
 async fn somebody_elses_cordon_stays(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
@@ -161,8 +163,8 @@ async fn somebody_elses_cordon_stays(env: &dyn Environment) -> anyhow::Result<En
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// A node whose pods are gone may still have volumes. Cluster API waits for them, and so do we; who is in a hurry does
-/// not.
+/// A node whose pods are gone may still have volumes. Cluster API waits for them, and so does 5-Spot, except in an
+/// emergency.
 async fn volumes_are_waited_for(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
@@ -183,7 +185,8 @@ async fn volumes_are_waited_for(env: &dyn Environment) -> anyhow::Result<Ending>
     Ok(Ending::phase(subject.name(), "Terminated").machines(1, 1))
 }
 
-/// Nobody confirms that a pod has ended on a node that is silent: one that should be gone by now holds nothing up.
+/// On a node that does not report, the end of a pod is never confirmed: a pod that should have ended by now blocks
+/// nothing.
 async fn unreachable_node_is_not_waited_for(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
@@ -201,7 +204,7 @@ async fn unreachable_node_is_not_waited_for(env: &dyn Environment) -> anyhow::Re
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// Returns true if status names these pods, and no others, as those that hold the node.
+/// Returns true if the status names these pods, and no others, as those that block the drain.
 fn is_held_by(env: &dyn Environment, names: &[&str]) -> impl Fn(&Value) -> bool + Send + use<> {
     let expected: Vec<Value> =
         names.iter().map(|name| json!(format!("{}/{name}", env.namespace()))).collect();

@@ -1,4 +1,4 @@
-//! The way into the workload cluster: missing, broken, rotated.
+//! The kubeconfig of the workload cluster: missing, broken, rotated.
 
 use crate::environment::{Environment, ServerState};
 use crate::kinds::{MACHINE, NODE, POD, SECRET};
@@ -21,7 +21,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// A named Secret that is not there is no reason to look for Nodes elsewhere.
+/// If a named Secret is missing, Nodes are not looked for elsewhere.
 async fn kubeconfig_appears_later(env: &dyn Environment) -> anyhow::Result<Ending> {
     let named = json!({"kubeconfigSecretRef": {"name": "late", "key": "value"}});
     let subject = Subject::make(env, named).await?;
@@ -67,7 +67,7 @@ async fn kubeconfig_deleted_for_a_while(env: &dyn Environment) -> anyhow::Result
     Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
-/// A Secret that is spoilt while a machine is lent is told of; the machine stays.
+/// A Secret that becomes invalid while a machine is lent is reported; the machine stays.
 async fn kubeconfig_broken_and_mended(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -84,7 +84,7 @@ async fn kubeconfig_broken_and_mended(env: &dyn Environment) -> anyhow::Result<E
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// New credentials are used as soon as they are there, and the old ones are not needed any more.
+/// New credentials are used as soon as they are stored, and the old ones are no longer needed.
 async fn kubeconfig_rotated(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -107,7 +107,7 @@ async fn kubeconfig_rotated(env: &dyn Environment) -> anyhow::Result<Ending> {
 
 /// Objects of a cluster that accepts connections and never answers wait; objects of others are not affected.
 async fn one_cluster_hangs(env: &dyn Environment) -> anyhow::Result<Ending> {
-    // More than there are hands, where that costs nothing.
+    // More than there are workers, where that costs nothing.
     let others = if env.pace().is_virtual { 24 } else { 4 };
     let subject = Subject::lent(env, json!({})).await?;
     let undisturbed = there_and_back(env, &subject).await?;
@@ -143,7 +143,7 @@ async fn one_cluster_hangs(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(3, 2))
 }
 
-/// Takes a machine with a pod on it back and lends it again. How long that took.
+/// Removes a machine with a pod on it and lends it again. Returns the time that this took.
 async fn there_and_back(env: &dyn Environment, subject: &Subject<'_>) -> anyhow::Result<SignedDuration> {
     let node = subject.node().await?;
     env.pod_on(&node, "solo").await?;

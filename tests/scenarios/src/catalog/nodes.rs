@@ -26,7 +26,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 /// in any order.
 const PODS_TO_RECLAIM: usize = 2;
 
-/// No budget holds up an owner, and the machine does not come back by itself.
+/// No budget delays a reclaim, and the machine is not lent again by itself.
 async fn emergency_reclaim(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;
@@ -36,7 +36,7 @@ async fn emergency_reclaim(env: &dyn Environment) -> anyhow::Result<Ending> {
     reclaimed(env, &subject).await
 }
 
-/// An emergency goes before a drain that a budget holds up.
+/// An emergency takes precedence over a drain that a budget blocks.
 async fn reclaim_during_a_drain(env: &dyn Environment) -> anyhow::Result<Ending> {
     let Held { subject, node, .. } = Held::in_mid_drain(env).await?;
     reclaim(env, &node).await?;
@@ -45,12 +45,12 @@ async fn reclaim_during_a_drain(env: &dyn Environment) -> anyhow::Result<Ending>
     subject.until("to have finished the reclaim", finished).await?;
     env.until_gone(POD, "web").await?;
     let phase = subject.get().await?;
-    // The override, which says down, stands above the schedule that was switched off.
+    // The override, which closes the schedule, takes precedence over the disabled schedule.
     ensure!(phase["status"]["phase"] == "Inactive", "{phase}");
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// With `OnAnnotation` nobody but the annotation brings a machine back after a reclaim, whatever a GitOps tool writes.
+/// With `OnAnnotation` only the annotation ends a reclaim, whatever a GitOps tool writes.
 async fn reclaim_waits_for_the_annotation(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({"reclaim": {"resume": "OnAnnotation"}})).await?;
     let machine = subject.machine_uid().await?;
@@ -62,7 +62,7 @@ async fn reclaim_waits_for_the_annotation(env: &dyn Environment) -> anyhow::Resu
     let for_a_while = Duration::from_secs(5);
     env.lasts(SCHEDULED_MACHINE, subject.name(), "staying away", for_a_while, stays_away).await?;
     ensure!(env.get(MACHINE, &subject.machine()).await?.is_null(), "no machine is made");
-    // A time before the reclaim is of an earlier one.
+    // A time before the reclaim belongs to an earlier one.
     subject.annotate(annotation::RESUME, json!("2020-01-01T00:00:00Z")).await?;
     env.lasts(SCHEDULED_MACHINE, subject.name(), "staying away", for_a_while, stays_away).await?;
     subject.annotate(annotation::RESUME, json!(env.now().to_string())).await?;
@@ -94,7 +94,7 @@ async fn reclaimed(env: &dyn Environment, subject: &Subject<'_>) -> anyhow::Resu
     Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
-/// The same machine, installed anew: it is taken on, with all that belongs to it.
+/// The same machine, reinstalled: it is adopted, with everything that belongs to it.
 async fn node_replaced_under_its_name(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, tainted("a")).await?;
     let (node, machine) = (subject.node().await?, subject.machine_uid().await?);
@@ -111,7 +111,7 @@ async fn node_replaced_under_its_name(env: &dyn Environment) -> anyhow::Result<E
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// Another machine that joined under the name of ours is never touched, not even when ours has to go.
+/// Another machine that has joined under the name of ours is never changed, not even when ours is removed.
 async fn node_of_another_machine_under_its_name(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, tainted("a")).await?;
     let node = subject.node().await?;
@@ -131,7 +131,7 @@ async fn node_of_another_machine_under_its_name(env: &dyn Environment) -> anyhow
     };
     env.lasts(NODE, &node, "being left alone", Duration::from_secs(5), untouched).await?;
     ensure!(count_of_node_writes(env)? == before, "it was written");
-    // Cluster API goes by the name alone: theirs has to leave first.
+    // Cluster API uses only the name: the other Node has to be removed first.
     env.delete(NODE, &node).await?;
     subject.set(json!({"schedule": {"enabled": false}})).await?;
     subject.until_phase("Disabled").await?;
@@ -152,7 +152,7 @@ pub(crate) async fn replace(
     let name = metadata["name"].as_str().unwrap_or_default();
     env.delete(NODE, name).await?;
     env.until_gone(NODE, name).await?;
-    // By this the kubelets of the real control plane know that it is theirs.
+    // This marks the Node for the kubelets of the real control plane.
     let annotations = json!({"kwok.x-k8s.io/node": "fake"});
     let metadata = json!({"name": name, "labels": metadata["labels"], "annotations": annotations});
     env.create(NODE, json!({"metadata": metadata, "spec": {"providerID": provider_id}})).await?;

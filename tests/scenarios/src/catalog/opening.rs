@@ -24,7 +24,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Nothing before the minute at which the window opens, a machine with a Ready node soon after.
 async fn window_opens(env: &dyn Environment) -> anyhow::Result<Ending> {
-    // The Cluster may take its time; the window is not to be open by then.
+    // The Cluster may take a while; the window must not be open by then.
     env.make_cluster(CLUSTER_NAME).await?;
     let from = env.next_minute(8);
     let to = from + SignedDuration::from_hours(1);
@@ -38,7 +38,7 @@ async fn window_opens(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// A machine is made ahead of its window.
+/// A machine is created before its window.
 async fn lead_time(env: &dyn Environment) -> anyhow::Result<Ending> {
     env.make_cluster(CLUSTER_NAME).await?;
     let lead = env.leisurely(25);
@@ -71,7 +71,7 @@ async fn override_up(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// An override takes a machine back inside the schedule, and lends it again when it is over.
+/// An override removes a machine inside the schedule; the machine is lent again when the override is over.
 async fn override_down(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let until = env.in_seconds(env.leisurely(15));
@@ -85,7 +85,7 @@ async fn override_down(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
-/// An exception takes days out of the schedule, and another gives them back.
+/// One exception removes days from the schedule, and another restores them.
 async fn exceptions_close_and_open(env: &dyn Environment) -> anyhow::Result<Ending> {
     // Around today, so that midnight may come.
     let day = |days: i64| {
@@ -104,7 +104,7 @@ async fn exceptions_close_and_open(env: &dyn Environment) -> anyhow::Result<Endi
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// Nothing is known of a provider but what Cluster API's contract says, in either version of it.
+/// A provider needs to support only Cluster API's contract, in either version.
 async fn provider_of_another_make(env: &dyn Environment) -> anyhow::Result<Ending> {
     for kind in [LAB_SUPPLY, LAB_BENCH] {
         env.grant(kind.group, kind.plural).await?;

@@ -1,4 +1,4 @@
-//! An API server goes away in the middle of a drain, and comes back after two minutes.
+//! An API server is unreachable during a drain, and returns after two minutes.
 
 use super::closing::Held;
 use crate::environment::{Environment, ServerState};
@@ -26,7 +26,7 @@ async fn workload_is_down_in_mid_drain(env: &dyn Environment) -> anyhow::Result<
     outage(env, Side::Workload, ServerState::Down).await
 }
 
-/// It goes on where it was, by the clock that was started before, and nobody had to look at it.
+/// The drain continues with its original deadline and without manual action.
 async fn outage(env: &dyn Environment, side: Side, state: ServerState) -> anyhow::Result<Ending> {
     let held = Held::in_mid_drain(env).await?;
     let machine = held.subject.machine_uid().await?;

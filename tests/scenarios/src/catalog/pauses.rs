@@ -1,4 +1,4 @@
-//! Something holds the controller back, until it is lifted.
+//! Pauses hold the controller back until they are lifted.
 
 use crate::environment::Environment;
 use crate::kinds::{CLUSTER, Kind, MACHINE, NAMESPACE, SCHEDULED_MACHINE};
@@ -50,7 +50,8 @@ fn annotated(annotation: &str, value: &Value) -> Value {
     json!({"metadata": {"annotations": {annotation: value}}})
 }
 
-/// A machine that should go stays while something is paused; status tells what would happen; then it goes.
+/// A machine that should be removed stays during a pause; the status shows what would happen; then it is
+/// removed.
 async fn held(
     env: &dyn Environment,
     (kind, name): (Kind, &str),
@@ -84,7 +85,7 @@ async fn kill_switch_in_spite_of_pause(env: &dyn Environment) -> anyhow::Result<
     Ok(Ending::phase(subject.name(), "Terminated").machines(1, 1))
 }
 
-/// Unless it says that it means everything.
+/// Unless its value is `all`.
 async fn kill_switch_held_by_pause_of_all(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     subject.annotate(PAUSED, json!(PAUSED_ALL)).await?;

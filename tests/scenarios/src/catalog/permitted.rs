@@ -1,5 +1,5 @@
-//! Scenarios that need a permission of their own, so that every grant is seen to be needed: the agent's configuration,
-//! the owners and namespaces of pods, and giving back what was made for a Machine that nobody accepted.
+//! Scenarios that each need a separate permission, which proves that every grant is needed: the agent's configuration,
+//! the owners and namespaces of pods, and the removal of objects for a Machine that was refused.
 
 use super::closing::{never_deletes_pods, slowly};
 use crate::agent_configs::until_agent_config;
@@ -32,7 +32,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 /// The polling interval for objects whose name is not known, or which are in another namespace.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The configuration of a node's agent comes, changes and goes with the processes that are looked for.
+/// The configuration of a node's agent is created, changed and removed with the configured processes.
 async fn agent_is_told_what_to_look_for(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({"killIfCommands": ["java"]})).await?;
     let node = subject.node().await?;
@@ -94,8 +94,8 @@ async fn daemons_stay_and_namespaces_have_rules(env: &dyn Environment) -> anyhow
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// A rule of the cluster refuses the Machine. That is counted in the event that said so, and what was made for it goes with the
-/// object.
+/// A rule of the cluster refuses the Machine. The event counts the refusals, and the objects created for the Machine
+/// are removed with the object.
 async fn machine_is_refused(env: &dyn Environment) -> anyhow::Result<Ending> {
     forbid_machines(env).await?;
     let subject = Subject::make(env, json!({})).await?;
@@ -159,7 +159,7 @@ async fn forbid_machines(env: &dyn Environment) -> anyhow::Result<()> {
     let probe: DynamicObject = serde_json::from_value(probe)?;
     let parameters = PostParams { dry_run: true, ..PostParams::default() };
     let effective = async {
-        // A server tells nobody when it begins to follow a rule.
+        // There is no event when a server begins to apply a rule.
         while !machines
             .create(&parameters, &probe)
             .await

@@ -1,4 +1,4 @@
-//! The controller ends and begins again.
+//! The controller is restarted.
 
 use super::closing::Held;
 use crate::environment::Environment;
@@ -45,7 +45,7 @@ async fn down_when_the_window_closes(env: &dyn Environment) -> anyhow::Result<En
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// A drain goes on where it was, by the clock that was started before.
+/// A drain continues with its original deadline.
 async fn killed_in_mid_drain(env: &dyn Environment) -> anyhow::Result<Ending> {
     let held = Held::in_mid_drain(env).await?;
     env.crash_controller().await?;

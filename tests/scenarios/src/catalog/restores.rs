@@ -1,5 +1,5 @@
-//! The object comes back from a backup, alone or with all that was made for it: with other UIDs, and owners that mean
-//! nobody any more.
+//! The object is restored from a backup, alone or with everything that was created for it: with other UIDs, and owner
+//! references to objects that no longer exist.
 
 use super::closing::{Held, is_held_by_web};
 use super::upgrades::address;
@@ -29,7 +29,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// The object comes back with another UID beside the Machine that it had: it is taken on, not made twice.
+/// The object is restored with another UID next to its Machine: the Machine is adopted, not created twice.
 async fn restored_from_a_backup(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -40,7 +40,7 @@ async fn restored_from_a_backup(env: &dyn Environment) -> anyhow::Result<Ending>
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// The node was cordoned in the life before: it is ours to put back to work all the same.
+/// The node was cordoned before the restore: 5-Spot still uncordons it.
 async fn restored_in_mid_drain(env: &dyn Environment) -> anyhow::Result<Ending> {
     let Held { subject, node, .. } = Held::in_mid_drain(env).await?;
     let machine = subject.machine_uid().await?;
@@ -54,8 +54,8 @@ async fn restored_in_mid_drain(env: &dyn Environment) -> anyhow::Result<Ending> 
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// As in the first, and its Machine still refers to the UID of before. Who is first, the garbage collector that takes it for an
-/// orphan or the controller that takes it on, is left open; in the end there is one Machine, with the right owner.
+/// As in the first, and its Machine still refers to the old UID. Either the garbage collector deletes it as an orphan
+/// or the controller adopts it first; in the end there is one Machine, with the right owner.
 async fn restored_with_stale_owners(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -71,15 +71,15 @@ async fn restored_with_stale_owners(env: &dyn Environment) -> anyhow::Result<End
     Ok(Ending::phase(subject.name(), "Active").machines(1 + others, others))
 }
 
-/// Everything comes back: the object, its Machine and what belongs to that, its claim and the configuration of its agent, each with
-/// another UID, each with the owners that it had. It is taken on or made anew, and never doubled.
+/// Everything is restored: the object, its Machine and what belongs to that, its claim and the configuration of its
+/// agent, each with another UID, each with the owners that it had. It is adopted or created again, and never twice.
 async fn restored_with_everything(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({"killIfCommands": ["java"]})).await?;
     let (node, address) = (subject.node().await?, address(&subject).await?);
     until_agent_config(env, &node, |config| config.is_some()).await?;
     until_claim(env, &address, |lease| !lease.is_null()).await?;
     env.stop_controller().await?;
-    // Nobody else acts while things are taken away and put back either.
+    // The other controllers are stopped too while objects are removed and restored.
     env.patch(CLUSTER, CLUSTER_NAME, json!({"spec": {"paused": true}})).await?;
     let things = [
         (SCHEDULED_MACHINE, subject.name().to_owned()),
@@ -135,7 +135,7 @@ where
     Ok(())
 }
 
-/// Removes an object whatever holds it. What belonged to it stays.
+/// Removes an object in spite of its finalizers. Its dependents stay.
 async fn take_away(env: &dyn Environment, kind: Kind, name: &str) -> anyhow::Result<()> {
     env.patch(kind, name, json!({"metadata": {"finalizers": null}})).await?;
     env.delete_with(kind, name, PropagationPolicy::Orphan).await?;

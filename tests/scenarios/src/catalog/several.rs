@@ -18,7 +18,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     with(leaders, Controllers::Replicas(3)).chain(two).chain(three).collect()
 }
 
-/// A leader is killed while a machine comes, and the next one while it goes.
+/// A leader is killed while a machine is created, and the next one while it is removed.
 async fn leader_killed(env: &dyn Environment) -> anyhow::Result<Ending> {
     disturbed(env, LeaderFault::Killed).await
 }
@@ -47,7 +47,7 @@ async fn disturbed(env: &dyn Environment, fault: LeaderFault) -> anyhow::Result<
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }
 
-/// The objects of one of two instances wait while it is gone, and nobody else touches them.
+/// The objects of one of two instances wait while it is gone, and the other does not change them.
 async fn two_shards(env: &dyn Environment) -> anyhow::Result<Ending> {
     shared(env).await
 }

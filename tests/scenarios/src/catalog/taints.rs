@@ -1,4 +1,4 @@
-//! The taints of a Node, ours beside those of others.
+//! The taints of a Node, ours and those of others.
 
 use crate::environment::Environment;
 use crate::kinds::NODE;
@@ -32,7 +32,7 @@ pub(super) fn tainted(value: &str) -> Value {
     json!({"nodeTaints": [{"key": "example.org/desk", "value": value, "effect": "NoSchedule"}]})
 }
 
-/// Ours come, change and go; somebody else's stays.
+/// Ours are added, changed and removed; a foreign taint stays.
 async fn taints_applied_and_changed(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, tainted("a")).await?;
     let node = subject.node().await?;
@@ -70,8 +70,8 @@ async fn taint_in_conflict(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// Others change their taints as fast as they can, as the node lifecycle controller does, and ours change meanwhile: of
-/// none a change is lost.
+/// Others change their taints as fast as they can, as the node lifecycle controller does, and ours change meanwhile: no
+/// change is lost.
 async fn taints_while_others_change_theirs(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, tainted("0")).await?;
     let node = subject.node().await?;
@@ -94,14 +94,14 @@ async fn taints_while_others_change_theirs(env: &dyn Environment) -> anyhow::Res
     let count = *count.borrow();
     subject.until_condition("NodeTainted", "True", "Applied").await?;
     let found = env.get(NODE, &node).await?;
-    // The last of theirs may have been on its way when nobody counted any more.
+    // The last of their changes may have been in flight when counting ended.
     let theirs: u32 = value_of(&found, "example.org/count").as_str().unwrap_or_default().parse()?;
     ensure!(theirs == count || theirs == count + 1, "theirs, after {count}: {found}");
     ensure!(value_of(&found, "example.org/desk") == CHANGES.to_string().as_str(), "ours: {found}");
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// Counts up in one taint, and puts another on and takes it off, without end. Whoever overwrites any of it is found out.
+/// Counts up in one taint, and adds and removes another one, endlessly. Any overwritten change is detected.
 async fn hammer(env: &dyn Environment, node: &str, counted: &watch::Sender<u32>) -> anyhow::Result<()> {
     for count in 0_u32.. {
         let (before, now) = (count.to_string(), (count + 1).to_string());
@@ -125,7 +125,7 @@ async fn hammer(env: &dyn Environment, node: &str, counted: &watch::Sender<u32>)
         .with_context(|| format!("change {now}"))?;
         ensure!(!lost.load(Ordering::SeqCst), "change {before} of others was lost");
         counted.send_replace(count + 1);
-        // Where time is not real it would stand still for somebody who never rests.
+        // In virtual time, the clock would not advance without a pause.
         if count % BURST == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -133,7 +133,7 @@ async fn hammer(env: &dyn Environment, node: &str, counted: &watch::Sender<u32>)
     Ok(())
 }
 
-/// Every reason why taints are not there yet, one after the other; the fifth is the conflict.
+/// Every reason why taints are not applied yet, one after the other; the fifth is the conflict.
 async fn taints_wait_and_fail_and_tell_why(env: &dyn Environment) -> anyhow::Result<Ending> {
     env.provider(ProviderBehaviour { provision: StepBehaviour::Hangs, ..ProviderBehaviour::default() });
     let subject = Subject::make(env, tainted("a")).await?;

@@ -1,4 +1,4 @@
-//! Something that a machine needs is missing or fails, and comes back.
+//! A dependency of a machine is missing or fails, and recovers.
 
 use super::closing::{hold, is_held_by_web, never_deletes_pods};
 use crate::environment::Environment;
@@ -24,7 +24,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Without its Cluster nothing is made; with it everything is.
+/// Without its Cluster nothing is created; with it everything is.
 async fn cluster_appears_later(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::make_without_cluster(env, json!({})).await?;
     subject.until_condition("ReferencesValid", "False", "NotFound").await?;
@@ -37,8 +37,8 @@ async fn cluster_appears_later(env: &dyn Environment) -> anyhow::Result<Ending> 
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// Cluster API lets a Cluster go when the last of its Machines is gone: ours goes gracefully, and none is made before there
-/// is a Cluster again.
+/// Cluster API releases a Cluster when the last of its Machines is gone: ours is removed gracefully, and none is
+/// created before there is a Cluster again.
 async fn cluster_deleted_while_lent(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;
@@ -58,7 +58,7 @@ async fn cluster_deleted_while_lent(env: &dyn Environment) -> anyhow::Result<End
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
-/// A lent machine is not given up for one of a kind, or in a Cluster, that is not there.
+/// A lent machine is not replaced by one of a kind, or in a Cluster, that does not exist.
 async fn changed_to_what_is_not_there(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;
@@ -121,7 +121,7 @@ async fn provider_kind_appears_later(env: &dyn Environment) -> anyhow::Result<En
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// Somebody else's Machine is never touched; when it is gone, ours comes.
+/// A foreign Machine is never changed; when it is gone, ours is created.
 async fn foreign_machine_has_our_name(env: &dyn Environment) -> anyhow::Result<Ending> {
     env.make_cluster(CLUSTER_NAME).await?;
     let foreign = json!({
@@ -147,7 +147,7 @@ async fn foreign_machine_has_our_name(env: &dyn Environment) -> anyhow::Result<E
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
-/// A provider that takes its time is no trouble.
+/// A slow provider is not an error.
 async fn provider_hangs_and_goes_on(env: &dyn Environment) -> anyhow::Result<Ending> {
     env.provider(ProviderBehaviour { provision: StepBehaviour::Hangs, ..ProviderBehaviour::default() });
     let subject = Subject::make(env, json!({})).await?;
@@ -158,7 +158,7 @@ async fn provider_hangs_and_goes_on(env: &dyn Environment) -> anyhow::Result<End
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// A machine that does not join in its time is given up, and tried again after five minutes.
+/// A machine that does not join in time is removed, and retried after five minutes.
 async fn provider_fails_and_recovers(env: &dyn Environment) -> anyhow::Result<Ending> {
     let fails = StepBehaviour::Fails("no route to host".to_owned());
     env.provider(ProviderBehaviour { provision: fails, ..ProviderBehaviour::default() });
@@ -169,7 +169,7 @@ async fn provider_fails_and_recovers(env: &dyn Environment) -> anyhow::Result<En
     subject.until_nothing_left().await?;
     env.provider(ProviderBehaviour::default());
     if !env.pace().is_virtual {
-        // Five minutes are too long to wait for here; that it can be ended is seen at once.
+        // Five minutes are too long to wait for here; ending the backoff is visible at once.
         subject.set(json!({"schedule": {"enabled": false}})).await?;
         subject.until_phase("Disabled").await?;
         return Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1));
@@ -181,7 +181,8 @@ async fn provider_fails_and_recovers(env: &dyn Environment) -> anyhow::Result<En
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 
-/// A machine that is wanted again while the provider is still giving it back comes after that, and not beside it.
+/// A machine that is wanted again while the provider still releases it is created after that, not at the same
+/// time.
 async fn provider_is_slow_to_give_back(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let machine = subject.machine_uid().await?;

@@ -76,8 +76,8 @@ async fn upgraded_during_a_reclaim(env: &dyn Environment) -> anyhow::Result<Endi
     finished(&subject).await
 }
 
-/// After a rollback of the CRD the API server drops parts of the status. The reclaim is finished all the same, and nothing is written
-/// again and again.
+/// After a rollback of the CRD the API server drops parts of the status. The reclaim is still finished, and nothing is
+/// written repeatedly.
 async fn reclaimed_under_the_previous_crd(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let previous: Value = serde_saphyr::from_str(include_str!("../../../crd/previous.yaml"))?;

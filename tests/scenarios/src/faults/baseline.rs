@@ -32,11 +32,11 @@ impl Baseline {
         self.result.finished
     }
 
-    /// Runs it disturbed: it has to end the same, and to make and remove as much. Where it may fail and did, there is
-    /// nothing to compare.
+    /// Runs it disturbed: it has to end in the same way, and create and remove the same number of objects. If it was
+    /// allowed to fail and did, there is nothing to compare.
     pub(super) fn run_again(&self, disturbance: &Disturbance) -> anyhow::Result<Run> {
         let run = run(&self.scenario, self.layout, disturbance)?;
-        // Whoever lives in another time for good sees another environment.
+        // With a permanently wrong clock the environment differs.
         let is_out_of_time = disturbance.jump.is_some_and(|jump| jump.until == Duration::MAX);
         let is_comparable = !is_out_of_time && !self.scenario.is_race;
         if let Some(disturbed) = run.result.as_ref().filter(|_| is_comparable) {

@@ -23,14 +23,14 @@ pub struct Options {
     pub seed: u64,
     /// At most so many cases of a kind, scenario and layout.
     pub sample: Option<usize>,
-    /// Exactly one case, by the name that a failure was told under.
+    /// Exactly one case, by the name in the report of a failure.
     pub only: Option<String>,
 }
 
 /// The results of one kind of faults.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
-    /// In how many scenarios there was something to try.
+    /// The number of scenarios with at least one case.
     pub scenarios: usize,
     /// The number of runs.
     pub runs: usize,
@@ -85,7 +85,7 @@ impl Unit {
 }
 
 impl Options {
-    /// Tries it, on as many threads as there are cores, and tells of each part that is done.
+    /// Runs the campaign on as many threads as there are cores, and reports each finished part.
     pub fn run(&self, tell: impl Fn(&Progress<'_>) + Sync) -> anyhow::Result<Summary> {
         let units = self.units()?;
         ensure!(!units.is_empty(), "no scenario and layout is meant by that");

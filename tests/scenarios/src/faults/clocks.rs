@@ -18,11 +18,11 @@ const AROUND_MILLIS: [i64; 3] = [-2_000, 500, 20_000];
 /// The time until the clock is right again; the second never ends.
 const LASTING: [Duration; 2] = [Duration::from_mins(2), Duration::MAX];
 
-/// A clock that is set back further than this is taken to have been wrong before.
+/// A clock that is set back further than this is assumed to have been wrong before.
 const LONGEST_STEP_BACK: i64 = 86_400;
 
-/// A clock that is set forward so far has let the time pass in which a node should have joined; what happens then is not
-/// the doing of a boundary.
+/// A clock that is set forward this far exceeds the time in which a node should have joined; the result is not caused
+/// by a boundary.
 fn join_timeout(scenario: &str) -> i64 {
     if scenario == "provider_fails_and_recovers" { 10 } else { 20 * 60 }
 }
@@ -55,8 +55,8 @@ pub(super) fn cases(baseline: &Baseline) -> Vec<Case> {
     cases
 }
 
-/// Returns true if a clock that is set so far is taken to have been wrong before: what it says is done, and undone when it is right
-/// again.
+/// Returns true if a clock that is set so far is assumed to have been wrong before: the controller follows it, and
+/// reverts when it is right again.
 pub(super) fn is_believed(by: SignedDuration) -> bool {
     by.as_secs().abs() > LONGEST_STEP_BACK
 }

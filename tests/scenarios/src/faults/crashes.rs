@@ -1,13 +1,13 @@
-//! Blows around writes of the controller.
+//! Faults around writes of the controller.
 
 use super::{Baseline, Case, Judge, Sample};
 use crate::in_memory::{Disturbance, WriteFault, WriteFaultAt};
 
-/// The faults that are tried in pairs: the write that was meant is lost, or is carried out and nobody knows.
+/// The faults that are tried in pairs: the write is lost, or is carried out without a response.
 const IN_PAIRS: [WriteFault; 2] = [WriteFault::DiesBefore, WriteFault::DiesUnaware];
 
-/// Scenarios with an outage over which a drain goes on as if nothing had been. A controller that is started during the outage
-/// has not seen the node, and says so until it has.
+/// Scenarios with an outage during which a drain continues undisturbed. A controller that is started during the outage
+/// has not seen the node, and reports that until it has.
 const OUTAGES: [&str; 1] = ["workload_is_down_in_mid_drain"];
 
 /// Every fault at every write.
@@ -18,8 +18,8 @@ pub(super) fn single(baseline: &Baseline) -> Vec<Case> {
         .collect()
 }
 
-/// A second crash at every write that comes after the first one, of the same kind. How many those are only a run with the
-/// first one tells.
+/// A second crash at every write that comes after the first one, of the same kind. Only a run with the first crash
+/// shows how many there are.
 pub(super) fn pairs(baseline: &Baseline, sample: Sample) -> anyhow::Result<Vec<Case>> {
     let firsts = (0..baseline.run.attempts)
         .flat_map(|write| IN_PAIRS.map(|fault| WriteFaultAt { write, fault }))

@@ -7,13 +7,13 @@ use std::str::FromStr;
 /// A kind of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The controller dies, or its line breaks, around each of its writes.
+    /// The controller crashes, or its connection fails, around each of its writes.
     Crashes,
-    /// It dies twice.
+    /// It crashes twice.
     Pairs,
-    /// Reads are answered from the past.
+    /// Reads return an old state.
     Stale,
-    /// Watches lose, delay, end, hang, or are told that they are too old.
+    /// Watches lose or delay events, end, hang, or fail with 410.
     Watches,
     /// Many requests fail, for ten minutes.
     Storms,
@@ -41,8 +41,8 @@ impl Kind {
         Self::Leaders,
     ];
 
-    /// In which of a scenario's layouts it is tried when nobody says which. What grows with the square of the writes,
-    /// and what has nothing to do with where the Nodes are, is tried in one of them.
+    /// The layouts of a scenario in which it is tried by default. What grows with the square of the writes, and what
+    /// has nothing to do with where the Nodes are, is tried in one of them.
     pub fn layouts(self, playable: &[Layout]) -> Vec<Layout> {
         match self {
             Self::Crashes

@@ -1,8 +1,8 @@
-//! Everything that can go wrong, tried one thing at a time.
+//! Fault injection, one fault at a time.
 //!
-//! A scenario is run once undisturbed. That numbers what can be aimed at: the controller's writes, the events of its
-//! watches, the moments at which it is at work. From those a list of [`Case`]s is made, each of which is one more run in
-//! which something goes wrong; it has to end as the undisturbed one did.
+//! A scenario is run once undisturbed. This run numbers the possible targets: the controller's writes, the events of
+//! its watches, the moments at which it is active. They give a list of [`Case`]s, each of which is one more run with a
+//! fault; it has to end as the undisturbed one did.
 
 mod baseline;
 mod campaign;
@@ -25,7 +25,7 @@ pub use sample::Sample;
 use crate::in_memory::{Disturbance, Layout, Run};
 use crate::scenario::{Needs, Scenario};
 
-/// One thing that goes wrong.
+/// One fault.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The name, unique within its kind.
@@ -60,8 +60,8 @@ impl Case {
     }
 }
 
-/// Scenarios in which somebody is at work without a pause: virtual time stands still until that ends, and with it everything
-/// that waits for a time.
+/// Scenarios in which a client writes without a pause: virtual time does not advance until it ends, and timers do not
+/// fire.
 const TIME_STANDS_STILL: [&str; 1] = ["taints_while_others_change_theirs"];
 
 /// The cases of a kind: as many as there are, or a sample of them.
@@ -95,7 +95,7 @@ pub fn layouts(scenario: &Scenario) -> &'static [Layout] {
 }
 
 /// Writes, grouped: a pause of this many seconds separates what the controller does at one moment from what it does at
-/// the next. What it tries again every five seconds, an eviction, is one moment.
+/// the next. Evictions that it retries every five seconds count as one moment.
 const PAUSE_BETWEEN_MOMENTS: i64 = 6;
 
 /// The moments at which the controller was at work in an undisturbed run, in milliseconds from its beginning.

@@ -1,9 +1,9 @@
-//! A hostile tenant beside the scenario.
+//! A hostile tenant in the same cluster as the scenario.
 
 use super::{Baseline, Case, Judge};
 use crate::in_memory::Disturbance;
 
-/// Our CRD is gone when the last object of the last tenant is, so the time that this takes is not the victim's alone.
+/// Our CRD is gone when the last object of the last tenant is gone, so that time depends on other tenants too.
 const CONCERNS_EVERY_TENANT: [&str; 1] = ["definition_deleted"];
 
 /// It counts every write after a restart, and the claims of the neighbour's objects are written by the same controller.

@@ -1,4 +1,4 @@
-//! Some of many, the same at every run.
+//! A sample of the cases, the same in every run.
 
 use five_spot_apiserver::ids::Ids;
 
@@ -13,7 +13,7 @@ pub struct Sample {
 
 impl Sample {
     /// Chooses: the list is cut into as many parts as are wanted, and from each part one is drawn, so that the
-    /// beginning, the middle and the end of a scenario all have their turn.
+    /// sample covers the beginning, the middle and the end of a scenario.
     pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
         let Some(size) = self.size.filter(|size| *size < all.len()) else { return all };
         let (total, mut chance) = (all.len(), Ids::new(self.seed));

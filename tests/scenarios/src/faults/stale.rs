@@ -1,12 +1,12 @@
-//! Reads that are answered from the past.
+//! Reads that return an old state.
 
 use super::{Baseline, Case, Judge};
 use crate::in_memory::Disturbance;
 use crate::scenario::Controllers;
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 
-/// Somebody else has just made an object under a name of ours, a rule for the drain, or a `DaemonSet`: that it is there can
-/// only be known from a read that is true, which is what a real server promises for one that names no version. Reads from
+/// Someone else has just created an object with a name of ours, a drain rule, or a `DaemonSet`: its existence can only
+/// be known from a consistent read, which a real server guarantees for a read without a resource version. Reads from
 /// before our own last write are tried there as well.
 const MADE_BY_OTHERS: [&str; 3] =
     ["foreign_machine_has_our_name", "mirror_and_daemon_pods_stay", "rules_and_labels_of_cluster_api"];
@@ -18,11 +18,12 @@ const STARTED_IN_MID_RECLAIM: [&str; 1] = ["upgraded_during_a_reclaim"];
 /// The number of different choices of stale reads.
 const CHOICES: u64 = 5;
 
-/// Every other read is answered from some changes ago, or from before the controller's own last write. Not all of them: a
-/// environment in which nothing changes until a read is true, and no read is true until something changes, stands still.
+/// Every other read is answered from some changes ago, or from before the controller's own last write. Not all of them:
+/// an environment in which nothing changes until a read is current, and no read is current until something changes,
+/// makes no progress.
 ///
-/// Not with several controllers, whose own last writes are those of each other here: such a read can be from before an object
-/// existed that somebody else has made, and a real server never answers so without a version.
+/// Not with several controllers, whose own last writes are those of each other here: such a read can precede the
+/// creation of an object by another controller, which never happens on a real server without a version.
 pub(super) fn cases(baseline: &Baseline, seed: u64) -> Vec<Case> {
     if baseline.scenario.controllers != Controllers::One {
         return Vec::new();

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// The length of a storm.
 const STORM: Duration = Duration::from_mins(10);
 
-/// The time without a write after which a scenario counts as settled: it may have ended while the storm still
-/// goes on.
+/// The time without a write after which a scenario counts as settled: it may have ended while the storm
+/// continues.
 const SETTLED: Duration = Duration::from_mins(11);
 
 /// The failing requests per thousand.
@@ -22,17 +22,17 @@ const RATES: [u64; 4] = [10, 100, 500, 1000];
 /// The time by which a storm begins before the controller has something to do.
 const AHEAD_MILLIS: i64 = 1_000;
 
-/// The time after a storm within which the controller has to be at work again.
+/// The time after a storm within which the controller has to be active again.
 const AT_WORK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// After so long a write has nothing to do with the storm.
+/// After this time a write is not related to the storm.
 const LEFT_ALONE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The most writes in a second.
 const MOST_WRITES_A_SECOND: usize = 20;
 
-/// Scenarios whose time passes during a storm, that measure time or count writes, or that wait for a cause which is told
-/// only while nothing else is wrong.
+/// Scenarios whose time passes during a storm, that measure time or count writes, or that wait for a cause which is
+/// reported only while nothing else is wrong.
 const TIMED: [&str; 17] = [
     "cluster_appears_later",
     "cordon_before",
@@ -54,7 +54,7 @@ const TIMED: [&str; 17] = [
     "window_opens",
 ];
 
-/// A scenario with an outage of its own, which nobody ends if it cannot be run to its end.
+/// A scenario with its own outage, which never ends if the scenario cannot run to its end.
 const OUTAGES: [&str; 1] = ["one_cluster_hangs"];
 
 /// Every fault at every rate, from each moment at which the controller has something to do.
@@ -102,7 +102,7 @@ fn faults() -> Vec<(&'static str, Fault)> {
 /// a second, or not many more than without a storm.
 pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -> anyhow::Result<()> {
     let (busiest, before) = (busiest_second(&run.writes), busiest_second(&baseline.run.writes).len());
-    // Objects that act in the same instant also repeat in it what was not answered.
+    // Objects that act at the same instant also retry at once what got no response.
     let most = MOST_WRITES_A_SECOND.max(before + before / 2);
     let told: Vec<String> = busiest.iter().map(ToString::to_string).collect();
     ensure!(
@@ -117,7 +117,7 @@ pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -
         run.asked.iter().rfind(|(time, _)| *time < over).is_some_and(|(_, failed)| *failed);
     let next = run.writes.iter().map(|write| write.time).find(|time| *time >= over);
     if let Some(waited) = next.map(|next| next.duration_since(over)).filter(|_| was_left_in_trouble) {
-        // What comes later still is something else: a boundary, or what the scenario does next.
+        // Later writes have another cause: a boundary, or the next step of the scenario.
         ensure!(
             waited <= AT_WORK_AGAIN || waited > LEFT_ALONE,
             "the first write came {waited} after the storm"

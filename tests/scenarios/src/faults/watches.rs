@@ -1,4 +1,4 @@
-//! Watches that go wrong at one of their events.
+//! Watches that fail at one of their events.
 
 use super::{Baseline, Case, Judge};
 use crate::in_memory::{Disturbance, Run};
@@ -14,10 +14,10 @@ const LATE: Duration = Duration::from_secs(30);
 /// the hour.
 const LOST: (Duration, Duration) = (Duration::from_hours(4), Duration::from_mins(70));
 
-/// The same for a watch that hangs: it is given up after three minutes.
+/// The same for a watch that hangs: it is restarted after three minutes.
 const HUNG: (Duration, Duration) = (Duration::from_mins(30), Duration::from_mins(5));
 
-/// Scenarios that measure time, or whose time has passed when an event is made good for after an hour.
+/// Scenarios that measure time, or whose time has passed when a lost event is recovered after an hour.
 const TIMED: [&str; 11] = [
     "cordon_before",
     "deletion_is_bounded",
@@ -32,8 +32,8 @@ const TIMED: [&str; 11] = [
     "window_reopens_during_shutdown",
 ];
 
-/// A scenario that measures seconds during an outage of its own, which nobody ends if it cannot be run to its end: what
-/// makes news late is not tried there.
+/// A scenario that measures seconds during its own outage, which never ends if the scenario cannot run to its end:
+/// faults that delay events are not tried there.
 const MEASURES_AN_OUTAGE: [&str; 1] = ["one_cluster_hangs"];
 
 /// Every fault at every event of every watch that came while the scenario was run, and at the one that would have come
@@ -90,12 +90,12 @@ fn case(baseline: &Baseline, name: String, watch: u64, fault: WatchFault) -> Cas
     Case { name, disturbance, judge: Judge::OneList }
 }
 
-/// A scenario in which a kind is gone for good, and asked for again for as long as anybody waits; and one with an outage of
-/// its own, in which a watch that has to begin afresh is helped out by a list: which ones these are depends on the time.
+/// A scenario in which a kind is gone for good, and is requested for as long as the run waits; and one with its own
+/// outage, in which a watch may restart with a list, depending on the time.
 const LISTS_OF_ITS_OWN: [&str; 2] = ["definition_deleted", "management_is_silent_in_mid_drain"];
 
-/// A fault costs at most one list. Where the scenario could not be run to its end the controller was started anew, and
-/// listed everything.
+/// A fault costs at most one list. If the scenario could not run to its end, the controller was restarted and listed
+/// everything.
 pub(super) fn judge(baseline: &Baseline, run: &Run) -> anyhow::Result<()> {
     if run.result.is_none() || LISTS_OF_ITS_OWN.contains(&baseline.scenario.name) {
         return Ok(());
@@ -105,7 +105,7 @@ pub(super) fn judge(baseline: &Baseline, run: &Run) -> anyhow::Result<()> {
         *more.entry(list).or_default() += 1;
     }
     for (list, times) in &mut more {
-        // What only this run has come to watch began with a list of its own.
+        // A watch that only this run has opened began with its own list.
         let expected = baseline.run.lists.iter().filter(|other| other == list).count().max(1);
         *times = times.saturating_sub(expected);
     }

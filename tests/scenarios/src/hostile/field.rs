@@ -1,4 +1,4 @@
-//! The fields that somebody else can write, and that the controller reads.
+//! The fields that others can write, and that the controller reads.
 
 use crate::environment::Environment;
 use crate::fixtures::override_until;
@@ -30,7 +30,7 @@ const LONGEST_NAME: usize = 253;
 /// Pods with the longest names: more than status lists.
 const LONG_NAMES: usize = 24;
 
-/// A field with text of somebody else's.
+/// A field with text that others write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// The Node annotation with the reason of a reclaim.
@@ -122,7 +122,7 @@ impl Field {
         Self::ALL[usize::try_from(chance.below(Self::ALL.len() as u64)).unwrap_or(0)]
     }
 
-    /// Puts the text there. Returns whether the API server took it.
+    /// Writes the text into the field. Returns whether the API server accepted it.
     pub(super) async fn spoil(
         self,
         env: &InMemory,
@@ -204,7 +204,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Lets requests be refused with the text, which is always possible.
+/// Makes requests fail with the text, which is always possible.
 fn refuse(env: &InMemory, kind: RequestKind, path: &str, code: StatusCode, text: String) -> bool {
     let (trigger, fault) = (Trigger::PerMille(1000), Fault::RefuseSaying(code, text));
     env.add_fault(Rule { kind, path: path.to_owned(), trigger, fault });
@@ -254,7 +254,7 @@ async fn long_names(env: &dyn Environment, node: &str) -> anyhow::Result<bool> {
     Ok(is_taken)
 }
 
-/// Returns true if the API server took a text. One that it refuses as invalid reaches nobody.
+/// Returns true if the API server accepted a text. One that it refuses as invalid does no harm.
 fn taken(written: anyhow::Result<Value>) -> anyhow::Result<bool> {
     match written {
         Ok(_) => Ok(true),

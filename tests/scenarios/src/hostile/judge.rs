@@ -1,4 +1,4 @@
-//! Everything that the controller has said has to be accepted, short, and printable.
+//! Checks that everything the controller has written was accepted, and is short and printable.
 
 use crate::environment::Environment;
 use crate::in_memory::InMemory;
@@ -94,7 +94,7 @@ pub(super) async fn events(env: &dyn Environment) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// No text of anybody else's is in the metrics.
+/// No text that others write is in the metrics.
 pub(super) fn metrics(env: &InMemory) -> anyhow::Result<()> {
     let page = env.metrics_page();
     ensure!(!page.is_empty(), "there are no metrics");
@@ -146,7 +146,7 @@ impl io::Write for Logs {
     }
 }
 
-/// No string in a value has a character that is acted upon instead of being shown.
+/// No string in a value has a character that a terminal interprets.
 fn printable(what: &str, value: &Value) -> anyhow::Result<()> {
     match value {
         Value::String(text) => {

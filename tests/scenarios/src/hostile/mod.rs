@@ -1,8 +1,8 @@
-//! Text that somebody else can write, in every field from which it may reach status, events, logs or metrics.
+//! Text that others can write, in every field from which it may reach status, events, logs or metrics.
 //!
 //! Each case puts huge, non-ASCII or unprintable text into a field of a running in-memory environment, lets the controller work with it,
-//! and checks everything that the controller has said: status is accepted and small, events fit, log lines are lines, and
-//! an emergency still has its effect.
+//! and checks everything that the controller has written: status is accepted and small, events fit, log entries are
+//! single lines, and an emergency still works.
 
 mod field;
 mod judge;
@@ -31,7 +31,8 @@ const KILL_SWITCH: Duration = Duration::from_secs(5);
 
 /// Runs one case: hostile text in a field, chosen by the seed, and in half of the cases in another field beside it.
 ///
-/// Returns whether the API server took the text for the field; one that refuses it needs no defence.
+/// Returns whether the API server accepted the text for the field; if it refuses the text, there is nothing
+/// to defend.
 pub fn try_case(field: Field, seed: u64) -> anyhow::Result<bool> {
     let logs = Logs::default();
     let lines = subscriber(Format::Json, Filter::from(LevelFilter::INFO), logs.writer(), false);
@@ -50,10 +51,10 @@ pub fn try_case(field: Field, seed: u64) -> anyhow::Result<bool> {
     Ok(tried)
 }
 
-/// Lends a machine, spoils the fields, gives the controller something to do, and pulls the kill switch.
+/// Lends a machine, writes the hostile text, gives the controller something to do, and sets the kill switch.
 async fn run(env: &InMemory, field: Field, seed: u64) -> anyhow::Result<bool> {
     let dynamic: &dyn Environment = env;
-    // Each field meets other texts and neighbours than the next.
+    // Each field gets other texts and second fields than the next one.
     let mut chance = Ids::new(seed << 8 | field.number());
     let subject = Subject::lent(dynamic, json!({})).await?;
     let node = subject.node().await?;
@@ -75,7 +76,7 @@ async fn run(env: &InMemory, field: Field, seed: u64) -> anyhow::Result<bool> {
     Ok(is_taken)
 }
 
-/// Something for which the controller reads the fields and says what it found.
+/// A task for which the controller reads the fields and reports the result.
 async fn give_work(env: &dyn Environment, subject: &Subject<'_>, chance: &mut Ids) -> anyhow::Result<()> {
     match chance.below(4) {
         0 => subject.set(json!({"schedule": {"enabled": false}})).await,

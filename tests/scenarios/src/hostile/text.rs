@@ -1,4 +1,4 @@
-//! Text that nobody would write who means well.
+//! Hostile text.
 
 use five_spot_apiserver::ids::Ids;
 
@@ -8,7 +8,7 @@ const HUGE: usize = 250 * 1024;
 /// More than an event's note or a condition's reason can hold.
 const LONG: usize = 1_800;
 
-/// Pieces that a terminal, a log reader, a template or a parser may act upon.
+/// Pieces that a terminal, a log reader, a template or a parser may interpret.
 const PIECES: [&str; 16] = [
     "\n",
     "\r\n",

@@ -1,4 +1,4 @@
-//! One life of the controller.
+//! One run of the controller.
 
 use super::dial::{Dialer, ServerAccess};
 use super::election::Election;
@@ -22,13 +22,13 @@ pub(super) struct Servers {
     pub(super) management: FaultyService,
     /// That of the workload cluster.
     pub(super) workload: FaultyService,
-    /// That of a cluster that has nothing to do with it.
+    /// That of an unrelated cluster.
     pub(super) other_cluster: FaultyService,
     /// The cluster of the Nodes, for malicious servers that claim to have them.
     pub(super) nodes: ApiServer,
 }
 
-/// A controller that runs. It dies when it is dropped.
+/// A running controller. Dropping it kills it.
 pub(super) struct ControllerRun {
     process: Arc<RunState>,
     stop: CancellationToken,
@@ -70,7 +70,7 @@ impl ControllerRun {
         )
         .with_observer(write_log);
         let stop = CancellationToken::new();
-        // One cluster is looked after as a whole, and has its Nodes in itself.
+        // A single cluster is watched as a whole, and contains its Nodes.
         let management_nodes =
             if settings.namespaces.is_empty() { vec![super::NAMESPACE.to_owned()] } else { Vec::new() };
         let settings = Settings { management_nodes, ..settings };
@@ -100,7 +100,7 @@ impl ControllerRun {
 
 impl Drop for ControllerRun {
     fn drop(&mut self) {
-        // Its line first, so that no task of its can send anything more before it is gone itself.
+        // Its connection first, so that none of its tasks can send anything before it has ended.
         self.process.end();
         if let Some(task) = self.task.take() {
             task.abort();

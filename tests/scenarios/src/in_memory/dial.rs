@@ -1,4 +1,4 @@
-//! The ways into the clusters: whether their servers are up, and a kubeconfig whose token has to be the current one.
+//! The connections to the clusters: the state of their servers, and kubeconfigs whose token has to be current.
 
 use super::impairments::Impairments;
 use super::neighbours;
@@ -20,14 +20,14 @@ use tokio::sync::watch;
 
 /// The address of the workload cluster.
 const SERVER: &str = "https://workload.sandbox.invalid:6443";
-/// The same cluster by way of a line that can hang.
+/// The same cluster through a connection that can hang.
 const OTHER_LINE: &str = "https://other-line.sandbox.invalid:6443";
 /// Another cluster.
 const OTHER_CLUSTER: &str = "https://other-cluster.sandbox.invalid:6443";
 /// A web server.
 const NO_API: &str = "https://no-api.sandbox.invalid:6443";
 
-/// The credentials that are good at the moment, what they are good for, and how the servers and lines are.
+/// The valid credentials, their permissions, and the state of the servers and connections.
 #[derive(Debug, Default)]
 pub(super) struct ServerAccess {
     current: AtomicU32,
@@ -39,7 +39,7 @@ pub(super) struct ServerAccess {
 }
 
 impl ServerAccess {
-    /// From now on only new credentials are good.
+    /// From now on only new credentials are valid.
     pub(super) fn change(&self) {
         self.current.fetch_add(1, Ordering::SeqCst);
     }
@@ -62,7 +62,7 @@ impl ServerAccess {
         self.other_line.send_replace(state);
     }
 
-    /// The door of the management cluster.
+    /// The filter in front of the management cluster.
     pub(super) fn management(&self) -> Arc<dyn RequestFilter> {
         Arc::new(ManagementFilter {
             server: ServerFilter { ways: vec![self.management.subscribe()], credentials: None },
@@ -70,22 +70,22 @@ impl ServerAccess {
         })
     }
 
-    /// The door of a cluster that lets everybody in.
+    /// The filter in front of a cluster that accepts all clients.
     pub(super) fn open() -> Arc<dyn RequestFilter> {
         Arc::new(ServerFilter { ways: Vec::new(), credentials: None })
     }
 
-    /// A kubeconfig with credentials that are good at the moment.
+    /// A kubeconfig with currently valid credentials.
     pub(super) fn kubeconfig(&self) -> String {
         self.kubeconfig_by(SERVER)
     }
 
-    /// The same by the other line.
+    /// The same through the other connection.
     pub(super) fn kubeconfig_by_another_line(&self) -> String {
         self.kubeconfig_by(OTHER_LINE)
     }
 
-    /// A kubeconfig that leads to a server that is not the workload cluster's.
+    /// A kubeconfig for a server that is not that of the workload cluster.
     pub(super) fn kubeconfig_to(&self, server: WrongServer) -> String {
         self.kubeconfig_by(match server {
             WrongServer::OtherCluster => OTHER_CLUSTER,
@@ -200,7 +200,7 @@ impl RequestFilter for ManagementFilter {
     }
 }
 
-/// A web server that is no API server.
+/// A web server that is not an API server.
 struct NoApi;
 
 impl RequestFilter for NoApi {

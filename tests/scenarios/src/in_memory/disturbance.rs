@@ -8,14 +8,14 @@ use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything that can go wrong in one run. The default is that nothing does.
+/// The faults of one run. The default is none.
 #[derive(Clone, Debug, Default)]
 pub struct Disturbance {
-    /// Blows at writes of the controller.
+    /// Faults at writes of the controller.
     pub write_faults: Vec<WriteFaultAt>,
-    /// Something that happens to the leader of several controllers.
+    /// A fault of the leader of several controllers.
     pub leader_fault: Option<LeaderFaultAt>,
-    /// A second controller stands by.
+    /// A second controller is on standby.
     pub standby: bool,
     /// Watch events that are delivered in a certain order with the responses to the writes that cause them.
     pub reordering: Option<Reordering>,
@@ -27,7 +27,7 @@ pub struct Disturbance {
     pub jump: Option<ClockJump>,
     /// A hostile tenant has a namespace of the same cluster.
     pub neighbours: bool,
-    /// The controller looks after one more namespace, which does not exist. Only where it looks after chosen namespaces.
+    /// The controller watches one more namespace, which does not exist. Only where it watches selected namespaces.
     pub missing_namespace: bool,
     /// The seed.
     pub seed: u64,
@@ -70,7 +70,8 @@ impl Disturbance {
         Self { rules: vec![rule], ..Self::default() }
     }
 
-    /// Returns true if the scenario has to end within its own bound: nothing fails, at most an order changes.
+    /// Returns true if the scenario has to end within its own time limit: nothing fails, at most an order
+    /// changes.
     pub(super) fn keeps_time(&self) -> bool {
         self.write_faults.is_empty()
             && !self.standby
@@ -84,7 +85,7 @@ impl Disturbance {
         if self.neighbours { 2 } else { 1 }
     }
 
-    /// The faults that the controller meets. Must be called inside a runtime: a storm ends by itself.
+    /// The faults for the controller. Must be called inside a runtime: a storm ends by itself.
     pub(super) fn plan(&self, clock: &Clock) -> FaultPlan {
         let plan = FaultPlan::new(clock.clone(), self.seed);
         for rule in &self.rules {

@@ -1,5 +1,4 @@
-//! The election among several controllers, as an observer beside the API server sees it: who holds the Lease, and who
-//! writes.
+//! The election among several controllers, as the API server sees it: who holds the Lease, and who writes.
 
 use super::link::LEASE_NAME;
 use super::transport::refusal_with;
@@ -19,8 +18,8 @@ pub(super) const TIMING: Timing = Timing {
     retry_period: Duration::from_secs(1),
 };
 
-/// The plurals of the kinds that the admission policy of `deploy/ha` is about. The Leases of elections are not fenced, and
-/// their writes are not shown to this.
+/// The plurals of the kinds that the admission policy of `deploy/ha` covers. The Leases of elections are not fenced,
+/// and their writes are not recorded here.
 const FENCED: [&str; 5] =
     ["/machines", "/scheduledmachines", "/k0sworkerconfigs", "/remotemachines", "/leases"];
 
@@ -40,7 +39,7 @@ struct Seen {
 }
 
 impl Election {
-    /// An election, and a Lease that nobody holds. Without a leader the instances share the objects.
+    /// An election, and a Lease without a holder. Without a leader the instances share the objects.
     pub(super) fn new(api: ApiServer, has_leader: bool) -> Self {
         if has_leader {
             let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 0});
@@ -57,8 +56,8 @@ impl Election {
         Ok((holder, lease["spec"]["leaseTransitions"].as_u64().unwrap_or_default()))
     }
 
-    /// Notes a write that has arrived, and refuses it as the admission policy does. A write that was sent before its process
-    /// was stopped may arrive late.
+    /// Records a write that has arrived, and refuses it as the admission policy would. A write that was sent before its
+    /// process was stopped may arrive late.
     pub(super) async fn admit(
         &self,
         identity: &str,

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The time within which a controller that has ended is replaced, and the next one leads.
 const SUCCEEDED_WITHIN: Duration = Duration::from_mins(2);
 
-/// The time between two looks at the controllers.
+/// The time between two checks of the controllers.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The controllers.
@@ -90,7 +90,7 @@ impl Fleet {
         Settings { instance, metrics, election, shards: Some(shards), ..common }
     }
 
-    /// Starts or replaces a controller; without one it is gone. Whichever was there before dies on the spot.
+    /// Starts, replaces or removes a controller. The previous one is killed.
     pub(super) fn put(&self, number: u32, run: Option<ControllerRun>) {
         let (mut runs, number) = (self.lock(), number as usize);
         if runs.len() <= number {
@@ -104,7 +104,7 @@ impl Fleet {
         std::mem::take(&mut *self.lock()).into_iter().flatten().collect()
     }
 
-    /// The numbers of those that have died.
+    /// The numbers of the controllers that have ended.
     pub(super) fn dead(&self) -> Vec<u32> {
         let runs = self.lock();
         let is_over = |run: &ControllerRun| run.process().is_over();

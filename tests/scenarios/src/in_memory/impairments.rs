@@ -20,7 +20,7 @@ pub(super) struct Impairments {
 }
 
 impl Impairments {
-    /// Puts one into force, or lifts it.
+    /// Starts or ends an impairment.
     pub(super) fn set(&self, what: Impairment, is_impaired: bool) {
         let mut active = self.lock();
         if is_impaired {

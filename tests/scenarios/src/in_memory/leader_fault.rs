@@ -1,4 +1,4 @@
-//! Something happens to the leader when it is about to write, and another controller takes over.
+//! Faults of the leader when it is about to write; another controller takes over.
 
 use super::link::RunState;
 use crate::environment::LeaderFault;

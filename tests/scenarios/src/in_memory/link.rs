@@ -1,4 +1,4 @@
-//! The process of one controller as the API servers see it: it lives or is dead, and its connections are open, silent or
+//! The process of one controller as the API servers see it: it runs or has ended, and its connections are open, hung or
 //! down.
 
 use super::transport::broken;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The name that the names of all Leases of elections and instances begin with.
+/// The prefix of the names of all Leases of elections and instances.
 pub(super) const LEASE_NAME: &str = "5spot-leader";
 
 /// The purpose of a request.
@@ -94,7 +94,7 @@ impl RunState {
         Self { identity, ..Self::default() }
     }
 
-    /// Nothing is sent or received from now on.
+    /// Ends the process: nothing is sent or received from now on.
     pub(super) fn end(&self) {
         self.dead.store(true, Ordering::SeqCst);
     }
@@ -114,29 +114,29 @@ impl RunState {
         self.link.send_replace(LinkState::Silent);
     }
 
-    /// Continues a process that was stopped. It sees the time, and not yet who holds the Lease.
+    /// Continues a process that was stopped. It sees the current time, but not yet the holder of the Lease.
     pub(super) fn resume(&self) {
         *self.clock.stopped_at() = None;
         self.link.send_replace(LinkState::Resuming);
     }
 
-    /// Nothing passes, and connections stay.
+    /// Lets connections hang: nothing passes, and they stay open.
     pub(super) fn silence(&self) {
         self.link.send_replace(LinkState::Silent);
     }
 
-    /// Every request fails.
+    /// Makes every request fail.
     pub(super) fn cut_off(&self) {
         self.link.send_replace(LinkState::Down);
     }
 
-    /// Everything passes again.
+    /// Restores the connections.
     pub(super) fn open(&self) {
         self.link.send_replace(LinkState::Open);
     }
 
-    /// Waits until a request or a part of an answer may pass. A write that was to be sent while nothing passed is lost: a
-    /// process that was stopped has not got that far, and a connection that was silent is replaced.
+    /// Waits until a request or a part of an answer may pass. A write that was to be sent while nothing passed is lost:
+    /// a stopped process has not sent it yet, and a connection that hung is replaced.
     pub(super) async fn passes(&self, traffic: Traffic) -> Result<(), BoxError> {
         let mut link = self.link.subscribe();
         let was_silent = *link.borrow() == LinkState::Silent;

@@ -1,6 +1,6 @@
-//! The in-memory environment as an environment: embedded APIs, stand-ins for everybody around, the real controller, virtual time.
+//! The in-memory environment: embedded APIs, stand-ins for all other components, the real controller, virtual time.
 //!
-//! It has to be made on a current-thread runtime whose clock is paused ([`play`] makes one): then a quiet hour takes no
+//! It has to be made on a current-thread runtime whose clock is paused ([`play`] makes one): then an idle hour takes no
 //! time, and the same scenario gives the same writes in the same order.
 
 mod controller_run;
@@ -82,7 +82,7 @@ pub struct InMemory {
     clock: Clock,
     management: ApiServer,
     workload: ApiServer,
-    /// A cluster that has nothing to do with the scenario.
+    /// A cluster that is not part of the scenario.
     other_cluster: ApiServer,
     actors: five_spot_standins::StandInSettings,
     access: Arc<ServerAccess>,
@@ -94,7 +94,7 @@ pub struct InMemory {
     patience: Duration,
     settled_after: Duration,
     fleet: Arc<Fleet>,
-    /// True if a controller should run: one that was told to stop is not restarted after a fault.
+    /// True if a controller should run: one that was stopped on purpose is not restarted after a fault.
     is_wanted: Arc<AtomicBool>,
     addresses: AtomicU32,
     steps: Steps,
@@ -304,7 +304,7 @@ impl Environment for InMemory {
     }
 
     fn grant<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
-        // Everybody may do everything here.
+        // There is no authorization here.
         futures::future::ready(Ok(())).boxed()
     }
 

@@ -1,4 +1,5 @@
-//! A hostile tenant beside a scenario: objects that name missing Secrets, and malicious API servers behind its own.
+//! A hostile tenant in the cluster of a scenario: objects that name missing Secrets, and malicious API servers
+//! behind its own.
 
 use super::transport::{answer, refusal};
 use crate::kinds::CLUSTER;
@@ -20,7 +21,7 @@ pub(super) const HOSTILE_NAMESPACE: &str = "hostile";
 /// The prefix of the names of its servers.
 const SERVER_PREFIX: &str = "https://hostile-";
 
-/// Objects that each name a Secret of their own that does not exist.
+/// Objects that each name a different Secret that does not exist.
 const WITHOUT_SECRET: usize = 4;
 
 /// The time between two events of a watch that never becomes quiet.
@@ -36,9 +37,9 @@ enum Attack {
     Silent,
     /// It answers with JSON of other types than those that were requested.
     WrongTypes,
-    /// It refuses with a huge body that is no `Status`.
+    /// It refuses with a huge body that is not a `Status`.
     HugeRefusal,
-    /// It claims to have the Nodes of the scenario, reports them again and again, and says that their owners want them back.
+    /// It claims to have the Nodes of the scenario, and repeatedly reports them as reclaimed.
     ForeignNodes,
 }
 
@@ -162,7 +163,7 @@ fn endless_events(workload: ApiServer) -> Response<ResponseBody> {
     Response::new(StreamBody::new(frames).boxed_unsync())
 }
 
-/// The Nodes of the scenario, as if their owners wanted them back.
+/// The Nodes of the scenario, with reclaim requests.
 async fn reclaimed_nodes(workload: &ApiServer, version: u64) -> Result<Vec<Value>, BoxError> {
     let nodes: kube::Api<Node> = kube::Api::all(workload.client("default"));
     let mut found = Vec::new();

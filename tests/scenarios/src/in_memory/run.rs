@@ -1,4 +1,4 @@
-//! One run of a scenario in a in-memory environment of its own.
+//! One run of a scenario in its own in-memory environment.
 
 use super::{Disturbance, InMemory, Layout, SETTLES_WITHIN};
 use crate::environment::{Environment, Write};
@@ -11,12 +11,12 @@ use five_spot_apiserver::faults::{Outcome, RequestKind, Seen};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// A watch that was started, and what came of it.
+/// A watch that was started, and its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// Its path.
     pub path: String,
-    /// The time at which each of its events came, bookmarks included.
+    /// The time at which each of its events arrived, bookmarks included.
     pub events: Vec<Timestamp>,
 }
 
@@ -128,10 +128,11 @@ fn what(path: &str) -> String {
     path.split('?').next().unwrap_or_default().to_owned()
 }
 
-/// The page of a list from which a watch goes on. A look before a leap names a version if there is one, and asks for more.
+/// The page size of a list from which a watch continues. Live reads before an action name a version, if there is one,
+/// and use larger pages.
 const PAGE_OF_A_WATCH: &str = "limit=50";
 
-/// Returns true if this is a list from which a watch goes on.
+/// Returns true if this is a list from which a watch continues.
 fn begins_a_watch(one: &Seen) -> bool {
     let query = one.path.split_once('?').map_or("", |(_, query)| query);
     let has = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));

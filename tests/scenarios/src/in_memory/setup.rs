@@ -22,9 +22,9 @@ use tokio::task::AbortHandle;
 pub enum Layout {
     /// In the management cluster.
     OneCluster,
-    /// In a cluster of their own, which a kubeconfig leads to.
+    /// In a separate cluster, which is reached with a kubeconfig.
     TwoClusters,
-    /// The same, and Cluster API and the provider speak v1beta1 alone.
+    /// The same, and Cluster API and the provider serve only v1beta1.
     OldClusterApi,
 }
 
@@ -127,7 +127,7 @@ fn timing() -> Timing {
     }
 }
 
-/// A Cluster whose control plane somebody else runs.
+/// A Cluster with an externally managed control plane.
 pub(super) async fn make_cluster(env: &dyn Environment, name: &str) -> anyhow::Result<()> {
     env.apply(CONTROL_PLANE, json!({"metadata": {"name": name}, "spec": {}})).await?;
     let reference = json!({"apiGroup": CONTROL_PLANE.group, "kind": CONTROL_PLANE.kind, "name": name});
@@ -137,7 +137,8 @@ pub(super) async fn make_cluster(env: &dyn Environment, name: &str) -> anyhow::R
     env.apply(CLUSTER, json!({"metadata": {"name": name}, "spec": spec})).await.map(drop)
 }
 
-/// The API for the stand-ins. One of them makes a Cluster whenever somebody names one; here a scenario says when.
+/// The API for the stand-ins. One of them creates a Cluster whenever an object names one; here the scenario
+/// creates Clusters.
 #[derive(Clone)]
 struct WithoutClusters(ApiService);
 

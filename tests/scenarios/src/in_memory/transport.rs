@@ -1,4 +1,5 @@
-//! The line between one controller and an embedded API: it dies with the controller, and it is where faults fall.
+//! The connection between one controller and an embedded API. It ends with the controller, and faults are
+//! injected here.
 
 use super::election::Election;
 use super::event_order::{EventOrder, HeldEvents, SETTLES_WITHIN, collection};
@@ -24,7 +25,7 @@ use std::time::Duration;
 /// The time a crashing controller still runs after the response to its last write.
 const LAST_REQUESTS: Duration = Duration::from_millis(1);
 
-/// A line to an API.
+/// A connection to an API.
 #[derive(Clone)]
 pub(super) struct Transport {
     pub(super) api: FaultyService,
@@ -44,14 +45,14 @@ pub(super) trait RequestFilter: Send + Sync {
     fn refuses(&self, request: &Request<Body>) -> Option<Response<ResponseBody>>;
     /// The additional time of each request.
     fn delay(&self) -> Duration;
-    /// Waits for as long as nothing passes, in either direction. An error if nobody is there.
+    /// Waits for as long as nothing passes, in either direction. An error if the server is down.
     fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>>;
 }
 
 impl Transport {
     async fn answer(mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         if self.process.is_over() || self.injector.is_runaway() {
-            // Nobody is left to send it, or has lost the right to.
+            // The sender has ended, or may no longer write.
             std::future::pending::<()>().await;
         }
         let (traffic, request) = Traffic::of(request).await?;
@@ -93,7 +94,7 @@ impl Transport {
         }
     }
 
-    /// Something happens to the process that is about to send this.
+    /// Injects the fault of the process that is about to send this.
     async fn disturb(
         mut self,
         request: Request<Body>,
@@ -116,7 +117,8 @@ impl Transport {
             }
             LeaderFault::Stopped | LeaderFault::Silent => {
                 away_for(&self.process, fault);
-                // It has left, or leaves as soon as the process continues, whether or not anybody waits for the answer.
+                // The request was sent, or is sent as soon as the process continues, even if nothing waits for the
+                // answer.
                 tokio::spawn(async move {
                     tokio::time::sleep(AWAY).await;
                     self.deliver(request, true).await
@@ -130,7 +132,8 @@ impl Transport {
         self.deliver(request, false).await
     }
 
-    /// Sends a request, which an election may have a say in. It may come late if it was under way before.
+    /// Sends a request, which the fence of an election may refuse. It may arrive late if it was in flight
+    /// before.
     async fn deliver(
         &mut self,
         request: Request<Body>,
@@ -184,7 +187,7 @@ impl Transport {
         }
     }
 
-    /// Nothing is sent or heard from now on.
+    /// Nothing is sent or received from now on.
     async fn die(&self) -> Result<Response<ResponseBody>, BoxError> {
         self.process.end();
         self.injector.report_crash();

@@ -9,24 +9,24 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// More than any scenario needs: whoever writes so often writes for ever.
+/// More than any scenario needs: a controller that reaches this number writes endlessly.
 const MOST_WRITES: usize = 1_000;
 
-/// More than any scenario asks for, watches and looks before leaps included.
+/// More requests than any scenario needs, including watches and live reads before actions.
 const MOST_REQUESTS: usize = 100_000;
 
 /// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
-    /// The controller dies before the write is sent.
+    /// The controller crashes before the write is sent.
     DiesBefore,
-    /// The write is carried out; the controller dies before it hears so.
+    /// The write is carried out; the controller crashes before the response arrives.
     DiesUnaware,
-    /// The controller dies as soon as it has heard that the write was carried out.
+    /// The controller crashes right after the response to the write.
     DiesAware,
-    /// The write is lost on its way; the controller lives on, and hears that the connection broke.
+    /// The write is lost; the controller continues with a connection error.
     LosesRequest,
-    /// The write is carried out; the controller lives on, and hears that the connection broke.
+    /// The write is carried out; the controller continues with a connection error.
     LosesReply,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for WriteFaultAt {
     }
 }
 
-/// Counts writes, and lets the fault fall when its turn has come.
+/// Counts writes, and injects the fault at the planned one.
 pub(super) struct FaultInjector {
     planned: Vec<WriteFaultAt>,
     leader_fault: Option<LeaderFaultAt>,
@@ -120,17 +120,17 @@ impl FaultInjector {
         Planned { fault, leader_fault, order }
     }
 
-    /// The controller has died.
+    /// Records that the controller has crashed.
     pub(super) fn report_crash(&self) {
         self.crashed.notify_one();
     }
 
-    /// Waits until the controller has died.
+    /// Waits until the controller has crashed.
     pub(super) async fn crashed(&self) {
         self.crashed.notified().await;
     }
 
-    /// True if the controller sends requests without end.
+    /// True if the controller sends requests endlessly.
     pub(super) fn is_runaway(&self) -> bool {
         let counts = *self.lock();
         counts.writes > MOST_WRITES || counts.requests > MOST_REQUESTS

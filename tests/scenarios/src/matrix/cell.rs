@@ -1,4 +1,4 @@
-//! One emergency with one thing that is broken.
+//! One emergency combined with one obstacle.
 
 use super::{Emergency, Expected, Obstacle};
 use crate::catalog::closing::hold;
@@ -24,8 +24,8 @@ const REAL_TIME_FACTOR: u32 = 2;
 /// between retries.
 const CONVERGES_WITHIN: Duration = Duration::from_mins(10);
 
-/// The time at which the fault comes to an object whose finalizer time is about to end, counted from its deletion: late enough for its
-/// drain to be held up already, early enough for the fault to be in force at the end.
+/// The time at which the fault comes to an object whose finalizer time is about to end, counted from its deletion: late
+/// enough for its drain to be blocked already, early enough for the fault to be in force at the end.
 const BEFORE_FINALIZER_BOUND: SignedDuration = SignedDuration::from_secs(500);
 
 /// The time for which an orphaned machine is watched.
@@ -94,7 +94,7 @@ impl Cell {
         self.converges(env, &subject).await
     }
 
-    /// An object with a machine, whose kubeconfig leads through a line that can be cut.
+    /// An object with a machine, whose kubeconfig uses a connection that can be interrupted.
     async fn lent<'a>(&self, env: &'a dyn Environment) -> anyhow::Result<Subject<'a>> {
         env.make_cluster(CLUSTER_NAME).await?;
         let secret = env.kubeconfig_secret().context("there is a Secret")?;
@@ -155,7 +155,7 @@ impl Cell {
                 Emergency::Reclaim => {
                     let object = subject.until_phase("Disabled").await?;
                     let records = object["status"]["reclaims"].as_array().cloned().unwrap_or_default();
-                    // A Node that is gone cannot tell any more what could not be written down while it was there.
+                    // A fact of a Node that could not be recorded while the Node existed is lost with it.
                     let is_lost = self.obstacle.refuses_status() && records.is_empty();
                     let is_finished = records.len() == 1 && !records[0]["finishedAt"].is_null();
                     ensure!(is_lost || is_finished, "{object}");
@@ -197,7 +197,7 @@ async fn within(
 ) -> anyhow::Result<()> {
     let bound = if env.pace().is_virtual { bound } else { bound * REAL_TIME_FACTOR };
     let passed = Duration::try_from(env.now().duration_since(begun)).unwrap_or_default();
-    // Something that is so already is seen by the first look.
+    // A state that is already reached is seen by the first read.
     let rest = bound.saturating_sub(passed).max(Duration::from_millis(1));
     match env.seek(kind, name, rest, wanted).await {
         Ok(_) => Ok(()),
@@ -205,7 +205,7 @@ async fn within(
     }
 }
 
-/// A pod that takes longer to stop than anybody should wait.
+/// A pod that takes longer to stop than any time limit.
 fn stops_slowly() -> Value {
     json!({
         "metadata": {"annotations": {STOPS_AFTER_ANNOTATION: "40s", EXIT_DELAY_ANNOTATION: "40s"}},

@@ -1,4 +1,4 @@
-//! The ways to take a machine back, or to let its object go.
+//! The ways to return a machine at once, or to release its object.
 
 use crate::catalog::nodes::reclaim;
 use crate::environment::Environment;
@@ -8,18 +8,18 @@ use kube::api::PropagationPolicy;
 use serde_json::json;
 use std::fmt;
 
-/// Something that has to happen whatever else is broken.
+/// An emergency, which has to work whatever else is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Emergency {
     /// `killSwitch: true`.
     KillSwitch,
-    /// The owner's processes ask for the machine.
+    /// The reclaim agent requests the machine for its owner.
     Reclaim,
     /// The object is deleted.
     Deletion,
-    /// The object was deleted, its drain is held up, and the time of its finalizer ends.
+    /// The object was deleted, its drain is blocked, and the time limit of its finalizer ends.
     FinalizerBound,
-    /// The object is deleted, and whoever does so keeps the machine.
+    /// The object is deleted with orphaning, which keeps the machine.
     OrphaningDeletion,
 }
 
@@ -28,8 +28,8 @@ impl Emergency {
     pub const ALL: [Self; 5] =
         [Self::KillSwitch, Self::Reclaim, Self::Deletion, Self::FinalizerBound, Self::OrphaningDeletion];
 
-    /// Returns true if a pod on the node is held by a budget. Neither a kill switch nor a reclaim asks budgets; a deletion is held
-    /// up until its time is over, and a machine that nobody wants to delete is kept from leaving for another reason.
+    /// Returns true if a pod on the node is held by a budget. A kill switch and a reclaim ignore budgets. A deletion is
+    /// blocked until its time is over. A machine that should not be deleted stays for another reason.
     pub(super) const fn has_budget(self) -> bool {
         match self {
             Self::KillSwitch | Self::Reclaim | Self::FinalizerBound | Self::OrphaningDeletion => true,

@@ -67,7 +67,7 @@ impl Expected {
         Self { machine_kept, machine_deleted, object_gone }
     }
 
-    /// True if the object is let go when its finalizer time is over, whatever is left of its machine.
+    /// True if the object is released when its finalizer time is over, whatever is left of its machine.
     pub fn is_forced(&self) -> bool {
         self.object_gone.is_some_and(|bound| bound > FINALIZER_BOUND)
     }

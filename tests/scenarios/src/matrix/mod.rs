@@ -1,7 +1,7 @@
-//! The emergency matrix: every way to take a machine back at once, or to let its object go, with everything beside it that
+//! The emergency matrix: every way to return a machine at once, or to release its object, combined with everything that
 //! can be broken.
 //!
-//! Each [`Cell`] says how long the machine may take to be given back while the fault lasts. After the fault has been
+//! Each [`Cell`] states how long the return of the machine may take while the fault lasts. After the fault has been
 //! lifted, everything has to converge, and nothing may stay behind.
 
 mod cell;

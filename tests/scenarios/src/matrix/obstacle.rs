@@ -15,21 +15,21 @@ use std::fmt;
 /// A fault that lasts until it is lifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Obstacle {
-    /// The API server of the workload cluster takes connections and does not answer.
+    /// The API server of the workload cluster accepts connections and does not answer.
     WorkloadHangs,
-    /// Nobody listens there.
+    /// It refuses connections.
     WorkloadRefused,
-    /// It does not know the credentials any more.
+    /// It rejects the credentials.
     WorkloadUnauthorized,
     /// A web server answers in its place: `404 page not found`.
     WorkloadNotFound,
-    /// The Secret leads into another cluster.
+    /// The Secret refers to another cluster.
     WorkloadIsAnother,
     /// The Secret is gone.
     SecretGone,
     /// The CRD of the infrastructure object was deleted.
     ProviderKindGone,
-    /// The provider never gives the machine back.
+    /// The provider never releases the machine.
     ProviderStuck,
     /// Cluster API is paused by the Cluster.
     ClusterPaused,
@@ -41,9 +41,9 @@ pub enum Obstacle {
     NodeNotReady,
     /// Another Node has taken its name.
     NodeReplaced,
-    /// Pods have been terminating for long, and go on doing so.
+    /// Pods have been terminating for a long time, and continue to.
     PodsStuck,
-    /// Pods have finalizers that nobody removes.
+    /// Pods have finalizers that are never removed.
     PodsWithFinalizers,
     /// There are two hundred pods on the node.
     TwoHundredPods,
@@ -62,10 +62,10 @@ pub(super) enum Lift {
     Kubeconfig(Value),
 }
 
-/// The pods that take part: enough for several to be on their way at once.
+/// The pods that take part: enough for several requests in flight at once.
 const PODS: usize = 3;
 
-/// On pods that nobody lets go.
+/// The finalizer on pods that are never released.
 const FINALIZER: &str = "example.org/keep";
 
 impl Obstacle {
@@ -149,7 +149,7 @@ impl Obstacle {
         Ok(())
     }
 
-    /// Lets it begin.
+    /// Starts the obstacle.
     pub(super) async fn begin(
         self,
         env: &dyn Environment,
@@ -162,7 +162,7 @@ impl Obstacle {
             Self::WorkloadHangs => env.set_other_line(ServerState::Silent),
             Self::WorkloadRefused => env.set_other_line(ServerState::Down),
             Self::WorkloadUnauthorized => {
-                // The old credentials are good no more, and nobody has stored the new ones.
+                // The old credentials are no longer valid, and the new ones are not stored.
                 let _ = env.new_kubeconfig().await?;
                 return Ok(Lift::Kubeconfig(env.kubeconfig_by_another_line().await?.into()));
             }
@@ -258,7 +258,7 @@ impl Obstacle {
                     }
                 }
             }
-            // What was taken away has been put back, or goes with the machine.
+            // What was removed has been restored, or is removed with the machine.
             Self::WorkloadUnauthorized
             | Self::WorkloadNotFound
             | Self::WorkloadIsAnother
@@ -326,7 +326,7 @@ async fn store(env: &dyn Environment, secret: &str, text: &Value) -> anyhow::Res
     env.patch(SECRET, secret, json!({"stringData": {"value": text}})).await.map(drop)
 }
 
-/// An object as somebody would make it again.
+/// An object in the form in which it can be created again.
 fn remade(before: &Value) -> Value {
     let mut object = before.clone();
     if let Some(fields) = object.as_object_mut() {

@@ -1,8 +1,8 @@
 //! The addresses that a connection may lead to.
 //!
 //! A tenant writes the kubeconfig of a workload cluster. Its server may be this host, the credentials service of a
-//! cloud, or a name that resolves to either. What counts is therefore the address that is connected to, in whichever
-//! notation or by whichever name it was given, and it is checked at every connection.
+//! cloud, or a name that resolves to either. Therefore the actual address is checked at every connection, whatever
+//! notation or name the kubeconfig uses for it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 /// IPv4 networks that no workload cluster is in.
 const DENIED_V4: [(Ipv4Addr, u8); 10] = [
-    // This host on this network, the unspecified address among it: Linux connects to itself.
+    // This host on this network, including the unspecified address: Linux connects to itself.
     (Ipv4Addr::UNSPECIFIED, 8),
     // Loopback.
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Link-local: the metadata services of AWS, Azure, Google Cloud, OpenStack and Oracle among it.
+    // Link-local, including the metadata services of AWS, Azure, Google Cloud, OpenStack and Oracle.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     // Metadata service of Alibaba Cloud.
     (Ipv4Addr::new(100, 100, 100, 200), 32),
@@ -29,7 +29,7 @@ const DENIED_V4: [(Ipv4Addr, u8); 10] = [
     (Ipv4Addr::new(198, 18, 0, 0), 15),
     // Multicast.
     (Ipv4Addr::new(224, 0, 0, 0), 4),
-    // Reserved, the broadcast address among it.
+    // Reserved, including the broadcast address.
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
@@ -43,7 +43,7 @@ const DENIED_V6: [(Ipv6Addr, u8); 7] = [
     (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10),
     // Multicast.
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8),
-    // Services of AWS for its instances, the metadata service at fd00:ec2::254 among them.
+    // Services of AWS for its instances, including the metadata service at fd00:ec2::254.
     (Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0), 32),
     // Metadata service of Google Cloud, fd20:ce::254.
     (Ipv6Addr::new(0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0), 32),
@@ -119,9 +119,9 @@ pub enum AddressRules {
     /// All of them: for the management cluster, whose address the operator has chosen.
     #[default]
     Any,
-    /// All but those that no workload cluster is at, unless the operator has named them.
+    /// All except those that no workload cluster uses, unless the operator has named them.
     Workload {
-        /// The networks that the operator has named. They add to what is permitted, and take nothing away.
+        /// The networks that the operator has named. They are permitted in addition to the others.
         allowed: Arc<[Cidr]>,
     },
 }
@@ -132,7 +132,7 @@ impl AddressRules {
         match self {
             Self::Any => true,
             Self::Workload { allowed } => {
-                // 10.0.0.1 and ::ffff:10.0.0.1 are the same place.
+                // 10.0.0.1 and ::ffff:10.0.0.1 are the same address.
                 let address = address.to_canonical();
                 allowed.iter().any(|network| network.contains(address)) || !is_denied(address)
             }
@@ -150,7 +150,7 @@ fn is_denied(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address that a gateway on the way would make of an IPv6 address.
+/// The IPv4 address to which a gateway would translate an IPv6 address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bits = address.to_bits();
     let v4 = |shift: u32| {

@@ -14,7 +14,7 @@ use tower::BoxError;
 /// The body of an answer.
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// The largest size that is allocated at once on the word of the server.
+/// The largest size that is allocated at once because the server announces it.
 const FIRST_ALLOCATION: usize = 64 << 10;
 
 /// The limits of one answer.
@@ -35,7 +35,7 @@ impl Bounds {
             .find_map(|pair| pair.strip_prefix("limit="))
             .and_then(|limit| limit.parse().ok());
         let items = asked.map_or(limits.objects_per_page, |asked| asked.min(limits.objects_per_page));
-        // Only a server that pages is held to what was asked for: the management cluster has no bound to keep.
+        // The requested limit is enforced only for servers that page: the management cluster has no bound.
         let items = if limits.objects_per_page == usize::MAX { usize::MAX } else { items };
         let values = items.saturating_mul(limits.values_per_object).min(limits.values_per_page);
         Self { bytes: limits.list_page_bytes, values, items }
@@ -55,7 +55,7 @@ impl Bounds {
     }
 }
 
-/// Reads an answer as a whole. A redirect is refused, and of a refusal only a `Status` is passed on.
+/// Reads an answer as a whole. A redirect is refused. Of an error response only a `Status` is passed on.
 pub(super) async fn read<B>(
     response: Response<B>,
     call: &Call,
@@ -109,7 +109,7 @@ where
     Ok(bytes)
 }
 
-/// Reads the body of a refusal up to a bound, and leaves the rest.
+/// Reads the body of an error response up to a bound, and ignores the rest.
 async fn read_start<B>(body: B, share: &mut Share) -> Result<Vec<u8>, BoxError>
 where
     B: http_body::Body<Data = Bytes>,
@@ -158,7 +158,7 @@ impl Line {
         Self { bytes: 0, shape: Shape::default(), share: budget.share(), limits }
     }
 
-    /// Goes on with these bytes of the watch.
+    /// Reads the next bytes of the watch.
     pub(super) fn read(&mut self, data: &[u8]) -> Result<(), TransportError> {
         for piece in data.split_inclusive(|byte| *byte == b'\n') {
             self.bytes += piece.len();

@@ -30,7 +30,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Takes more, if the budget has it.
+    /// Takes more, if the budget allows it.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), TransportError> {
         let before = self.budget.buffered.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
@@ -40,7 +40,7 @@ impl Share {
         Ok(())
     }
 
-    /// Gives everything back.
+    /// Returns everything to the budget.
     pub(super) fn clear(&mut self) {
         self.budget.buffered.fetch_sub(self.bytes, Ordering::Relaxed);
         self.bytes = 0;

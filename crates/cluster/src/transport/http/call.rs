@@ -2,7 +2,7 @@
 
 use http::{Method, Request};
 
-/// One call of the Kubernetes API, in the words of an audit log.
+/// One call of the Kubernetes API, with the terms of an audit log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.

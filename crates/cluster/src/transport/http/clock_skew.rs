@@ -18,7 +18,7 @@ impl ClockSkew {
         Self { now: Some(now), latest: Arc::default() }
     }
 
-    /// Compares the clocks when an answer has just come. A header that cannot be read says nothing.
+    /// Compares the clocks when an answer has just arrived. An unreadable header is ignored.
     pub(super) fn note(&self, headers: &HeaderMap) {
         let Some(now) = &self.now else { return };
         let date = headers.get(header::DATE).and_then(|date| date.to_str().ok());

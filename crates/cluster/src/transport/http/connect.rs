@@ -1,8 +1,9 @@
 //! Connections over the network: the address is found, checked and connected to in one step, each time.
 //!
-//! `kube`'s own connector resolves names by itself, so that a name could be checked as one address and connected to at
-//! another, and it offers HTTP/1.1 only. Its other layers (base address, credentials) and its TLS configuration are used
-//! as they are; what it would trace at error level without saying which cluster it was about is left out.
+//! `kube`'s own connector resolves names by itself, so a name could resolve to one address for the check and to another
+//! for the connection. It also offers HTTP/1.1 only. Its other layers (base address, credentials) and its TLS
+//! configuration are used unchanged, except that its traces at error level are left out, because they do not name the
+//! cluster.
 
 use super::address::AddressRules;
 use super::limits::{ADDRESSES, CONNECT_DEADLINE, CONNECTIONS};
@@ -39,7 +40,8 @@ pub(super) type NetworkService = BoxCloneSyncService<Request<Body>, Response<Poo
 #[derive(Clone, Debug)]
 pub struct ConnectRules {
     addresses: AddressRules,
-    /// Each has to have one to spare: that of the cluster, and that of all workload clusters together.
+    /// A connection needs a permit from each: the limit of the cluster, and the limit of all workload
+    /// clusters together.
     connections: Vec<Arc<Semaphore>>,
 }
 
@@ -55,7 +57,7 @@ impl ConnectRules {
     }
 }
 
-/// Makes the service. A proxy is not supported: only the side that connects can check the address.
+/// Builds the service. A proxy is not supported, because only the side that connects can check the address.
 pub(super) fn service(
     config: &Config,
     rules: ConnectRules,
@@ -172,21 +174,21 @@ fn tls(config: &Config, host: &str) -> Result<(TlsConnector, ServerName<'static>
 }
 
 async fn connect(addresses: &AddressRules, host: String, port: u16) -> Result<TcpStream, ConnectError> {
-    // A number is an address in any notation that the system's resolver knows: it comes back as a plain one.
+    // A number is an address in any notation that the system's resolver knows. It returns the plain notation.
     let found: Vec<SocketAddr> = match lookup_host((host.as_str(), port)).await {
         Ok(found) => found.take(ADDRESSES).collect(),
         Err(source) => return Err(ConnectError::Resolve { host: host.clone(), source }),
     };
     let mut last = ConnectError::NoAddress { host: host.clone() };
     for address in found {
-        // One that is denied does not hide another that is permitted, nor the other way round.
+        // A denied address does not hide a permitted one, and a permitted one does not hide a denied one.
         if !addresses.permits(address.ip()) {
             last = ConnectError::Denied { host: host.clone(), address };
             continue;
         }
         match TcpStream::connect(address).await {
             Ok(stream) => {
-                // Requests are written as a whole: to wait for more of them only costs time.
+                // Requests are written as a whole, so waiting for more data (Nagle) only costs time.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -196,7 +198,7 @@ async fn connect(addresses: &AddressRules, host: String, port: u16) -> Result<Tc
     Err(last)
 }
 
-/// A connection, which counts for as long as it lives.
+/// A connection, which counts against the limits until it is dropped.
 #[derive(Debug)]
 pub(super) struct Stream {
     stream: TokioIo<Either<TcpStream, Box<TlsStream<TcpStream>>>>,

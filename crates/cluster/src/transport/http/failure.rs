@@ -1,4 +1,4 @@
-//! Requests that are not sent, and answers that do not come or are refused.
+//! Requests that are not sent, and answers that do not arrive or are refused.
 
 use super::{Call, Transport};
 use std::error::Error;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use tower::BoxError;
 use tracing::warn;
 
-/// An answer gives this many failures back: a cluster that is well again is asked at full rate after a few of them.
+/// The failures that one answer cancels: a cluster that has recovered gets requests at full rate after a few
+/// answers.
 const FORGIVEN: u32 = 10;
 
 /// A request that was not sent or not answered, for a reason on our side. No variant repeats text of a server.
@@ -21,8 +22,9 @@ pub enum TransportError {
     /// We may not write now; nothing was sent.
     #[error("not sent: {0}")]
     Guarded(&'static str),
-    /// A workload cluster cannot be reached. All reasons read alike, because a kubeconfig may lead anywhere, and a
-    /// refused connection told from a timeout would make a port scanner of the controller. The log has the reason.
+    /// A workload cluster cannot be reached. All reasons have the same text: a kubeconfig may name any server, and
+    /// if a tenant could distinguish a refused connection from a timeout, the controller would be a port scanner.
+    /// The log has the reason.
     #[error("the cluster is unreachable")]
     Unreachable,
     /// The server redirects the request. Redirects are not followed.
@@ -55,7 +57,7 @@ pub enum TransportError {
     /// A list has no end.
     #[error("the list has more than {limit} pages")]
     EndlessList {
-        /// The most that are asked for.
+        /// The most that are requested.
         limit: u32,
     },
     /// All answers of the cluster together take too much memory.
@@ -64,7 +66,7 @@ pub enum TransportError {
         /// The most that they may take.
         limit: usize,
     },
-    /// The cluster was asked too often; nothing was sent.
+    /// Too many requests to the cluster; nothing was sent.
     #[error("not sent: more than {limit} requests to the cluster within a minute")]
     TooManyRequests {
         /// The most in a minute.
@@ -72,13 +74,13 @@ pub enum TransportError {
     },
 }
 
-/// The failures that say how far we got with a server. A tenant must not be able to tell them apart.
+/// The failures that show at which stage a connection failed. A tenant must not be able to distinguish them.
 const fn tells_of_network(error: &TransportError) -> bool {
     matches!(error, TransportError::Deadline(_) | TransportError::Silent(_))
 }
 
 impl Transport {
-    /// True if a request may be sent now. Notes that a list begins or goes on.
+    /// True if a request may be sent now. Records that a list begins or continues.
     pub(super) fn permit(&self, call: &Call, uri: &str) -> Result<(), TransportError> {
         if call.verb == "list" {
             self.watches.begins_anew(uri);
@@ -90,25 +92,25 @@ impl Transport {
         if !self.requests.take_one() {
             return Err(TransportError::TooManyRequests { limit: self.limits.requests_per_minute });
         }
-        // The version is asked for to find out whether the cluster is well again.
+        // A request for the version checks whether the cluster has recovered.
         if !self.failures.has_any() && !uri.ends_with("/version") {
             return Err(TransportError::Unreachable);
         }
         Ok(())
     }
 
-    /// An answer has come.
+    /// Records an answer.
     pub(super) fn answered(&self) {
         self.failures.give_back(FORGIVEN);
     }
 
-    /// A request got no answer, or none that is passed on. Returns the error for the caller.
+    /// Records a request without an answer that can be passed on. Returns the error for the caller.
     pub(super) fn failed(&self, call: &Call, error: BoxError) -> BoxError {
         let object = call.name.as_deref().unwrap_or_default();
         self.report(error, |text| format!("{} {} {object}: {text}", call.verb, call.resource))
     }
 
-    /// A watch that was open has ended with an error. Returns the error for the caller.
+    /// Records that an open watch has ended with an error. Returns the error for the caller.
     pub(super) fn watch_failed(&self, watch: &str, error: BoxError) -> BoxError {
         self.report(error, |text| format!("watch {watch}: {text}"))
     }
@@ -119,7 +121,7 @@ impl Transport {
             return error;
         }
         let ours = error.downcast_ref::<TransportError>().cloned();
-        // What was not sent has not failed.
+        // A request that was not sent is not a failure of the cluster.
         let sent = !matches!(
             ours,
             Some(
@@ -145,7 +147,7 @@ impl Transport {
     }
 }
 
-/// An error with everything that brought it about, in one line.
+/// An error with all its sources, in one line.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,5 @@
-//! Fuzzing of what a server sends before anything is parsed: lines of watches, pages of lists, refusals, addresses.
+//! Fuzzing of the data that is handled before it is parsed: lines of watches, pages of lists, error responses,
+//! addresses.
 
 use super::answer::Line;
 use super::budget::Budget;
@@ -27,7 +28,7 @@ fn mutations_of_the_corpus_do_no_harm() {
     five_spot_fuzz::mutate(&corpus(), &TARGETS);
 }
 
-/// Whatever a server answers, what is passed on is a `Status` that `kube` can read, short and printable.
+/// Any error response is passed on as a short, printable `Status` that `kube` can read.
 fn refusal(input: &[u8]) {
     let body = status::sanitised(StatusCode::BAD_GATEWAY, input, &Limits::WORKLOAD);
     assert!(body.len() < 64 << 10, "{} bytes", body.len());
@@ -77,7 +78,8 @@ fn watch_lines(input: &[u8]) {
     }
 }
 
-/// A network that can be read is written as it was meant; an address is judged the same in its IPv6 form.
+/// A network that can be parsed is printed with the same meaning. The rules treat an address and its IPv6
+/// form alike.
 fn address(input: &[u8]) {
     if let Ok(network) = String::from_utf8_lossy(input).parse::<Cidr>() {
         assert_eq!(network.to_string().parse(), Ok(network));

@@ -1,9 +1,9 @@
-//! Limits on what a cluster may send and on how often it is asked: all of them, each with its reason.
+//! All limits on what a cluster may send and on the requests to it, each with its reason.
 //!
 //! Every cluster goes through the same code. The administrator of a workload cluster is not trusted, and a tenant may
 //! point a kubeconfig at any server, so that [`Limits::WORKLOAD`] is as tight as a cluster of 5,000 nodes permits. The
-//! management cluster is trusted, and its objects are written by many: [`Limits::MANAGEMENT`] only keeps a broken
-//! proxy from filling the memory.
+//! management cluster is trusted, and many clients write its objects: [`Limits::MANAGEMENT`] only prevents that a
+//! broken proxy fills the memory.
 
 use std::time::Duration;
 
@@ -42,7 +42,8 @@ impl Limits {
     pub const WORKLOAD: Self = Self {
         // A page of 500 pods of 64 KB each.
         list_page_bytes: 32 * MIB,
-        // No Node, pod or ConfigMap that we read alone comes near it. etcd takes no object above 1.5 MB.
+        // No single Node, pod or ConfigMap that we read is nearly as large. etcd takes no object above 1.5
+        // MB.
         answer_bytes: MIB,
         // One object, with room for what JSON adds to it.
         watch_line_bytes: 2 * MIB,
@@ -50,9 +51,10 @@ impl Limits {
         values_per_object: 20_000,
         // 500 pods of 800 values each.
         values_per_page: 400_000,
-        // The largest page that we ask for.
+        // The largest page that we request.
         objects_per_page: 500,
-        // 20,000 objects at the 50 a page that watches ask for: four times the Nodes of the largest supported cluster.
+        // 20,000 objects at the 50 per page that watches request: four times the Nodes of the largest supported
+        // cluster.
         pages_per_list: 400,
         // Two list pages at once, or 32 watch events of the largest kind.
         buffered_bytes: 64 * MIB,
@@ -60,7 +62,7 @@ impl Limits {
         watch_bytes_per_minute: 128 * MIB,
         // 10,000 machines that join within a minute cost three requests each.
         requests_per_minute: 30_000,
-        // A hundred watches that are all cut off at once, and a few requests beside them.
+        // A hundred watches that are disconnected at the same time, and a few other requests.
         failures_per_minute: 120,
     };
 
@@ -83,7 +85,7 @@ impl Limits {
 }
 
 /// Bytes of an error's body that are read. A `Status` of the API server is a few hundred bytes; one that lists every
-/// mistake of a large object some ten thousand. What is longer is not shown anyway.
+/// mistake of a large object some ten thousand. Longer texts are not shown anyway.
 pub(super) const ERROR_BYTES: usize = 256 * KIB;
 
 /// The time to find an address and to connect to it. Within a data centre it takes milliseconds; a lost SYN is sent
@@ -94,7 +96,7 @@ pub(super) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 pub(super) const IDLE_CONNECTIONS: usize = 8;
 
 /// Connections to one workload cluster. Over HTTP/1.1 every watch is one: of its Nodes, its agents' ConfigMaps, and the
-/// pods of each node that is being emptied.
+/// pods of each node that is being drained.
 pub(super) const CONNECTIONS: usize = 512;
 
 /// Addresses of one host name that are tried.

@@ -1,9 +1,10 @@
 //! The `tower` layer around every client, of the management cluster or of a workload cluster, real or embedded.
 //!
 //! It sets the User-Agent, limits the time of every answer, checks the [`WriteGuard`]s before each write, starts no watch
-//! more than once a second, ends a watch that has fallen silent, and reports every answer to a [`RequestObserver`]. It
+//! more than once a second, ends a watch that receives nothing, and reports every answer to a [`RequestObserver`]. It
 //! limits the size of answers and the rate of requests ([`Limits`]), restricts the addresses of connections
-//! ([`AddressRules`]), and passes on no text of a server but a bounded `Status`. It never retries: that is up to the queue.
+//! ([`AddressRules`]), and passes on no text of a server except a bounded `Status`. It never retries: only the queue
+//! does.
 
 mod address;
 mod answer;
@@ -54,12 +55,12 @@ use std::time::Duration;
 use storage::StorageAnswers;
 use watches::Watches;
 
-/// The time that an answer may take, watches aside. A kube-apiserver gives up after 60 s itself; nothing that we ask for
-/// takes one more than a second, and a worker that waits is a worker less.
+/// The time that an answer may take, watches aside. A kube-apiserver itself times out after 60 s. None of our requests
+/// takes it more than a second, and a waiting worker cannot do other work.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 
-/// The time for which a watch may be silent. A kube-apiserver sends a bookmark about every minute, so that after three the
-/// connection is dead, whatever TCP says.
+/// The time for which a watch may receive nothing. A kube-apiserver sends a bookmark about every minute, so after three
+/// minutes the connection is dead, even if TCP has not noticed.
 const WATCH_SILENCE: Duration = Duration::from_mins(3);
 
 /// A request that has been answered, or has failed.
@@ -103,7 +104,7 @@ pub struct Transport {
     protocol: LatestProtocol,
     storage: StorageAnswers,
     clock_skew: ClockSkew,
-    /// True if the cluster behind it answers. Not asked of the management cluster: without that nothing can be done.
+    /// Tracks whether the cluster answers. Absent for the management cluster: without that one nothing can be done.
     responsiveness: Option<Responsiveness>,
     /// The cluster, for log lines: `management`, or the Secret that leads to it.
     cluster: Arc<str>,
@@ -119,7 +120,7 @@ impl Transport {
     /// A transport for a program of this name, `5spot-controller` for instance.
     ///
     /// # Panics
-    /// If the name cannot stand in a header.
+    /// If the name is not valid in a header.
     pub fn new(program: &str) -> Self {
         let user_agent = format!("{program}/{}", env!("CARGO_PKG_VERSION"));
         let user_agent = HeaderValue::try_from(user_agent).expect("the name of a program is plain text");
@@ -191,8 +192,8 @@ impl Transport {
         Client::new(tower::Layer::layer(self, service), "default")
     }
 
-    /// The same transport for a workload cluster: its watches are not to be mistaken for those of this one, it may fall
-    /// silent, and it is not trusted. `cluster` names it in log lines.
+    /// The same transport for a workload cluster: its watches are tracked separately, it may stop responding, and it is
+    /// not trusted. `cluster` names it in log lines.
     #[must_use]
     pub fn workload(&self, cluster: &str) -> Self {
         let limits = Limits::WORKLOAD;
@@ -217,8 +218,8 @@ impl Transport {
         self.protocol.get()
     }
 
-    /// The time since anything has shown that the storage behind the API server answers. Bookmarks do not: they come
-    /// from a cache.
+    /// The time since the last sign that the storage behind the API server answers. Bookmarks are no such sign: they
+    /// come from a cache.
     pub fn storage_silence(&self) -> Duration {
         self.storage.silence()
     }
@@ -233,7 +234,7 @@ impl Transport {
         self.watches.state(path)
     }
 
-    /// For every open watch, its path and how long it has been silent.
+    /// For every open watch, its path and the time since it last received anything.
     pub fn watch_ages(&self) -> Vec<(String, Duration)> {
         self.watches.ages()
     }

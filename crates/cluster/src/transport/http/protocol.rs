@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// A version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1: every watch is a connection of its own, and one that is dead is noticed only by its silence.
+    /// HTTP/1.1: every watch has its own connection, and a dead one is only noticed because nothing arrives.
     Http1,
-    /// HTTP/2: pings tell within 40 s that a server no longer answers.
+    /// HTTP/2: pings detect within 40 s that a server no longer answers.
     Http2,
 }
 

@@ -1,4 +1,4 @@
-//! Rates a minute: how often a cluster is asked, how often asking may fail, how fast its watches are read.
+//! Rates per minute: requests to a cluster, failed requests, and bytes read from its watches.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Rate {
         permitted
     }
 
-    /// Takes `count` whatever is left. Returns how long to wait until that is paid for.
+    /// Takes `count` even if less is left. Returns how long to wait until the bucket has recovered.
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn take(&self, count: usize) -> Duration {
         let mut state = self.refilled();
@@ -50,7 +50,7 @@ impl Rate {
         MINUTE.mul_f64((missing / self.per_minute).min(1.0))
     }
 
-    /// Gives some back.
+    /// Returns some tokens.
     pub(super) fn give_back(&self, count: u32) {
         let mut state = self.refilled();
         state.tokens = (state.tokens + f64::from(count)).min(self.per_minute);

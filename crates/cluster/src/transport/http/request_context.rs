@@ -4,13 +4,13 @@ use super::{Call, TransportError, WriteGuard};
 use std::fmt;
 use std::sync::Arc;
 
-/// The connections that a request uses. Each lane has connections of its own, so that no kind of request waits for
-/// another: a connection full of watches holds up no renewal of a Lease.
+/// The connections that a request uses. Each lane has its own connections, so that no kind of request waits for
+/// another: a connection full of watches does not delay the renewal of a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Watches, which stay open.
     Watches,
-    /// Reads and writes of Leases, which have to be in time.
+    /// Reads and writes of Leases, which are time-critical.
     Leases,
     /// Everything else.
     Requests,
@@ -28,8 +28,8 @@ impl Lane {
     }
 }
 
-/// An extension of a request: its lane, and for a write the write guards that are checked once more when a connection is
-/// there, immediately before it is sent.
+/// An extension of a request: its lane, and for a write the write guards, which are checked once more when a connection
+/// is available, immediately before the write is sent.
 #[derive(Clone)]
 pub(super) struct RequestContext {
     pub(super) lane: Lane,

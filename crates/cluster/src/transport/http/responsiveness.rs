@@ -1,8 +1,8 @@
 //! The responsiveness of a workload cluster.
 //!
-//! One that takes connections and never answers would hold every request for half a minute, and a controller with many
-//! objects in it would do nothing else. While a request has waited too long for an answer, others are not sent: they fail at
-//! once, and the queue retries later.
+//! A cluster that accepts connections and never answers would block every request for half a minute, and a controller
+//! with many objects in it would do nothing else. While a request has waited too long for an answer, others are not
+//! sent: they fail at once, and the queue retries later.
 
 use super::TransportError;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(super) struct Waiting {
 }
 
 impl Responsiveness {
-    /// Registers a request. Refuses it while others wait too long, unless it probes whether they still do.
+    /// Registers a request. Refuses it while others have waited too long, unless it is a probe.
     pub(super) fn ask(&self, finds_out: bool) -> Result<Waiting, TransportError> {
         let (mut state, now) = (self.lock(), Instant::now());
         if let Some(silent) = state.silent_for(now).filter(|_| !finds_out) {
@@ -54,7 +54,7 @@ impl Responsiveness {
 }
 
 impl State {
-    /// The time for which it has been silent, if that is too long.
+    /// The time for which the cluster has not answered, if that is too long.
     fn silent_for(&self, now: Instant) -> Option<Duration> {
         let unanswered = |asked: &&Instant| self.last_answer.is_none_or(|last_answer| last_answer < **asked);
         let longest = self.asked.values().filter(unanswered).min()?;
@@ -63,7 +63,7 @@ impl State {
 }
 
 impl Waiting {
-    /// Notes a sign of the cluster, if only that it cannot be reached.
+    /// Records any result from the cluster, even that it cannot be reached.
     pub(super) fn note_answer(&self) {
         self.responsiveness.lock().last_answer = Some(Instant::now());
     }

@@ -50,12 +50,12 @@ where
         request.extensions_mut().insert(RequestContext::new(&call, &self.transport.write_guards));
         let transport = self.transport.clone();
         let uri = request.uri().to_string();
-        // The call is made now, so that the readiness that was asked for is the one that is used. A future does
-        // nothing before it is polled, which for a watch is after its turn has come.
+        // The service is called now, because it is the one whose readiness was checked. A future does nothing
+        // before it is polled, which for a watch happens only when it may start.
         let answer = self.inner.call(request);
         Box::pin(async move {
-            // Checked again when the request is first polled: between the two a process may be stopped. Nothing is
-            // awaited before a write is sent.
+            // Checked again when the request is first polled: the process may have been stopped in between.
+            // Nothing is awaited before a write is sent.
             if call.writes()
                 && let Err(why) = transport.check_write_guards()
             {
@@ -106,8 +106,8 @@ where
     }
 }
 
-/// True if a request may be sent to a cluster that is silent: no reconcile waits for watches and their lists, and the
-/// version is asked for to find out.
+/// True if a request may be sent to a cluster that does not answer: no reconcile waits for watches and their lists,
+/// and a request for the version is the probe.
 fn finds_out(call: &Call, uri: &str) -> bool {
     matches!(call.verb, "watch" | "list") || uri.ends_with("/version")
 }

@@ -1,7 +1,7 @@
 //! The shape of a JSON text, found without parsing it: how many values it has, and how many objects a list.
 //!
-//! A parser allocates for every value before anybody can say that there are too many: ten million `{}` are 30 MB of
-//! text and gigabytes of Nodes.
+//! A parser allocates memory for every value before the number of values can be checked: ten million `{}` are 30 MB
+//! of text and gigabytes of Nodes.
 
 /// The part of a text that has been read so far.
 #[derive(Clone, Debug, Default)]

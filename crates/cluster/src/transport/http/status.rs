@@ -1,7 +1,7 @@
-//! The body of a refusal: a bounded `Status` of Kubernetes, and never any other text.
+//! The body of an error response: a bounded `Status` of Kubernetes, and never any other text.
 //!
 //! `kube` puts a body that is no `Status` into the message of its error, which ends up in a status that a tenant can
-//! read. A kubeconfig may lead to a server that is not the tenant's.
+//! read. A kubeconfig may name a server that does not belong to the tenant.
 
 use super::Limits;
 use five_spot_core::text::{MAX_FIELD, bounded};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// A message of the management cluster that is kept: what an admission webhook writes may be long.
 const MANAGEMENT_MESSAGE: usize = 16 << 10;
 
-/// Causes of a refusal that are kept.
+/// The number of causes that are kept.
 const CAUSES: usize = 16;
 
 /// The fields of a `Status` that are passed on.
@@ -65,17 +65,17 @@ fn api_version() -> String {
     "v1".to_owned()
 }
 
-/// The body of a refusal, as a `Status` within bounds.
+/// The body of an error response, as a bounded `Status`.
 pub(super) fn sanitised(code: StatusCode, body: &[u8], limits: &Limits) -> Vec<u8> {
     let status = serde_json::from_slice(body).ok().filter(|status: &Status| status.kind == "Status");
     let max =
         if *limits == Limits::MANAGEMENT { MANAGEMENT_MESSAGE } else { five_spot_core::text::MAX_MESSAGE };
     let status = status.map_or_else(|| unspecific(code), |status| status.within(max));
-    // Made of text and numbers, which can always be written down.
+    // It consists of text and numbers, which can always be serialized.
     serde_json::to_vec(&Status { code: code.as_u16(), ..status }).unwrap_or_default()
 }
 
-/// Stands for a body that is no `Status`.
+/// Replaces a body that is not a `Status`.
 fn unspecific(code: StatusCode) -> Status {
     Status {
         kind: "Status".to_owned(),

@@ -1,7 +1,8 @@
 //! The last sign that the storage behind an API server answers.
 //!
-//! An API server whose etcd hangs keeps its watches open, answers pings, and goes on to send bookmarks from its cache.
-//! Only what it has to read from or write to etcd shows that etcd answers: an event, an object, an accepted write.
+//! An API server whose etcd hangs keeps its watches open, answers pings, and still sends bookmarks from its cache.
+//! Only data that it has to read from or write to etcd shows that etcd answers: an event, an object, an accepted
+//! write.
 
 use super::Call;
 use http::StatusCode;
@@ -27,9 +28,10 @@ impl Default for StorageAnswers {
 }
 
 impl StorageAnswers {
-    /// A request was answered.
+    /// Records an answered request.
     pub(super) fn answered(&self, call: &Call, status: StatusCode) {
-        // Lists and watches may be answered from a cache, and whoever is not permitted is refused before.
+        // Lists and watches may be answered from a cache, and a request without permission is refused before
+        // etcd is read.
         let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let is_write = call.writes() && call.resource != ACCESS_REVIEWS;
         let from_storage = is_write || call.verb == "get" && call.name.is_some();
@@ -39,13 +41,13 @@ impl StorageAnswers {
         }
     }
 
-    /// The API server's own check has shown that it answers. Its response alone does not count: the API server repeats the last
-    /// result of the check for some seconds.
+    /// Records that the API server's own check has succeeded. One response alone does not count: the API server repeats
+    /// the last result of the check for some seconds.
     pub(super) fn checked(&self) {
         self.now();
     }
 
-    /// A part of a watch was received.
+    /// Records a part of a watch.
     pub(super) fn received(&self, data: &[u8]) {
         let is_event =
             |line: &[u8]| !line.is_empty() && !FROM_CACHE.iter().any(|beginning| line.starts_with(beginning));

@@ -46,7 +46,7 @@ fn why(error: &kube::Error) -> Option<TransportError> {
     source.downcast_ref::<TransportError>().cloned()
 }
 
-/// A cluster that hangs costs one request its deadline, and those that come later nothing.
+/// If a cluster hangs, one request waits until its deadline, and later ones fail at once.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_a_cluster_that_is_known_to_hang() {
     let transport = Transport::new("5spot-controller").workload("shop/demo");

@@ -1,4 +1,4 @@
-//! Watches: when each may start again, and when each was last heard of.
+//! Watches: when each may start again, and when each last received something.
 
 use super::answer::{Line, next_frame};
 use super::{Transport, TransportError};
@@ -12,19 +12,19 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::BoxError;
 
-/// At most one start a second of the same watch. The watcher of `kube` backs off after an error, but a watch that the
-/// server ends at once, in good order, it starts again at once: 19,000 times a second were seen.
+/// The same watch starts at most once a second. The watcher of `kube` backs off after an error, but if the server
+/// ends a watch at once without an error, it starts the watch again at once: 19,000 times a second were measured.
 const BETWEEN_STARTS: Duration = Duration::from_secs(1);
 
-/// The time that a watch may take to be opened again before it counts as disconnected: the server ends every watch after a
-/// few minutes, in good order.
+/// The time that a watch may take to be opened again before it counts as disconnected: the server regularly ends every
+/// watch after a few minutes.
 const REOPENING: Duration = Duration::from_secs(10);
 
-/// The same for a watch that has failed. Pings need up to 40 s to tell that a server is frozen, and 45 s after it froze
-/// nobody may take the watch for connected.
+/// The same for a watch that has failed. Pings need up to 40 s to detect that a server is frozen, and 45 s after it
+/// froze the watch must not count as connected.
 const REOPENING_AFTER_FAILURE: Duration = Duration::from_secs(3);
 
-/// The time for which a watch is remembered that has ended.
+/// The time for which a watch that has ended is remembered.
 const REMEMBERED: Duration = Duration::from_mins(15);
 
 /// The status of a watch.
@@ -32,8 +32,9 @@ const REMEMBERED: Duration = Duration::from_mins(15);
 pub struct WatchState {
     /// It is open, or was until a moment ago.
     pub connected: bool,
-    /// The time for which it has hung: it is open, or was opened again and again, and nothing comes. That a server is away, or
-    /// refuses, is heard at once and is no hanging. Absent if the watch was never tried.
+    /// The time for which it has hung: it is open, or was opened repeatedly, and nothing arrives. A server that is
+    /// unreachable or refuses the watch is noticed at once and does not count as hanging. Absent if the watch was never
+    /// tried.
     pub idle: Option<Duration>,
 }
 
@@ -48,13 +49,12 @@ struct Seen {
     next_start: Option<Instant>,
     /// Present while it is open.
     last_byte: Option<Instant>,
-    /// Until when it counts as connected although it has ended.
+    /// The time until which it counts as connected although it has ended.
     connected_until: Option<Instant>,
-    /// The time at which anything was last heard that shows that it does not hang: an event, its end, a refusal, or that it begins
-    /// anew with a list. That it was opened shows nothing: what stands between us and the server may open it and keep
-    /// its events.
+    /// The time of the last sign that it does not hang: an event, its end, a refusal, or a new start with a list.
+    /// Opening the watch is no such sign: a proxy between us and the server may open it and withhold its events.
     last_activity: Option<Instant>,
-    /// Pages of its list that have been asked for.
+    /// Pages of its list that have been requested.
     pages: u32,
 }
 
@@ -78,7 +78,7 @@ impl Watches {
     pub(super) async fn turn(&self, uri: &str) {
         let start = {
             let mut seen = self.seen();
-            // What has ended long ago may start at any time, and need not be remembered.
+            // A watch that ended long ago may start at any time, and need not be remembered.
             let now = Instant::now();
             seen.retain(|_, watch| watch.is_worth_remembering(now));
             let watch = seen.entry(name(uri)).or_default();
@@ -90,12 +90,12 @@ impl Watches {
         sleep_until(start).await;
     }
 
-    /// A watch begins anew, with a list. That is bounded by its own deadline.
+    /// Records that a watch starts again with a list. The list has its own deadline.
     pub(super) fn begins_anew(&self, uri: &str) {
         self.note_activity(name(uri));
     }
 
-    /// A watch was refused, or the server could not be reached.
+    /// Records that a watch was refused, or that the server could not be reached.
     pub(super) fn failed_to_start(&self, uri: &str) {
         self.note_activity(name(uri));
     }
@@ -118,7 +118,7 @@ impl Watches {
         })
     }
 
-    /// Notes that a page of a list is asked for. Returns which page it is, counted from one.
+    /// Records the request for a page of a list. Returns the number of the page, counted from one.
     pub(super) fn next_page(&self, uri: &str) -> u32 {
         let continues = uri.split(['?', '&']).any(|pair| pair.starts_with("continue="));
         let mut seen = self.seen();
@@ -127,8 +127,8 @@ impl Watches {
         watch.pages
     }
 
-    /// Passes a watch's events on, notes when they come, and ends it if they stop coming or break a limit. Events that
-    /// come faster than the limits of the transport permit are read more slowly.
+    /// Passes on a watch's events, records when they arrive, and ends it if they stop or break a limit. Events that
+    /// arrive faster than the limits of the transport permit are read more slowly.
     pub(super) fn follow<B>(
         &self,
         transport: &Transport,
@@ -201,7 +201,7 @@ enum End {
     Ordinary,
     /// Its connection was lost.
     Failed,
-    /// Nothing came: that is no sign of life.
+    /// Nothing was received for too long.
     FellSilent,
 }
 
@@ -278,7 +278,7 @@ mod tests {
         let (events, mut body) = open(&watches);
         events.send(Bytes::from("{}")).unwrap();
         assert!(body.frame().await.is_some());
-        // Nobody reads on: the bound on its silence is measured by whoever reads.
+        // The test stops reading: only a reader measures how long the watch receives nothing.
         advance(Duration::from_mins(10)).await;
         let stuck = WatchState { connected: true, idle: Some(Duration::from_mins(10)) };
         assert_eq!(watches.state(PATH), stuck);

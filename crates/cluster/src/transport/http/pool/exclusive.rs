@@ -1,4 +1,4 @@
-//! Connections of HTTP/1.1, which one request has to itself until its answer has been read.
+//! HTTP/1.1 connections, each used by one request until its answer has been read.
 
 use super::body::PooledBody;
 use super::{Failed, KEPT_IDLE};
@@ -19,7 +19,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// The connection that was used last, if it still is one.
+    /// The connection that was used last, if it is still open.
     pub(super) async fn take(&self) -> Option<Sender> {
         loop {
             let (mut sender, since) = self.lock().pop()?;
@@ -47,7 +47,8 @@ impl Idle {
 
 pub(super) async fn open(stream: Stream) -> Result<Sender, hyper::Error> {
     let (sender, connection) = http1::handshake(stream).await?;
-    // It ends when the server closes it, or with the last sender. Whoever waits for an answer is told why.
+    // It ends when the server closes it, or with the last sender. A caller that waits for an answer gets the
+    // error.
     tokio::spawn(async move {
         let _ = connection.await;
     });
@@ -73,7 +74,7 @@ pub(super) async fn send(
     }
 }
 
-/// A request as HTTP/1.1 wants it: the path in its first line, the server in a header.
+/// A request in the form of HTTP/1.1: the path in its first line, the server in a header.
 fn in_origin_form(mut request: Request<Body>) -> Request<Body> {
     let host = request.uri().authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
     if let Some(host) = host {

@@ -1,9 +1,9 @@
 //! Connections to one cluster, over HTTP/2 where the server offers it, else over HTTP/1.1.
 //!
-//! A connection of HTTP/2 carries many requests at once, but not any number: kube-apiserver permits 100 streams, and
-//! what goes beyond waits, behind watches that never end. Here a connection carries at most [`STREAMS`], and another
-//! one joins it when it is full. Pings tell when a server no longer answers; the connection is closed then, which ends
-//! every watch on it.
+//! An HTTP/2 connection carries many requests at once, but not any number: kube-apiserver permits 100 streams, and
+//! further requests would wait behind watches that never end. Here a connection carries at most [`STREAMS`], and
+//! another one is opened when it is full. Pings detect a server that no longer answers. The connection is then closed,
+//! which ends every watch on it.
 
 mod body;
 mod exclusive;
@@ -29,8 +29,8 @@ use tower::BoxError;
 /// the same default.
 pub(super) const STREAMS: usize = 80;
 
-/// The number of times that a request is given to another connection because its own had just been closed. It was
-/// not sent then.
+/// The number of times that a request is moved to another connection because its own had just been closed. In
+/// this case it was not sent.
 const ATTEMPTS: usize = 3;
 
 /// The time for which an idle connection is kept.
@@ -117,7 +117,8 @@ impl Inner {
         let mut attempt = 1;
         loop {
             let way = self.way(context.lane).await?;
-            // To find or open a connection may have taken time. From here on nothing is awaited before it is sent.
+            // Finding or opening a connection may have taken time. From here on nothing is awaited before the
+            // request is sent.
             context.check()?;
             let answer = match way {
                 Way::Shared(stream) => stream.send(request).await,
@@ -141,7 +142,7 @@ impl Inner {
         if self.latest.get() == Some(Protocol::Http1) {
             return self.dial(shared).await;
         }
-        // Over HTTP/2 one new connection is enough for all who wait for one.
+        // Over HTTP/2 one new connection is enough for all requests that wait for one.
         let _opening = shared.opening().await;
         match self.open_way(shared).await {
             Some(way) => Ok(way),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// Bytes that a server may send ahead on one stream. They are held outside the memory budget of the cluster, but a
-/// list needs enough of them to come at full speed.
+/// list needs enough of them to arrive at full speed.
 const STREAM_WINDOW: u32 = 256 << 10;
 
 /// Bytes that a server may send ahead on all streams of a connection together.
@@ -23,8 +23,8 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Bytes of an answer's headers. Warnings of the API server are headers.
 const HEADER_BYTES: u32 = 64 << 10;
 
-/// The time for which a request waits before the connection is suspected because nothing at all has come on it. A renewal of a
-/// Lease is given up after five seconds; pings need 40 to tell.
+/// The time after which a waiting request makes the connection suspect, if nothing at all has been received on it. The
+/// renewal of a Lease times out after five seconds; pings need 40 s to detect a dead connection.
 const SUSPICIOUS: Duration = Duration::from_secs(3);
 
 /// The connections of one lane.
@@ -41,7 +41,7 @@ struct Connection {
     streams: AtomicUsize,
     /// The streams that it takes: ours, or fewer if the server says so.
     most_streams: AtomicUsize,
-    /// A request was given up on it: it takes no others, and those that it has go on.
+    /// A request on it timed out: it accepts no new requests, and those in flight continue.
     suspected: AtomicBool,
     /// The time at which anything was last received, and when the last stream ended.
     last_received: Mutex<Instant>,
@@ -59,7 +59,8 @@ impl SharedConnections {
         self.opening.lock().await
     }
 
-    /// A stream of the first connection that has one to spare. Later ones run empty that way, and are closed.
+    /// A stream of the first connection that has a free one. Later connections become idle that way, and are
+    /// closed.
     pub(super) fn reserve(&self) -> Option<Reserved> {
         let mut open = lock(&self.open);
         open.retain(|connection| !connection.sender.is_closed());
@@ -98,8 +99,8 @@ impl SharedConnections {
 
 type Driver = http2::Connection<Stream, Body, TokioExecutor>;
 
-/// Drives a connection until it ends: because it is lost, because the server closes it, or because nobody has used it
-/// for a while.
+/// Drives a connection until it ends: because it is lost, because the server closes it, or because it was idle for a
+/// while.
 async fn drive(driver: Driver, connection: Arc<Connection>, open: Arc<Mutex<Vec<Arc<Connection>>>>) {
     let mut driver = pin!(driver);
     let has_ended = loop {
@@ -122,14 +123,14 @@ async fn drive(driver: Driver, connection: Arc<Connection>, open: Arc<Mutex<Vec<
     lock(&open).retain(|other| !Arc::ptr_eq(other, &connection));
     drop(connection);
     if !has_ended {
-        // It ends with its last sender: somebody may have reserved a stream a moment ago.
+        // It ends with its last sender: a stream may have been reserved a moment ago.
         let _ = driver.await;
     }
 }
 
 impl Connection {
     fn reserve(self: &Arc<Self>) -> Option<Reserved> {
-        // Only called with the list locked: nobody else adds a stream at the same time.
+        // Only called with the list locked, so no stream is added at the same time.
         let is_free = self.streams.load(Ordering::Relaxed) < self.most_streams.load(Ordering::Relaxed);
         if !is_free || self.suspected.load(Ordering::Relaxed) {
             return None;
@@ -145,7 +146,7 @@ impl Connection {
 
 impl Reserved {
     pub(super) async fn send(self, mut request: Request<Body>) -> Result<Response<PooledBody>, Failed> {
-        // The authority of the URI takes the place of the header.
+        // The authority of the URI replaces the header.
         request.headers_mut().remove(header::HOST);
         *request.version_mut() = Version::HTTP_2;
         let mut sender = self.connection.sender.clone();
@@ -168,7 +169,7 @@ impl Reserved {
         }
     }
 
-    /// Something was received.
+    /// Records that something was received.
     pub(super) fn note_received(&self) {
         *lock(&self.connection.last_received) = Instant::now();
     }
@@ -177,15 +178,15 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.connection.streams.fetch_sub(1, Ordering::Relaxed);
-        // What is idle is so from now on.
+        // The idle time starts now.
         if !self.connection.suspected.load(Ordering::Relaxed) {
             self.note_received();
         }
     }
 }
 
-/// A request that waits for its answer. If the caller gives up and nothing has come on the connection meanwhile, later
-/// requests use another one.
+/// A request that waits for its answer. If the caller gives up and nothing was received on the connection in between,
+/// later requests use another one.
 struct Waiting<'a> {
     connection: &'a Connection,
     since: Instant,

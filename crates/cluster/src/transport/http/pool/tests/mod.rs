@@ -53,7 +53,7 @@ impl Client {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// A watch of which the first event has come.
+    /// A watch that has received its first event.
     async fn watch(&self) -> PooledBody {
         let mut body = self.send(Lane::Watches, "/a?watch=true").await.expect("an answer").into_body();
         assert_eq!(next(&mut body).await.expect("an event").expect("no error"), "begun");
@@ -66,7 +66,7 @@ async fn next(body: &mut PooledBody) -> Option<Result<Bytes, hyper::Error>> {
     frame.map(|frame| frame.map(|frame| frame.into_data().expect("data")))
 }
 
-/// Waits for a condition that other tasks bring about.
+/// Waits for a condition that depends on other tasks.
 async fn until(what: &str, condition: impl Fn() -> bool) {
     let waiting = async {
         while !condition() {
@@ -197,7 +197,7 @@ async fn over_http1_only_watches_need_connections_of_their_own() {
     assert_eq!(client.get(Lane::Requests).await, "HTTP/1.1");
 }
 
-/// Refuses, and counts how often it was asked.
+/// Refuses every write, and counts the calls.
 struct Expired(Mutex<u32>);
 
 impl WriteGuard for Expired {

@@ -87,7 +87,7 @@ impl Server {
         self.state.requests.load(Ordering::Relaxed)
     }
 
-    /// Accepts connections from now on, and does nothing else, as a process that was stopped.
+    /// From now on accepts connections and does nothing else, like a stopped process.
     pub(super) fn freeze(&self) {
         self.state.frozen.send_replace(true);
     }
@@ -96,7 +96,7 @@ impl Server {
         self.state.frozen.send_replace(false);
     }
 
-    /// Asks the clients of all connections to go elsewhere, in good order.
+    /// Shuts down all connections gracefully (GOAWAY).
     pub(super) fn leave(&self) {
         self.state.leaving.send_modify(|times| *times += 1);
     }
@@ -131,7 +131,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>)
             let most_streams = state.most_streams;
             let service = service_fn(move |request| answer(request, state.clone()));
             let stream = TokioIo::new(stream);
-            // Clients go away at any time.
+            // Clients may disconnect at any time.
             if is_http2 {
                 let mut connection = std::pin::pin!(
                     hyper::server::conn::http2::Builder::new(TokioExecutor::new())
@@ -153,7 +153,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>)
     }
 }
 
-/// A watch says `begun` and then nothing; everything else is answered with the version of HTTP.
+/// A watch receives `begun` and then nothing; everything else is answered with the version of HTTP.
 async fn answer(
     request: Request<Incoming>,
     state: Arc<State>,
@@ -179,7 +179,7 @@ async fn forward(listener: TcpListener, server: SocketAddr, state: Arc<State>) {
         connections.spawn(async move {
             let Ok(server) = TcpStream::connect(server).await else { return };
             let (client, server) = (client.into_split(), server.into_split());
-            // When one side is gone the other one goes.
+            // When one side closes, the other one is closed too.
             tokio::select! {
                 () = copy(client.0, server.1, frozen.clone()) => {}
                 () = copy(server.0, client.1, frozen) => {}
