@@ -73,7 +73,7 @@ fn script(start: Timestamp) -> Vec<UserAction> {
     let until = at(BERLIN, 2, time(23, 0, 0, 0));
     let forced = json!({"state": "up", "until": until.to_string(), "reason": "the film is late"});
     let late = Change::ScheduledMachine(overridden(), json!({"spec": {"override": forced}}));
-    let java_starts = wednesday(start, NEW_YORK, time(10, 40, 0, 0));
+    let java_starts = java_start(start);
     let action = |at, sentence: &str, change| UserAction { at, sentence: sentence.to_owned(), change };
     let mut script = vec![
         action(
@@ -113,14 +113,16 @@ fn script(start: Timestamp) -> Vec<UserAction> {
     script
 }
 
-/// The first Wednesday at this time by which a machine whose window is open has joined.
-fn wednesday(start: Timestamp, zone: &str, time: Time) -> Timestamp {
-    let today = zone_of(zone).to_datetime(start).date();
+/// The time on Wednesday at which the owner starts the program: in the morning, or once a machine has joined in a run that begins
+/// later on that day. If that is too late in the day, the story is told a week later, and still ends within the week.
+fn java_start(start: Timestamp) -> Timestamp {
+    let today = zone_of(NEW_YORK).to_datetime(start).date();
+    let joined = start + JOINED_WITHIN;
     std::iter::successors(Some(today), |day| Some(day_after(*day)))
         .filter(|day| day.weekday() == Weekday::Wednesday)
-        .map(|day| instant(zone, day, time))
-        .find(|at| *at >= start + JOINED_WITHIN)
-        .unwrap_or(Timestamp::MAX)
+        .map(|day| (instant(NEW_YORK, day, time(10, 40, 0, 0)), instant(NEW_YORK, day, time(16, 30, 0, 0))))
+        .find(|(_, latest)| joined <= *latest)
+        .map_or(Timestamp::MAX, |(morning, _)| morning.max(joined))
 }
 
 /// The `number`-th whole working day after `start`, from 1.
@@ -205,7 +207,6 @@ fn budget() -> Value {
 mod tests {
     use super::*;
     use crate::validity::Checked;
-    use jiff::SignedDuration;
 
     #[test]
     fn whenever_it_begins_the_whole_story_lies_within_a_week() {
@@ -217,6 +218,9 @@ mod tests {
             assert!(script.iter().all(|action| action.at >= start), "{start}: {script:?}");
             let last = script.last().expect("a deed").at;
             assert!(last < start + SignedDuration::from_hours(7 * 24), "{start}: {last}");
+            let java = zone_of(NEW_YORK).to_datetime(java_start(start));
+            assert_eq!(java.weekday(), Weekday::Wednesday, "{start}");
+            assert!((10..17).contains(&java.hour()), "{start}: the window is closed at {java}");
             let holiday = instant(TOKYO, working_day(start, TOKYO, 4), time(18, 0, 0, 0));
             assert!(holiday < start + SignedDuration::from_hours(7 * 24), "{start}: {holiday}");
         }
