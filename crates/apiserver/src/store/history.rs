@@ -2,6 +2,7 @@
 
 use super::{Key, Objects};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -67,8 +68,11 @@ impl History {
     }
 
     /// Undoes every change after `revision`.
-    pub(super) fn rewind(&self, present: &Objects, revision: u64) -> Result<Objects, TooOld> {
+    pub(super) fn rewind<'a>(&self, present: &'a Objects, revision: u64) -> Result<Cow<'a, Objects>, TooOld> {
         self.check(revision)?;
+        if self.changes.back().is_none_or(|latest| latest.revision <= revision) {
+            return Ok(Cow::Borrowed(present));
+        }
         let mut past = present.clone();
         for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
             let key = Key::of(&change.object);
@@ -77,7 +81,7 @@ impl History {
                 None => past.remove(&key),
             };
         }
-        Ok(past)
+        Ok(Cow::Owned(past))
     }
 
     fn check(&self, revision: u64) -> Result<(), TooOld> {

@@ -22,6 +22,11 @@ impl Key {
         Self::new(object::namespace(value), object::name(value))
     }
 
+    /// Reads what `Display` has written.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        text.split_once('/').map(|(namespace, name)| Self::new(namespace, name))
+    }
+
     fn bytes(&self) -> impl Iterator<Item = u8> {
         self.namespace.bytes().chain(std::iter::once(b'/')).chain(self.name.bytes())
     }

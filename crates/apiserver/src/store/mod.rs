@@ -17,6 +17,7 @@ use crate::kinds::StoreId;
 use crate::object;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The objects of one resource, in the order of a list.
@@ -25,7 +26,7 @@ pub(crate) type Objects = BTreeMap<Key, Arc<Value>>;
 /// All objects of all resources.
 #[derive(Debug)]
 pub(crate) struct Store {
-    resources: BTreeMap<StoreId, Shelf>,
+    resources: BTreeMap<StoreId, StoredResource>,
     owners: OwnerIndex,
     /// Changes whose side effects have not been applied yet.
     touched: Vec<Touched>,
@@ -57,8 +58,9 @@ impl Touched {
     }
 }
 
+/// The objects of one resource, and how they came to be.
 #[derive(Debug)]
-struct Shelf {
+struct StoredResource {
     objects: Objects,
     history: History,
 }
@@ -95,21 +97,22 @@ impl Store {
         let Some(kept) = self.resources.get(store) else {
             return Vec::new();
         };
-        in_namespace(&kept.objects, namespace).cloned().collect()
+        in_namespace(&kept.objects, namespace, None).cloned().collect()
     }
 
-    /// The objects of a resource as they were after change `revision`.
+    /// The objects of a resource as they were after change `revision`, from the one behind `after` on.
     pub(crate) fn list_at(
         &self,
         store: &StoreId,
         namespace: Option<&str>,
         revision: u64,
+        after: Option<&Key>,
     ) -> Result<Vec<Arc<Value>>, TooOld> {
         let Some(kept) = self.resources.get(store) else {
             return Ok(Vec::new());
         };
         let past = kept.history.rewind(&kept.objects, revision)?;
-        Ok(in_namespace(&past, namespace).cloned().collect())
+        Ok(in_namespace(&past, namespace, after).cloned().collect())
     }
 
     /// Stores an object under a new revision, which becomes its `resourceVersion`, and returns what was stored.
@@ -127,7 +130,7 @@ impl Store {
         );
         self.touched.push(Touched::new(place, &entry, false));
         self.mark_changed(store);
-        let kept = self.shelf(store);
+        let kept = self.resource_mut(store);
         let previous = kept.objects.insert(key, entry.clone());
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         kept.history.push(Change { revision, kind, object: entry.clone(), previous });
@@ -202,25 +205,28 @@ impl Store {
         }
     }
 
-    fn shelf(&mut self, store: &StoreId) -> &mut Shelf {
+    fn resource_mut(&mut self, store: &StoreId) -> &mut StoredResource {
         let limit = self.history_limit;
         self.resources
             .entry(store.clone())
-            .or_insert_with(|| Shelf { objects: Objects::new(), history: History::new(limit) })
+            .or_insert_with(|| StoredResource { objects: Objects::new(), history: History::new(limit) })
     }
 }
 
 fn in_namespace<'a>(
     objects: &'a Objects,
     namespace: Option<&'a str>,
+    after: Option<&Key>,
 ) -> impl Iterator<Item = &'a Arc<Value>> {
     // Keys are ordered by namespace first, so one namespace is one stretch of them.
-    let start = namespace.map(|name| Key::new(name, ""));
-    let range = match start {
-        Some(start) => objects.range(start..),
-        None => objects.range::<Key, _>(..),
+    let first = namespace.map(|name| Key::new(name, ""));
+    let start = match (&first, after) {
+        (Some(first), after) if after.is_none_or(|after| after < first) => Bound::Included(first),
+        (_, Some(after)) => Bound::Excluded(after),
+        (_, None) => Bound::Unbounded,
     };
-    range
+    objects
+        .range::<Key, _>((start, Bound::Unbounded))
         .take_while(move |(key, _)| namespace.is_none_or(|name| key.namespace == name))
         .map(|(_, object)| object)
 }
@@ -248,9 +254,9 @@ mod tests {
         store.put(&store_id, object("two", 1));
         store.remove(&store_id, "a", "one");
         assert_eq!(names(&store.list(&store_id, Some("a"))), ["two=1"]);
-        assert_eq!(names(&store.list_at(&store_id, None, early).expect("remembered")), ["one=1"]);
+        assert_eq!(names(&store.list_at(&store_id, None, early, None).expect("remembered")), ["one=1"]);
         store.compact();
-        assert!(store.list_at(&store_id, None, early).is_err());
+        assert!(store.list_at(&store_id, None, early, None).is_err());
     }
 
     #[test]
@@ -262,5 +268,10 @@ mod tests {
         }
         assert_eq!(store.list(&store_id, Some("a")).len(), 1);
         assert_eq!(store.list(&store_id, None).len(), 3);
+        let after = |namespace: &str| {
+            let rest = store.list_at(&store_id, None, store.revision(), Some(&Key::new(namespace, "x")));
+            rest.expect("the present").len()
+        };
+        assert_eq!(["a", "ab", "b"].map(after), [2, 1, 0]);
     }
 }

@@ -27,7 +27,7 @@ fn find_at(state: &State, call: &Call) -> Option<Arc<Value>> {
         return state.find(&call.resource, &call.namespace, call.name()).cloned();
     }
     let past = stale_revision(state, call);
-    let objects = state.store.list_at(&call.resource.store, Some(&call.namespace), past).ok()?;
+    let objects = state.store.list_at(&call.resource.store, Some(&call.namespace), past, None).ok()?;
     objects.into_iter().find(|object| crate::object::name(object) == call.name())
 }
 
@@ -110,15 +110,14 @@ struct Page {
 
 fn select_page(state: &State, call: &Call, selection: &Selection) -> Result<Page, ApiError> {
     let (revision, start) = snapshot(state, call)?;
-    let store = &call.resource.store;
-    let mut items = if revision == state.store.revision() {
-        state.store.list(store, selection.namespace())
-    } else {
-        state.store.list_at(store, selection.namespace(), revision).map_err(|_| expired_token())?
-    };
-    items.retain(|item| selection.matches(&to_served(&call.resource, item)));
-    if let Some(start) = &start {
-        items.retain(|item| &list_key(item) > start);
+    let (store, namespace) = (&call.resource.store, selection.namespace());
+    let mut items =
+        state.store.list_at(store, namespace, revision, start.as_ref()).map_err(|_| expired_token())?;
+    // Only as many are looked at as decide about the page: there may be a hundred thousand.
+    if !selection.is_everything() || selection.name.is_some() {
+        let enough = call.options.limit.map_or(usize::MAX, |limit| limit.saturating_add(1));
+        let selected = items.into_iter().filter(|item| selection.matches(&to_served(&call.resource, item)));
+        items = selected.take(enough).collect();
     }
     let mut metadata = json!({"resourceVersion": revision.to_string()});
     if call.resource.custom().is_some() && call.accept.representation == Representation::Whole {
@@ -129,7 +128,7 @@ fn select_page(state: &State, call: &Call, selection: &Selection) -> Result<Page
     {
         let remaining = items.len() - limit;
         items.truncate(limit);
-        let last = items.last().map(|item| list_key(item)).unwrap_or_default();
+        let last = items.last().map(|item| Key::of(item).to_string()).unwrap_or_default();
         metadata["continue"] = encode_token(revision, &last).into();
         if selection.is_everything() {
             metadata["remainingItemCount"] = remaining.into();
@@ -139,7 +138,7 @@ fn select_page(state: &State, call: &Call, selection: &Selection) -> Result<Page
 }
 
 /// The revision to read at, and the key after which a continued list goes on.
-fn snapshot(state: &State, call: &Call) -> Result<(u64, Option<String>), ApiError> {
+fn snapshot(state: &State, call: &Call) -> Result<(u64, Option<Key>), ApiError> {
     if !call.options.continue_token.is_empty() {
         if !matches!(call.options.resource_version.as_str(), "" | "0") {
             return Err(ApiError::bad_request(
@@ -207,17 +206,13 @@ pub(super) fn check_version_is_known(state: &State, call: &Call) -> Result<(), A
     Err(error)
 }
 
-fn list_key(item: &Value) -> String {
-    Key::of(item).to_string()
-}
-
 fn encode_token(revision: u64, start: &str) -> String {
     URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string())
 }
 
-fn decode_token(token: &str) -> Option<(u64, String)> {
+fn decode_token(token: &str) -> Option<(u64, Key)> {
     let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
-    Some((value["rv"].as_u64()?, value["start"].as_str()?.to_owned()))
+    Some((value["rv"].as_u64()?, Key::parse(value["start"].as_str()?)?))
 }
 
 fn expired_token() -> ApiError {
