@@ -1,12 +1,9 @@
 //! `cargo xtask bench-agent`: the figures of docs/reclaim-agent.md. The benchmark of the agent alone needs a Linux machine and root;
 //! the time from a program's start to the deletion of the Machine is measured on a real control plane.
 
-use std::process::Command;
-
 use anyhow::{Context as _, ensure};
-use five_spot_testenv::harness::PARENT_VARIABLE;
 
-use crate::{cargo, control_plane, image, optimised};
+use crate::{cargo, image, optimised};
 
 /// Flags of `bench-agent`.
 #[derive(clap::Args)]
@@ -31,14 +28,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ensure!(status.success(), "the benchmark failed: {status}");
         return Ok(());
     }
-    control_plane::build()?;
-    let suite = optimised::suite()?;
-    let status = Command::new(suite)
-        .arg("bench-agent")
-        .arg(args.reclaims.to_string())
-        .env(PARENT_VARIABLE, std::process::id().to_string())
-        .status()
-        .context("failed to start the benchmark")?;
-    ensure!(status.success(), "the benchmark failed: {status}");
-    Ok(())
+    optimised::benchmark("bench-agent", |_| vec![args.reclaims.to_string()])
 }

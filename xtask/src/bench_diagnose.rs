@@ -1,11 +1,6 @@
 //! `cargo xtask bench-diagnose`: the time and the requests of `5spot doctor` and `5spot why` on a real API server.
 
-use std::process::Command;
-
-use anyhow::{Context as _, ensure};
-use five_spot_testenv::harness::PARENT_VARIABLE;
-
-use crate::{control_plane, e2e, optimised};
+use crate::{e2e, optimised};
 
 /// Flags of `bench-diagnose`.
 #[derive(clap::Args)]
@@ -19,16 +14,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    control_plane::build()?;
-    let suite = optimised::suite()?;
-    let program = suite.with_file_name(e2e::CLI_PROGRAM);
-    let status = Command::new(suite)
-        .arg("bench-diagnose")
-        .arg(program)
-        .args([args.machines, args.objects].map(|number| number.to_string()))
-        .env(PARENT_VARIABLE, std::process::id().to_string())
-        .status()
-        .context("failed to start the benchmark")?;
-    ensure!(status.success(), "the benchmark failed: {status}");
-    Ok(())
+    optimised::benchmark("bench-diagnose", |program| {
+        vec![program(e2e::CLI_PROGRAM), args.machines.to_string(), args.objects.to_string()]
+    })
 }

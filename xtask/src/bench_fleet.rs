@@ -2,14 +2,11 @@
 //! number of objects.
 
 use std::path::PathBuf;
-use std::process::Command;
 
-use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
-use five_spot_testenv::harness::PARENT_VARIABLE;
 
 use crate::output::Output;
-use crate::{control_plane, e2e, optimised};
+use crate::{e2e, optimised};
 
 /// Flags of `bench-fleet`.
 #[derive(clap::Args)]
@@ -75,19 +72,10 @@ impl Measurement {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    control_plane::build()?;
-    let suite = optimised::suite()?;
-    let controller = suite.with_file_name(e2e::CONTROLLER_PROGRAM);
     let all = Measurement::value_variants();
     let chosen = if args.only.is_empty() { all } else { &args.only };
-    let status = Command::new(suite)
-        .arg("bench-fleet")
-        .arg(controller)
-        .arg((args.output == Output::Json).to_string())
-        .args(chosen.iter().map(|measurement| measurement.argument(args)))
-        .env(PARENT_VARIABLE, std::process::id().to_string())
-        .status()
-        .context("failed to start the benchmark")?;
-    ensure!(status.success(), "the benchmark failed: {status}");
-    Ok(())
+    optimised::benchmark("bench-fleet", |program| {
+        let first = [program(e2e::CONTROLLER_PROGRAM), (args.output == Output::Json).to_string()];
+        first.into_iter().chain(chosen.iter().map(|measurement| measurement.argument(args))).collect()
+    })
 }

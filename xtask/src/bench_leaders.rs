@@ -1,11 +1,6 @@
 //! `cargo xtask bench-leaders`: failover and the cost of a standby on a real API server.
 
-use std::process::Command;
-
-use anyhow::{Context as _, ensure};
-use five_spot_testenv::harness::PARENT_VARIABLE;
-
-use crate::{control_plane, e2e, optimised};
+use crate::{e2e, optimised};
 
 /// Flags of `bench-leaders`.
 #[derive(clap::Args)]
@@ -22,16 +17,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    control_plane::build()?;
-    let suite = optimised::suite()?;
-    let controller = suite.with_file_name(e2e::CONTROLLER_PROGRAM);
-    let status = Command::new(suite)
-        .arg("bench-leaders")
-        .arg(controller)
-        .args([args.objects, args.seconds, args.rounds].map(|number| number.to_string()))
-        .env(PARENT_VARIABLE, std::process::id().to_string())
-        .status()
-        .context("failed to start the benchmark")?;
-    ensure!(status.success(), "the benchmark failed: {status}");
-    Ok(())
+    optimised::benchmark("bench-leaders", |program| {
+        let numbers = [args.objects, args.seconds, args.rounds].map(|number| number.to_string());
+        [program(e2e::CONTROLLER_PROGRAM)].into_iter().chain(numbers).collect()
+    })
 }

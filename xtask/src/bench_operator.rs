@@ -1,13 +1,10 @@
 //! `cargo xtask bench-operator`: what a fleet at rest costs on a real control plane. The work is done by the program of the
-//! end-to-end tests, which knows how to set such a stage; this builds what it needs.
+//! end-to-end tests; this builds what it needs.
 
-use std::process::Command;
-
-use anyhow::{Context as _, ensure};
-use five_spot_testenv::harness::PARENT_VARIABLE;
+use anyhow::ensure;
 
 use crate::output::Output;
-use crate::{control_plane, e2e, optimised};
+use crate::{e2e, optimised};
 
 /// Flags of `bench-operator`.
 #[derive(clap::Args)]
@@ -36,23 +33,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         args.first,
         args.objects
     );
-    control_plane::build()?;
-    let suite = optimised::suite()?;
-    let controller = suite.with_file_name(e2e::CONTROLLER_PROGRAM);
-    let numbers = [
-        args.objects.to_string(),
-        args.first.to_string(),
-        (args.minutes * 60).to_string(),
-        args.changes.to_string(),
-        (args.output == Output::Json).to_string(),
-    ];
-    let status = Command::new(suite)
-        .arg("bench-operator")
-        .arg(controller)
-        .args(numbers)
-        .env(PARENT_VARIABLE, std::process::id().to_string())
-        .status()
-        .context("failed to start the benchmark")?;
-    ensure!(status.success(), "the benchmark failed: {status}");
-    Ok(())
+    optimised::benchmark("bench-operator", |program| {
+        vec![
+            program(e2e::CONTROLLER_PROGRAM),
+            args.objects.to_string(),
+            args.first.to_string(),
+            (args.minutes * 60).to_string(),
+            args.changes.to_string(),
+            (args.output == Output::Json).to_string(),
+        ]
+    })
 }

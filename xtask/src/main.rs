@@ -3,6 +3,7 @@
 mod bench_agent;
 mod bench_diagnose;
 mod bench_fleet;
+mod bench_kill_switch;
 mod bench_leaders;
 mod bench_operator;
 mod campaign;
@@ -43,6 +44,8 @@ enum Task {
     BenchDiagnose(bench_diagnose::Args),
     /// Measure openings of many machines at once, and the growth of the controller with the number of objects.
     BenchFleet(bench_fleet::Args),
+    /// Measure the time from a kill switch to the deletion of the Machine, with a healthy and with a hanging workload cluster.
+    BenchKillSwitch(bench_kill_switch::Args),
     /// Measure failover, and what a standby costs, on a real API server.
     BenchLeaders(bench_leaders::Args),
     /// Measure what a fleet at rest costs on a real control plane: requests, latency, memory.
@@ -88,6 +91,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::BenchAgent(args) => bench_agent::run(&args),
         Task::BenchDiagnose(args) => bench_diagnose::run(&args),
         Task::BenchFleet(args) => bench_fleet::run(&args),
+        Task::BenchKillSwitch(args) => bench_kill_switch::run(&args),
         Task::BenchLeaders(args) => bench_leaders::run(&args),
         Task::BenchOperator(args) => bench_operator::run(&args),
         Task::Campaign(args) => campaign::run(&args),

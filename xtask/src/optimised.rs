@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
+use five_spot_testenv::harness::PARENT_VARIABLE;
 
-use crate::{cargo, e2e, image};
+use crate::{cargo, control_plane, e2e, image};
 
 /// Builds a program of the workspace for measurements and campaigns: optimised, without the slow link of what ships.
 pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
@@ -13,8 +15,27 @@ pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
     cargo::build(name, &["--profile", "campaign", "--workspace", "--bins"])
 }
 
+/// Builds the control plane and the programs, and runs a benchmark of the suite. Its arguments are made from a function that
+/// returns the path of a program beside the suite.
+pub(crate) fn benchmark(
+    word: &str,
+    arguments: impl FnOnce(&dyn Fn(&str) -> String) -> Vec<String>,
+) -> anyhow::Result<()> {
+    control_plane::build()?;
+    let suite = suite()?;
+    let beside = |program: &str| suite.with_file_name(program).display().to_string();
+    let status = Command::new(&suite)
+        .arg(word)
+        .args(arguments(&beside))
+        .env(PARENT_VARIABLE, std::process::id().to_string())
+        .status()
+        .context("failed to start the benchmark")?;
+    ensure!(status.success(), "the benchmark failed: {status}");
+    Ok(())
+}
+
 /// Builds the suite and the command line tools, and puts the shipped programs beside them, where the suite looks for them.
-pub(crate) fn suite() -> anyhow::Result<PathBuf> {
+fn suite() -> anyhow::Result<PathBuf> {
     let suite = program(e2e::SUITE)?;
     for shipped in image::SHIPPED {
         let beside = suite.with_file_name(shipped.program);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use five_spot_api::{Phase, ScheduledMachine, names};
+use five_spot_api::{Phase, ScheduledMachine};
 use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::cluster::{CONTROLLER_AGENT, HARNESS_AGENT};
@@ -19,7 +19,7 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::measure::{Memory, Usage};
+use super::measure::{Memory, Usage, kill_switch_to_delete, logged};
 use crate::permissions::condition;
 use crate::scenarios::{controller_identity, node_identity};
 use crate::startup::Program;
@@ -36,8 +36,6 @@ const ATTEMPTS: u32 = 10;
 const SILENCE: Duration = Duration::from_secs(10);
 /// Slightly longer than the time after which unused connections are closed.
 const CONNECTIONS_CLOSED: Duration = Duration::from_secs(100);
-/// The pause between two reads of an audit log. The times in it are the API server's own, whenever they are read.
-const LOG_READ_EVERY: Duration = Duration::from_millis(5);
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(40);
 
@@ -251,25 +249,7 @@ impl Fleet {
 
     async fn deleted_after(&self, place: u64, name: &str) -> anyhow::Result<Duration> {
         let log = self.context.management().audit_log();
-        let (machine, query) = (names::machine(name), AuditQuery::all().writes());
-        let found = async {
-            loop {
-                let (records, _) = log.read_from(place, &query)?;
-                let change = records.iter().find(|record| {
-                    record.object.name == name && record.user_agent.starts_with(HARNESS_AGENT)
-                });
-                let delete = records.iter().find(|record| {
-                    record.object.name == machine && record.verb == "delete" && record.code == Some(200)
-                });
-                if let (Some(change), Some(delete)) = (change, delete) {
-                    return anyhow::Ok(delete.received.duration_since(change.received));
-                }
-                tokio::time::sleep(LOG_READ_EVERY).await;
-            }
-        };
-        let took =
-            tokio::time::timeout(Duration::from_mins(1), found).await.context("no Machine was deleted")??;
-        Ok(Duration::try_from(took).unwrap_or_default())
+        kill_switch_to_delete(&log, place, name).await
     }
 
     async fn until_phase(&self, name: &str, phase: Phase) -> anyhow::Result<()> {
@@ -309,23 +289,14 @@ async fn make(objects: Api<ScheduledMachine>, object: serde_json::Value) -> anyh
 /// The change of an object after a position in the log, and the first write of the controller after it.
 async fn answered(log: &AuditLog, place: u64, name: &str) -> anyhow::Result<(AuditRecord, AuditRecord)> {
     let query = AuditQuery::all().writes().name(name);
-    let found = async {
-        loop {
-            let (records, _) = log.read_from(place, &query)?;
-            let change = records.iter().find(|record| record.user_agent.starts_with(HARNESS_AGENT));
-            let write = change.and_then(|change| {
-                let after = |record: &&AuditRecord| {
-                    record.user_agent.starts_with(CONTROLLER_AGENT) && record.received >= change.received
-                };
-                records.iter().find(after)
-            });
-            if let (Some(change), Some(write)) = (change, write) {
-                return anyhow::Ok((change.clone(), write.clone()));
-            }
-            tokio::time::sleep(LOG_READ_EVERY).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_mins(1), found).await.context("nothing was written")?
+    let found = logged(log, place, &query, |records| {
+        let change = records.iter().find(|record| record.user_agent.starts_with(HARNESS_AGENT))?;
+        let write = records.iter().find(|record| {
+            record.user_agent.starts_with(CONTROLLER_AGENT) && record.received >= change.received
+        })?;
+        Some((change.clone(), write.clone()))
+    });
+    found.await.context("nothing was written")
 }
 
 fn name(number: usize) -> String {

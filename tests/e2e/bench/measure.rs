@@ -4,8 +4,15 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use anyhow::{Context as _, ensure};
+use five_spot_api::names;
 use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
-use five_spot_testenv::cluster::CONTROLLER_AGENT;
+use five_spot_testenv::cluster::{CONTROLLER_AGENT, HARNESS_AGENT};
+
+/// The pause between two reads of an audit log. The times in it are the API server's own, whenever they are read.
+const LOG_READ_EVERY: Duration = Duration::from_millis(5);
+
+/// The longest wait for a record in an audit log: no figure is as long.
+const LOGGED_WITHIN: Duration = Duration::from_mins(3);
 
 /// The number of requests so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,6 +57,46 @@ impl Usage {
     pub(super) fn total(&self) -> u64 {
         self.reads + self.writes
     }
+}
+
+/// Reads an audit log from a position on until the records have what is looked for.
+pub(super) async fn logged<T>(
+    log: &AuditLog,
+    place: u64,
+    query: &AuditQuery,
+    find: impl Fn(&[AuditRecord]) -> Option<T>,
+) -> anyhow::Result<T> {
+    let found = async {
+        loop {
+            if let Some(found) = find(&log.read_from(place, query)?.0) {
+                return anyhow::Ok(found);
+            }
+            tokio::time::sleep(LOG_READ_EVERY).await;
+        }
+    };
+    tokio::time::timeout(LOGGED_WITHIN, found).await.context("not in the audit log")?
+}
+
+/// True for a DELETE of the Machine of this object that was accepted.
+pub(super) fn is_machine_delete(record: &AuditRecord, object: &str) -> bool {
+    record.object.name == names::machine(object) && record.verb == "delete" && record.code == Some(200)
+}
+
+/// The time from the arrival of a kill switch that the harness has set to that of the Machine's DELETE.
+pub(super) async fn kill_switch_to_delete(
+    log: &AuditLog,
+    place: u64,
+    object: &str,
+) -> anyhow::Result<Duration> {
+    let took = logged(log, place, &AuditQuery::all().writes(), |records| {
+        let is_change = |record: &&AuditRecord| {
+            record.object.name == object && record.user_agent.starts_with(HARNESS_AGENT)
+        };
+        let change = records.iter().find(is_change)?;
+        let delete = records.iter().find(|record| is_machine_delete(record, object))?;
+        Some(delete.received.duration_since(change.received))
+    });
+    Ok(Duration::try_from(took.await.context("no Machine was deleted")?).unwrap_or_default())
 }
 
 /// The Lease by which replicas elect their leader, as shipped.

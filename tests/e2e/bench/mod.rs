@@ -3,6 +3,7 @@
 
 mod diagnoses;
 mod fleet;
+mod kill_switches;
 mod leaders;
 mod measure;
 mod reclaims;
@@ -42,7 +43,9 @@ struct Wanted {
 pub(crate) fn asked_for() -> Option<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (word, rest) = arguments.split_first()?;
-    if ![WORD, diagnoses::WORD, leaders::WORD, reclaims::WORD, scale::WORD].contains(&word.as_str()) {
+    if ![WORD, diagnoses::WORD, kill_switches::WORD, leaders::WORD, reclaims::WORD, scale::WORD]
+        .contains(&word.as_str())
+    {
         return None;
     }
     guard::enter();
@@ -63,20 +66,14 @@ pub(crate) fn asked_for() -> Option<ExitCode> {
 
 fn perform(word: &str, arguments: &[String]) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
-    if word == diagnoses::WORD {
-        return runtime.block_on(diagnoses::run(arguments));
+    match word {
+        diagnoses::WORD => runtime.block_on(diagnoses::run(arguments)),
+        kill_switches::WORD => runtime.block_on(kill_switches::run(arguments)),
+        leaders::WORD => runtime.block_on(leaders::run(arguments)),
+        reclaims::WORD => runtime.block_on(reclaims::run(arguments)),
+        scale::WORD => runtime.block_on(scale::run(arguments)),
+        _ => runtime.block_on(run(&parse(arguments)?)),
     }
-    if word == leaders::WORD {
-        return runtime.block_on(leaders::run(arguments));
-    }
-    if word == reclaims::WORD {
-        return runtime.block_on(reclaims::run(arguments));
-    }
-    if word == scale::WORD {
-        return runtime.block_on(scale::run(arguments));
-    }
-    let wanted = parse(arguments)?;
-    runtime.block_on(run(&wanted))
 }
 
 /// `cargo xtask bench-operator` has checked them: controller, objects, first, quiet seconds, changes, json.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use five_spot_api::{ReclaimStage, ReclaimStages, names};
+use five_spot_api::{ReclaimStage, ReclaimStages};
 use five_spot_scenarios::{Environment, Subject};
 use five_spot_testenv::audit::AuditQuery;
 use five_spot_testenv::test_clusters::{TestClusters, TestContext};
@@ -17,6 +17,7 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::measure::{is_machine_delete, logged};
 use super::report::Latency;
 use crate::agent::{AgentProcess, MACHINE_ID, install};
 use crate::scenarios::{RealControlPlane, View};
@@ -107,16 +108,10 @@ async fn reclaim_once(
 
     let began = Timestamp::now();
     let _program = OwnersProgram::start(program)?;
-    let machine = names::machine(subject.name());
-    let query = AuditQuery::all().writes();
-    let deleted = until(async || {
-        let (records, _) = log.read_from(place, &query)?;
-        let delete = records.into_iter().find(|record| {
-            record.object.name == machine && record.verb == "delete" && record.code == Some(200)
-        });
-        Ok(delete.map(|record| record.received))
+    let delete = logged(&log, place, &AuditQuery::all().writes(), |records| {
+        records.iter().find(|record| is_machine_delete(record, subject.name())).map(|record| record.received)
     });
-    let deleted = deleted.await.with_context(|| format!("no Machine was deleted\n{}", agent.log()))?;
+    let deleted = delete.await.with_context(|| format!("no Machine was deleted\n{}", agent.log()))?;
     times.exec_to_delete.push(Duration::try_from(deleted.duration_since(began)).unwrap_or_default());
 
     let object = subject.until_phase("Disabled").await?;
