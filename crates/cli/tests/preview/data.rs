@@ -126,12 +126,17 @@ fn an_object_that_names_no_namespace_is_in_default() {
 #[test]
 fn without_flags_the_range_is_two_weeks_from_now() {
     let object = only("hoursOfDay: ['9']", "");
-    let instant =
-        |key: &str| object[key].as_str().expect("a string").parse::<jiff::Timestamp>().expect("RFC 3339");
-    let (from, to) = (instant("from"), instant("to"));
-    assert_eq!(to.duration_since(from), jiff::SignedDuration::from_hours(14 * 24));
-    assert!(jiff::Timestamp::now().duration_since(from).abs() < jiff::SignedDuration::from_mins(5));
-    assert_eq!(object["windows"].as_array().map(Vec::len), Some(14));
+    let instant = |of: &Value, key: &str| {
+        of[key].as_str().expect("a string").parse::<jiff::Timestamp>().expect("RFC 3339")
+    };
+    let length = |of: &Value, [from, to]: [&str; 2]| instant(of, to).duration_since(instant(of, from));
+    assert_eq!(length(&object, ["from", "to"]), jiff::SignedDuration::from_hours(14 * 24));
+    let since = jiff::Timestamp::now().duration_since(instant(&object, "from"));
+    assert!(since.abs() < jiff::SignedDuration::from_mins(5));
+    // An hour of each day. While that hour lasts, its window is partly at the beginning and partly at the end.
+    let windows = object["windows"].as_array().expect("windows").iter();
+    let open: jiff::SignedDuration = windows.map(|window| length(window, ["start", "end"])).sum();
+    assert_eq!(open, jiff::SignedDuration::from_hours(14));
 }
 
 #[test]
