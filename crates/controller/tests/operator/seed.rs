@@ -107,8 +107,8 @@ pub const ALERTS: [(&str, &str, &str); 22] = [
         "5m",
     ),
     ("FiveSpotFinalizerCleanupTimeouts", "rate(fivespot_finalizer_cleanup_timeouts_total[15m]) > 0", "5m"),
-    ("FiveSpotMachinesInError", r#"fivespot_machines_by_phase{phase="Error"} > 0"#, "15m"),
-    ("FiveSpotMachinesWithoutNode", "fivespot_machines_without_node > 0", "30m"),
+    ("FiveSpotMachinesInError", r#"sum(fivespot_machines_by_phase{phase="Error"}) > 0"#, "15m"),
+    ("FiveSpotMachinesWithoutNode", "sum(fivespot_machines_without_node) > 0", "30m"),
     (
         "FiveSpotEmergencySlow",
         r#"histogram_quantile(0.95, sum by (le) (rate(fivespot_reclaim_duration_seconds_bucket{stage="machine_deleted"}[30m]))) > 30"#,
@@ -117,10 +117,10 @@ pub const ALERTS: [(&str, &str, &str); 22] = [
     ("FiveSpotControllerMissing", "absent(fivespot_controller_info)", "5m"),
     (
         "FiveSpotShutdownStuck",
-        r#"min_over_time(fivespot_machines_by_phase{phase="ShuttingDown"}[2h]) > 0"#,
+        r#"min_over_time(sum(fivespot_machines_by_phase{phase="ShuttingDown"})[2h:1m]) > 0"#,
         "10m",
     ),
-    ("FiveSpotEmergencyStuck", r#"fivespot_machines_by_phase{phase="EmergencyRemove"} > 0"#, "5m"),
+    ("FiveSpotEmergencyStuck", r#"sum(fivespot_machines_by_phase{phase="EmergencyRemove"}) > 0"#, "5m"),
     ("FiveSpotJoinFailures", r#"sum(increase(fivespot_errors_total{error_type="JoinError"}[1h])) > 0"#, "5m"),
     (
         "FiveSpotDrainDeadlineExceeded",
@@ -132,14 +132,14 @@ pub const ALERTS: [(&str, &str, &str); 22] = [
     ("FiveSpotQueueStalled", "fivespot_queue_oldest_waiting_seconds > 60", "5m"),
     (
         "FiveSpotWorkloadCredentialExpiring",
-        "fivespot_workload_credential_expiry_timestamp_seconds - time() < 7 * 86400",
+        "min by (namespace, secret) (fivespot_workload_credential_expiry_timestamp_seconds) - time() < 7 * 86400",
         "15m",
     ),
     ("FiveSpotAgentsNotReady", r#"sum(fivespot_agents{state=~"not_ready|missing"}) > 0"#, "15m"),
     ("FiveSpotShardMismatch", "max(fivespot_instances) != min(fivespot_instances)", "10m"),
     (
         "FiveSpotShardWithoutLeader",
-        "(count(count by (instance_id) (fivespot_controller_info * on (instance) group_left () (fivespot_is_leader == 1))) \
+        "(count(count by (instance_id) (fivespot_controller_info * on (job, instance) group_left () (fivespot_is_leader == 1))) \
          or vector(0)) < max(fivespot_instances)",
         "5m",
     ),
