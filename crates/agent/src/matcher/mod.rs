@@ -19,7 +19,7 @@ pub trait ProcessFacts {
     /// The name that the kernel keeps, without a line end.
     fn comm(&mut self) -> Option<Comm>;
 
-    /// True if the process is a kernel thread, a zombie, or the agent itself.
+    /// True if the process is a kernel thread, is ending or has ended, or is the agent itself.
     fn is_excluded(&mut self) -> Option<bool>;
 
     /// True if the process belongs to a Kubernetes pod.
@@ -136,6 +136,7 @@ impl Matcher {
         if short.is_none() && !may_be_long && self.substrings.is_empty() {
             return None;
         }
+        // In this order: the cgroup of a process that is ending may not be its own, and once it is ending it stays so.
         if process.is_in_pod()? || process.is_excluded()? {
             return None;
         }

@@ -48,7 +48,8 @@ pub enum ProcfsError {
 pub struct ProcRoot {
     directory: OwnedFd,
     view: CgroupView,
-    is_own_namespace: bool,
+    /// The number of this process in it.
+    own_pid: Option<u32>,
 }
 
 impl ProcRoot {
@@ -66,11 +67,7 @@ impl ProcRoot {
             return Err(ProcfsError::NoCgroups { path: path.to_owned() });
         }
         let length = length.unwrap_or_default();
-        Ok(Self {
-            view: cgroup_view(namespace.as_deref(), &cgroup[..length]),
-            is_own_namespace: own_pid == Some(std::process::id()),
-            directory,
-        })
+        Ok(Self { view: cgroup_view(namespace.as_deref(), &cgroup[..length]), own_pid, directory })
     }
 
     /// The cgroup namespace from which this process reads.
@@ -85,9 +82,14 @@ impl ProcRoot {
         Comm::from_file(&content[..length]).as_bytes() == KERNEL_THREAD_DAEMON
     }
 
+    /// The number of this process in it, which differs where it shows another pid namespace.
+    fn own_pid(&self) -> Option<u32> {
+        self.own_pid
+    }
+
     /// True if process ids in it are those of this process's own pid namespace.
     fn is_own_namespace(&self) -> bool {
-        self.is_own_namespace
+        self.own_pid == Some(std::process::id())
     }
 }
 

@@ -5,6 +5,10 @@ use crate::matcher::CgroupView;
 /// The kernel's flag of a kernel thread, in the ninth field of `/proc/<pid>/stat`.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
+/// The kernel's flag of a process that is ending. It gives back its memory before it is a zombie, which takes a while for a
+/// large one, and on cgroup v1 `/proc/<pid>/cgroup` shows it at the root of every hierarchy from then on.
+const PF_EXITING: u64 = 0x4;
+
 /// The cgroup namespace of the host. Its number is fixed in the kernel (`PROC_CGROUP_INIT_INO`).
 const HOST_CGROUP_NAMESPACE: &str = "cgroup:[4026531835]";
 
@@ -13,7 +17,7 @@ const HOST_CGROUP_NAMESPACE: &str = "cgroup:[4026531835]";
 pub struct ProcessState {
     /// The process is a thread of the kernel.
     pub is_kernel_thread: bool,
-    /// The process has ended, and its parent has not asked for its exit code yet.
+    /// The process is ending, or has ended and its parent has not asked for its exit code yet.
     pub has_ended: bool,
 }
 
@@ -26,7 +30,7 @@ pub fn state(stat: &[u8]) -> Option<ProcessState> {
     let flags: u64 = fields.nth(5)?.parse().ok()?;
     Some(ProcessState {
         is_kernel_thread: flags & PF_KTHREAD != 0,
-        has_ended: matches!(state, "Z" | "X" | "x"),
+        has_ended: flags & PF_EXITING != 0 || matches!(state, "Z" | "X" | "x"),
     })
 }
 

@@ -72,7 +72,7 @@ impl ProcessFacts for ProcessFiles<'_> {
     }
 
     fn is_excluded(&mut self) -> Option<bool> {
-        if self.root.is_own_namespace() && self.pid == std::process::id() {
+        if self.root.own_pid() == Some(self.pid) {
             return Some(true);
         }
         let state = parse::state(self.read("stat")?)?;

@@ -160,6 +160,22 @@ fn kernel_threads_zombies_and_the_agent_are_excluded() {
 }
 
 #[test]
+fn the_agent_is_excluded_also_where_it_has_another_number() {
+    let root = tempfile::tempdir().expect("a folder");
+    for pid in ["7", "8"] {
+        let process = root.path().join(pid);
+        std::fs::create_dir(&process).expect("a process");
+        std::fs::write(process.join("stat"), format!("{pid} (x) S 1 1 1 0 -1 64 0\n")).expect("a file");
+        std::fs::write(process.join("cgroup"), "0::/user.slice\n").expect("a file");
+    }
+    std::os::unix::fs::symlink("7", root.path().join("self")).expect("a link");
+    let proc_root = ProcRoot::open(root.path()).expect("the folder");
+    let mut buffer = vec![0; 1 << 17];
+    let mut excluded = |pid| ProcessFiles::new(&proc_root, &mut buffer, pid).is_excluded();
+    assert_eq!((excluded(7), excluded(8)), (Some(true), Some(false)));
+}
+
+#[test]
 fn enormous_and_invalid_arguments_are_searched() {
     let large = "x".repeat(100_000);
     let invalid = std::ffi::OsStr::from_bytes(b"\xff\xfe");
@@ -242,6 +258,11 @@ fn files_of_proc_are_parsed() {
         Some(ProcessState { is_kernel_thread: true, ..running })
     );
     assert_eq!(stat("3 (x) Z 1 1 1 0 -1 4227084 0"), Some(ProcessState { has_ended: true, ..running }));
+    assert_eq!(
+        stat("3 (x) R 1 1 1 0 -1 4194308 0"),
+        Some(ProcessState { has_ended: true, ..running }),
+        "a process that gives back its memory; on cgroup v1 it is shown outside its pod"
+    );
     assert_eq!(stat("4 () Z 0 0 0 0 0 2129984 (ev) il) S 1 1 1 0 -1 64 0"), Some(running));
     for text in ["", ")", "1 (a", "1 (a) S", "1 (a) S 1 1 1 1 1 x"] {
         assert_eq!(stat(text), None, "{text:?}");

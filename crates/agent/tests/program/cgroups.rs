@@ -2,6 +2,9 @@
 
 use crate::agent::{Host, OwnersProgram, SOON};
 use crate::server::Server;
+use five_spot_agent::matcher::Matcher;
+use five_spot_agent::procfs::{ProcRoot, Scanner};
+use five_spot_api::reclaim::AgentConfig;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::{Child, Command};
@@ -113,6 +116,38 @@ async fn a_program_in_a_pod_never_matches() {
         agent.logs("node annotated").await;
     }
     assert_eq!(server.patches().len(), 2);
+}
+
+/// A process gives back its memory before it is a zombie, which takes a while for a large one. On cgroup v1 the kernel shows
+/// it outside its pod from then on.
+#[tokio::test]
+async fn a_program_in_a_pod_that_ends_never_matches() {
+    const POD: &str = "kubepods/besteffort/pod0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/ending";
+    const MEMORY_BYTES: usize = 200 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("fsp-ending");
+    std::fs::copy("/bin/dd", &program).expect("a copy of dd");
+    let cgroup = Cgroup::create("ending", POD);
+    let script = format!("exec $PROGRAM if=/dev/zero of=/dev/null bs={MEMORY_BYTES}");
+    let _child = cgroup.start(&script, &program);
+    let read = |pid: i32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
+    let resident_pages = |pid| {
+        let text = read(pid, "statm").unwrap_or_default();
+        text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or_default()
+    };
+    until(|| has_name(&cgroup, "fsp-ending") == 1 && resident_pages(cgroup.pids()[0]) * 4096 > MEMORY_BYTES)
+        .await;
+    let pid = cgroup.pids()[0];
+
+    let config = AgentConfig { match_commands: vec!["fsp-ending".into()], ..AgentConfig::default() };
+    let matcher = Matcher::new(&config);
+    let mut scanner = Scanner::new(ProcRoot::open(Path::new("/proc")).expect("/proc"));
+    let process = rustix::process::Pid::from_raw(pid).expect("a process id");
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).expect("a signal");
+    while read(pid, "stat").is_ok_and(|stat| !stat.contains(") Z")) {
+        let found = scanner.check(&matcher, pid.cast_unsigned());
+        assert_eq!(found, None, "{}", read(pid, "cgroup").unwrap_or_default());
+    }
 }
 
 #[tokio::test]
