@@ -61,7 +61,7 @@ pub enum Received {
         /// The time of the event, on the monotonic clock.
         time: Duration,
     },
-    /// Events were lost: only a look at all processes tells what happened.
+    /// Events were lost, and those that were waiting are dropped: only a look at all processes tells what happened.
     Lost,
 }
 
@@ -163,6 +163,7 @@ impl Subscriber {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if is_loss(&error) => {
+                    self.discard()?;
                     if !visit(Received::Lost) {
                         return Ok(());
                     }
@@ -183,6 +184,19 @@ impl Subscriber {
                 if !go_on {
                     return Ok(());
                 }
+            }
+        }
+    }
+
+    /// Drops what is there. After an overflow the kernel drops all events until the socket is empty, and reports that only
+    /// once: a look at all processes misses none only if it begins after the socket was empty.
+    fn discard(&mut self) -> io::Result<()> {
+        loop {
+            match self.socket.receive(&mut self.buffer) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted || is_loss(&error) => {}
+                Err(error) => return Err(error),
             }
         }
     }

@@ -81,6 +81,24 @@ fn an_overflow_is_reported_as_loss() {
     assert_eq!(lost, 1, "one overflow, one report");
 }
 
+/// The kernel sends nothing to a socket that has overflowed until all that it holds was received.
+#[test]
+fn events_after_a_loss_arrive() {
+    let options = Options { receive_buffer: 1, ..Options::default() };
+    let Some(mut subscriber) = subscriber(options) else { return };
+    for _ in 0..200 {
+        assert!(Command::new("/bin/true").status().expect("a process").success());
+    }
+    let mut lost = false;
+    let stop_at_loss = |received| {
+        lost = received == Received::Lost;
+        !lost
+    };
+    subscriber.receive(stop_at_loss).expect("a loss");
+    assert!(lost);
+    sees_a_program(subscriber);
+}
+
 #[test]
 fn a_program_that_cannot_be_started_is_an_error() {
     let Some(mut subscriber) = subscriber(Options::default()) else { return };
