@@ -9,11 +9,12 @@ pub use choice::{Choice, DetectorError, Kind, choose};
 
 use crate::matcher::Matcher;
 use crate::procfs::{Found, ProcRoot, ProcfsError, Scanner};
+use std::io::Read as _;
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The outcome of a search.
@@ -48,12 +49,15 @@ impl Search {
     }
 }
 
+/// The time for which a dropped detector waits for its thread. The thread ends at once unless it is reading: a process can
+/// make a reader of its command line wait, and the event loop must not wait as well.
+const END_TIMEOUT: Duration = Duration::from_millis(250);
+
 /// A running search. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Detector {
-    /// Closing it tells the thread to end.
-    stop: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+    /// The thread ends when this is shut down, and closes its side when it has ended.
+    stop: UnixStream,
 }
 
 impl Detector {
@@ -77,17 +81,16 @@ impl Detector {
             }
         };
         let thread = std::thread::Builder::new().name(format!("detector-{kind}")).spawn(run);
-        let thread = thread.map_err(DetectorError::Thread)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        thread.map_err(DetectorError::Thread)?;
+        Ok(Self { stop })
     }
 }
 
 impl Drop for Detector {
     fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let _ = self.stop.shutdown(Shutdown::Write);
+        let _ = self.stop.set_read_timeout(Some(END_TIMEOUT));
+        let _ = self.stop.read(&mut [0]);
     }
 }
 

@@ -90,6 +90,28 @@ fn lost_events_are_answered_by_a_rescan() {
     assert_eq!((found.pid, found.comm.as_str()), (7, "fs-overflow"));
 }
 
+/// A process whose files cannot be read holds up the thread of the detector, and nothing else.
+#[test]
+fn a_detector_that_hangs_does_not_hold_up_who_drops_it() {
+    let root = tempfile::tempdir().expect("a folder");
+    let process = root.path().join("7");
+    std::fs::create_dir(&process).expect("a process");
+    let comm = process.join("comm");
+    assert!(std::process::Command::new("mkfifo").arg(&comm).status().expect("mkfifo").success());
+    let config = AgentConfig { match_commands: vec!["fs-hangs".into()], ..AgentConfig::default() };
+    let search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
+    let detector = Detector::start(Kind::Poll, search, |_| {}).expect("a thread");
+    // Opening it to write waits for the reader.
+    let pipe = std::fs::File::options().write(true).open(&comm).expect("a reader");
+    let (sender, dropped) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(detector);
+        let _ = sender.send(());
+    });
+    assert_eq!(dropped.recv_timeout(SOON), Ok(()));
+    drop(pipe);
+}
+
 #[test]
 fn polling_is_chosen_without_trying_events() {
     assert_eq!(choose(Choice::Poll, Path::new("/nonexistent")).expect("poll"), Kind::Poll);
