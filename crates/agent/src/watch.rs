@@ -16,6 +16,10 @@ const MIN_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest delay after failures. A change of the configuration is noticed so much later at the most.
 const MAX_DELAY: Duration = Duration::from_secs(30);
 
+/// The time after which a watch counts as one that worked, also if nothing has happened meanwhile. An attempt whose requests
+/// all time out takes less.
+const WORKED_AFTER: Duration = Duration::from_mins(1);
+
 /// A change of the ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigUpdate {
@@ -67,6 +71,9 @@ impl ConfigWatch {
                 Ok(()) => tokio::time::sleep_until(started + MIN_WATCH_INTERVAL).await,
                 Err(error) => {
                     failures += 1;
+                    if started.elapsed() >= WORKED_AFTER {
+                        backoff.reset();
+                    }
                     let delay = backoff.next_delay();
                     report_failure(&error, failures, delay);
                     tokio::time::sleep(delay).await;
@@ -87,9 +94,11 @@ impl ConfigWatch {
                 info!(failures, "watching the configuration again");
             }
             *failures = 0;
-            backoff.reset();
             while let Some(line) = lines.next().await? {
-                match parse_watch_event(&line)? {
+                let event = parse_watch_event(&line)?;
+                // Not before: an API server may begin every watch, and end it at once.
+                backoff.reset();
+                match event {
                     WatchEvent::Applied(config_map) => {
                         version.clone_from(&config_map.metadata.resource_version);
                         self.report(Some(&config_map));

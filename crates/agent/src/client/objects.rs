@@ -66,21 +66,33 @@ pub(super) fn parse_list(body: &[u8]) -> Result<Listed, serde_json::Error> {
 
 /// Reads a line of a watch.
 pub fn parse_watch_event(line: &[u8]) -> Result<WatchEvent, ClientError> {
-    // The object of an ERROR is a Status, which reads as a ConfigMap without data.
+    /// A ConfigMap; the Status of an ERROR has the last two fields instead of data.
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Object {
+        metadata: Metadata,
+        data: BTreeMap<String, String>,
+        code: u16,
+        message: String,
+    }
     #[derive(Deserialize)]
     struct Event {
         #[serde(rename = "type")]
         kind: String,
-        object: ConfigMap,
+        object: Object,
     }
     let event: Event = serde_json::from_slice(line).map_err(ClientError::Malformed)?;
-    let config_map = event.object;
+    let Object { metadata, data, code, message } = event.object;
+    let config_map = ConfigMap { metadata, data };
     match event.kind.as_str() {
         "ADDED" | "MODIFIED" => Ok(WatchEvent::Applied(config_map)),
         "DELETED" => Ok(WatchEvent::Deleted(config_map.metadata.resource_version)),
         "BOOKMARK" => Ok(WatchEvent::Bookmark(config_map.metadata.resource_version)),
-        // Almost always 410: the version is too old. A list begins anew in every case.
-        _ => Ok(WatchEvent::Expired),
+        // Almost always 410: the version is too old.
+        _ => match StatusCode::from_u16(code) {
+            Ok(StatusCode::GONE) | Err(_) => Ok(WatchEvent::Expired),
+            Ok(code) => Err(refused(code, message)),
+        },
     }
 }
 
@@ -92,7 +104,10 @@ pub(super) fn parse_status(code: StatusCode, body: &[u8]) -> ClientError {
         message: String,
     }
     let status: Status = serde_json::from_slice(body).unwrap_or_default();
-    let mut message = status.message;
+    refused(code, status.message)
+}
+
+fn refused(code: StatusCode, mut message: String) -> ClientError {
     message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
     if message.is_empty() {
         message.push_str("no message");

@@ -34,6 +34,12 @@ fn watch_events_are_read() {
         event(r#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#),
         Ok(WatchEvent::Expired)
     ));
+    let failed = event(
+        r#"{"type":"ERROR","object":{"kind":"Status","metadata":{},"code":500,"message":"etcd is away"}}"#,
+    );
+    let failed = failed.expect_err("a failure").to_string();
+    assert_eq!(failed, "the API server answered 500 Internal Server Error: etcd is away");
+    assert!(matches!(event(r#"{"type":"ERROR","object":{}}"#), Ok(WatchEvent::Expired)));
     for text in ["", "{}", "null", r#"{"type":"ADDED"}"#, r#"{"type":"ADDED","object":[1]}"#] {
         assert!(event(text).is_err(), "{text}");
     }

@@ -13,7 +13,7 @@ use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -29,6 +29,8 @@ pub const MACHINE_ID: &str = "b08dfa6083e7567a1921a715000001fb";
 struct Shared {
     api: ApiServer,
     token: Mutex<String>,
+    /// Every watch begins and fails at once.
+    fails_watches: AtomicBool,
     requests: Mutex<Vec<(Method, String, StatusCode)>>,
 }
 
@@ -47,8 +49,12 @@ impl Server {
         let host = own_address();
         let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
         api.create("/api/v1/namespaces", &json!({"metadata": {"name": "5spot-system"}}));
-        let shared =
-            Arc::new(Shared { api, token: Mutex::new("first-token".to_owned()), requests: Mutex::default() });
+        let shared = Arc::new(Shared {
+            api,
+            token: Mutex::new("first-token".to_owned()),
+            fails_watches: AtomicBool::new(false),
+            requests: Mutex::default(),
+        });
         let certified = rcgen::generate_simple_self_signed([host.to_string()]).expect("a certificate");
         let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -127,6 +133,11 @@ impl Server {
     /// Accepts this token and no other from now on.
     pub fn set_token(&self, token: &str) {
         token.clone_into(&mut self.shared.token.lock().expect("no panic"));
+    }
+
+    /// Begins every watch from now on, and fails it at once.
+    pub fn fail_watches(&self) {
+        self.shared.fails_watches.store(true, Ordering::Relaxed);
     }
 
     /// Makes the Node of the tests, as its kubelet would.
@@ -224,12 +235,18 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     let (method, path) = (request.method().clone(), request.uri().to_string());
     let expected = format!("Bearer {}", shared.token.lock().expect("no panic"));
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let response = if given == Some(&expected) {
-        shared.api.service().oneshot(request).await?
+    let fixed = |code: StatusCode, body: String| {
+        let body = Full::new(Bytes::from(body)).map_err(BoxError::from).boxed_unsync();
+        Response::builder().status(code).body(body)
+    };
+    let response = if given != Some(&expected) {
+        let status = json!({"kind": "Status", "code": 401, "message": "Unauthorized"});
+        fixed(StatusCode::UNAUTHORIZED, status.to_string())?
+    } else if shared.fails_watches.load(Ordering::Relaxed) && path.contains("watch=true") {
+        let status = json!({"kind": "Status", "code": 500, "message": "etcd is away"});
+        fixed(StatusCode::OK, format!("{}\n", json!({"type": "ERROR", "object": status})))?
     } else {
-        let status = json!({"kind": "Status", "code": 401, "message": "Unauthorized"}).to_string();
-        let body = Full::new(Bytes::from(status)).map_err(BoxError::from).boxed_unsync();
-        Response::builder().status(StatusCode::UNAUTHORIZED).body(body)?
+        shared.api.service().oneshot(request).await?
     };
     shared.requests.lock().expect("no panic").push((method, path, response.status()));
     Ok(response)

@@ -53,6 +53,25 @@ async fn a_restarted_api_server_does_not_arm_the_agent_again() {
 }
 
 #[tokio::test]
+async fn watches_that_fail_at_once_are_retried_ever_later() {
+    let server = Server::start().await;
+    server.apply_config("match_commands = ['fsp-watch']").await;
+    server.fail_watches();
+    let host = Host::new(&server);
+    let mut agent = host.start(&server, &[]);
+    agent.logs("configmap applied — rearming scanner").await;
+    for longest in [1000, 2000, 4000] {
+        let failure = agent.logs("watching the configuration failed — retrying").await;
+        assert!(failure["fields"]["error"].as_str().is_some_and(|error| error.contains("etcd is away")));
+        let delay = failure["fields"]["retry_in_ms"].as_u64().expect("a number");
+        assert!((longest * 3 / 4..=longest).contains(&delay), "{failure}");
+    }
+    // The configuration that was read is in force.
+    let _program = OwnersProgram::start("fsp-watch");
+    agent.logs("node annotated").await;
+}
+
+#[tokio::test]
 async fn a_token_that_was_rotated_is_used() {
     let server = Server::start().await;
     server.apply_config("match_commands = ['fsp-token']").await;
