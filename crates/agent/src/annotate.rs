@@ -107,6 +107,9 @@ pub async fn send_until_accepted(client: &Client, node: &OwnNode, request: &Recl
 /// The cause of a refusal that somebody may have to remove.
 pub fn refusal(error: &ClientError) -> Option<&'static str> {
     match error.code()? {
+        403 | 422 if error.is_denied_by_admission() => {
+            Some("an admission policy or webhook denied the patch; the error names it and its reason")
+        }
         401 => Some("the token is not valid; the agent reads it again at every attempt"),
         403 => {
             Some("the ServiceAccount may not patch this Node: apply deploy/node-agent, and check NODE_NAME")
@@ -154,6 +157,22 @@ mod tests {
     fn without_the_check_there_is_no_test() {
         let operations = patch(&node(None), &request(), true);
         assert!(operations.as_array().expect("a list").iter().all(|operation| operation["op"] == "add"));
+    }
+
+    #[test]
+    fn a_refusal_by_a_policy_is_not_taken_for_another_machine() {
+        let refused = |message: &str| {
+            let code = http::StatusCode::UNPROCESSABLE_ENTITY;
+            refusal(&ClientError::Refused { code, message: message.to_owned() })
+        };
+        let rejected = refused("the server rejected our request due to an error in our request");
+        assert!(rejected.is_some_and(|cause| cause.contains("machine id")), "{rejected:?}");
+        let denied = refused(
+            "nodes \"desk-1\" is forbidden: ValidatingAdmissionPolicy '5spot-reclaim-agent-own-node' with binding \
+             '5spot-reclaim-agent-own-node' denied request: the token of the reclaim agent is not bound to a node",
+        );
+        let denied = denied.expect("a cause");
+        assert!(denied.contains("admission policy") && !denied.contains("machine id"), "{denied}");
     }
 
     #[test]

@@ -52,6 +52,23 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// True if an admission policy or webhook refused. The API server tells that from other refusals by its message alone.
+    pub fn is_denied_by_admission(&self) -> bool {
+        match self {
+            Self::Refused { message, .. } => {
+                ["denied request", "denied the request"].iter().any(|words| message.contains(words))
+            }
+            Self::Credentials { .. }
+            | Self::CertificateAuthority(_)
+            | Self::Connect { .. }
+            | Self::Timeout(_)
+            | Self::Http(_)
+            | Self::Request(_)
+            | Self::Body(_)
+            | Self::Malformed(_) => false,
+        }
+    }
+
     /// The status code of a refusal.
     pub fn code(&self) -> Option<u16> {
         match self {
