@@ -4,6 +4,7 @@
 //! - cgroup v1 and v2 with the cgroupfs driver: `/kubepods/burstable/pod<uid>/<id>`;
 //! - the systemd driver: `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope`
 //!   (CRI-O: `crio-<id>.scope`, also with a cgroup below it), also below another root, as in `kubelet-kubepods.slice`;
+//! - containerd where the kubelet names no parent: `/k8s.io/<id>`;
 //! - all of these relative to the cgroup namespace of the agent, where the part that says `kubepods` is missing:
 //!   `/../../pod<uid>/<id>`, and `/../<id>` for another container of the agent's own pod.
 
@@ -19,6 +20,9 @@ pub enum CgroupView {
 /// Prefixes of the cgroups that container runtimes make for the kubelet. Docker's own containers are not among them:
 /// those of the owner of a machine are the owner's programs.
 const RUNTIME_PREFIXES: [&[u8]; 4] = [b"cri-containerd-", b"crio-", b"cri-o-", b"cri-dockerd-"];
+
+/// The containerd namespace of the kubelet's containers, which is also the parent of their cgroups by default.
+const CONTAINERD_NAMESPACE: &[u8] = b"k8s.io";
 
 /// The length of a UID.
 const UID_BYTES: usize = 36;
@@ -42,6 +46,7 @@ fn is_pod_path(path: &[u8]) -> bool {
     components(path).any(|component| {
         has_kubepods(component)
             || has_pod_uid(component)
+            || component == CONTAINERD_NAMESPACE
             || RUNTIME_PREFIXES.iter().any(|prefix| component.starts_with(prefix))
     })
 }

@@ -246,6 +246,8 @@ fn processes_in_pods_are_recognised_in_every_layout() {
         ),
         format!("/kubepods/burstable/pod{UID}/{ID}/docker/{ID}"),
         format!("/kubepods/burstable/pod{UID}/{ID}/init.scope"),
+        // containerd where the kubelet names no parent (cgroupsPerQOS: false)
+        format!("/k8s.io/{ID}"),
         // a static pod, whose UID is a hash
         "/kubepods/burstable/pod0123456789abcdef0123456789abcdef/x".to_owned(),
     ] {
