@@ -8,12 +8,17 @@ use tracing::field::{Field, Visit};
 /// The name that tracing gives to the text of an event.
 const MESSAGE: &str = "message";
 
+/// The longest value, in bytes, as in the controller's lines. A ConfigMap may have a megabyte.
+const MAX_VALUE_BYTES: usize = 32 << 10;
+
 /// Names and values: the message first, then in the order in which they were given.
 #[derive(Debug, Default)]
 pub(super) struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
     fn set(&mut self, field: &Field, value: Value) {
+        let too_long = value.as_str().filter(|text| text.len() > MAX_VALUE_BYTES).map(cut);
+        let value = too_long.map_or(value, Value::from);
         let name = field.name();
         if name == MESSAGE {
             self.0.insert(0, (name, value));
@@ -21,6 +26,12 @@ impl Fields {
             self.0.push((name, value));
         }
     }
+}
+
+/// The beginning of a text, and its length.
+fn cut(text: &str) -> String {
+    let end = text.floor_char_boundary(MAX_VALUE_BYTES);
+    format!("{}… ({} bytes)", &text[..end], text.len())
 }
 
 impl Visit for Fields {

@@ -62,6 +62,18 @@ fn directives_choose_the_lines() {
 }
 
 #[test]
+fn long_values_are_cut() {
+    let long = "ü".repeat(1 << 20);
+    let text = written(Format::Json, "info", || info!(error = %long, keys = ?[&long], "{long}"));
+    assert!(text.len() < 100 << 10, "{} bytes", text.len());
+    let line: Value = serde_json::from_str(&text).expect("JSON");
+    for name in ["message", "error", "keys"] {
+        let value = line["fields"][name].as_str().expect("a text");
+        assert!(value.ends_with(" bytes)"), "{name} says how long it was");
+    }
+}
+
+#[test]
 fn text_is_one_line_without_colours() {
     let text = written(Format::Text, "info", || info!(pid = 7, "matched"));
     assert!(text.contains("matched") && text.contains("pid=7") && !text.contains('\u{1b}'), "{text}");
