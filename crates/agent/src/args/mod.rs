@@ -69,7 +69,7 @@ pub struct Args {
 
     /// Run the detector once and exit
     ///
-    /// For smoke tests. Exits 0 if a process matched and the Node was annotated, 3 if nothing matched, 1 on a failure.
+    /// For smoke tests. This is no dry run: a match gives the node back. Exits 0 if a process matched and the Node was annotated, 3 if nothing matched, 1 on a failure.
     #[arg(long)]
     pub oneshot: bool,
 
@@ -127,7 +127,9 @@ Environment:
 Exit codes: 0 ended by a signal, 1 failure, 2 invalid arguments; with --oneshot also 3 nothing matched.
 
 Examples:
-  Which processes would match on this node, once:
+  Is the agent of a node ready, and what is it doing:
+    kubectl exec -n 5spot-system <agent pod> -- 5spot-reclaim-agent probe
+  Look once, and give the node back if a process matches:
     kubectl exec -n 5spot-system <agent pod> -- 5spot-reclaim-agent --oneshot
   Without process events, on every node:
     kubectl set env -n 5spot-system ds/5spot-reclaim-agent RECLAIM_DETECTOR=poll
