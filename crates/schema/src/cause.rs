@@ -7,27 +7,27 @@ use std::fmt::{self, Write as _};
 /// The field path that the API server uses for errors without one.
 const NOWHERE: &str = "<nil>";
 
-/// One entry of `details.causes` in the answer to a refused write.
+/// An entry of `details.causes` in the response to a refused write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cause {
     /// The path of the field, such as `spec.schedule.daysOfWeek[0]`.
     pub field: String,
-    /// The class of the fault.
+    /// The type of the error.
     pub reason: CauseReason,
-    /// The value found and the values allowed.
+    /// The message, with the actual and the allowed values.
     pub message: String,
 }
 
-/// The class of a fault, as the API server names it.
+/// The type of an error, as the API server names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum CauseReason {
-    /// Two entries that must differ are the same.
+    /// Two entries that must be unique are equal.
     FieldValueDuplicate,
-    /// The field may not be set.
+    /// The field must not be set.
     FieldValueForbidden,
     /// The value is malformed or out of range.
     FieldValueInvalid,
-    /// The value is none of the allowed ones.
+    /// The value is not one of the allowed ones.
     FieldValueNotSupported,
     /// The field is missing.
     FieldValueRequired,
@@ -40,7 +40,7 @@ pub enum CauseReason {
 }
 
 impl CauseReason {
-    /// The word on the wire.
+    /// The name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FieldValueDuplicate => "FieldValueDuplicate",
@@ -54,7 +54,7 @@ impl CauseReason {
         }
     }
 
-    /// The beginning of a message of this class.
+    /// The start of a message of this type.
     const fn title(self) -> &'static str {
         match self {
             Self::FieldValueDuplicate => "Duplicate value",
@@ -67,8 +67,8 @@ impl CauseReason {
         }
     }
 
-    /// Returns true if rules are not even tried on an object with such a fault: they could break on it, or cost
-    /// more than was reckoned.
+    /// Returns true if the rules are not evaluated for an object with such an error: they could fail on it,
+    /// or exceed their estimated cost.
     pub(super) const fn stops_rules(self) -> bool {
         match self {
             Self::FieldValueNotSupported
@@ -106,7 +106,7 @@ impl Cause {
         Self::new(field, CauseReason::FieldValueInvalid, Some(&shown(value)), detail)
     }
 
-    /// Objects and lists that a rule refuses are not repeated in the message.
+    /// Objects and lists that a rule refuses are not part of the message.
     pub(super) fn invalid_compound(field: String, detail: &str) -> Self {
         Self::new(field, CauseReason::FieldValueInvalid, None, detail)
     }
@@ -147,14 +147,14 @@ impl Cause {
     }
 }
 
-/// A value as it stands in a message.
+/// A value in the format of messages.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
         Value::Null | Value::Bool(_) => value.to_string(),
-        // A whole number is written without its fraction.
+        // A whole number has no fraction.
         Value::Number(number) => number.to_string().trim_end_matches(".0").to_owned(),
-        // Go writes JSON so that it may stand in HTML.
+        // Go escapes JSON for use in HTML.
         Value::Array(_) | Value::Object(_) => {
             value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
         }
@@ -170,7 +170,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A string in the quotes of Go, which the API server is written in.
+/// A string in Go's quoting.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

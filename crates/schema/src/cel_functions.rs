@@ -1,5 +1,5 @@
-//! The functions that rules may call: the language's own, those of Kubernetes, and a few in which the
-//! library and the API server differ.
+//! The functions of rules: those of CEL, those of Kubernetes, and a few in which the `cel` crate differs from
+//! the API server.
 
 use super::pattern::Pattern;
 use chrono::TimeDelta;
@@ -12,29 +12,30 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-/// The number of compiled patterns that are kept. Patterns are literals in rules, so there are few.
+/// The number of compiled patterns in the cache. Patterns are literals in rules, so there are few.
 const MAX_PATTERNS: usize = 1024;
 
 thread_local! {
-    /// Setting it up costs more than running a rule.
+    /// Creating the context costs more than evaluating a rule.
     static CONTEXT: Context<'static> = context();
     static PATTERNS: RefCell<HashMap<String, Pattern>> = RefCell::default();
 }
 
-/// The names of zones as they are spelled: looking a zone up would forgive wrong case, the API server does not.
+/// The names of time zones with their exact spelling: looking up a zone ignores case, the API server does
+/// not.
 static ZONE_NAMES: LazyLock<HashSet<String>> =
     LazyLock::new(|| TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect());
 
-/// Calls `run` with a context that knows all functions.
+/// Calls `run` with a context that contains all functions.
 pub(super) fn with_context<T>(run: impl FnOnce(&Context<'static>) -> T) -> T {
     CONTEXT.with(run)
 }
 
-/// A part of a time that rules may ask for, in any time zone.
+/// A part of a time that rules can get, in any time zone.
 struct Part {
     function: &'static str,
     of_time: fn(&Zoned) -> i64,
-    /// The same of a duration, where that means anything.
+    /// The same part of a duration, if it has one.
     of_duration: Option<fn(&TimeDelta) -> i64>,
 }
 
@@ -78,9 +79,9 @@ fn context() -> Context<'static> {
     context
 }
 
-/// Like the library's, but a pattern is compiled once and not for every value.
+/// Like the function of the crate, but a pattern is compiled once instead of for every value.
 fn matches(This(this): This<Arc<String>>, Arguments(args): Arguments) -> Result<Value, ExecutionError> {
-    // The pattern is the last argument, whether this is called as a method or as a function.
+    // The pattern is the last argument, both of the method and of the function.
     let Some(Value::String(pattern)) = args.last() else {
         return Err(ExecutionError::NoSuchOverload);
     };
@@ -97,7 +98,7 @@ fn matches(This(this): This<Arc<String>>, Arguments(args): Arguments) -> Result<
     })
 }
 
-/// Like the library's, but strings are measured in characters and not in bytes.
+/// Like the function of the crate, but the size of strings is in characters instead of bytes.
 fn size(This(this): This<Value>) -> Result<Value, ExecutionError> {
     let size = if let Value::String(text) = &this {
         text.chars().count()
@@ -114,7 +115,7 @@ fn size(This(this): This<Value>) -> Result<Value, ExecutionError> {
 }
 
 impl Part {
-    /// The part of a time, in UTC or in the zone that is named.
+    /// The part of a time, in UTC or in the given zone.
     fn get(&self, this: &Value, args: &[Value]) -> Result<Value, ExecutionError> {
         let error = |message: String| ExecutionError::function_error(self.function, message);
         if let (Value::Duration(duration), Some(of_duration)) = (this, self.of_duration) {

@@ -1,4 +1,4 @@
-//! Values of an object as rules see them.
+//! The values of an object as CEL rules see them.
 
 use super::structural::Schema;
 use kube_cel::cel::Value as CelValue;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Words of the language, which rules can therefore not use as the name of a field.
+/// Reserved words of CEL, which rules cannot use as field names.
 const RESERVED: [&str; 20] = [
     "true",
     "false",
@@ -31,7 +31,7 @@ const RESERVED: [&str; 20] = [
     "while",
 ];
 
-/// Converts a value to the `self` of a rule: only fields of the schema, under names that CEL can express.
+/// Converts a value to the `self` of a rule: only the fields of the schema, with names that are valid in CEL.
 pub(super) fn to_cel(value: &Value, schema: &Schema) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -58,7 +58,7 @@ pub(super) fn to_cel(value: &Value, schema: &Schema) -> CelValue {
     }
 }
 
-/// Times and durations have types of their own in rules.
+/// Times and durations have their own types in rules.
 fn string_to_cel(text: &str, schema: &Schema) -> CelValue {
     let time = match schema.format.as_deref() {
         Some("date-time" | "datetime") => chrono::DateTime::parse_from_rfc3339(text).ok(),
@@ -68,7 +68,7 @@ fn string_to_cel(text: &str, schema: &Schema) -> CelValue {
     time.map_or_else(|| CelValue::String(Arc::new(text.to_owned())), CelValue::Timestamp)
 }
 
-/// The name of a field in a rule: `x-y` is `x__dash__y`.
+/// The name of a field in a rule: `x-y` becomes `x__dash__y`.
 fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");

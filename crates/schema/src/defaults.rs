@@ -1,9 +1,9 @@
-//! Defaulting: what the API server fills in before it looks at an object.
+//! Defaults, which the API server sets before validation.
 
 use super::structural::Schema;
 use serde_json::Value;
 
-/// Drops every `null` where `null` is not allowed and there is no default to put there.
+/// Removes every `null` that the schema does not allow and that has no default.
 pub(super) fn drop_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(fields) => {
@@ -29,7 +29,7 @@ pub(super) fn drop_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Fills in defaults, from the outside in, so that a default may itself be completed by defaults.
+/// Sets defaults from the outside in, so that a default can be completed by further defaults.
 pub(super) fn fill_in(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(fields) => {

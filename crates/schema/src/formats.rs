@@ -1,9 +1,9 @@
-//! String formats that the API server checks.
+//! The string formats that the API server checks.
 
 use jiff::civil::Date;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Returns true if a format means anything to this module. Others are accepted as they come.
+/// Returns true if this module checks the format. Other formats accept every string.
 pub(super) fn is_known(format: &str) -> bool {
     matches!(format, "date-time" | "datetime" | "date" | "ipv4" | "ipv6" | "uuid" | "byte" | "password")
 }
@@ -25,7 +25,7 @@ fn is_date(text: &str) -> bool {
     text.len() == 10 && text.parse::<Date>().is_ok()
 }
 
-/// A date, `T` or `t`, and a time with its offset. A leap second is not a time here.
+/// A date, `T` or `t`, and a time with an offset. Leap seconds are invalid.
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let Some((date, time)) = lower.split_once('t') else {
@@ -50,7 +50,7 @@ fn is_offset(text: &str) -> bool {
     matches!(text.split_once(':'), Some((h, m)) if below(h, 100) && below(m, 100))
 }
 
-/// Two digits, as a number below the limit.
+/// Parses two digits as a number below the limit.
 fn below(digits: &str, limit: u32) -> bool {
     digits.len() == 2
         && digits.bytes().all(|digit| digit.is_ascii_digit())

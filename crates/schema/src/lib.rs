@@ -1,9 +1,9 @@
-//! Offline validation of custom resources, with the answers of a real kube-apiserver.
+//! Offline validation of custom resources, with the results of a real kube-apiserver.
 //!
-//! A [`Validator`] is built from one version of a `CustomResourceDefinition`. It fills in defaults, finds or prunes
-//! unknown fields, checks values against the structural schema and evaluates the CEL rules. Field paths, reasons and
-//! messages are those of kube-apiserver v1.36, so a user reads offline what the cluster would answer. Everything is
-//! pure: no I/O, no clock, no client.
+//! A [`Validator`] is created from one version of a `CustomResourceDefinition`. It sets defaults, finds or
+//! prunes unknown fields, validates values against the structural schema and evaluates the CEL rules. Field
+//! paths, reasons and messages are those of kube-apiserver v1.36, so users get the same errors offline as
+//! from the cluster. All functions are pure: there is no I/O, no clock and no client.
 //!
 //! ```
 //! use five_spot_schema::Validator;
@@ -64,7 +64,7 @@
 //!
 //! # Not supported
 //!
-//! - What an HTTP request adds: decoding, strictness levels and status codes are up to the caller.
+//! - The handling of HTTP requests: decoding, strictness levels and status codes are up to the caller.
 //! - `metadata` other than the name.
 //! - The cost limits of CEL, the metadata of embedded resources, the replica counts of a scale subresource, and string
 //!   formats that Kubernetes inherited from OpenAPI and that are hardly used, such as `isbn` and `creditcard`.
@@ -98,21 +98,21 @@ use structural::Schema;
 #[non_exhaustive]
 pub enum SchemaError {
     /// The CRD has no such version.
-    #[error("the definition has no version {0}")]
+    #[error("the CRD has no version {0}")]
     NoSuchVersion(String),
     /// The version has no schema.
-    #[error("version {0} of the definition has no schema")]
+    #[error("version {0} of the CRD has no schema")]
     NoSchema(String),
-    /// A type that JSON does not have.
+    /// The schema has an unknown type.
     #[error("the schema uses the unknown type {0}")]
     Type(String),
-    /// A list with a schema for each position, which a structural schema may not have.
-    #[error("the schema gives the items of a list one schema each")]
+    /// A list has a schema for each position, which structural schemas do not allow.
+    #[error("the schema has a separate schema for each item of a list")]
     ItemsPerPosition,
-    /// A pattern that is no regular expression.
-    #[error("failed to read a pattern of the schema")]
+    /// A pattern is not a valid regular expression.
+    #[error("failed to compile a pattern of the schema")]
     Pattern(#[source] regex::Error),
-    /// A rule that is no CEL expression.
+    /// A rule is not a valid CEL expression.
     #[error("failed to compile the rule {expression}")]
     Rule {
         /// The expression.
@@ -122,7 +122,7 @@ pub enum SchemaError {
     },
 }
 
-/// One version of a custom resource, ready to be checked. Cloning is cheap.
+/// One version of a custom resource, ready for validation. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Validator {
     schema: Arc<Schema>,
@@ -130,7 +130,7 @@ pub struct Validator {
 }
 
 impl Validator {
-    /// Reads the schema of a version of a CRD and compiles its rules.
+    /// Parses the schema of a version of a CRD and compiles its rules.
     pub fn for_crd(crd: &CustomResourceDefinition, version: &str) -> Result<Self, SchemaError> {
         let found = crd
             .spec
@@ -147,29 +147,29 @@ impl Validator {
         Ok(Self { has_rules: schema.has_rules(), schema: Arc::new(schema) })
     }
 
-    /// Fills in what the object leaves out and the schema has a default for. A `null` where none is allowed
-    /// counts as left out.
+    /// Sets the defaults of the schema for absent fields. A `null` that the schema does not allow counts as
+    /// absent.
     pub fn apply_defaults(&self, object: &mut Value) {
         defaults::drop_nulls(object, &self.schema);
         defaults::fill_in(object, &self.schema);
     }
 
-    /// The paths of fields that the schema does not know, such as `spec.schedule.dayOfWeek`, sorted. Under
-    /// strict field validation the API server refuses an object that has any.
+    /// The paths of unknown fields, such as `spec.schedule.dayOfWeek`, sorted. With strict field validation,
+    /// the API server refuses an object that has any.
     pub fn unknown_fields(&self, object: &Value) -> Vec<String> {
         unknown::find(object, &self.schema)
     }
 
-    /// Removes the fields that the schema does not know, and returns their paths.
+    /// Removes unknown fields and returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let unknown = unknown::find(object, &self.schema);
         unknown::remove(object, &self.schema);
         unknown
     }
 
-    /// Everything that is wrong with an object: `details.causes` of the API server's answer. Empty: it is
-    /// accepted. `old` is the object that is to be replaced, for rules on changes, and so that faults
-    /// which were there before do not count. Defaults are expected to be filled in.
+    /// Validates an object and returns all errors: `details.causes` of the API server's response. An empty
+    /// list means that the object is valid. `old` is the object to be replaced; transition rules use it, and
+    /// errors that it already had are not reported. Defaults must have been set before.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let schema = &*self.schema;
         let mut causes = Vec::new();
@@ -177,7 +177,8 @@ impl Validator {
             metadata::check(object, &mut causes);
         }
         values::check(object, old, schema, &Path::ROOT, &mut causes);
-        // One old pair of equal items excuses all new ones: the API server is no stricter.
+        // One pair of equal items in the old list allows all duplicates in the new one: the API server is not
+        // stricter.
         if old.is_none_or(|old| !lists::has_duplicates(old, schema)) {
             lists::check(object, schema, &Path::ROOT, &mut causes);
         }

@@ -1,11 +1,11 @@
-//! Lists whose items must differ: `x-kubernetes-list-type` `set` and `map`.
+//! Lists with unique items: `x-kubernetes-list-type` `set` and `map`.
 
 use super::cause::Cause;
 use super::path::Path;
 use super::structural::{ListKind, Schema};
 use serde_json::{Map, Value};
 
-/// Reports every item that repeats an earlier one.
+/// Reports every duplicate item.
 pub(super) fn check(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     match value {
         Value::Object(fields) => {
@@ -51,14 +51,14 @@ fn check_items(values: &[Value], schema: &Schema, path: &Path<'_>, causes: &mut 
         }
     };
     for (index, identity) in identities.iter().enumerate() {
-        // The second of several equal items is reported, not the third: that is how the API server counts.
+        // The second of several equal items is reported, not the third, as in the API server.
         if identities[..index].iter().filter(|earlier| *earlier == identity).count() == 1 {
             causes.push(Cause::duplicate(path.index(index).bracketed(), identity));
         }
     }
 }
 
-/// The fields of an item by which it is known.
+/// The identity of an item: the values of its key fields.
 pub(super) fn identity(item: &Value, keys: &[String]) -> Value {
     let fields: Map<String, Value> =
         keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect();

@@ -1,4 +1,4 @@
-//! The name of an object, which the API server checks whatever the schema says.
+//! The name of an object, which the API server validates independently of the schema.
 
 use super::cause::Cause;
 use regex::Regex;

@@ -1,9 +1,9 @@
-//! The path of a value in an object, written as the API server writes it.
+//! The path of a value in an object, in the format of the API server.
 
 use std::fmt::Write as _;
 
-/// A path from the root of an object, kept as a chain on the stack: nothing is allocated until something
-/// is wrong.
+/// A path from the root of an object, as a linked list on the stack: nothing is allocated until there is an
+/// error.
 #[derive(Clone, Copy)]
 pub(super) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -19,10 +19,10 @@ enum Segment<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The object itself.
+    /// The root of the object.
     pub(super) const ROOT: Path<'static> = Path { parent: None, segment: Segment::Root };
 
-    /// A field that the schema names.
+    /// A field of the schema.
     pub(super) fn field(&'a self, name: &'a str) -> Self {
         Self { parent: Some(self), segment: Segment::Field(name) }
     }
@@ -37,12 +37,12 @@ impl<'a> Path<'a> {
         Self { parent: Some(self), segment: Segment::Index(index) }
     }
 
-    /// As schema errors and unknown fields are reported: `labels.rack`. The root is empty.
+    /// The format of schema errors and unknown fields: `labels.rack`. The root is empty.
     pub(super) fn dotted(&self) -> String {
         self.render(join)
     }
 
-    /// As list and rule errors are reported: `labels[rack]`. The root is empty.
+    /// The format of list and rule errors: `labels[rack]`. The root is empty.
     pub(super) fn bracketed(&self) -> String {
         self.render(|path, key| {
             let _ = write!(path, "[{key}]");

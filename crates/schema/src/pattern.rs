@@ -1,11 +1,11 @@
-//! Regular expressions as Go reads them, for a library that reads them a little differently.
+//! Translates Go regular expressions for the `regex` crate, whose syntax differs in a few points.
 
 use regex::Regex;
 use std::fmt;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A pattern of a schema or a rule. It is shown as it was written.
+/// A pattern of a schema or a rule. It is displayed as written.
 #[derive(Debug)]
 pub(super) struct Pattern {
     written: String,
@@ -28,7 +28,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// In Go `\d`, `\w`, `\s` and `\b` know only ASCII, and a bracket inside of a class is just a bracket.
+/// In Go, `\d`, `\w`, `\s` and `\b` match only ASCII, and a bracket inside a class is a literal.
 fn translated(pattern: &str) -> String {
     let mut translated = String::with_capacity(pattern.len());
     let mut rest = pattern.chars().peekable();
@@ -47,7 +47,7 @@ fn class(rest: &mut Peekable<Chars<'_>>, translated: &mut String) {
     if rest.next_if_eq(&'^').is_some() {
         translated.push('^');
     }
-    // A class that begins with a closing bracket contains it.
+    // A class that starts with a closing bracket contains it.
     if rest.next_if_eq(&']').is_some() {
         translated.push_str("\\]");
     }
@@ -65,7 +65,7 @@ fn class(rest: &mut Peekable<Chars<'_>>, translated: &mut String) {
     }
 }
 
-/// `[:alpha:]`, which both read alike.
+/// A class such as `[:alpha:]`, which has the same meaning in both.
 fn named_class(rest: &mut Peekable<Chars<'_>>, translated: &mut String) {
     translated.push('[');
     for c in rest.by_ref() {

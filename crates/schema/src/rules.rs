@@ -1,4 +1,4 @@
-//! Rules in CEL: compiled once, run on every value that they belong to.
+//! CEL rules: compiled once, and evaluated on every value that they apply to.
 
 use super::SchemaError;
 use super::cause::Cause;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 pub(super) struct CompiledRule {
     program: Program,
     message_program: Option<Program>,
-    /// The rule's own message, or the expression if it has none.
+    /// The message of the rule, or its expression if it has none.
     text: String,
     has_message: bool,
-    /// The field that the error names, relative to the value: `metadata.name`.
+    /// The field that the error refers to, relative to the value: `metadata.name`.
     field: String,
     reason: Option<String>,
     uses_old_self: bool,
@@ -56,17 +56,17 @@ fn compile(expression: &str) -> Result<Program, SchemaError> {
         .map_err(|source| SchemaError::Rule { expression: expression.to_owned(), source: Box::new(source) })
 }
 
-/// `.metadata.name` as `metadata.name`, `.labels['a.b']` as `labels[a.b]`.
+/// Converts `.metadata.name` to `metadata.name`, and `.labels['a.b']` to `labels[a.b]`.
 fn normalized(field_path: &str) -> String {
     field_path.trim_start_matches('.').replace("['", "[").replace("']", "]")
 }
 
-/// A value, what it was before, and whether a fault of it is old.
+/// A value, its old value, and whether its errors are old.
 #[derive(Clone, Copy)]
 pub(super) struct Change<'a> {
     new: &'a Value,
     old: Option<&'a Value>,
-    /// The nearest value around it that can be compared with its old self, if this one cannot.
+    /// If this value cannot be compared with an old one, the closest enclosing value that can.
     around: Option<(&'a Value, &'a Value)>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Change<'a> {
         Self { new, old, around: self.old.map(|old| (self.new, old)).or(self.around) }
     }
 
-    /// Nothing was changed here, so a rule that has come since does not complain.
+    /// Returns true if the value is unchanged; rules that were added later do not check it.
     fn is_none(self) -> bool {
         match (self.old, self.around) {
             (Some(old), _) => old == self.new,
@@ -89,7 +89,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Runs the rules of `schema` and of everything below it.
+/// Evaluates the rules of `schema` and of all schemas below it.
 pub(super) fn check(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     if change.new.is_null() {
         return;
@@ -134,7 +134,7 @@ fn check_here(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut
                     context.add_variable_from_value("oldSelf", optional(old.clone()));
                 }
                 Some(old) => context.add_variable_from_value("oldSelf", old.clone()),
-                // A rule on a change has nothing to say about a value that is new.
+                // Transition rules do not apply to new values.
                 None if rule.uses_old_self => continue,
                 None => {}
             }
@@ -190,7 +190,7 @@ impl CompiledRule {
     }
 }
 
-/// An error in the words of the API server's CEL.
+/// An error in the wording of the API server's CEL.
 fn error_text(error: &ExecutionError) -> String {
     if let ExecutionError::FunctionError { function, message } = error {
         let wanted = match function.as_str() {

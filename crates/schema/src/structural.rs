@@ -1,5 +1,5 @@
-//! The schema of a CRD, read once: patterns and rules compiled, keywords in the form in which the checks
-//! need them.
+//! The schema of a CRD, parsed once: patterns and rules are compiled, and keywords have the form that the
+//! checks need.
 
 use super::SchemaError;
 use super::pattern::Pattern;
@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 /// One node of a structural schema.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
-    /// Names of the allowed types; none: any.
+    /// The allowed types; any if empty.
     pub(super) types: Vec<&'static str>,
     pub(super) nullable: bool,
     pub(super) format: Option<String>,
     pub(super) default: Option<Value>,
     pub(super) bounds: Bounds,
-    /// The allowed values; none: any.
+    /// The allowed values; any if absent.
     pub(super) allowed: Vec<Value>,
     pub(super) properties: BTreeMap<String, Schema>,
     pub(super) required: Vec<String>,
@@ -59,10 +59,10 @@ pub(super) struct Limit {
     pub(super) exclusive: bool,
 }
 
-/// The key by which two items of a list are the same.
+/// The identity of the items of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum ListKind {
-    /// Nothing: the list is one value.
+    /// None: the list is one value.
     #[default]
     Atomic,
     /// Their whole value.
@@ -72,7 +72,7 @@ pub(super) enum ListKind {
 }
 
 impl Schema {
-    /// Reads a schema as it stands in a CRD.
+    /// Parses a schema of a CRD.
     pub(super) fn read(props: &JSONSchemaProps) -> Result<Self, SchemaError> {
         let types = types(props)?;
         Ok(Self {
@@ -102,12 +102,12 @@ impl Schema {
         })
     }
 
-    /// The schema of a field or map entry, if there is one.
+    /// The schema of a field or a map entry, if there is one.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(self.entries.as_deref())
     }
 
-    /// Returns true if there is a rule anywhere.
+    /// Returns true if this schema or one below it has a rule.
     pub(super) fn has_rules(&self) -> bool {
         let below = self.properties.values().chain(self.entries.as_deref()).chain(self.items.as_deref());
         !self.rules.is_empty() || below.chain(&self.all_of).any(Self::has_rules)
@@ -155,7 +155,7 @@ fn types(props: &JSONSchemaProps) -> Result<Vec<&'static str>, SchemaError> {
     }
 }
 
-/// The API server ignores formats that it does not know, and those that do not belong to the type.
+/// The API server ignores unknown formats, and those that do not belong to the type.
 fn format_is_known(types: &[&str], format: &str) -> bool {
     match types {
         [] | ["string"] => super::formats::is_known(format),
@@ -168,7 +168,7 @@ fn format_is_known(types: &[&str], format: &str) -> bool {
 fn entries(props: &JSONSchemaProps) -> Result<Option<Box<Schema>>, SchemaError> {
     match &props.additional_properties {
         None | Some(JSONSchemaPropsOrBool::Bool(false)) => Ok(None),
-        // Anything is allowed and nothing of it is pruned.
+        // Any value is allowed, and nothing in it is pruned.
         Some(JSONSchemaPropsOrBool::Bool(true)) => {
             Ok(Some(Box::new(Schema { preserve_unknown_fields: true, ..Schema::default() })))
         }

@@ -1,4 +1,5 @@
-//! Corners of the API server that our own CRD has no use for, each seen on the real one, and the doors.
+//! Unusual behaviour of the API server that the CRD of 5-Spot does not use, each observed on a real one, and
+//! tests of the public functions.
 
 use super::*;
 use serde_json::json;
@@ -130,7 +131,7 @@ fn one_of_several_schemas() {
 #[test]
 fn items_that_must_differ() {
     let set = json!({ "type": "array", "items": { "type": "string" }, "x-kubernetes-list-type": "set" });
-    // The third of three is not reported.
+    // The third of three equal items is not reported.
     check(set, &json!(["a", "a", "a"]), &[r#"spec[1]: Duplicate value: "a""#]);
     let map = json!({
         "type": "array",
@@ -162,7 +163,7 @@ fn rules_wait_until_the_schema_is_content() {
              correct the existing errors to complete validation",
         ],
     );
-    // A value out of range does not stop them.
+    // A value out of range does not stop the rules.
     check(
         schema,
         &json!({ "a": "x", "b": 6 }),
@@ -270,7 +271,7 @@ fn old_faults_are_forgiven_while_nobody_touches_them() {
         &json!({ "word": "long", "even": 3, "list": ["long"] }),
         &["spec.even: Invalid value: 3: is odd"],
     );
-    // The items of a plain list are not known by anything, so the list is one value.
+    // The items of a plain list have no identity, so the list is one value.
     let causes = validator(schema()).validate(&thing(&json!({ "list": ["long", "x"] })), Some(&thing(&old)));
     assert_eq!(causes[0].to_string(), "spec.list[0]: Too long: may not be more than 1 byte");
 }
@@ -322,7 +323,7 @@ fn defaults_complete_defaults() {
 fn a_definition_that_cannot_be_used_says_why() {
     let crd = five_spot_api::crd();
     let error = |version: &str| Validator::for_crd(&crd, version).unwrap_err().to_string();
-    assert_eq!(error("v7"), "the definition has no version v7");
+    assert_eq!(error("v7"), "the CRD has no version v7");
     let mut broken = crd.clone();
     let schema = broken.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
     schema.x_kubernetes_validations.as_mut().unwrap()[0].rule = "self ==".to_owned();

@@ -1,4 +1,4 @@
-//! Fields that the schema does not know: named, and on demand removed.
+//! Unknown fields: finds and removes the fields that are not in the schema.
 
 use super::path::Path;
 use super::structural::Schema;
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 /// The fields that every object has and schemas do not list.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Paths of all unknown fields, sorted. They stay where they are.
+/// The paths of all unknown fields, sorted. The object is not changed.
 pub(super) fn find(object: &Value, schema: &Schema) -> Vec<String> {
     let mut found = Vec::new();
     visit(object, schema, true, &Path::ROOT, &mut found);
@@ -39,7 +39,7 @@ fn fate<'a>(name: &str, schema: &'a Schema, is_object: bool) -> Fate<'a> {
     }
 }
 
-/// The schema of a list's items. Where a list stands in place of something else, no field in it is known.
+/// The schema of a list's items. If the value should not be a list, all fields in it are unknown.
 fn items(schema: &Schema) -> Option<&Schema> {
     static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
     match &schema.items {

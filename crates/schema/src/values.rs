@@ -1,7 +1,7 @@
 //! Types, bounds, enumerations and required fields.
 //!
-//! The wording, the order of the checks and the odd corners are those of the API server: a check looks at
-//! what the value is, not at what the schema wants, so that one wrong value can have several causes.
+//! Messages, the order of the checks and special cases are those of the API server: a check depends on the
+//! type of the value, not on the type in the schema, so that one wrong value can have several causes.
 
 use super::cause::Cause;
 use super::formats;
@@ -10,8 +10,8 @@ use super::path::Path;
 use super::structural::{Limit, ListKind, Schema};
 use serde_json::{Map, Number, Value};
 
-/// Reports everything in which `value` does not follow `schema`. What is the same as in `old` is not
-/// complained about: a schema that has become stricter does not block unrelated changes.
+/// Reports all violations of `schema` in `value`. Violations that are unchanged from `old` are not reported,
+/// so that a stricter schema does not block unrelated changes.
 pub(super) fn check(
     value: &Value,
     old: Option<&Value>,
@@ -40,7 +40,7 @@ pub(super) fn check(
     }
 }
 
-/// The name of the value's type, and of its format, as the API server sees it.
+/// The type of the value and its format, as the API server names them.
 fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -126,7 +126,7 @@ fn check_string(text: &str, schema: &Schema, path: &Path<'_>, causes: &mut Vec<C
 fn check_number(number: &Number, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let Some(value) = number.as_f64() else { return };
     if let Some(format) = out_of_range(number, schema) {
-        // The API server loses the place of this one.
+        // The API server omits the path of this error.
         let detail = format!("Checked value must be of type integer{format} in {}", path.dotted());
         causes.push(Cause::invalid(String::new(), &"".into(), &detail));
     }
@@ -162,7 +162,7 @@ fn out_of_range(number: &Number, schema: &Schema) -> Option<String> {
         Some("int32") => whole.is_some_and(|whole| i32::try_from(whole).is_ok()),
         Some(_) | None => whole.is_some(),
     };
-    // 5.0 is an integer too.
+    // 5.0 is also an integer.
     let fits =
         fits || number.as_f64().is_some_and(|float| is_whole(float) && float.abs() <= f64::from(i32::MAX));
     if fits {
@@ -208,7 +208,7 @@ fn check_list(
     }
 }
 
-/// The same item before the change. Only lists by identity can tell.
+/// The same item before the change. Only lists with item identity have one.
 pub(super) fn old_item<'a>(item: &Value, old: Option<&'a Value>, list: &ListKind) -> Option<&'a Value> {
     match list {
         ListKind::Atomic | ListKind::Set => None,
@@ -255,7 +255,7 @@ fn check_fields(
     }
 }
 
-/// `allOf`, `anyOf`, `oneOf` and `not`. What fails in a branch is reported beside the failure of the whole.
+/// `allOf`, `anyOf`, `oneOf` and `not`. The errors of a branch are reported in addition to that of the whole.
 fn check_combinations(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
     let faults = |branch: &Schema| {
         let mut causes = Vec::new();
