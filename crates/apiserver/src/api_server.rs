@@ -1,4 +1,4 @@
-//! The handle that everything else holds: one embedded Kubernetes API.
+//! The handle of an in-memory API server.
 
 use crate::clock::Clock;
 use crate::frontend::ApiService;
@@ -20,25 +20,25 @@ pub struct ApiServerConfig {
     pub clock: Clock,
     /// The source of UIDs and name suffixes.
     pub seed: u64,
-    /// The number of changes of each resource that a watch can catch up with.
+    /// The number of changes of each resource that watches can resume from.
     pub history_limit: usize,
 }
 
 impl ApiServerConfig {
-    /// The wall clock, a fixed seed, and the history of a real server.
+    /// The wall clock, a fixed seed, and the history size of a real server.
     pub fn new(clock: Clock) -> Self {
         Self { clock, seed: 0, history_limit: HISTORY_LIMIT }
     }
 }
 
-/// An embedded Kubernetes API. Clones are handles to the same one.
+/// An in-memory Kubernetes API server. Clones are handles to the same server.
 #[derive(Clone, Debug)]
 pub struct ApiServer {
     shared: Arc<Shared>,
 }
 
 impl ApiServer {
-    /// An API with the namespaces that every cluster has, and nothing else in it.
+    /// Creates a server with only the namespaces that every cluster has.
     pub fn new(config: ApiServerConfig) -> Self {
         let state = State::new(config.clock, config.seed, config.history_limit);
         let api = Self { shared: Arc::new(Shared::new(state)) };
@@ -52,7 +52,7 @@ impl ApiServer {
     ///
     /// # Panics
     ///
-    /// If the object is refused.
+    /// Panics if the object is refused.
     pub fn create(&self, path: &str, object: &Value) -> Value {
         let request = Request::builder()
             .method(Method::POST)
@@ -66,22 +66,22 @@ impl ApiServer {
         value
     }
 
-    /// The service that `kube::Client` can use, and that the HTTP server serves.
+    /// The `tower` service, for `kube::Client` and the HTTP server.
     pub fn service(&self) -> ApiService {
         ApiService::new(self.shared.clone())
     }
 
-    /// A client that talks to this API without a network.
+    /// A client of this server that needs no network.
     pub fn client(&self, default_namespace: &str) -> kube::Client {
         kube::Client::new(self.service(), default_namespace)
     }
 
-    /// Forgets all history, as a compaction does: watches of old versions end with 410.
+    /// Discards the history, as a compaction of etcd does: watches from old resource versions end with 410.
     pub fn compact(&self) {
         self.shared.change(|state| state.store.compact());
     }
 
-    /// The number of the latest change.
+    /// The revision of the latest change.
     pub fn revision(&self) -> u64 {
         self.shared.lock().store.revision()
     }

@@ -1,8 +1,8 @@
-//! The one source of time: what `now` means in this process.
+//! The source of time.
 //!
-//! A clock is real, or it follows `tokio`'s clock from a chosen start. With `tokio`'s clock paused the second kind is
-//! virtual time: it jumps to the next timer whenever nothing else can run. [`Clock::pace`] slows virtual time down to
-//! a multiple of real time.
+//! A clock is either real, or follows `tokio`'s clock from a chosen start. While `tokio`'s clock is paused,
+//! the latter is virtual time: it jumps to the next timer whenever no task can run. [`pace`] slows virtual
+//! time down to a multiple of real time.
 
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
@@ -26,14 +26,14 @@ impl Clock {
         Self { source: Source::System }
     }
 
-    /// Starts at `start` and moves with `tokio`'s clock, paused or not.
+    /// A clock that starts at `start` and advances with `tokio`'s clock, paused or not.
     ///
-    /// Under a paused clock this is virtual time: the same run shows the same times.
+    /// While `tokio`'s clock is paused, this is virtual time, and runs are reproducible.
     pub fn starting_at(start: Timestamp) -> Self {
         Self { source: Source::Tokio { start, origin: Instant::now() } }
     }
 
-    /// The present instant.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         match &self.source {
             Source::System => Timestamp::now(),
@@ -44,23 +44,23 @@ impl Clock {
         }
     }
 
-    /// The present instant as `metadata.creationTimestamp` writes it: whole seconds.
+    /// The current time in the format of `metadata.creationTimestamp`: whole seconds.
     pub fn stamp(&self) -> String {
         whole_seconds(self.now())
     }
 }
 
-/// An instant in the form of `metav1.Time`.
+/// A time in the format of `metav1.Time`.
 pub fn whole_seconds(instant: Timestamp) -> String {
     Timestamp::from_second(instant.as_second()).unwrap_or(instant).to_string()
 }
 
-/// Lets virtual time pass `speed` times as fast as real time, for as long as the future is polled.
+/// Advances virtual time `speed` times as fast as real time, for as long as the future is polled.
 ///
-/// Needs a paused `tokio` clock. Each step first sleeps in virtual time, which lets every timer in it fire, and then
-/// waits in a blocking task, which keeps the paused clock from running ahead meanwhile.
+/// Requires a paused `tokio` clock. Each step first sleeps in virtual time, so that all timers in it fire,
+/// and then waits in a blocking task, which keeps the paused clock from advancing meanwhile.
 pub async fn pace(speed: f64) {
-    // Short enough that a person sees no steps, long enough that waking up costs nothing.
+    // Short enough to look continuous, and long enough to cost little.
     const QUANTUM: Duration = Duration::from_millis(20);
     let mut deadline = std::time::Instant::now();
     loop {

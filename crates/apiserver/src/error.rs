@@ -1,9 +1,9 @@
-//! Refusals, in the form in which Kubernetes makes them: a `metav1.Status`.
+//! Errors in the form of Kubernetes: a `metav1.Status`.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// One refused request. Its fields become a `Status` object.
+/// The error of a request. Its fields become a `Status` object.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -13,7 +13,7 @@ pub struct ApiError {
     pub reason: &'static str,
     /// The message for people.
     pub message: String,
-    /// `details` of the status; null if there are none.
+    /// The `details` of the status; null if there are none.
     pub details: Value,
 }
 
@@ -41,7 +41,7 @@ impl Subject<'_> {
     }
 }
 
-/// One reason why an object was refused.
+/// One reason for which an object is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fault {
     pub field: String,
@@ -112,7 +112,7 @@ impl ApiError {
         }
     }
 
-    /// The answer to a path that leads nowhere.
+    /// The 404 for a path without a handler.
     pub(crate) fn no_such_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self { details: json!({}), ..Self::new(StatusCode::NOT_FOUND, "NotFound", message) }
@@ -139,7 +139,7 @@ impl ApiError {
         Self { details: subject.details(), ..Self::new(StatusCode::CONFLICT, "Conflict", message) }
     }
 
-    /// The conflict of an update that was made from an older object.
+    /// The conflict of an update that is based on an older resource version.
     pub(crate) fn stale(subject: Subject<'_>) -> Self {
         Self::conflict(
             subject,
@@ -152,7 +152,7 @@ impl ApiError {
         Self { details: subject.details(), ..Self::new(StatusCode::FORBIDDEN, "Forbidden", message) }
     }
 
-    /// A refused object. `subject.kind` is the kind here, not the resource.
+    /// The error for an invalid object. `subject.kind` is the kind here, not the resource.
     pub(crate) fn invalid(subject: Subject<'_>, faults: &[Fault]) -> Self {
         let texts: Vec<String> =
             faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message)).collect();
@@ -193,7 +193,7 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// An error for something that this server does not support, worded so that nobody takes it for an answer of
+    /// The error for a request that this server does not support. Its message cannot be confused with one of
     /// Kubernetes.
     pub(crate) fn not_implemented(what: impl AsRef<str>) -> Self {
         let message = format!("the 5-Spot sandbox does not implement {}", what.as_ref());
@@ -208,7 +208,7 @@ impl ApiError {
         )
     }
 
-    /// The `Status` object that a client gets.
+    /// The `Status` object for the client.
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

@@ -1,15 +1,15 @@
-//! UIDs and random name suffixes from a seed, so that two runs of one scenario name everything alike.
+//! UIDs and random name suffixes from a seed, so that runs are reproducible.
 
 use std::fmt::Write as _;
 
-/// A deterministic source of identifiers (`SplitMix64`; nothing here needs to be hard to guess).
+/// A deterministic source of identifiers (`SplitMix64`). They are not secure against guessing.
 #[derive(Clone, Debug)]
 pub struct Ids {
     state: u64,
 }
 
 impl Ids {
-    /// The sequence that belongs to `seed`.
+    /// Creates the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -28,7 +28,7 @@ impl Ids {
         self.next_u64() % bound
     }
 
-    /// True in `per_mille` of a thousand cases.
+    /// Returns true in `per_mille` of a thousand cases.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
@@ -43,13 +43,14 @@ impl Ids {
             [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].iter().enumerate()
         {
             let separator = if index == 0 { "" } else { "-" };
-            // Writing into a String cannot fail.
+            // Writing into a `String` cannot fail.
             let _ = write!(uid, "{separator}{part}");
         }
         uid
     }
 
-    /// Five characters to follow a `generateName`, from the alphabet Kubernetes uses: no vowels, no look-alikes.
+    /// Five characters for `generateName`, from the alphabet of Kubernetes: no vowels and no characters that
+    /// look alike.
     pub fn suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5)

@@ -1,9 +1,11 @@
-//! A Kubernetes API server in memory, for tests and demos of clients and controllers.
+//! An in-memory Kubernetes API server, for tests and demos of clients and controllers.
 //!
-//! [`ApiServer`] is the handle. [`ApiServer::client`] returns a `kube::Client` that needs no network; [`ApiServer::service`] is the same
-//! as a `tower` service; [`serve`] puts it on a loopback port for `kubectl`. The server has no clock and no randomness
-//! of its own ([`Clock`], a seed), keeps nothing on disk, and answers as a kube-apiserver v1.36 does: a conformance
-//! suite of recorded answers checks that. What it does not support it refuses with 501 and a message.
+//! [`ApiServer`] is the handle of a server. [`ApiServer::client`] returns a `kube::Client` that needs no
+//! network, [`ApiServer::service`] returns a `tower` service, and [`serve`] listens on a loopback port for
+//! `kubectl`. The server has no clock and no source of randomness of its own: both come from its
+//! configuration ([`Clock`] and a seed). It stores nothing on disk. Its responses are those of a
+//! kube-apiserver v1.36, which a conformance suite of recorded responses verifies. Unsupported requests are
+//! refused with status 501 and a message.
 //!
 //! ```
 //! use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
@@ -13,7 +15,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // With tokio's clock paused, time jumps to the next timer whenever nothing else can run.
+//! // While tokio's clock is paused, time jumps to the next timer whenever no task can run.
 //! let clock = Clock::starting_at("2026-03-02T08:00:00Z".parse()?);
 //! let server = ApiServer::new(ApiServerConfig::new(clock.clone()));
 //!
@@ -28,7 +30,7 @@
 //! # }
 //! ```
 //!
-//! Faults are injected by a service in front of the server, see [`faults`].
+//! To inject faults, put the service of the module [`faults`] in front of the server.
 //!
 //! # Supported
 //!
@@ -39,13 +41,13 @@
 //!   (resource versions, initial events, bookmarks, selectors, 410), tables, metadata only.
 //! - Writing: create, update, merge, JSON and strategic merge patch, server-side apply with `managedFields` and
 //!   conflicts, delete with preconditions, propagation policy and grace period, delete-collection, dry run, field
-//!   validation, and the subresources `status`, `binding`, `eviction` and `finalize`. Bodies in JSON, YAML, and, for the
-//!   kinds that typed Go clients send so, protobuf.
+//!   validation, and the subresources `status`, `binding`, `eviction` and `finalize`. Bodies can be JSON, YAML,
+//!   or, for the kinds that typed Go clients send in this form, protobuf.
 //! - Side effects of writes: garbage collection by owner references (foreground, background, orphan), deletion of
 //!   namespaces and CRDs, the status of disruption budgets, the `default` account and `kube-root-ca.crt` of a new namespace.
 //! - CRDs: defaults, pruning, structural schemas and CEL rules (`five-spot-schema`), printer columns, selectable fields.
-//! - Discovery, plain and aggregated; OpenAPI v3 as far as `kubectl explain`, `apply` and `diff` need it, and as much of
-//!   v2 as makes `kubectl` leave validation to the server.
+//! - Discovery, plain and aggregated; OpenAPI v3 as far as `kubectl explain`, `apply` and `diff` need it, and
+//!   OpenAPI v2 as far as `kubectl` needs it to leave validation to the server.
 //!
 //! # Not supported
 //!

@@ -1,4 +1,4 @@
-//! The state behind its lock, and the signals of those who wait for changes.
+//! The state behind its lock, and the signals for waiting watches.
 
 use crate::kinds::StoreId;
 use crate::state::State;
@@ -17,12 +17,13 @@ impl Shared {
         Self { state: Mutex::new(state), signals: WatchSignals::default() }
     }
 
-    /// The state, for reading. A panic elsewhere does not make it unusable: every change is a single step.
+    /// Locks the state for reading. A panic elsewhere does not make it unusable: every change is a single
+    /// step.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and wakes the watches of what changed.
+    /// Changes the state and wakes the watches of the changed resources.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let (result, changed) = {
             let mut state = self.lock();
@@ -35,7 +36,7 @@ impl Shared {
         result
     }
 
-    /// A signal that rings when objects of this resource change.
+    /// A signal that is set when objects of this resource change.
     pub(crate) fn signal(&self, store: &StoreId) -> WatchSignal {
         self.signals.subscribe(store)
     }

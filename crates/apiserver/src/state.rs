@@ -1,4 +1,4 @@
-//! Everything that changes, behind one lock: objects, kinds, identifiers.
+//! The mutable state of the server, behind one lock: objects, kinds, identifiers.
 
 use crate::clock::Clock;
 use crate::ids::Ids;
@@ -7,7 +7,7 @@ use crate::store::Store;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The world that the API serves.
+/// The state of the server.
 #[derive(Debug)]
 pub(crate) struct State {
     pub store: Store,
@@ -21,7 +21,7 @@ impl State {
         Self { store: Store::new(history_limit), kinds: Registry::builtin(), ids: Ids::new(seed), clock }
     }
 
-    /// The object that is stored under this name, in the stored version.
+    /// The stored object with this name, in the storage version.
     pub(crate) fn find(&self, resource: &Resource, namespace: &str, name: &str) -> Option<&Arc<Value>> {
         self.store.get(&resource.store, namespace, name)
     }

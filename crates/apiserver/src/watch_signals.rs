@@ -1,4 +1,4 @@
-//! The signal that objects of a resource changed. Each open watch has one of its own.
+//! The signal that objects of a resource have changed. Each open watch has its own.
 //!
 //! Watches are notified in the order in which they were opened, and only those of resources that changed: two runs of a
 //! program wake the same watches in the same order, and a write costs nothing to watches of other resources.
@@ -57,7 +57,7 @@ impl WatchSignals {
                 }
             }
         }
-        // A task that is woken may wait again at once, so the lock must not be held any more.
+        // A woken task may wait again at once, so the lock must be released before.
         for waiter in woken.into_values() {
             waiter.wake();
         }
@@ -121,7 +121,7 @@ mod tests {
         StoreId::new("", plural)
     }
 
-    /// Waits in a task of its own and notes its name whenever its signal is set.
+    /// Waits in a separate task and records its name whenever its signal is set.
     fn listen(signals: &WatchSignals, of: &str, name: &'static str, notes: &Arc<Mutex<Vec<&'static str>>>) {
         let (signal, notes) = (signals.subscribe(&store(of)), notes.clone());
         tokio::spawn(async move {

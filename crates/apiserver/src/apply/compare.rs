@@ -15,7 +15,7 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// Leaves out everything at or below the given paths.
+    /// Removes everything at or below the given paths.
     pub(super) fn without(self, ignored: &FieldSet) -> Self {
         Self {
             added: self.added.recursive_difference(ignored),
@@ -47,7 +47,7 @@ impl Walker<'_> {
     fn values(&mut self, old: Option<&Value>, new: Option<&Value>, of: TypeRef<'_>) {
         match (old, new) {
             (None, None) => {}
-            // A null stands for a container that is there and empty.
+            // A null is an empty container.
             (Some(Value::Object(_)), Some(Value::Object(_) | Value::Null) | None)
             | (Some(Value::Null) | None, Some(Value::Object(_))) => {
                 self.containers(old, new, of, Self::objects);
@@ -60,7 +60,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Compares what two containers hold; a container that came or went counts itself too.
+    /// Compares the contents of two containers; an added or removed container counts itself.
     fn containers(
         &mut self,
         old: Option<&Value>,
@@ -97,7 +97,7 @@ impl Walker<'_> {
         names.dedup();
         for name in names {
             let (before, after) = (old.and_then(|map| map.get(name)), new.and_then(|map| map.get(name)));
-            // Most of an object stays as it is.
+            // Most parts of an object are equal.
             if before != after {
                 self.descend(field_element(name), before, after, of.field_or_unknown(name));
             }
@@ -125,7 +125,7 @@ impl Walker<'_> {
     }
 }
 
-/// The items of a list by what tells them apart.
+/// The items of a list by their identity.
 fn by_element<'v>(list: Option<&'v Value>, of: TypeRef<'_>) -> BTreeMap<String, &'v Value> {
     let items = list.and_then(Value::as_array).into_iter().flatten();
     items.map(|item| (item_element(item, of), item)).collect()

@@ -4,7 +4,7 @@ use super::field_set::FieldSet;
 use crate::types::{ListKind, TypeRef};
 use serde_json::{Map, Value};
 
-/// Every field of a configuration, as server-side apply counts them.
+/// All fields of a configuration, as defined by server-side apply.
 pub(super) fn fields_of(config: &Value, of: TypeRef<'_>) -> FieldSet {
     let mut set = FieldSet::default();
     collect(config, of, &mut Vec::new(), &mut set);
@@ -36,7 +36,7 @@ fn collect_map(map: &Map<String, Value>, of: TypeRef<'_>, path: &mut Vec<String>
         path.push(field_element(name));
         let is_declared = of.properties().is_some_and(|properties| properties.contains_key(name));
         let is_empty = child.is_null() || child.as_object().is_some_and(Map::is_empty);
-        // A key of a free-form map is a member beside whatever lies below it.
+        // A key of a free-form map is a member, besides everything below it.
         if is_empty || !is_declared {
             set.insert(path);
         }
@@ -57,7 +57,7 @@ pub(super) fn item_element(item: &Value, list: TypeRef<'_>) -> String {
     match list.list_kind() {
         ListKind::Map(keys) => {
             let mut identity = Map::new();
-            // Keys stand in alphabetical order whatever the schema's order is.
+            // Keys are sorted alphabetically, independent of the schema.
             let mut keys: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
             keys.sort_unstable();
             for key in keys {

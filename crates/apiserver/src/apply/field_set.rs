@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// `v:"x"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
-    /// True if the path that leads here is in the set itself.
+    /// True if the path to this node is itself in the set.
     member: bool,
     children: BTreeMap<String, FieldSet>,
 }
@@ -43,7 +43,7 @@ impl FieldSet {
         }
     }
 
-    /// Paths that are in both.
+    /// The paths that are in both sets.
     pub(crate) fn intersection(&self, other: &FieldSet) -> FieldSet {
         let mut result = FieldSet { member: self.member && other.member, children: BTreeMap::new() };
         for (element, child) in &self.children {
@@ -54,7 +54,7 @@ impl FieldSet {
         result
     }
 
-    /// Paths of this set that are not in the other.
+    /// The paths of this set that are not in the other.
     pub(crate) fn difference(&self, other: &FieldSet) -> FieldSet {
         let mut result = FieldSet { member: self.member && !other.member, children: BTreeMap::new() };
         for (element, child) in &self.children {
@@ -65,7 +65,7 @@ impl FieldSet {
         result
     }
 
-    /// Paths of this set that neither are in the other nor lie below a path of it.
+    /// The paths of this set that are neither in the other nor below one of its paths.
     pub(crate) fn recursive_difference(&self, other: &FieldSet) -> FieldSet {
         if other.member {
             return FieldSet::default();
@@ -87,7 +87,7 @@ impl FieldSet {
         }
     }
 
-    /// Every path of the set, as a person reads it in a conflict message.
+    /// All paths of the set in the format of conflict messages.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect_paths("", &mut paths);
@@ -95,7 +95,7 @@ impl FieldSet {
     }
 
     fn collect_paths(&self, prefix: &str, paths: &mut Vec<String>) {
-        // What is in the set at this level comes before what lies deeper.
+        // Members at this level come before deeper ones.
         for (element, _) in self.children.iter().filter(|(_, child)| child.member) {
             paths.push(format!("{prefix}{}", readable(element)));
         }
@@ -115,7 +115,7 @@ impl FieldSet {
         Value::Object(map)
     }
 
-    /// The root of a set is never a member; every leaf of the JSON is.
+    /// Parses `FieldsV1`. The root is never a member; every leaf is.
     pub(crate) fn from_fields_v1(fields: &Value) -> FieldSet {
         let mut root = Self::node_from(fields);
         root.member = false;
@@ -136,7 +136,7 @@ impl FieldSet {
     }
 }
 
-/// `.name`, `[name="x"]` or `[="x"]`, as the server's conflict messages have it.
+/// A path element in the format of the server's conflict messages: `.name`, `[name="x"]` or `[="x"]`.
 fn readable(element: &str) -> String {
     match element.split_once(':') {
         Some(("f", name)) => format!(".{name}"),

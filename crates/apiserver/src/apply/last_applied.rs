@@ -1,4 +1,5 @@
-//! The meeting point of kubectl's two ways to apply: fields applied on the client's side are its own on the server's side too.
+//! The interaction of client-side and server-side `kubectl apply`: fields applied on the client's side belong
+//! to kubectl on the server's side too.
 
 use super::compare::compare;
 use super::extract::fields_of;
@@ -8,12 +9,13 @@ use crate::object;
 use crate::types::TypeRef;
 use serde_json::{Value, json};
 
-/// The annotation in which kubectl keeps the object that it last applied on the client's side.
+/// The annotation in which kubectl stores the object of the last client-side apply.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Under which name kubectl applies on the server's side, unless it is told otherwise.
+/// The default field manager of kubectl for server-side apply.
 const MANAGER: &str = "kubectl";
 
-/// Applies by force if kubectl conflicts with nothing but what it last applied itself and what is still so.
+/// Forces an apply if kubectl conflicts only with its own last client-side apply, and those fields have not
+/// changed since.
 pub(crate) fn take_over(
     live: &Value,
     config: &Value,
@@ -42,7 +44,7 @@ fn own_fields(live: &Value, of: TypeRef<'_>, id: &ManagerId) -> Option<Vec<Strin
     Some(same.paths())
 }
 
-/// Keeps the annotation up to date, so that either way can be gone on with.
+/// Updates the annotation, so that the user can continue with either kind of apply.
 pub(crate) fn note_last_applied(value: &mut Value, sent: &Value, owner: &Owner) {
     let known = value["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
     if owner.id.manager != MANAGER || known.is_empty() {

@@ -5,7 +5,7 @@ use crate::object;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The operation by which a manager got its fields.
+/// The operation by which a manager owns its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     Apply,
@@ -37,7 +37,7 @@ impl Managers {
         Self(entries.filter_map(decode).collect())
     }
 
-    /// Everything that any manager but `except` owns.
+    /// All fields that managers other than `except` own.
     pub(super) fn owned_fields(&self) -> FieldSet {
         self.0.values().fold(FieldSet::default(), |all, managed| all.union(&managed.fields))
     }

@@ -1,10 +1,10 @@
-//! An applied configuration laid over a live object.
+//! Merges an applied configuration into a live object.
 
 use super::extract::item_element;
 use crate::types::{ListKind, TypeRef};
 use serde_json::{Map, Value};
 
-/// The live object with every field of the configuration in it.
+/// Returns the live object with every field of the configuration.
 pub(super) fn merge(live: &Value, config: &Value, of: TypeRef<'_>) -> Value {
     match (live, config) {
         (Value::Object(live), Value::Object(config)) if !of.is_atomic_map() => {
@@ -29,7 +29,8 @@ fn merge_maps(live: &Map<String, Value>, config: &Map<String, Value>, of: TypeRe
     merged
 }
 
-/// Items keep the configuration's order among themselves; items that only the live list has stay near where they were.
+/// Items of the configuration keep their order; items that only the live list has stay close to their
+/// position.
 fn merge_lists(live: &[Value], config: &[Value], of: TypeRef<'_>) -> Vec<Value> {
     let elements = |list: &[Value]| list.iter().map(|item| item_element(item, of)).collect::<Vec<_>>();
     let (live_elements, config_elements) = (elements(live), elements(config));
@@ -38,7 +39,7 @@ fn merge_lists(live: &[Value], config: &[Value], of: TypeRef<'_>) -> Vec<Value> 
     for (item, element) in config.iter().zip(&config_elements) {
         let position = live_elements.iter().position(|one| one == element);
         if let Some(position) = position {
-            // What only the live list has, up to this shared item, comes first.
+            // Live-only items up to this shared item come first.
             while next_live < position {
                 if !config_elements.contains(&live_elements[next_live]) {
                     merged.push(live[next_live].clone());
@@ -48,7 +49,7 @@ fn merge_lists(live: &[Value], config: &[Value], of: TypeRef<'_>) -> Vec<Value> 
             next_live = next_live.max(position + 1);
             merged.push(merge(&live[position], item, of.items()));
         } else {
-            // A new item waits until the live-only items before the next shared one are out.
+            // A new item comes after the live-only items before the next shared one.
             while next_live < live.len() && !config_elements.contains(&live_elements[next_live]) {
                 merged.push(live[next_live].clone());
                 next_live += 1;

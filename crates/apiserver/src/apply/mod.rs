@@ -1,8 +1,9 @@
-//! Field ownership: server-side apply and the bookkeeping of `metadata.managedFields`.
+//! Field ownership: server-side apply and `metadata.managedFields`.
 //!
-//! Everything here is a pure function of objects, types and managers. The rules are those of Kubernetes' structured
-//! merge: a field belongs to whoever set it last or applied it; applying what another manager owns with another value
-//! is a conflict; what a manager no longer applies and nobody else owns goes away.
+//! Everything here is a pure function of objects, types and managers. The rules are those of Kubernetes'
+//! structured merge: a field belongs to the manager that set or applied it last; applying a different value
+//! to a field of another manager is a conflict; a field that its manager no longer applies is removed, unless
+//! another manager owns it.
 
 mod compare;
 mod extract;

@@ -1,4 +1,4 @@
-//! The two ways in which fields change hands: an update and an apply.
+//! The two ways in which the owner of a field changes: an update and an apply.
 
 use super::compare::{Comparison, compare};
 use super::extract::fields_of;
@@ -16,16 +16,17 @@ use std::sync::LazyLock;
 pub(crate) struct Owner {
     pub id: ManagerId,
     pub time: String,
-    /// `FieldsV1` of what the endpoint ignores: `status` on the main one, the rest on `/status`.
+    /// The `FieldsV1` of the fields that the endpoint ignores: `status` on the main one, the rest on
+    /// `/status`.
     pub ignored: Value,
 }
 
-/// A refused apply: who owns which of the fields.
+/// A refused apply: the conflicting fields and their managers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ConflictingFields(pub Vec<(ManagerId, Vec<String>)>);
 
 impl ConflictingFields {
-    /// The fields themselves, whoever owns them.
+    /// The conflicting fields of all managers.
     pub(super) fn paths(&self) -> impl Iterator<Item = &String> {
         self.0.iter().flat_map(|(_, paths)| paths)
     }
@@ -37,7 +38,7 @@ pub(crate) struct Applied {
     pub object: Value,
 }
 
-/// Fields that belong to the server and that no manager ever owns.
+/// Fields that belong to the server and never have an owner.
 static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let mut set = FieldSet::from_fields_v1(&json!({
         "f:apiVersion": {}, "f:kind": {},
@@ -50,7 +51,7 @@ static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     set
 });
 
-/// The same, for differences that take everything below a path away.
+/// The same, for differences: includes everything below a path.
 static UNOWNED_BELOW: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::from_fields_v1(&json!({
         "f:apiVersion": {}, "f:kind": {},
@@ -61,9 +62,9 @@ static UNOWNED_BELOW: LazyLock<FieldSet> = LazyLock::new(|| {
     }))
 });
 
-/// Writes into `new` who owns what after an update that turned `live` into it.
+/// Writes the owners of all fields into `new`, after an update that changed `live` to it.
 ///
-/// An object whose managers were removed by hand is not tracked again before somebody applies to it.
+/// An object whose managers were removed by hand is not tracked again until the next apply.
 pub(crate) fn track_update(live: &Value, new: &mut Value, of: TypeRef<'_>, owner: &Owner, is_create: bool) {
     let sent = new["metadata"]["managedFields"].clone();
     let is_reset = sent.as_array().is_some_and(|list| {
@@ -94,7 +95,8 @@ pub(crate) fn track_update(live: &Value, new: &mut Value, of: TypeRef<'_>, owner
     managers.write_to(new);
 }
 
-/// Lays a configuration over the live object (null: there is none yet), with `force` also over other managers' fields.
+/// Applies a configuration to the live object (null: there is none yet), with `force` also to fields of other
+/// managers.
 pub(crate) fn apply(
     live: &Value,
     config: &Value,
@@ -124,7 +126,8 @@ pub(crate) fn apply(
         refuse_conflicts(&managers, &comparison)?;
     }
     take_from_others(&mut managers, &owner.id, &comparison);
-    // The time is that of the last change to the object: claiming what is already so leaves it as it was, even unset.
+    // The time is that of the last change to the object: an apply that changes nothing does not change it,
+    // even if it is unset.
     let time = if merged == live_plain {
         last.map(|managed| managed.time).unwrap_or_default()
     } else {
@@ -136,7 +139,7 @@ pub(crate) fn apply(
     Ok(Applied { object: merged })
 }
 
-/// Gives fields that existed before the first apply to a manager with a fixed name, as the server does.
+/// Assigns fields that existed before the first apply to a manager with a fixed name, as the server does.
 fn adopt_untracked(managers: &mut Managers, live: &Value, of: TypeRef<'_>, owner: &Owner) {
     let ignored = FieldSet::from_fields_v1(&owner.ignored);
     let id = ManagerId {

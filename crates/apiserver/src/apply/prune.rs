@@ -1,13 +1,14 @@
-//! Removal of what a manager applied before and applies no longer.
+//! Removal of fields that a manager applied before and no longer applies.
 
 use super::extract::{field_element, item_element};
 use super::field_set::FieldSet;
 use crate::types::{ListKind, TypeRef};
 use serde_json::Value;
 
-/// Removes from `merged` what `last` claimed, unless `claimed` (everybody's fields, now) holds it or something below it.
+/// Removes from `merged` what `last` contains, unless `claimed` (the current fields of all managers) contains
+/// it or something below it.
 pub(super) fn prune(merged: &mut Value, last: &FieldSet, claimed: &FieldSet, of: TypeRef<'_>) {
-    // Metadata is the server's as much as anybody's: it stays, whoever owns its parts.
+    // The server sets metadata too, so it stays, with any owner.
     let metadata = field_element("metadata");
     if let (Some(value), Some(last)) = (merged.get_mut("metadata"), last.child(&metadata)) {
         prune_inside(value, last, claimed.child(&metadata), of.field_or_unknown("metadata"));
@@ -45,9 +46,8 @@ fn prune_inside(value: &mut Value, last: &FieldSet, claimed: Option<&FieldSet>, 
     }
 }
 
-/// Removes fields that the manager no longer claims, unless another manager owns them or something in them. It also
-/// removes
-/// it what nobody owns, such as defaults that were filled in below it.
+/// Removes fields that the manager no longer applies, unless another manager owns them or something in them.
+/// It also removes content without an owner, such as defaults that were set below such a field.
 fn keep(child: &mut Value, last: Option<&FieldSet>, claimed: Option<&FieldSet>, of: TypeRef<'_>) -> bool {
     let Some(last) = last else { return true };
     if claimed.is_some() {

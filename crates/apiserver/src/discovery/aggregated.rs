@@ -22,7 +22,7 @@ pub(super) fn document(state: &State, route: &Route, version: &'static str) -> R
         "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"),
         "metadata": {}, "items": items,
     }));
-    // The client tells from this header which of the forms that it accepts it got.
+    // This header tells the client which of its accepted formats the response has.
     reply.content_type = if version == "v2" {
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     } else {

@@ -10,10 +10,10 @@ use crate::state::State;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The version of Kubernetes whose answers this API was compared with.
+/// The Kubernetes version that this server was compared with.
 pub(crate) const KUBERNETES_VERSION: &str = "v1.36.4";
 
-/// Answers everything that is not about objects.
+/// Answers requests that are not about objects.
 pub(crate) fn answer(state: &State, route: &Route, accept: &Accept) -> Result<Reply, ApiError> {
     match route {
         Route::Version => Ok(Reply::ok(version())),
@@ -39,7 +39,7 @@ pub(crate) fn answer(state: &State, route: &Route, accept: &Accept) -> Result<Re
     }
 }
 
-/// A group or version that nobody serves is a page that nobody has.
+/// Groups and versions that are not served give 404.
 fn found(document: Option<Value>) -> Reply {
     document.map_or_else(|| Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"), Reply::ok)
 }

@@ -1,4 +1,4 @@
-//! OpenAPI v3: as much as `kubectl explain`, `apply` and `diff` read.
+//! OpenAPI v3, as far as `kubectl explain`, `apply` and `diff` need it.
 
 use crate::error::ApiError;
 use crate::kinds::Resource;
@@ -11,7 +11,7 @@ pub(super) fn index(state: &State) -> Value {
     let mut paths = Map::new();
     for resource in state.kinds.iter() {
         let path = group_version_path(resource);
-        // Clients keep a document for as long as its hash is the same; ours changes with every change of the world.
+        // Clients cache a document until its hash changes; this one changes with every change of the state.
         let url = format!("/openapi/v3/{path}?hash={}", state.store.revision());
         paths.insert(path, json!({"serverRelativeURL": url}));
     }
@@ -81,8 +81,8 @@ fn with_type_and_metadata(mut schema: Value) -> Value {
     schema
 }
 
-/// OpenAPI v2 in the one form that `kubectl` reads, without any definition: it then leaves it to the server to check
-/// what it applies. It asks for this about kinds that version 3 does not have, such as `List`.
+/// OpenAPI v2 in the only format that `kubectl` reads, without definitions: `kubectl` then leaves validation
+/// to the server. It requests this document for kinds that are not in v3, such as `List`.
 pub(super) fn version_2() -> Vec<u8> {
     let field = |number: u8, content: &[u8]| {
         let length = u8::try_from(content.len()).expect("short texts");
@@ -92,7 +92,7 @@ pub(super) fn version_2() -> Vec<u8> {
     [field(1, b"2.0"), field(2, &info)].concat()
 }
 
-/// The name of a custom kind reverses its group, as the server's does.
+/// The definition name of a custom kind has its group reversed, as on a real server.
 fn schema_name(resource: &Resource) -> String {
     if resource.custom().is_none() {
         return definition_for(&resource.group, &resource.version, &resource.kind);
@@ -106,7 +106,7 @@ fn group_version_kind(resource: &Resource) -> Value {
     json!({"group": resource.group, "version": resource.version, "kind": resource.kind})
 }
 
-/// Adds every definition that a schema refers to, and those that they refer to.
+/// Adds every definition that a schema refers to, recursively.
 fn collect_references(schema: &Value, schemas: &mut Map<String, Value>) {
     match schema {
         Value::Object(map) => {
@@ -124,7 +124,7 @@ fn collect_references(schema: &Value, schemas: &mut Map<String, Value>) {
     }
 }
 
-/// The paths of a resource, with the query parameters by which `kubectl` learns what the server can do.
+/// The paths of a resource, with the query parameters by which `kubectl` detects what the server supports.
 fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
     let root = format!("/{}", group_version_path(resource));
     let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };

@@ -1,4 +1,4 @@
-//! The plain form of discovery: a document for each group and each version.
+//! Plain discovery: one document for each group and each version.
 
 use crate::kinds::{BuiltinKind, Resource};
 use crate::state::State;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// The verbs of every resource.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The same for custom resources, whose handler names them in another order.
+/// The same for custom resources, whose handler lists them in a different order.
 const CUSTOM_VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
-/// The verbs of every `status`.
+/// The verbs of every `status` subresource.
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// A resource that belongs to another.
+/// A subresource.
 pub(super) struct Subresource {
     pub name: &'static str,
     pub group: String,
@@ -25,7 +25,7 @@ pub(super) struct Subresource {
     pub verbs: Vec<&'static str>,
 }
 
-/// Versions of each named group, in the order of preference.
+/// The versions of each group, in order of preference.
 pub(super) fn versions(state: &State) -> BTreeMap<&str, Vec<&str>> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for resource in state.kinds.iter() {

@@ -1,7 +1,7 @@
-//! Faults at the door of the API: what a network and a busy server can do to a request or a watch.
+//! Fault injection: failures of the network or of a busy server, for requests and watches.
 //!
-//! Rules say which requests and when; a seed decides what is left to chance. Every request that passes the door is
-//! written down with what became of it, so that a test can count writes and aim at each of them in turn.
+//! Rules select requests and faults; a seed makes random choices reproducible. Every request is recorded with
+//! its outcome, so that a test can count the writes and inject a fault into each of them in turn.
 
 mod plan;
 mod service;

@@ -1,4 +1,4 @@
-//! Which request meets which fault.
+//! The rules of fault injection, and the record of requests.
 
 use crate::clock::Clock;
 use crate::ids::Ids;
@@ -7,47 +7,48 @@ use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A fault of a request.
+/// A fault in a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// The request never reaches the server; the client sees a broken connection.
+    /// The request never reaches the server; the client gets a connection error.
     DropBefore,
-    /// The server carries the request out; the client sees a broken connection.
+    /// The server executes the request; the client gets a connection error.
     DropAfter,
     /// The request arrives late.
     Delay(Duration),
-    /// The server refuses, with `Retry-After` if it names seconds.
+    /// The server refuses, with a `Retry-After` header if it has seconds.
     Refuse(StatusCode, Option<u64>),
-    /// The server refuses with a text of somebody else's: an admission webhook, or whoever wrote a budget.
+    /// The server refuses with a message from a third party, such as an admission webhook or the author of a
+    /// budget.
     RefuseSaying(StatusCode, String),
-    /// Somebody on the way answers in the server's place: there is no such page.
+    /// A proxy answers instead of the server, with 404.
     Misroute,
-    /// The answer never comes, and neither does the request.
+    /// The request is lost, and there is no response.
     Hang,
     /// A read is answered from this many changes ago.
     StaleRead(u64),
-    /// A read is answered from just before the last write that came through this door.
+    /// A read is answered from the state just before the last write through this service.
     StaleBeforeOwnWrite,
-    /// A watch goes wrong.
+    /// A fault in a watch.
     Watch(WatchFault),
 }
 
-/// A fault of a watch. Events are counted from its start.
+/// A fault in a watch. Events are counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchFault {
-    /// This event is never seen.
+    /// This event is lost.
     LoseEvent(u64),
-    /// This event, and what follows it, comes late.
+    /// This event and the following ones are late.
     DelayEvent(u64, Duration),
     /// The stream ends before this event.
     CloseBefore(u64),
-    /// The stream is silent from this event on.
+    /// The stream delivers nothing from this event on.
     HangBefore(u64),
-    /// Before this event the server says that the version is too old, and ends.
+    /// Before this event, the server reports that the resource version is too old and ends the stream.
     GoneBefore(u64),
 }
 
-/// The kinds of requests that a rule tells apart.
+/// The kinds of requests that rules distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// GET of an object or a list.
@@ -68,34 +69,34 @@ impl RequestKind {
     }
 }
 
-/// The choice among the requests that a rule is about.
+/// The choice among the requests that a rule selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// On one of them: the first is 0.
+    /// One of them; the first is 0.
     Nth(u64),
-    /// On this many of a thousand, by the seed.
+    /// This many per thousand, chosen by the seed.
     PerMille(u64),
-    /// On all of them between two instants.
+    /// All of them between two instants.
     Between(Timestamp, Timestamp),
 }
 
-/// One fault, and the requests that it is for.
+/// A fault and the requests that it applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// Which kind of requests.
     pub kind: RequestKind,
     /// A part of their path, such as `/machines`; empty for all.
     pub path: String,
-    /// When.
+    /// The choice among these requests.
     pub trigger: Trigger,
     /// The fault.
     pub fault: Fault,
 }
 
-/// A request that came to the door.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// The time of its arrival.
+    /// The time at which it arrived.
     pub time: Timestamp,
     /// Its method.
     pub method: Method,
@@ -103,17 +104,17 @@ pub struct Seen {
     pub path: String,
     /// The outcome.
     pub outcome: Outcome,
-    /// If it is a watch, when each of its events came out of this door, bookmarks included.
+    /// For a watch, the times at which its events were delivered, including bookmarks.
     pub events: Vec<Timestamp>,
 }
 
 impl Seen {
-    /// True if the request would change something.
+    /// Returns true if the request is a write.
     pub fn is_write(&self) -> bool {
         self.kind() == RequestKind::Write
     }
 
-    /// Which kind of request it is.
+    /// The kind of the request.
     pub fn kind(&self) -> RequestKind {
         let query = self.path.split_once('?').map_or("", |(_, query)| query);
         RequestKind::of(&self.method, query)
@@ -123,15 +124,15 @@ impl Seen {
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It was answered with this status.
+    /// The request was answered with this status.
     Answered(StatusCode),
-    /// It met this fault.
+    /// The request had this fault.
     Faulted(Fault),
-    /// It is on its way.
+    /// The request is in progress.
     Pending,
 }
 
-/// The rules of one run, and the record of it. Clones share both.
+/// The rules of a run and the record of its requests. Clones share both.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
     inner: Arc<Mutex<Inner>>,
@@ -146,28 +147,28 @@ struct Inner {
 }
 
 impl FaultPlan {
-    /// No faults yet.
+    /// Creates a plan without rules.
     pub fn new(clock: Clock, seed: u64) -> Self {
         let inner = Inner { rules: Vec::new(), chance: Ids::new(seed), seen: Vec::new() };
         Self { inner: Arc::new(Mutex::new(inner)), clock }
     }
 
-    /// Adds a rule; its count begins now.
+    /// Adds a rule, which counts requests from now on.
     pub fn add(&self, rule: Rule) {
         self.lock().rules.push((rule, 0));
     }
 
-    /// Forgets all rules: from now on everything works.
+    /// Removes all rules, so that there are no more faults.
     pub fn clear(&self) {
         self.lock().rules.clear();
     }
 
-    /// Everything that came to the door, in order.
+    /// All recorded requests, in order.
     pub fn seen(&self) -> Vec<Seen> {
         self.lock().seen.clone()
     }
 
-    /// Writes a request down and decides its fate. The number is for [`FaultPlan::answered`].
+    /// Records a request and returns its fault, if any. The number is for [`FaultPlan::answered`].
     pub(super) fn admit(&self, method: &Method, path: &str, query: &str) -> (usize, Option<Fault>) {
         let kind = RequestKind::of(method, query);
         let now = self.clock.now();
@@ -179,7 +180,7 @@ impl FaultPlan {
         (inner.seen.len() - 1, fault)
     }
 
-    /// An event of a watch came out of the door.
+    /// Records that an event of a watch was delivered.
     pub(super) fn told(&self, number: usize) {
         let now = self.clock.now();
         if let Some(seen) = self.lock().seen.get_mut(number) {
@@ -201,7 +202,7 @@ impl FaultPlan {
 }
 
 impl Inner {
-    /// Every rule counts every request that it is about; the first rule that acts decides.
+    /// Every rule counts the requests that it selects; the first rule that applies determines the fault.
     fn decide(&mut self, kind: RequestKind, path: &str, now: Timestamp) -> Option<Fault> {
         let mut decided = None;
         for (rule, count) in &mut self.rules {

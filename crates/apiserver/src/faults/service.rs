@@ -1,4 +1,4 @@
-//! The service that stands before the API and lets faults happen.
+//! A service in front of the API server that injects faults.
 
 use super::plan::{Fault, FaultPlan, RequestKind};
 use super::watch::{counted_watch, faulty_watch};
@@ -14,20 +14,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-/// An API behind a door at which things go wrong.
+/// An API server with fault injection.
 #[derive(Clone, Debug)]
 pub struct FaultyService {
     api: ApiService,
     plan: FaultPlan,
-    /// The revision before the last write, once there was one. Clones share it.
+    /// The revision before the last write, if there was one. Clones share it.
     before_write: Arc<AtomicU64>,
 }
 
-/// No write has come yet.
+/// The value before the first write.
 const NEVER: u64 = u64::MAX;
 
 impl FaultyService {
-    /// Lets the faults of `plan` happen to what is sent to `api`.
+    /// Applies the faults of `plan` to the requests to `api`.
     pub fn new(api: ApiService, plan: FaultPlan) -> Self {
         Self { api, plan, before_write: Arc::new(AtomicU64::new(NEVER)) }
     }
@@ -86,7 +86,8 @@ fn broken(why: &str) -> BoxError {
     io::Error::new(io::ErrorKind::ConnectionReset, why.to_owned()).into()
 }
 
-/// The answer of a proxy, or of an API server to a path that it does not serve: no `Status`, and no object named.
+/// The 404 response of a proxy, or of an API server for a path that it does not serve: without a `Status` and
+/// without an object name.
 fn no_such_page() -> Response<ResponseBody> {
     let response =
         Response::builder().status(StatusCode::NOT_FOUND).header(header::CONTENT_TYPE, "text/plain");

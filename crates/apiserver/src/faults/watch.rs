@@ -1,4 +1,4 @@
-//! Watches that lose, delay or end.
+//! Watches that lose or delay events, or end early.
 
 use super::plan::{FaultPlan, WatchFault};
 use crate::error::ApiError;
@@ -9,7 +9,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::json;
 
-/// The stream of a watch with a fault in it. Each frame of ours is one event.
+/// The stream of a watch with a fault. Each frame of this server is one event.
 pub(super) fn faulty_watch(body: ResponseBody, fault: WatchFault) -> ResponseBody {
     let watch = Watch { body, fault, next: 0, has_ended: false };
     let frames = stream::unfold(watch, |mut watch| async move {
@@ -19,7 +19,7 @@ pub(super) fn faulty_watch(body: ResponseBody, fault: WatchFault) -> ResponseBod
     StreamBody::new(frames).boxed_unsync()
 }
 
-/// The stream of a watch whose events are written down.
+/// The stream of a watch whose events are recorded.
 pub(super) fn counted_watch(body: ResponseBody, plan: FaultPlan, number: usize) -> ResponseBody {
     let frames = stream::unfold((body, plan), move |(mut body, plan)| async move {
         let frame = body.frame().await?;

@@ -1,4 +1,4 @@
-//! In which form a client wants its answer: the objects, a table, or their metadata alone.
+//! The format that a client requests: objects, a table, or only their metadata.
 
 use crate::error::ApiError;
 use crate::frontend::Options;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// The media type with which `kubectl` requests OpenAPI v2.
 const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// The form of an answer's objects.
+/// The format of the objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     Whole,
@@ -21,11 +21,11 @@ pub(crate) enum Representation {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Accept {
     pub representation: Representation,
-    /// The group of an aggregated discovery document, if one is wanted first.
+    /// The group of an aggregated discovery document, if the client prefers one.
     pub aggregated_discovery: Option<&'static str>,
-    /// True if the one form in which OpenAPI v2 can be had is among those that are wanted.
+    /// True if the client accepts the one supported format of OpenAPI v2.
     pub openapi_protobuf: bool,
-    /// True for a plain-text or protobuf-only request that JSON cannot answer.
+    /// True for a request that accepts only plain text or protobuf, which JSON cannot answer.
     acceptable: bool,
 }
 
@@ -59,7 +59,7 @@ impl Accept {
                 }
                 _ => {}
             }
-            // The first form that can be had wins.
+            // The first supported format is used.
             break;
         }
         accept.acceptable |= header.is_empty();
@@ -71,7 +71,7 @@ impl Accept {
     }
 }
 
-/// An object or a list in the form that was asked for.
+/// Converts an object or a list into the requested format.
 pub(crate) fn represent(
     value: Value,
     resource: &Resource,
@@ -99,7 +99,7 @@ pub(crate) fn represent(
     }
 }
 
-/// An object's metadata, as an object of its own.
+/// The metadata of an object, as a `PartialObjectMetadata`.
 pub(crate) fn metadata_only(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
-/// An answer with everything that HTTP adds to it.
+/// A response before serialisation, with the HTTP headers.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub code: StatusCode,
     pub answer: Answer,
-    /// Each becomes a `Warning: 299` header.
+    /// The `Warning: 299` headers.
     pub warnings: Vec<String>,
     /// The `Content-Type`.
     pub content_type: &'static str,

@@ -1,9 +1,10 @@
-//! Requests that a web page could have sent are refused.
+//! Refuses requests that a web page could have sent.
 //!
-//! The API has no credentials: whoever reaches the port may do everything. The port is on loopback, but so is the browser
-//! of whoever started the sandbox, and any page in it can send requests there. A page that has its own name resolve to
-//! loopback (DNS rebinding) is told by its `Host`, any other by its `Origin`, and one that sends a form, for which a browser
-//! asks nobody, by a missing or foreign content type. `kubectl`, client-go and the Python client pass all three.
+//! The API has no credentials, so every client that can connect can do everything. The port is on loopback,
+//! but a browser on the same machine can connect to it too, and any web page can send requests from there. A
+//! page whose host name resolves to loopback (DNS rebinding) is detected by its `Host` header, any other page
+//! by its `Origin` header, and a form, which a browser sends without a preflight request, by a missing or
+//! unexpected content type. `kubectl`, client-go and the Python client pass all three checks.
 
 use super::service::{BoxError, ResponseBody, full};
 use crate::error::ApiError;
@@ -14,7 +15,7 @@ use std::net::IpAddr;
 use std::task::{Context, Poll};
 use tower::Service;
 
-/// A service that only answers requests for this host from outside of web pages.
+/// A service that only answers requests to this host that do not come from web pages.
 #[derive(Clone, Debug)]
 pub(super) struct Guarded<S> {
     inner: S,
@@ -73,7 +74,7 @@ fn check(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused>
     Ok(())
 }
 
-/// This machine, by the names that no page can have.
+/// The names of this machine that no web page can have.
 fn is_own_host(host: &str) -> bool {
     let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
     let name = authority.host().trim_matches(['[', ']']);
@@ -81,7 +82,7 @@ fn is_own_host(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
-/// A content type that a browser does not send without asking the server first.
+/// A content type that a browser does not send without a preflight request.
 fn is_for_an_api(content_type: &str) -> bool {
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     media.starts_with("application/") && media != "application/x-www-form-urlencoded"

@@ -1,4 +1,5 @@
-//! The entry of requests: URLs, query options, media types, and the service that `kube::Client` calls.
+//! The handling of HTTP requests: URLs, query options, media types, and the service that `kube::Client`
+//! calls.
 
 mod accept;
 mod answer;

@@ -49,20 +49,20 @@ impl Options {
                 "gracePeriodSeconds" => options.grace_period_seconds = Some(number(&name, &value)?),
                 "orphanDependents" => options.orphan_dependents = Some(flag(&value)),
                 "includeObject" => options.include_object = value,
-                // The server ignores what it does not know, and `pretty` only changes white space.
+                // The server ignores unknown options, and `pretty` only changes whitespace.
                 _ => {}
             }
         }
         Ok(options)
     }
 
-    /// True if nothing is to be stored; an error for a dry run of an unknown kind.
+    /// Returns true for a dry run; an error if its kind is unknown.
     pub(crate) fn is_dry_run(&self) -> Result<bool, ApiError> {
         dry_run(&self.dry_run)
     }
 }
 
-/// The one kind of dry run there is.
+/// The only kind of dry run.
 pub(crate) fn dry_run(values: &[String]) -> Result<bool, ApiError> {
     match values {
         [] => Ok(false),
@@ -75,7 +75,7 @@ pub(crate) fn dry_run(values: &[String]) -> Result<bool, ApiError> {
     }
 }
 
-/// Names and values of a query, decoded.
+/// The decoded names and values of a query.
 fn query_pairs(query: &str) -> Vec<(String, String)> {
     query
         .split('&')
@@ -88,7 +88,7 @@ fn query_pairs(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `watch` alone, `watch=1` and `watch=true` all mean yes.
+/// `watch`, `watch=1` and `watch=true` are all true.
 fn flag(value: &str) -> bool {
     !matches!(value.to_ascii_lowercase().as_str(), "0" | "f" | "false")
 }

@@ -1,7 +1,7 @@
-//! The few bodies that `kubectl` sends as protobuf: what its typed clients create.
+//! The bodies that `kubectl` sends as protobuf, which are those that its typed clients create.
 //!
-//! Everything else it sends, and everything it reads, may be JSON. A message with a field that is not in the tables
-//! below is refused, never half understood.
+//! It sends all other bodies as JSON, and accepts JSON responses. A message with a field that is not in the
+//! tables below is refused, never decoded in part.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ enum Kind {
     Flag,
     TextMap,
     Message(Fields),
-    /// Present but meaningless in a request: skipped.
+    /// Present but without meaning in a request; skipped.
     Skipped,
 }
 
@@ -66,7 +66,7 @@ fn fields_of(api_version: &str, kind: &str) -> Option<Fields> {
     })
 }
 
-/// The object of a protobuf body; nothing if it is none that this module knows.
+/// The object of a protobuf body; `None` if it is not supported.
 pub(crate) fn decode(body: &[u8]) -> Option<Value> {
     const TYPE: Fields = &[(1, "apiVersion", Kind::Text), (2, "kind", Kind::Text)];
     let mut envelope = Reader(body.strip_prefix(MAGIC)?);
@@ -91,7 +91,7 @@ fn message(bytes: &[u8], fields: Fields) -> Option<Value> {
     while let Some((number, wire)) = reader.next_field()? {
         let (_, name, kind) = fields.iter().find(|(known, ..)| *known == number)?;
         match (kind, wire) {
-            // An empty text is an absent one.
+            // An empty string means absent.
             (Kind::Skipped, _) | (Kind::Text, Wire::Bytes([])) => {}
             (Kind::Text, Wire::Bytes(bytes)) => {
                 result.insert((*name).to_owned(), std::str::from_utf8(bytes).ok()?.into());
@@ -129,7 +129,7 @@ enum Wire<'b> {
 struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {
-    /// The next field; `Some(None)` at the end, `None` if the bytes are no message.
+    /// The next field; `Some(None)` at the end, `None` if the bytes are not a valid message.
     #[expect(clippy::option_option, reason = "the end of a message and a broken one are different things")]
     fn next_field(&mut self) -> Option<Option<(u64, Wire<'b>)>> {
         if self.0.is_empty() {

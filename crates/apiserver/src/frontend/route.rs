@@ -23,11 +23,11 @@ pub(crate) enum Route {
     OpenApi(String),
     /// Objects.
     Target(Target),
-    /// Nothing that Kubernetes has.
+    /// A path that Kubernetes does not have.
     Unknown,
 }
 
-/// The objects that a path names.
+/// The objects of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Target {
     pub group: String,
@@ -36,7 +36,7 @@ pub(crate) struct Target {
     pub namespace: Option<String>,
     pub name: Option<String>,
     pub subresource: Option<String>,
-    /// The path itself asks to watch what it names, as `/api/v1/watch/namespaces/a` does.
+    /// The path is a watch, as in `/api/v1/watch/namespaces/a`.
     pub watch: bool,
 }
 
@@ -68,7 +68,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Route {
         rest => (false, rest),
     };
     let (namespace, rest) = match rest {
-        // A namespace itself is an object of the cluster; so are its subresources.
+        // A namespace is a cluster-scoped object, and so are its subresources.
         ["namespaces", ..] if rest.len() <= 2 => (None, rest),
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => (None, rest),
         ["namespaces", namespace, inner @ ..] => (Some((*namespace).to_owned()), inner),
@@ -91,7 +91,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Route {
     })
 }
 
-/// Undoes `%20` and the like; what is no valid escape stays as it is.
+/// Decodes escapes such as `%20`; an invalid escape is left unchanged.
 pub(super) fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

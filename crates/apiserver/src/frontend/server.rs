@@ -1,4 +1,4 @@
-//! The API over HTTP, for `kubectl` and whoever else is not in this process.
+//! The API over HTTP, for `kubectl` and other programs.
 
 use super::guard::Guarded;
 use super::service::{BoxError, ResponseBody};
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tower::Service;
 
-/// A listening API server. It ends when it is dropped.
+/// A listening API server, which is stopped on drop.
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
@@ -20,12 +20,12 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// The address it listens on.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A kubeconfig that leads here.
+    /// A kubeconfig for this server.
     pub fn kubeconfig(&self) -> String {
         let name = "5spot-sandbox";
         json!({
@@ -44,7 +44,7 @@ impl Drop for HttpServer {
     }
 }
 
-/// Serves `service` on `address`; port 0 takes any that is free.
+/// Serves `service` on `address`; port 0 selects any free port.
 pub async fn serve<S>(service: S, address: SocketAddr) -> std::io::Result<HttpServer>
 where
     S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = BoxError>
@@ -67,12 +67,12 @@ where
         + 'static,
     S::Future: Send + 'static,
 {
-    // Connections live in a set of their own so that they end with the server.
+    // The connections are in a `JoinSet`, so that they end with the server.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let service = TowerToHyperService::new(Guarded::new(service.clone()));
         connections.spawn(async move {
-            // A client that goes away in the middle of an answer is no fault of ours.
+            // A client may disconnect in the middle of a response.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

@@ -17,10 +17,10 @@ use std::task::{Context, Poll};
 /// The error of a request or response body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer: all at once, or event by event.
+/// The body of a response: complete, or a stream of events.
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Answers requests from the state of one embedded API.
+/// Answers requests from the state of one API server.
 #[derive(Clone, Debug)]
 pub struct ApiService {
     shared: Arc<Shared>,
@@ -31,7 +31,7 @@ impl ApiService {
         Self { shared }
     }
 
-    /// The number of the last change.
+    /// The revision of the latest change.
     pub(crate) fn revision(&self) -> u64 {
         self.shared.lock().store.revision()
     }
@@ -39,7 +39,7 @@ impl ApiService {
     fn respond(&self, request: &Request<Bytes>) -> Response<ResponseBody> {
         let (reply, now) = self.shared.change(|state| (verbs::handle(state, request), state.clock.now()));
         let mut response = self.to_response(reply);
-        // As a real server does, so that a client can compare its clock.
+        // A real server sends the date too, so that a client can compare its clock.
         if let Ok(date) = HeaderValue::from_str(&now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()) {
             response.headers_mut().insert(header::DATE, date);
         }
@@ -67,7 +67,7 @@ impl ApiService {
     }
 }
 
-/// A body that is whole from the start.
+/// A complete body.
 pub(crate) fn full(bytes: Bytes) -> ResponseBody {
     Full::new(bytes).map_err(|never: Infallible| match never {}).boxed_unsync()
 }

@@ -125,7 +125,7 @@ impl Row {
             categories: owned(self.categories),
             namespaced: self.namespaced,
             has_status: self.has_status,
-            // Both groups of events are two views of the same objects.
+            // Both event groups are views of the same objects.
             store: if self.builtin == BuiltinKind::Event {
                 StoreId::new("", self.plural)
             } else {

@@ -1,4 +1,4 @@
-//! Resources that a CRD describes.
+//! Resources that are defined by a CRD.
 
 use super::{Definition, Resource, StoreId};
 use five_spot_schema::Validator;
@@ -6,18 +6,19 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The part of a resource that one version of a CRD defines.
+/// The definition of a resource by one version of a CRD.
 #[derive(Debug)]
 pub(crate) struct CustomKind {
-    /// The schema, with `apiVersion`, `kind` and `metadata` filled in.
+    /// The schema, including `apiVersion`, `kind` and `metadata`.
     pub schema: Value,
-    /// Defaults, pruning and validation; absent if the schema could not be compiled, which refuses every write.
+    /// Defaults, pruning and validation; absent if the schema could not be compiled, in which case all writes
+    /// are refused.
     pub validator: Option<Validator>,
-    /// The version as the CRD has it: columns, selectable fields, subresources.
+    /// The version as in the CRD: columns, selectable fields, subresources.
     pub version: Value,
     /// The version in which objects are stored.
     pub storage_version: String,
-    /// True if versions differ only by their name.
+    /// True if the versions differ only in their names.
     pub trivial_conversion: bool,
 }
 
@@ -47,7 +48,7 @@ pub(super) fn resources(crd: &Value) -> Vec<Resource> {
 
 fn resource(crd: &Value, version: &str, custom: CustomKind) -> Resource {
     let spec = &crd["spec"];
-    // Names as the server accepted them; they are in the spec too, but defaulted only here.
+    // The names as accepted by the server. They are also in the spec, but have defaults only here.
     let names = &crd["status"]["acceptedNames"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect();
@@ -69,7 +70,7 @@ fn resource(crd: &Value, version: &str, custom: CustomKind) -> Resource {
     }
 }
 
-/// A CRD's schema says nothing about what every object has.
+/// Adds the fields that every object has and that the schema of a CRD omits.
 fn complete_schema(schema: &Value) -> Value {
     let mut complete = schema.clone();
     if !complete.is_object() {

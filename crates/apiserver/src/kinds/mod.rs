@@ -1,4 +1,4 @@
-//! Which kinds there are: the built-in ones from a table, and one for every established CRD.
+//! The served kinds: the built-in ones from a table, and one for every established CRD.
 
 mod builtin;
 mod custom;
@@ -12,8 +12,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Under which name the objects of a resource are stored. Versions of one resource, and the two groups of events,
-/// share it.
+/// The name under which the objects of a resource are stored. The versions of a resource share it, and so do
+/// the two event groups.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StoreId(Arc<str>);
 
@@ -57,12 +57,12 @@ impl Resource {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Names this resource in an error about a request.
+    /// The subject of an error about a request.
     pub(crate) fn subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
         Subject { group: &self.group, kind: &self.plural, name }
     }
 
-    /// Names this kind in an error about an object.
+    /// The subject of an error about an object.
     pub(crate) fn kind_subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
         // The server validates events of both groups as the older kind.
         let group = if self.is(BuiltinKind::Event) { "" } else { &self.group };
@@ -87,7 +87,7 @@ impl Resource {
         self.builtin() == Some(kind)
     }
 
-    /// The shape of this resource's objects.
+    /// The type of this resource's objects.
     pub(crate) fn type_ref(&self) -> TypeRef<'_> {
         match &self.definition {
             Definition::Custom(custom) => TypeRef::new(&custom.schema),
@@ -105,7 +105,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The built-in kinds alone.
+    /// Creates a table with only the built-in kinds.
     pub(crate) fn builtin() -> Self {
         let served = builtin::resources()
             .into_iter()
@@ -117,12 +117,13 @@ impl Registry {
         Self { served }
     }
 
-    /// The resource that a URL names.
+    /// The resource of a URL.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.served.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
     }
 
-    /// The resource of an object, by its `apiVersion` and `kind`. Any served version will do: the group decides.
+    /// The resource of an object, by its `apiVersion` and `kind`. Any served version of the group is
+    /// accepted.
     pub(crate) fn by_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let of_kind = || self.served.values().filter(|one| one.group == group && one.kind == kind);
@@ -134,7 +135,7 @@ impl Registry {
         self.served.values().find(|one| &one.store == store).cloned()
     }
 
-    /// One resource per store: what a namespace deletion or the garbage collector goes through.
+    /// One resource per store, for namespace deletion and garbage collection.
     pub(crate) fn stored(&self) -> Vec<Arc<Resource>> {
         let mut by_store = BTreeMap::new();
         for resource in self.served.values() {
@@ -148,7 +149,7 @@ impl Registry {
         self.served.values()
     }
 
-    /// Serves what an established CRD describes, in place of what it described before.
+    /// Serves the resources of an established CRD, replacing those of its earlier version.
     pub(crate) fn serve_crd(&mut self, crd: &Value) {
         self.withdraw_crd(crd);
         for resource in custom::resources(crd) {
@@ -157,7 +158,7 @@ impl Registry {
         }
     }
 
-    /// Serves nothing of a CRD any more.
+    /// Stops serving the resources of a CRD.
     pub(crate) fn withdraw_crd(&mut self, crd: &Value) {
         let group = crd["spec"]["group"].as_str().unwrap_or_default();
         let plural = crd["spec"]["names"]["plural"].as_str().unwrap_or_default();
@@ -166,10 +167,10 @@ impl Registry {
         });
     }
 
-    /// True if a group is one of Kubernetes' own, whether or not this API serves anything of it.
+    /// Returns true if a group belongs to Kubernetes itself, even if this server does not serve it.
     pub(crate) fn is_kubernetes_group(group: &str) -> bool {
         const UNQUALIFIED: [&str; 6] = ["", "apps", "batch", "autoscaling", "policy", "extensions"];
-        // `x-k8s.io` is where Kubernetes' own projects keep their custom resources.
+        // The Kubernetes project's own custom resources are in `x-k8s.io`.
         UNQUALIFIED.contains(&group) || (group.ends_with(".k8s.io") && !group.ends_with(".x-k8s.io"))
     }
 }

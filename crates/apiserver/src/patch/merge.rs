@@ -1,8 +1,8 @@
-//! RFC 7386: fields replace fields, null removes.
+//! JSON merge patch (RFC 7386): fields replace fields, and null removes them.
 
 use serde_json::{Map, Value};
 
-/// The target with a merge patch applied.
+/// Applies a merge patch to `target`.
 pub(crate) fn merge_patch(target: &Value, patch: &Value) -> Value {
     let Value::Object(fields) = patch else {
         return patch.clone();

@@ -12,15 +12,16 @@ use serde_json::Value;
 /// The reason why a patch could not be applied.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) enum PatchError {
-    /// The patch is not what its content type says.
+    /// The patch does not match its content type.
     #[error("{0}")]
     Malformed(String),
-    /// The patch is well formed, but the object does not fit it.
+    /// The patch is well-formed, but does not fit the object.
     #[error("the object does not fit the patch")]
     DoesNotFit,
 }
 
-/// RFC 6902: all operations or none. As in a real API server, and beyond the RFC, a `test` for null passes if there is nothing.
+/// JSON patch (RFC 6902): all operations or none. As in a real API server, and beyond the RFC, a `test` for
+/// null passes if the value is absent.
 pub(crate) fn json_patch(target: &Value, patch: &Value) -> Result<Value, PatchError> {
     let patch: json_patch::Patch =
         serde_json::from_value(patch.clone()).map_err(|error| PatchError::Malformed(error.to_string()))?;

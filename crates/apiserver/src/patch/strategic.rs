@@ -1,4 +1,4 @@
-//! Kubernetes' strategic merge patch: a merge patch that knows which lists merge by key.
+//! Kubernetes' strategic merge patch: a merge patch in which some lists merge by key.
 
 use super::PatchError;
 use crate::types::TypeRef;
@@ -9,7 +9,7 @@ const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList/";
 const SET_ORDER: &str = "$setElementOrder/";
 const RETAIN_KEYS: &str = "$retainKeys";
 
-/// The target with a strategic merge patch applied.
+/// Applies a strategic merge patch to `target`.
 pub(crate) fn strategic_merge_patch(
     target: &Value,
     patch: &Value,
@@ -121,8 +121,8 @@ fn merge_item(merged: &mut Vec<Value>, item: &Value, key: &str, of: TypeRef<'_>)
     Ok(())
 }
 
-/// Items that the patch names stand in the patch's order. An item that only the server has stands before one of the
-/// patch if the server had both, in that order; otherwise the patch's comes first.
+/// Items in the patch keep the order of the patch. An item that only the server has comes before one of the
+/// patch if the server had both in that order; otherwise the item of the patch comes first.
 fn ordered(merged: Vec<Value>, server: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let position = |list: &[Value], item: &Value| match key {
         Some(key) => list.iter().position(|one| one[key] == item[key]),
@@ -157,7 +157,8 @@ fn delete_primitives(merged: &mut Map<String, Value>, field: &str, gone: &Value)
     }
 }
 
-/// Puts the items that the order names into that order; the others keep their places relative to what precedes them.
+/// Sorts the items that the order contains; the others keep their positions relative to the items before
+/// them.
 fn reorder(merged: &mut Map<String, Value>, field: &str, order: &Value, of: TypeRef<'_>) {
     let Some(order) = order.as_array() else { return };
     let Some(Value::Array(list)) = merged.get_mut(field) else {

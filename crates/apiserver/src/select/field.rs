@@ -1,4 +1,4 @@
-//! Field selectors. Each kind supports few fields; the others are refused.
+//! Field selectors. Each kind supports a few fields; others are refused.
 
 use crate::kinds::{BuiltinKind, Resource};
 use serde_json::Value;
@@ -17,7 +17,7 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Reads `metadata.name=x,status.phase!=Failed`.
+    /// Parses a selector such as `metadata.name=x,status.phase!=Failed`.
     pub(crate) fn parse(text: &str, resource: &Resource) -> Result<Self, String> {
         let mut terms = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -46,7 +46,7 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// True if the object's fields fit. An absent field counts as empty.
+    /// Returns true if the object matches. An absent field counts as empty.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         self.terms.iter().all(|term| (text_at(object, &term.path) == term.value) == term.equal)
     }
@@ -113,7 +113,7 @@ fn text_at(object: &Value, path: &str) -> String {
         Value::String(text) => text.clone(),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => number.to_string(),
-        // An absent boolean reads as false, an absent text as empty.
+        // An absent boolean is false, an absent string is empty.
         Value::Null if matches!(path, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
         Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
     }

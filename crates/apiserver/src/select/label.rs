@@ -1,4 +1,4 @@
-//! Label selectors, in the form of a query string and in the form of `metav1.LabelSelector`.
+//! Label selectors, as query strings and as `metav1.LabelSelector`.
 
 use serde_json::{Map, Value};
 
@@ -23,14 +23,14 @@ enum Operator {
 }
 
 impl LabelSelector {
-    /// Reads `a=b,c!=d,e in (f,g),h,!i`.
+    /// Parses a selector such as `a=b,c!=d,e in (f,g),h,!i`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let requirements =
             split_outside_parentheses(text).into_iter().map(parse_requirement).collect::<Result<_, _>>()?;
         Ok(Self { requirements })
     }
 
-    /// Reads a `metav1.LabelSelector`. Null selects nothing that is known here: callers decide before.
+    /// Parses a `metav1.LabelSelector`. The meaning of null differs, so callers handle it before.
     pub fn from_object(selector: &Value) -> Self {
         let mut requirements = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
@@ -54,12 +54,12 @@ impl LabelSelector {
         Self { requirements }
     }
 
-    /// Returns true if the selector has no requirement, and so matches every object.
+    /// Returns true if the selector has no requirement and so matches every object.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// True if the object's labels fit.
+    /// Returns true if the object's labels match.
     pub fn matches(&self, object: &Value) -> bool {
         let labels = object["metadata"]["labels"].as_object();
         self.requirements.iter().all(|requirement| requirement.fits(labels))

@@ -1,4 +1,4 @@
-//! CRDs: names are accepted at once; a deleted CRD takes its objects with it.
+//! CRDs: names are accepted at once, and a deleted CRD deletes its objects.
 
 use crate::kinds::{Resource, StoreId};
 use crate::object;
@@ -60,7 +60,7 @@ fn delete_instances(state: &mut State, crd: &Value) {
     for instance in state.store.list(&resource.store, None) {
         if !object::is_terminating(&instance) {
             let (namespace, name) = (object::namespace(&instance), object::name(&instance));
-            // Already gone is as good.
+            // Already deleted is fine.
             let _ = delete_object(state, &resource, namespace, name, &DeleteRequest::default());
         }
     }
@@ -80,14 +80,14 @@ fn finish_if_empty(state: &mut State, crd: &Value) {
     let mut changed = crd.clone();
     object::set_finalizers(&mut changed, &kept);
     if let Some(resource) = resource_of(state, crd) {
-        // Its watches have to learn that there is nothing more to come.
+        // The watches must be notified that there will be no more events.
         state.store.mark_changed(&resource.store);
     }
     state.kinds.withdraw_crd(crd);
     put_or_finish(state, &definitions, changed);
 }
 
-/// The last instance of a terminating CRD lets the CRD go.
+/// Deletes a terminating CRD after its last object.
 pub(super) fn after_removal(state: &mut State, touched: &Touched) {
     if state.store.count(&touched.place.store) > 0 {
         return;

@@ -1,4 +1,4 @@
-//! The status of disruption budgets, kept up with the pods that they select.
+//! The status of disruption budgets, which is updated with the pods that they select.
 
 use crate::object;
 use crate::select::LabelSelector;
@@ -20,7 +20,7 @@ pub(super) fn follow_up(state: &mut State, touched: &Touched) {
     }
 }
 
-/// True if the pod's `Ready` condition is.
+/// Returns true if the `Ready` condition of the pod is true.
 pub(crate) fn is_ready(pod: &Value) -> bool {
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
@@ -60,7 +60,7 @@ fn selected_pods(state: &State, budget: &Value) -> Vec<Arc<Value>> {
     pods
 }
 
-/// Evictions that were granted and whose pods have not begun to terminate.
+/// Evictions that were allowed and whose pods are not terminating yet.
 fn still_disrupted(budget: &Value, pods: &[Arc<Value>]) -> Map<String, Value> {
     let mut disrupted = budget["status"]["disruptedPods"].as_object().cloned().unwrap_or_default();
     disrupted
@@ -68,7 +68,7 @@ fn still_disrupted(budget: &Value, pods: &[Arc<Value>]) -> Map<String, Value> {
     disrupted
 }
 
-/// The expected number of pods, and of healthy ones.
+/// The expected number of pods and of healthy pods.
 fn wanted(state: &State, budget: &Value, pods: &[Arc<Value>]) -> (i64, i64) {
     let spec = &budget["spec"];
     if let Some(least) = spec["minAvailable"].as_i64() {

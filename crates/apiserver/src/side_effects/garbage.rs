@@ -1,4 +1,5 @@
-//! The garbage collector: dependents go with their last owner, are orphaned, or go first.
+//! The garbage collector: deletes dependents with their last owner, orphans them, or deletes them before
+//! their owner.
 
 use crate::kinds::Resource;
 use crate::object;
@@ -12,7 +13,7 @@ const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
 pub(super) fn follow_up(state: &mut State, touched: &Touched) {
-    // A real collector leaves events alone: they end by themselves.
+    // A real collector ignores events, which expire.
     if touched.place.store.as_str() == "events" {
         return;
     }
@@ -40,7 +41,8 @@ fn has_finalizer(value: &Value, finalizer: &str) -> bool {
     object::finalizers(value).any(|one| one == finalizer)
 }
 
-/// Looks at one object's owners: if none is left it goes, if some are left the others are struck off.
+/// Checks the owners of one object. Without any owner left, the object is deleted; otherwise references to
+/// missing owners are removed.
 fn attend(state: &mut State, place: &Place) {
     let Some(value) = state.store.at(place).cloned().filter(|_| place.store.as_str() != "events") else {
         return;
@@ -78,7 +80,7 @@ fn attend(state: &mut State, place: &Place) {
     delete_at(state, place, &value, propagation);
 }
 
-/// The owner that a reference means: the same UID, in a place where it can own this object.
+/// The owner that a reference refers to: it has the same UID and a scope in which it can own this object.
 fn owner_of(state: &State, dependent: &Value, reference: &Value) -> Option<Arc<Value>> {
     let owner = state.store.find_uid(reference["uid"].as_str()?)?;
     let namespace = object::namespace(owner);
@@ -108,7 +110,7 @@ fn delete_at(state: &mut State, place: &Place, value: &Value, propagation: Propa
         precondition_uid: Some(object::uid(value).to_owned()),
         ..DeleteRequest::default()
     };
-    // The object was there a moment ago, under this very lock: a refusal would mean that it is already going.
+    // The object existed under the same lock, so a refusal means that it is already being deleted.
     let _ = delete_object(state, &resource, &place.key.namespace, &place.key.name, &request);
 }
 
@@ -131,7 +133,7 @@ fn orphan_dependents(state: &mut State, place: &Place, owner: &Value) {
     release(state, place, owner, ORPHAN);
 }
 
-/// Foreground: dependents go first; those that block the owner are waited for.
+/// Foreground deletion: dependents are deleted first, and the owner waits for those that block it.
 fn delete_dependents(state: &mut State, place: &Place, owner: &Value) {
     for dependent in state.store.dependents(object::uid(owner)) {
         attend(state, &dependent);
@@ -154,7 +156,7 @@ fn blocking_dependents(state: &State, owner: &Value) -> Vec<Place> {
     dependents
 }
 
-/// A dependent that went may have been the last for which its owner waited.
+/// The owner of a deleted dependent may have waited only for it.
 fn recheck_waiting_owners(state: &mut State, touched: &Touched) {
     for owner in &touched.owners {
         let Some(value) = state.store.find_uid(owner).cloned() else {
@@ -179,7 +181,7 @@ fn place_of(resource: &Resource, value: &Value) -> Place {
     Place { store: resource.store.clone(), key: crate::store::Key::of(value) }
 }
 
-/// Removes a finalizer of the collector; the last finalizer takes the object with it.
+/// Removes a finalizer of the collector. Without finalizers, the object is deleted.
 fn release(state: &mut State, place: &Place, value: &Value, finalizer: &str) {
     let Some(resource) = state.kinds.by_store(&place.store) else {
         return;

@@ -1,7 +1,8 @@
-//! The side effects of writes: the controllers that every cluster has and that clients take for part of the API.
+//! The side effects of writes: the controllers that every cluster has and that clients regard as part of the
+//! API.
 //!
-//! They run to the end within the request that set them off, so that a run is the same every time. On a real cluster
-//! the same things happen a moment later.
+//! They run to completion within the request that triggers them, so that runs are reproducible. In a real
+//! cluster, the same effects occur a moment later.
 
 mod crds;
 mod disruption;
@@ -19,7 +20,7 @@ use crate::verbs::put_or_finish;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Writes what a controller changed, under the name that a real cluster's controllers have.
+/// Writes a change by a controller, with the field manager that the controller has in a real cluster.
 fn write_as_controller(state: &mut State, resource: &Resource, old: &Value, mut new: Value) -> Arc<Value> {
     let owner = Owner {
         id: ManagerId {
@@ -35,7 +36,7 @@ fn write_as_controller(state: &mut State, resource: &Resource, old: &Value, mut 
     put_or_finish(state, resource, new)
 }
 
-/// Follows every change up, and every change that this makes, until nothing more follows.
+/// Applies the side effects of all changes, and of the changes that these cause, until there are no more.
 pub(crate) fn apply_all(state: &mut State) {
     loop {
         let touched = state.store.take_touched();

@@ -1,4 +1,4 @@
-//! Namespaces: what a new one gets, and how a deleted one is emptied.
+//! Namespaces: the initial content of a new one, and the removal of a deleted one's content.
 
 use crate::object;
 use crate::state::State;
@@ -50,7 +50,7 @@ fn create_defaults(state: &mut State, namespace: &str) {
     }
 }
 
-/// Deletes what is in a terminating namespace; lets the namespace go when nothing is left.
+/// Deletes the content of a terminating namespace, and the namespace when it is empty.
 fn empty(state: &mut State, place: &Place, namespace: &Value) {
     let name = object::name(namespace).to_owned();
     let mut remaining = BTreeMap::new();
@@ -60,7 +60,7 @@ fn empty(state: &mut State, place: &Place, namespace: &Value) {
             if !object::is_terminating(&item) {
                 let request =
                     DeleteRequest { propagation: Some(Propagation::Background), ..DeleteRequest::default() };
-                // Already gone is as good.
+                // Already deleted is fine.
                 let _ = delete_object(state, &resource, &name, object::name(&item), &request);
             }
         }
@@ -176,7 +176,7 @@ fn conditions(
     rows.into_iter().map(row).collect()
 }
 
-/// Removes a terminating namespace once its last object is gone.
+/// Removes a terminating namespace after its last object.
 pub(super) fn after_removal(state: &mut State, touched: &Touched) {
     let name = &touched.place.key.namespace;
     let Some(namespaces) = state.kinds.find("", "v1", "namespaces").filter(|_| !name.is_empty()) else {

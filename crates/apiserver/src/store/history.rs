@@ -1,4 +1,4 @@
-//! The latest changes of one resource: what watches replay and reads of the past are computed from.
+//! The latest changes of one resource, for watches and for reads of earlier states.
 
 use super::{Key, Objects};
 use serde_json::Value;
@@ -14,18 +14,18 @@ pub(crate) enum ChangeKind {
     Deleted,
 }
 
-/// One numbered change of one object.
+/// A numbered change of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub revision: u64,
     pub kind: ChangeKind,
-    /// The object after the change; after a deletion, its last state under the revision of the deletion.
+    /// The object after the change; after a deletion, its last state with the revision of the deletion.
     pub object: Arc<Value>,
     /// The object before the change.
     pub previous: Option<Arc<Value>>,
 }
 
-/// The revision that was asked for is older than what is remembered; the oldest is named.
+/// The requested revision is older than the history; contains the oldest available one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooOld {
     pub oldest: u64,
@@ -36,7 +36,7 @@ pub(crate) struct TooOld {
 pub(crate) struct History {
     changes: VecDeque<Change>,
     limit: usize,
-    /// Changes up to and including this revision are forgotten.
+    /// Changes up to and including this revision are discarded.
     forgotten: u64,
 }
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Namespace (empty for cluster-scoped kinds) and name, ordered as etcd orders `namespace/name`: lists and their
-/// pages come in this order.
+/// Namespace (empty for cluster-scoped kinds) and name, in etcd's order of `namespace/name`, which is the
+/// order of lists and their pages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub namespace: String,
@@ -22,7 +22,7 @@ impl Key {
         Self::new(object::namespace(value), object::name(value))
     }
 
-    /// Reads what `Display` has written.
+    /// Parses the output of `Display`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         text.split_once('/').map(|(namespace, name)| Self::new(namespace, name))
     }

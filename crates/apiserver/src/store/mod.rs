@@ -1,6 +1,6 @@
-//! The objects, in memory: ordered, versioned, with enough history for watches and reads of the past.
+//! The objects, in memory: ordered, versioned, with enough history for watches and reads of earlier states.
 //!
-//! One counter numbers all changes, as etcd's revision does. The store knows nothing of kinds, rules or time.
+//! One counter numbers all changes, like etcd's revision. The store has no knowledge of kinds, rules or time.
 
 mod history;
 mod key;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The objects of one resource, in the order of a list.
+/// The objects of one resource, in list order.
 pub(crate) type Objects = BTreeMap<Key, Arc<Value>>;
 
 /// All objects of all resources.
@@ -30,7 +30,7 @@ pub(crate) struct Store {
     owners: OwnerIndex,
     /// Changes whose side effects have not been applied yet.
     touched: Vec<Touched>,
-    /// The resources whose watches have something to look at.
+    /// The resources whose watches must be notified.
     changed: BTreeSet<StoreId>,
     revision: u64,
     history_limit: usize,
@@ -58,7 +58,7 @@ impl Touched {
     }
 }
 
-/// The objects of one resource, and how they came to be.
+/// The objects of one resource and their history.
 #[derive(Debug)]
 struct StoredResource {
     objects: Objects,
@@ -66,7 +66,7 @@ struct StoredResource {
 }
 
 impl Store {
-    /// An empty store whose every resource remembers `history_limit` changes.
+    /// Creates an empty store that keeps `history_limit` changes per resource.
     pub(crate) fn new(history_limit: usize) -> Self {
         Self {
             resources: BTreeMap::new(),
@@ -78,7 +78,7 @@ impl Store {
         }
     }
 
-    /// The number of the latest change.
+    /// The revision of the latest change.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
@@ -87,7 +87,7 @@ impl Store {
         self.resources.get(store)?.objects.get(&Key::new(namespace, name))
     }
 
-    /// The object at a place.
+    /// The object with a key.
     pub(crate) fn at(&self, place: &Place) -> Option<&Arc<Value>> {
         self.resources.get(&place.store)?.objects.get(&place.key)
     }
@@ -100,7 +100,7 @@ impl Store {
         in_namespace(&kept.objects, namespace, None).cloned().collect()
     }
 
-    /// The objects of a resource as they were after change `revision`, from the one behind `after` on.
+    /// The objects of a resource as of `revision`, starting after the key `after`.
     pub(crate) fn list_at(
         &self,
         store: &StoreId,
@@ -115,7 +115,8 @@ impl Store {
         Ok(in_namespace(&past, namespace, after).cloned().collect())
     }
 
-    /// Stores an object under a new revision, which becomes its `resourceVersion`, and returns what was stored.
+    /// Stores an object with a new revision, which becomes its `resourceVersion`, and returns the stored
+    /// object.
     pub(crate) fn put(&mut self, store: &StoreId, mut value: Value) -> Arc<Value> {
         self.revision += 1;
         object::set_meta(&mut value, "resourceVersion", self.revision.to_string());
@@ -137,7 +138,7 @@ impl Store {
         entry
     }
 
-    /// Removes an object. What is returned, and what watches see, carries the revision of the removal.
+    /// Removes an object. The returned object, which watches get too, has the revision of the removal.
     pub(crate) fn remove(&mut self, store: &StoreId, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let next = self.revision + 1;
         let kept = self.resources.get_mut(store)?;
@@ -160,19 +161,19 @@ impl Store {
         Some(object)
     }
 
-    /// Returns the changes since the last call, in order.
+    /// Takes the changes since the last call, in order.
     pub(crate) fn take_touched(&mut self) -> Vec<Touched> {
         std::mem::take(&mut self.touched)
     }
 
-    /// Has the watches of a resource look at it again, though none of its objects changed.
+    /// Notifies the watches of a resource although none of its objects has changed.
     pub(crate) fn mark_changed(&mut self, store: &StoreId) {
         if !self.changed.contains(store) {
             self.changed.insert(store.clone());
         }
     }
 
-    /// The resources that changed since the last call.
+    /// Takes the resources that have changed since the last call.
     pub(crate) fn take_changed(&mut self) -> BTreeSet<StoreId> {
         std::mem::take(&mut self.changed)
     }
@@ -183,7 +184,7 @@ impl Store {
         self.at(place)
     }
 
-    /// The objects that name this UID as an owner, in a fixed order.
+    /// The objects that have this UID among their owners, in a fixed order.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
         self.owners.dependents(uid)
     }
@@ -198,7 +199,7 @@ impl Store {
         self.resources.get(store).map_or(Ok(Vec::new()), |kept| kept.history.since(revision))
     }
 
-    /// Forgets the history of every resource up to now, as a compaction of etcd does.
+    /// Discards the history of all resources up to now, as a compaction of etcd does.
     pub(crate) fn compact(&mut self) {
         for kept in self.resources.values_mut() {
             kept.history.forget();
@@ -218,7 +219,7 @@ fn in_namespace<'a>(
     namespace: Option<&'a str>,
     after: Option<&Key>,
 ) -> impl Iterator<Item = &'a Arc<Value>> {
-    // Keys are ordered by namespace first, so one namespace is one stretch of them.
+    // Keys are sorted by namespace first, so a namespace is a contiguous range.
     let first = namespace.map(|name| Key::new(name, ""));
     let start = match (&first, after) {
         (Some(first), after) if after.is_none_or(|after| after < first) => Bound::Included(first),

@@ -20,7 +20,7 @@ pub(super) struct OwnerIndex {
 }
 
 impl OwnerIndex {
-    /// Takes a change of one object into account.
+    /// Updates the index with a change of one object.
     pub(super) fn update(&mut self, place: &Place, before: Option<&Value>, after: Option<&Value>) {
         if let Some(before) = before {
             for owner in owner_uids(before) {

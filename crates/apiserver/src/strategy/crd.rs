@@ -3,7 +3,7 @@
 use super::defaults::default_to;
 use serde_json::{Value, json};
 
-/// Names that follow from the kind, and the conversion that does nothing.
+/// The defaults: names that follow from the kind, and conversion `None`.
 pub(super) fn apply_defaults(crd: &mut Value) {
     let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
     if !kind.is_empty() {
@@ -13,7 +13,7 @@ pub(super) fn apply_defaults(crd: &mut Value) {
     default_to(crd, &["spec", "conversion", "strategy"], json!("None"));
 }
 
-/// The status with which a CRD starts.
+/// The initial status of a CRD.
 pub(super) fn prepare_create(crd: &mut Value) {
     let stored: Vec<Value> = crd["spec"]["versions"]
         .as_array()
@@ -27,7 +27,7 @@ pub(super) fn prepare_create(crd: &mut Value) {
     });
 }
 
-/// Accepts and establishes a CRD whose names are free, as the server's naming controller does.
+/// Accepts and establishes a CRD if its names are free, as the server's naming controller does.
 pub(crate) fn accept(crd: &mut Value, now: &str) {
     crd["status"]["acceptedNames"] = crd["spec"]["names"].clone();
     let stored = &mut crd["status"]["storedVersions"];

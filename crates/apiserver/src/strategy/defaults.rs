@@ -5,7 +5,7 @@ use crate::kinds::{BuiltinKind, Resource};
 use crate::object;
 use serde_json::{Map, Value, json};
 
-/// An object with nothing set. Null stands for a list or time that is written even when it is empty.
+/// An empty object. Null stands for a list or a time that is written even if it is empty.
 pub(super) fn zero(resource: &Resource) -> Value {
     let template = || json!({"metadata": {}, "spec": {"containers": null}});
     match resource.builtin() {
@@ -108,8 +108,8 @@ pub(super) fn apply(resource: &Resource, value: &mut Value) {
     }
 }
 
-/// Puts the empty structures of a type where the object has none. A null of the zero object is only an empty list or
-/// time; it is written for the kinds whose wire form has it.
+/// Adds the empty structures of a type that the object lacks. A null of the zero object is an empty list or
+/// time; it is written for the kinds whose wire format contains it.
 fn fill_structures(value: &mut Value, zero: &Value) {
     let (Some(map), Some(zeros)) = (value.as_object_mut(), zero.as_object()) else {
         return;
@@ -142,7 +142,7 @@ fn without_lists(zero: &Value) -> Value {
     }
 }
 
-/// Sets a field that is absent; true if it was.
+/// Sets a field if it is absent; returns true if it was.
 pub(super) fn default_to(value: &mut Value, path: &[&str], default: Value) -> bool {
     let place = path.iter().fold(value, |place, field| &mut place[*field]);
     let absent = place.is_null();
@@ -166,7 +166,7 @@ fn default_rolling_update(value: &mut Value, field: &str, parameters: &Value) {
     }
 }
 
-/// The times of a condition are written even if nobody set them.
+/// The times of a condition are written even if they are not set.
 fn write_times(value: &mut Value, fields: &[&str]) {
     let Some(status) = value.get_mut("status") else {
         return;
@@ -178,7 +178,7 @@ fn write_times(value: &mut Value, fields: &[&str]) {
     }
 }
 
-/// A node that reports its capacity and not what is allocatable has all of it allocatable.
+/// A node that reports only its capacity gets the same allocatable resources.
 fn default_allocatable(value: &mut Value) {
     let Some(status) = value.get_mut("status") else {
         return;

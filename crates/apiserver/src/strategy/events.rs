@@ -1,8 +1,8 @@
-//! One event, two forms: `v1` and `events.k8s.io/v1`. Events are stored in the first.
+//! The two forms of an event, `v1` and `events.k8s.io/v1`. Events are stored in the first.
 
 use serde_json::{Map, Value};
 
-/// Fields that the two forms call by different names: `v1` first.
+/// Fields whose names differ between the two forms: `v1` first.
 const RENAMED: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -17,7 +17,7 @@ const RENAMED: [(&str, &str); 7] = [
 pub(crate) fn core_to_events(event: &Value) -> Value {
     let mut converted = renamed(event, |(core, modern)| (core, modern));
     converted["apiVersion"] = "events.k8s.io/v1".into();
-    // This form leaves its empty texts out; the other writes them.
+    // This form omits empty strings; the other contains them.
     if let Some(map) = converted.as_object_mut() {
         for field in ["reportingController", "reportingInstance"] {
             if map.get(field).and_then(Value::as_str) == Some("") {

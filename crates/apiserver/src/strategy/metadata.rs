@@ -1,4 +1,4 @@
-//! The checks that `metadata` of every kind goes through.
+//! The validation of `metadata`, for all kinds.
 
 use super::names::{self, NameRule};
 use crate::error::Fault;
@@ -6,13 +6,13 @@ use crate::kinds::{BuiltinKind, Resource};
 use crate::object;
 use serde_json::{Value, json};
 
-/// The most that keys and values of annotations may add up to.
+/// The largest total size of the keys and values of annotations.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// Checks `metadata`; with `old`, also what may not change.
+/// Validates `metadata`; with `old`, also what must not change.
 pub(crate) fn validate_metadata(resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<Fault> {
     let mut faults = Vec::new();
-    // The schema of a custom resource checks its name.
+    // The name of a custom resource is validated by its schema.
     if old.is_none() && resource.custom().is_none() {
         check_name(resource, value, &mut faults);
     }

@@ -23,11 +23,11 @@ use serde_json::{Value, json};
 /// The context in which an object is admitted.
 pub(crate) struct Admission<'a> {
     pub ids: &'a mut crate::ids::Ids,
-    /// The labels that the Node of a pod gives it.
+    /// The labels that a pod gets from its Node.
     pub topology: Value,
 }
 
-/// True if the kind counts changes of its spec in `metadata.generation`.
+/// Returns true if `metadata.generation` of the kind counts changes of its spec.
 pub(crate) fn has_generation(resource: &Resource) -> bool {
     match resource.builtin() {
         None => true,
@@ -43,7 +43,7 @@ pub(crate) fn has_generation(resource: &Resource) -> bool {
     }
 }
 
-/// An object of this kind with nothing set, as the server sees it before a create.
+/// An empty object of this kind, as the server sees it before a create.
 pub(crate) fn zero(resource: &Resource) -> Value {
     let mut zero = defaults::zero(resource);
     zero["apiVersion"] = resource.api_version().into();
@@ -51,7 +51,7 @@ pub(crate) fn zero(resource: &Resource) -> Value {
     zero
 }
 
-/// Fills in what the type always has and what the kind defaults.
+/// Adds the structures that the type always has and the defaults of the kind.
 pub(crate) fn apply_defaults(resource: &Resource, value: &mut Value) {
     match resource.custom() {
         Some(custom) => {
@@ -63,7 +63,7 @@ pub(crate) fn apply_defaults(resource: &Resource, value: &mut Value) {
     }
 }
 
-/// Adds what the default admission plugins of the server add to a new object.
+/// Applies the server's default admission plugins to a new object.
 pub(crate) fn admit_create(resource: &Resource, value: &mut Value, admission: &mut Admission<'_>) {
     match resource.builtin() {
         Some(BuiltinKind::Pod) => pod::admit(value, admission),
@@ -82,7 +82,7 @@ pub(crate) fn prepare_update(resource: &Resource, value: &mut Value, old: &Value
     }
 }
 
-/// The reason why an object cannot be stored; empty if it can.
+/// The reasons why an object is invalid; empty if it is valid.
 pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<Fault> {
     if let Some(custom) = resource.custom() {
         let Some(validator) = &custom.validator else {

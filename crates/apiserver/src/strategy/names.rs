@@ -1,4 +1,4 @@
-//! The grammars of names, label keys and label values.
+//! The formats of names, label keys and label values.
 
 /// The rule for the names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ fn is_dns_part(part: &str) -> bool {
         && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
 }
 
-/// `name` or `prefix/name`.
+/// A key: `name` or `prefix/name`.
 pub(super) fn is_qualified_name(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, name)) => is_subdomain(prefix) && is_name_part(name),

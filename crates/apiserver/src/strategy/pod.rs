@@ -1,4 +1,4 @@
-//! Pods and pod templates: their defaults, and what a stock server's admission adds.
+//! Pods and pod templates: their defaults, and the changes by the default admission plugins.
 
 use super::Admission;
 use super::defaults::default_to;
@@ -44,7 +44,7 @@ fn apply_container_defaults(container: &mut Value) {
         return;
     }
     let image = container["image"].as_str().unwrap_or_default();
-    // Without a tag, or with `latest`, the image may have changed.
+    // Without a tag, or with `latest`, the image may change.
     let name_and_tag = image.rsplit('/').next().unwrap_or_default();
     let is_latest =
         !image.contains('@') && (!name_and_tag.contains(':') || name_and_tag.ends_with(":latest"));
@@ -63,7 +63,7 @@ fn apply_container_defaults(container: &mut Value) {
     default_requests(&mut container["resources"]);
 }
 
-/// A limit without a request is a request too.
+/// A limit without a request sets the request too.
 fn default_requests(resources: &mut Value) {
     let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else {
         return;
@@ -93,7 +93,7 @@ pub(super) fn admit(pod: &mut Value, admission: &mut Admission<'_>) {
     pod["status"] = json!({"phase": "Pending", "qosClass": quality});
 }
 
-/// Puts labels or annotations beside those that are there, or in their place.
+/// Adds or replaces labels or annotations.
 pub(crate) fn merge_texts(existing: &mut Value, brought: &Value) {
     for (key, value) in brought.as_object().into_iter().flatten() {
         existing[key] = value.clone();
@@ -150,7 +150,8 @@ fn push(list: &mut Value, item: Value) {
     }
 }
 
-/// `Guaranteed` if every container has limits of CPU and memory equal to its requests, `BestEffort` if none has any.
+/// `Guaranteed` if the CPU and memory limits of every container equal its requests, `BestEffort` if no
+/// container has any.
 fn quality_of_service(spec: &Value) -> &'static str {
     let containers: Vec<&Value> = ["initContainers", "containers"]
         .iter()

@@ -4,7 +4,7 @@ use crate::object;
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-/// A node starts out of bounds until somebody says that it is ready.
+/// A new node has a taint until it is reported as ready.
 pub(super) fn admit_node(node: &mut Value) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let taints = &mut node["spec"]["taints"];
@@ -37,7 +37,7 @@ pub(super) fn prepare_budget(budget: &mut Value) {
         json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
 }
 
-/// `stringData` is a way to write `data`, and is never read back.
+/// `stringData` is merged into `data` and never returned.
 pub(super) fn encode_string_data(secret: &mut Value) {
     let Some(map) = secret.as_object_mut() else { return };
     let Some(plain) = map.remove("stringData") else {

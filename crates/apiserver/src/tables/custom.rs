@@ -1,4 +1,4 @@
-//! The columns that a CRD asks for.
+//! The columns of custom resources.
 
 use super::Column;
 use super::duration::age;
@@ -7,7 +7,7 @@ use crate::object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// The name, then what the CRD's version lists; its age if it lists nothing.
+/// The name, and the columns of the CRD's version; the age if it has none.
 pub(super) fn columns(version: &Value) -> Vec<Column> {
     let mut columns = vec![Column {
         name: "Name".to_owned(),

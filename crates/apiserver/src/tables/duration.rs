@@ -1,4 +1,4 @@
-//! Ages, as `kubectl` writes them.
+//! Ages in the format of `kubectl`.
 
 use jiff::Timestamp;
 

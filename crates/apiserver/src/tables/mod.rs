@@ -1,4 +1,4 @@
-//! Tables: what `kubectl get` prints.
+//! Tables, as `kubectl get` prints them.
 
 mod columns;
 mod custom;
@@ -56,7 +56,7 @@ pub(crate) fn table(value: &Value, resource: &Resource, include_object: &str, no
     })
 }
 
-/// One column: its head, and how to fill a cell.
+/// One column: its header, and the function that fills a cell.
 pub(crate) struct Column {
     name: String,
     kind: String,

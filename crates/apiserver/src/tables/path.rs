@@ -1,4 +1,4 @@
-//! The part of Kubernetes' `JSONPath` that printer columns use: fields, indices, `[*]`, and filters such as
+//! The subset of Kubernetes' `JSONPath` that printer columns use: fields, indices, `[*]`, and filters such as
 //! `[?(@.type=="Ready")]`.
 
 use serde_json::Value;
@@ -18,7 +18,7 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Nothing for a path that uses more than this understands.
+    /// Parses a path; returns `None` if it uses other features.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text;
@@ -39,7 +39,7 @@ impl JsonPath {
         Some(Self { steps })
     }
 
-    /// Every value that the path leads to.
+    /// All values that the path selects.
     pub(super) fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![value];
         for step in &self.steps {
@@ -69,7 +69,7 @@ impl Step {
     }
 }
 
-/// A field name up to the next unescaped dot or bracket; `\.` is a dot of the name.
+/// A field name up to the next unescaped dot or bracket; `\.` is a dot within the name.
 fn field(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();

@@ -1,4 +1,4 @@
-//! The columns of Deployments and their like.
+//! The columns of Deployments and other workloads.
 
 use super::columns::{AGE, NAME, Row, number, text};
 use serde_json::Value;

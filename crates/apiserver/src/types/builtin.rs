@@ -1,4 +1,4 @@
-//! The schemas of the built-in kinds: fields from `k8s-openapi`, merge keys from a table of ours.
+//! The schemas of the built-in kinds: fields from `k8s-openapi`, merge keys from the tables below.
 
 use k8s_openapi::api::{apps, coordination, core, events, policy};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
@@ -48,7 +48,8 @@ const MERGED_LISTS: &[(&str, &str, &[&str], bool)] = &[
     ("meta.v1.ObjectMeta", "ownerReferences", &["uid"], true),
 ];
 
-/// Fields whose elements a strategic merge patch clears of what it does not name (`retainKeys`).
+/// Fields from whose elements a strategic merge patch removes everything that it does not list
+/// (`retainKeys`).
 const RETAINED_KEYS: &[(&str, &str)] = &[
     ("apps.v1.DeploymentSpec", "strategy"),
     ("core.v1.PodSpec", "resourceClaims"),
@@ -56,7 +57,7 @@ const RETAINED_KEYS: &[(&str, &str)] = &[
     ("core.v1.PodStatus", "resourceClaimStatuses"),
 ];
 
-/// Types that change hands as a whole.
+/// Atomic types: they are one value for server-side apply.
 const ATOMIC_TYPES: &[&str] = &[
     "core.v1.ConfigMapKeySelector",
     "core.v1.FileKeySelector",
@@ -92,7 +93,7 @@ fn build() -> Map<String, Value> {
     let mut generator = SchemaSettings::draft07()
         .with(|settings| settings.definitions_path = "/components/schemas".into())
         .into_generator();
-    // The schema of each root type pulls in whatever it refers to.
+    // The schema of each root type adds all definitions that it refers to.
     generator.subschema_for::<core::v1::Namespace>();
     generator.subschema_for::<core::v1::Node>();
     generator.subschema_for::<core::v1::Pod>();
@@ -144,13 +145,13 @@ fn annotate(definitions: &mut Map<String, Value>) {
             definition["x-kubernetes-map-type"] = "atomic".into();
         }
     }
-    // These stand for any JSON, or for one of two forms, which their schemas do not say.
+    // These types are any JSON, or one of two forms; their schemas do not say so.
     for any in ["JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray"] {
         if let Some(definition) = find(definitions, &format!("apiextensions.v1.{any}")) {
             *definition = json!({"description": definition["description"], "x-kubernetes-preserve-unknown-fields": true});
         }
     }
-    // A port's protocol is part of its key, so its default decides which port a patch means.
+    // The protocol of a port is part of its key, so its default determines which port a patch refers to.
     for container in ["core.v1.ContainerPort"] {
         if let Some(schema) = property(definitions, container, "protocol") {
             schema["default"] = "TCP".into();

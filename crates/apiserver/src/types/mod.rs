@@ -1,7 +1,8 @@
-//! The types of objects: which fields there are, which lists merge by key, which maps are atomic.
+//! The types of objects: their fields, the lists that merge by key, and the maps that are atomic.
 //!
-//! Built-in kinds and custom resources are described alike, by an OpenAPI schema with Kubernetes' extensions. Patches,
-//! server-side apply, unknown-field checks and `kubectl explain` all read it through [`TypeRef`].
+//! Built-in kinds and custom resources are described in the same way, by an OpenAPI schema with the
+//! extensions of Kubernetes. Patches, server-side apply, the checks for unknown fields and `kubectl explain`
+//! read it through [`TypeRef`].
 
 mod builtin;
 mod unknown;
@@ -14,19 +15,19 @@ use serde_json::{Map, Value};
 /// The prefix of the `$ref`s of the schemas.
 const REFERENCE_PREFIX: &str = "#/components/schemas/";
 
-/// The type of one place in an object.
+/// The type of a value at a path of an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypeRef<'a> {
-    /// The schema at the place where it is used; carries the list and map extensions.
+    /// The schema at the path; contains the list and map extensions.
     usage: &'a Value,
-    /// The schema it refers to, or the same.
+    /// The schema that it refers to, or the same schema.
     target: &'a Value,
 }
 
 /// The identity of list elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ListKind<'a> {
-    /// The list is one value.
+    /// The list is atomic.
     Atomic,
     /// Elements are scalars and unique.
     Set,
@@ -39,12 +40,12 @@ impl<'a> TypeRef<'a> {
         Self { usage: schema, target: resolve(schema) }
     }
 
-    /// The type of a place about which nothing is known.
+    /// The type of a value without a schema.
     pub(crate) fn unknown() -> TypeRef<'static> {
         TypeRef { usage: &Value::Null, target: &Value::Null }
     }
 
-    /// The type of a field, if the schema knows it.
+    /// The type of a field, if the schema contains it.
     pub(crate) fn field(self, name: &str) -> Option<TypeRef<'a>> {
         if let Some(schema) = self.target["properties"].get(name) {
             return Some(TypeRef::new(schema));
@@ -53,7 +54,7 @@ impl<'a> TypeRef<'a> {
         additional.is_object().then(|| TypeRef::new(additional))
     }
 
-    /// The type of a field; unknown if the schema does not say.
+    /// The type of a field; unknown if the schema does not contain it.
     pub(crate) fn field_or_unknown(self, name: &str) -> TypeRef<'a> {
         self.field(name).unwrap_or(TypeRef { usage: &Value::Null, target: &Value::Null })
     }
@@ -74,7 +75,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// True where a map or an object changes hands as a whole.
+    /// Returns true if a map or an object is atomic.
     pub(crate) fn is_atomic_map(self) -> bool {
         self.extension("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic")
     }
@@ -84,13 +85,13 @@ impl<'a> TypeRef<'a> {
         self.extension("x-kubernetes-patch-merge-key").and_then(Value::as_str)
     }
 
-    /// True if a strategic merge patch names `strategy` for this field.
+    /// Returns true if the schema has `strategy` as the patch strategy of this field.
     pub(crate) fn has_patch_strategy(self, strategy: &str) -> bool {
         let named = self.extension("x-kubernetes-patch-strategy").and_then(Value::as_str).unwrap_or_default();
         named.split(',').any(|one| one == strategy)
     }
 
-    /// The default value of this place.
+    /// The default value.
     pub(crate) fn default_value(self) -> Option<&'a Value> {
         self.extension("default")
     }
@@ -100,7 +101,7 @@ impl<'a> TypeRef<'a> {
         self.target["type"].as_str()
     }
 
-    /// `format` of a scalar.
+    /// The `format` of a scalar.
     pub(crate) fn format(self) -> Option<&'a str> {
         self.target["format"].as_str()
     }
@@ -113,12 +114,12 @@ impl<'a> TypeRef<'a> {
         self.target["properties"].as_object()
     }
 
-    /// True for a map from free keys to values of one type.
+    /// Returns true for a map with arbitrary keys and values of one type.
     pub(crate) fn is_map(self) -> bool {
         self.target["additionalProperties"].is_object() && self.properties().is_none()
     }
 
-    /// True if fields without a schema may stand here.
+    /// Returns true if fields without a schema are allowed here.
     pub(crate) fn allows_any_field(self) -> bool {
         self.target.is_null()
             || self.target["x-kubernetes-preserve-unknown-fields"] == true
@@ -132,7 +133,7 @@ impl<'a> TypeRef<'a> {
     }
 }
 
-/// Follows `$ref`, alone or wrapped in a one-element `allOf`, into the built-in definitions.
+/// Resolves a `$ref`, alone or wrapped in a one-element `allOf`, in the built-in definitions.
 fn resolve(schema: &Value) -> &Value {
     let reference = schema.get("$ref").or_else(|| schema["allOf"][0].get("$ref")).and_then(Value::as_str);
     match reference.and_then(|reference| reference.strip_prefix(REFERENCE_PREFIX)) {

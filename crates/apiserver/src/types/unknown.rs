@@ -1,11 +1,11 @@
-//! Fields that a type does not have, and values of the wrong type: what the decoder of the real server notices.
+//! Detection of unknown fields and of values with the wrong type, as in the decoder of a real server.
 
 use super::TypeRef;
 use base64::Engine as _;
 use serde_json::Value;
 
-/// Removes what the type does not know (and nulls, which mean absent) and says where it stood, in the form of the
-/// server's strict decoder.
+/// Removes unknown fields, and nulls, which mean absent. Returns the paths of the unknown fields in the
+/// format of the server's strict decoder.
 pub(crate) fn drop_unknown(value: &mut Value, of: TypeRef<'_>) -> Vec<String> {
     let mut dropped = Vec::new();
     walk(value, of, "", &mut dropped);
@@ -23,7 +23,7 @@ fn walk(value: &mut Value, of: TypeRef<'_>, path: &str, dropped: &mut Vec<String
                     return false;
                 }
                 walk(child, of.field_or_unknown(name), &place, dropped);
-                // In a map of values a null stays what it is: the zero value of its type.
+                // In a map, a null stays: it is the zero value of its type.
                 !(child.is_null() && of.properties().is_some())
             });
         }
@@ -36,7 +36,7 @@ fn walk(value: &mut Value, of: TypeRef<'_>, path: &str, dropped: &mut Vec<String
     }
 }
 
-/// Removes lists and maps with nothing in them, which the server does not write.
+/// Removes empty lists and maps, which the server does not write.
 pub(crate) fn drop_empty(value: &mut Value, of: TypeRef<'_>) {
     match value {
         Value::Object(map) => {
@@ -60,7 +60,7 @@ fn is_empty_collection(value: &Value, of: TypeRef<'_>) -> bool {
     }
 }
 
-/// The first place whose value cannot be decoded into its type, with what was found and what was wanted.
+/// The first path whose value cannot be decoded into its type, with the actual and the expected type.
 pub(crate) fn type_mismatch(value: &Value, of: TypeRef<'_>) -> Option<String> {
     mismatch_at(value, of, "")
 }

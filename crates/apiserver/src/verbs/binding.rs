@@ -1,4 +1,4 @@
-//! POST of `pods/<name>/binding`: how a scheduler puts a pod on a Node.
+//! POST to `pods/<name>/binding`, by which a scheduler assigns a pod to a Node.
 
 use super::{Call, decode};
 use crate::error::{ApiError, Fault, Subject};
@@ -29,7 +29,7 @@ pub(super) fn bind(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     }
     if !dry_run {
         let bound = bound(state, &binding, &pod);
-        // Nobody owns in `managedFields` what a binding changes.
+        // Changes by a binding have no owner in `managedFields`.
         state.store.put(&call.resource.store, bound);
     }
     Ok(Reply::json(
@@ -51,7 +51,7 @@ fn check_place(binding: &Binding, call: &Call) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The server makes an internal error of a bad target: it forgets to say that the object is invalid.
+/// A real server responds to an invalid target with an internal error instead of an invalid object.
 fn check_target(binding: &Binding) -> Result<(), ApiError> {
     let (kind, name) = (binding.target.kind.as_deref(), binding.target.name.as_deref());
     let mut faults = Vec::new();
@@ -100,7 +100,7 @@ fn obstacle(pod: &Value, name: &str) -> Option<String> {
     }
 }
 
-/// The pod on its Node.
+/// Assigns the pod to its Node.
 fn bound(state: &State, binding: &Binding, pod: &Value) -> Value {
     let node = binding.target.name.as_deref().unwrap_or_default();
     let mut bound = pod.clone();
@@ -117,11 +117,11 @@ fn bound(state: &State, binding: &Binding, pod: &Value) -> Value {
     let status = object::object_field(&mut bound, "status");
     status.remove("nominatedNodeName");
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-    announce(conditions, &state.clock.stamp());
+    set_scheduled_condition(conditions, &state.clock.stamp());
     bound
 }
 
-/// The labels of a Node that its pods get too.
+/// The labels of a Node that are copied to its pods.
 pub(super) fn topology(state: &State, node: &str) -> Value {
     const COPIED: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
     let nodes = state.kinds.find("", "v1", "nodes");
@@ -132,8 +132,8 @@ pub(super) fn topology(state: &State, node: &str) -> Value {
     COPIED.iter().filter(|key| labels[**key].is_string()).map(|key| (*key, labels[*key].clone())).collect()
 }
 
-/// The pod says that it has a Node.
-fn announce(conditions: &mut Value, now: &str) {
+/// Sets the `PodScheduled` condition of the pod.
+fn set_scheduled_condition(conditions: &mut Value, now: &str) {
     let Some(list) = conditions.as_array_mut() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! One request, resolved to a resource, and the verb that it asks for.
+//! A request that is resolved to a resource and a verb.
 
 use super::{binding, create, delete, eviction, patch, read, update, watch};
 use crate::discovery;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use std::sync::Arc;
 
-/// Marks a request that is to be answered from this many changes ago.
+/// Marks a request that is answered from the state of this many changes ago.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StaleBy(pub u64);
 
@@ -23,7 +23,7 @@ pub(crate) struct Call {
     pub namespace: String,
     pub name: Option<String>,
     pub subresource: Option<String>,
-    /// The path asks to watch what it names.
+    /// The path is a watch.
     pub watch: bool,
     pub options: Options,
     pub accept: Accept,
@@ -38,7 +38,7 @@ impl Call {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// The field manager: the one that the request names, or the name of its program.
+    /// The field manager: that of the request, or the name of the client program.
     pub(crate) fn manager(&self) -> String {
         if !self.options.field_manager.is_empty() {
             return self.options.field_manager.clone();
@@ -83,7 +83,7 @@ fn objects(
     let Some(resource) = resolve(state, &target)? else {
         return Ok(nowhere());
     };
-    // A namespaced kind needs its namespace for everything but lists, and a cluster-scoped one must not have any.
+    // A namespaced kind requires a namespace except for lists, and a cluster-scoped kind must not have one.
     if target.namespace.is_some() && !resource.namespaced
         || target.namespace.is_none() && resource.namespaced && target.name.is_some()
     {
@@ -114,12 +114,13 @@ fn objects(
     Ok(reply)
 }
 
-/// The answer to a path that no handler has taken on.
+/// The response to a path without a handler.
 fn nowhere() -> Reply {
     Reply::text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// The resource of a path; nothing if no CRD serves it. What Kubernetes has and this API has not is said plainly.
+/// The resource of a path; `None` if it is not served. Parts of Kubernetes that this server does not support
+/// give an error that says so.
 fn resolve(state: &State, target: &Target) -> Result<Option<Arc<Resource>>, ApiError> {
     if let Some(resource) = state.kinds.find(&target.group, &target.version, &target.plural) {
         return Ok(Some(resource));
@@ -157,7 +158,7 @@ fn dispatch(state: &mut State, method: &Method, call: &Call) -> Result<Reply, Ap
     match (method, call.name.is_some()) {
         (&Method::GET, _) if call.watch => watch::watch(state, call),
         (_, _) if call.watch => Err(ApiError::method_not_allowed()),
-        // On a named object the server ignores `watch`.
+        // The server ignores `watch` for a named object.
         (&Method::GET, true) => read::get(state, call),
         (&Method::GET, false) if call.options.watch => watch::watch(state, call),
         (&Method::GET, false) => read::list(state, call),
@@ -165,7 +166,7 @@ fn dispatch(state: &mut State, method: &Method, call: &Call) -> Result<Reply, Ap
             Err(ApiError::method_not_allowed())
         }
         (&Method::POST, false) => create::create(state, call),
-        // The handler of custom resources is less strict about paths than that of built-in kinds.
+        // The handler of custom resources is less strict about paths than that of the built-in kinds.
         (&Method::POST, true) if call.resource.custom().is_some() => create::create(state, call),
         (&Method::PUT, false) if call.resource.custom().is_some() => {
             Err(ApiError::bad_request("name must be provided"))
@@ -178,7 +179,8 @@ fn dispatch(state: &mut State, method: &Method, call: &Call) -> Result<Reply, Ap
     }
 }
 
-/// Kubernetes has subresources that this API has not; custom resources have only those of their CRD.
+/// Kubernetes has subresources that this server does not support; custom resources have only those of their
+/// CRD.
 fn unknown_subresource(call: &Call, subresource: &str) -> ApiError {
     const KNOWN: [&str; 8] =
         ["status", "log", "exec", "attach", "portforward", "scale", "token", "ephemeralcontainers"];

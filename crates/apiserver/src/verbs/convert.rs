@@ -1,4 +1,4 @@
-//! Between the stored form of an object and the version in which a client sees it.
+//! Conversion between the stored version of an object and the served one.
 
 use crate::error::ApiError;
 use crate::kinds::{BuiltinKind, Definition, Resource};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The object as `resource` serves it; the stored one itself where nothing differs.
+/// The object as `resource` serves it; the stored one itself if they are equal.
 pub(crate) fn to_served<'a>(resource: &Resource, stored: &'a Value) -> Cow<'a, Value> {
     match &resource.definition {
         Definition::Builtin(BuiltinKind::Event) => Cow::Owned(strategy::core_to_events(stored)),
@@ -22,7 +22,7 @@ pub(crate) fn to_served<'a>(resource: &Resource, stored: &'a Value) -> Cow<'a, V
     }
 }
 
-/// The stored form of an object that came in through `resource`.
+/// The stored form of an object that was written through `resource`.
 pub(super) fn to_stored(resource: &Resource, mut value: Value) -> Result<Value, ApiError> {
     match &resource.definition {
         Definition::Builtin(BuiltinKind::Event) => Ok(strategy::events_to_core(&value)),
@@ -36,11 +36,11 @@ pub(super) fn to_stored(resource: &Resource, mut value: Value) -> Result<Value, 
     }
 }
 
-/// A stored object in the place of a list's item, written without copying it.
+/// A stored object as a list item, serialised without copying it.
 #[derive(Debug)]
 pub(crate) struct Served {
     object: Arc<Value>,
-    /// Items of built-in lists leave their type to the list.
+    /// Items of built-in lists have no `apiVersion` and `kind`.
     hides_type: bool,
     api_version: Option<String>,
 }

@@ -28,7 +28,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     Ok(Reply::json(StatusCode::CREATED, body).with_warnings(warnings))
 }
 
-/// The owner of a request's fields in `managedFields`.
+/// The field manager of a request in `managedFields`.
 pub(super) fn owner(state: &State, call: &Call, operation: Operation) -> Owner {
     let resource = &call.resource;
     Owner {
@@ -43,7 +43,7 @@ pub(super) fn owner(state: &State, call: &Call, operation: Operation) -> Owner {
     }
 }
 
-/// The fields that an endpoint ignores: the main one `status`, the other everything else.
+/// The fields that an endpoint ignores: `status` on the main one, everything else on `/status`.
 fn ignored_fields(resource: &Resource, is_status: bool) -> Value {
     match (is_status, resource.has_status, resource.custom().is_some()) {
         (true, _, true) => json!({"f:metadata": {}, "f:spec": {}}),
@@ -53,7 +53,7 @@ fn ignored_fields(resource: &Resource, is_status: bool) -> Value {
     }
 }
 
-/// Sets the fields of a new object that the server alone decides.
+/// Sets the fields that only the server can set.
 pub(super) fn prepare(state: &mut State, resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     if !object::resource_version(value).is_empty() {
         return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
@@ -74,7 +74,7 @@ pub(super) fn prepare(state: &mut State, resource: &Resource, value: &mut Value)
     Ok(())
 }
 
-/// Admission, validation, and the write itself; on a dry run everything but the write.
+/// Admission, validation, and the write; a dry run skips the write.
 pub(super) fn store_new(
     state: &mut State,
     call: &Call,
@@ -105,7 +105,7 @@ pub(super) fn store_new(
     Ok(if dry_run { Arc::new(value) } else { state.store.put(&resource.store, value) })
 }
 
-/// A namespaced object needs a namespace that lives.
+/// A namespaced object needs an existing namespace that is not terminating.
 fn check_namespace(state: &State, call: &Call, value: &Value) -> Result<(), ApiError> {
     let resource = &call.resource;
     if !resource.namespaced {

@@ -1,4 +1,4 @@
-//! From the bytes of a request to an object of the right kind.
+//! Decodes the body of a request into an object of the right kind.
 
 use super::Call;
 use crate::clock::whole_seconds;
@@ -9,7 +9,7 @@ use crate::object;
 use crate::types::{TypeRef, drop_empty, drop_unknown, type_mismatch};
 use serde_json::Value;
 
-/// The JSON (or YAML) of a body.
+/// The body of a request, in JSON or YAML.
 pub(super) fn body(call: &Call) -> Result<Value, ApiError> {
     let media = call.content_type.split(';').next().unwrap_or_default().trim();
     match media {
@@ -32,7 +32,7 @@ fn unreadable(call: &Call, why: &str) -> ApiError {
     ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }
 
-/// An object of the body, checked against its kind and the URL. Warnings say what was ignored.
+/// The object of the body, checked against its kind and the URL. Warnings list what was ignored.
 pub(super) fn object(call: &Call) -> Result<(Value, Vec<String>), ApiError> {
     let mut value = body(call)?;
     check_type(&mut value, call)?;
@@ -42,7 +42,7 @@ pub(super) fn object(call: &Call) -> Result<(Value, Vec<String>), ApiError> {
     Ok((value, warnings))
 }
 
-/// `apiVersion` and `kind` must be those of the URL; built-in kinds may leave them out.
+/// `apiVersion` and `kind` must match the URL; built-in kinds may omit them.
 pub(super) fn check_type(value: &mut Value, call: &Call) -> Result<(), ApiError> {
     let resource = &call.resource;
     if !value.is_object() {
@@ -87,7 +87,7 @@ pub(super) fn check_type(value: &mut Value, call: &Call) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Removes what the type does not know and says where it stood; refuses values of the wrong type.
+/// Removes unknown fields and returns their paths; refuses values of the wrong type.
 pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String>, ApiError> {
     let resource = &call.resource;
     let of = resource.type_ref();
@@ -111,8 +111,8 @@ pub(super) fn accept_fields(value: &mut Value, call: &Call) -> Result<Vec<String
     }
 }
 
-/// The treatment of unknown fields by `fieldValidation`: nothing, warnings, or the error that `refusal` makes of the
-/// strict decoder's words.
+/// The handling of unknown fields by `fieldValidation`: ignored, warnings, or an error that `refusal` creates
+/// from the message of the strict decoder.
 pub(super) fn judge_unknown(
     unknown: &[String],
     call: &Call,
@@ -137,7 +137,7 @@ pub(super) fn drop_empty_collections(value: &mut Value, resource: &Resource) {
     }
 }
 
-/// Clients write one instant in several ways; the server has one.
+/// Normalises times: clients write the same instant in several formats, the server in one.
 fn write_times_alike(metadata: &mut Value) {
     let rewrite = |place: &mut Value| {
         if let Some(time) = place.as_str().and_then(|text| text.parse().ok()) {
@@ -150,13 +150,13 @@ fn write_times_alike(metadata: &mut Value) {
     object::list_mut(metadata, "managedFields").filter_map(|entry| entry.get_mut("time")).for_each(rewrite);
 }
 
-/// `2.0` is written as `2`.
+/// Writes `2.0` as `2`.
 fn shorten_numbers(value: &mut Value) {
     match value {
         Value::Array(list) => list.iter_mut().for_each(shorten_numbers),
         Value::Object(map) => map.values_mut().for_each(shorten_numbers),
         Value::Number(number) if number.is_f64() => {
-            // Only what an integer can say exactly; every such number is far below the bounds of `i64`.
+            // Only numbers that an integer represents exactly; all of them are far below the bounds of `i64`.
             let exact =
                 number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0);
             if let Some(whole) = exact.and_then(|float| format!("{float:.0}").parse::<i64>().ok()) {
@@ -167,7 +167,7 @@ fn shorten_numbers(value: &mut Value) {
     }
 }
 
-/// Metadata of a custom resource is decoded strictly by type, like that of every other object.
+/// The metadata of a custom resource is decoded strictly by type, like that of all objects.
 fn accept_metadata(value: &mut Value, of: TypeRef<'_>, call: &Call) -> Result<Vec<String>, ApiError> {
     let of = of.field_or_unknown("metadata");
     let metadata = &mut value["metadata"];
@@ -178,7 +178,7 @@ fn accept_metadata(value: &mut Value, of: TypeRef<'_>, call: &Call) -> Result<Ve
     Ok(unknown.into_iter().map(|field| format!("metadata.{field}")).collect())
 }
 
-/// The object's namespace and name must fit the URL; what the object leaves out comes from there.
+/// The namespace and name of the object must match the URL; if omitted, they are taken from the URL.
 pub(super) fn check_place(value: &mut Value, call: &Call) -> Result<(), ApiError> {
     let in_object = object::namespace(value);
     if !in_object.is_empty() && in_object != call.namespace {

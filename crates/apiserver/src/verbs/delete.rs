@@ -80,7 +80,7 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Reply,
         let (namespace, name) = (object::namespace(&item), object::name(&item));
         match delete_object(state, &resource, namespace, name, &request) {
             Ok(_) => deleted.push(Served::item(&resource, &item)),
-            // Somebody else was faster, or it went with its owner.
+            // The object has been deleted meanwhile, by another client or with its owner.
             Err(error) if error.code == StatusCode::NOT_FOUND => {}
             Err(error) => return Err(error),
         }
@@ -101,7 +101,7 @@ pub(super) fn read_options(call: &Call) -> Result<DeleteRequest, ApiError> {
     parse_options(&body, call)
 }
 
-/// Reads options from an object in the form of `metav1.DeleteOptions`, with the query as the second choice.
+/// Reads options from a `metav1.DeleteOptions` object; the query is used where it has none.
 pub(super) fn parse_options(body: &Value, call: &Call) -> Result<DeleteRequest, ApiError> {
     let policy = body["propagationPolicy"]
         .as_str()
@@ -163,7 +163,7 @@ pub(crate) fn delete_object(
     }
     if !waits {
         if resource.is(BuiltinKind::Pod) && value != *old {
-            // A pod is seen to terminate even if its grace is over at once.
+            // Watches see that a pod terminates even if its grace period is zero.
             state.store.put(&resource.store, value);
         }
         let last = state.store.remove(&resource.store, namespace, name).unwrap_or(old);
@@ -195,7 +195,7 @@ fn check_preconditions(resource: &Resource, old: &Value, request: &DeleteRequest
     Ok(())
 }
 
-/// The object has another UID than the one that was meant.
+/// The UID of the object differs from the precondition.
 pub(super) fn wrong_uid(resource: &Resource, name: &str, wanted: &str, found: &str) -> ApiError {
     let why = format!(
         "the UID in the precondition ({wanted}) does not match the UID in record ({found}). The object might have \
@@ -222,7 +222,8 @@ fn set_propagation_finalizers(resource: &Resource, value: &mut Value, request: &
     object::set_finalizers(value, &finalizers);
 }
 
-/// Only pods have a grace period: theirs, or the one that was asked for; none before they run or after they ended.
+/// Only pods have a grace period: their own or the requested one; none before they run or after they have
+/// ended.
 fn grace_period(resource: &Resource, value: &Value, request: &DeleteRequest) -> i64 {
     if !resource.is(BuiltinKind::Pod) {
         return 0;
@@ -243,7 +244,7 @@ fn mark_terminating(state: &State, resource: &Resource, value: &mut Value, grace
     if object::is_terminating(value) {
         let current = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         if grace < current {
-            // The earlier end counts from when the first deletion was asked for.
+            // The new, earlier end counts from the time of the first deletion.
             let asked = object::meta_str(value, "deletionTimestamp")
                 .parse::<jiff::Timestamp>()
                 .ok()

@@ -1,4 +1,4 @@
-//! POST of `pods/<name>/eviction`: a deletion that asks the pod's disruption budget first.
+//! POST to `pods/<name>/eviction`: a deletion that respects the pod's disruption budget.
 
 use super::delete::{delete_object, parse_options, wrong_uid};
 use super::{Call, decode};
@@ -35,7 +35,7 @@ pub(super) fn evict(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
         ask_budget(state, &pod, request.dry_run)?;
     }
     if !request.dry_run && !object::is_terminating(&pod) {
-        announce(state, call, &pod);
+        set_disruption_condition(state, call, &pod);
     }
     delete_object(state, &call.resource, &call.namespace, call.name(), &request)?;
     Ok(Reply::json(
@@ -44,8 +44,8 @@ pub(super) fn evict(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     ))
 }
 
-/// The pod says why it ends.
-fn announce(state: &mut State, call: &Call, pod: &Value) {
+/// Sets the `DisruptionTarget` condition of the pod.
+fn set_disruption_condition(state: &mut State, call: &Call, pod: &Value) {
     let mut changed = pod.clone();
     let condition = json!({
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
@@ -58,11 +58,11 @@ fn announce(state: &mut State, call: &Call, pod: &Value) {
         }
         None => changed["status"]["conditions"] = json!([condition]),
     }
-    // Nobody owns this condition in `managedFields`: the server writes it beside the client's request.
+    // This condition has no owner in `managedFields`: the server writes it, not the client.
     state.store.put(&call.resource.store, changed);
 }
 
-/// A pod that does not run yet, has ended or is ending disturbs nobody by going.
+/// A pod that is pending, finished or terminating does not count against a budget.
 fn ignores_budgets(pod: &Value) -> bool {
     object::is_terminating(pod)
         || matches!(pod["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
@@ -109,7 +109,7 @@ fn ask_budget(state: &mut State, pod: &Value, dry_run: bool) -> Result<(), ApiEr
     Ok(())
 }
 
-/// The budgets whose selector fits the pod.
+/// The budgets whose selector matches the pod.
 pub(crate) fn matching_budgets(state: &State, budgets: &Resource, pod: &Value) -> Vec<Arc<Value>> {
     let mut found = state.store.list(&budgets.store, Some(object::namespace(pod)));
     found.retain(|budget| {
@@ -119,7 +119,7 @@ pub(crate) fn matching_budgets(state: &State, budgets: &Resource, pod: &Value) -
     found
 }
 
-/// A pod that is not ready may go if its budget is met without it, or if the budget says that it always may.
+/// A pod that is not ready may be evicted if the budget is met without it, or if the budget always allows it.
 fn is_unhealthy_and_evictable(pod: &Value, budget: &Value) -> bool {
     if crate::side_effects::is_ready(pod) {
         return false;

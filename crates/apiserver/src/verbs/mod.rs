@@ -1,4 +1,4 @@
-//! The verbs. Synchronous, under one lock, without a clock or identifiers of their own.
+//! The verbs of the API. They are synchronous and run under one lock; time and identifiers are passed in.
 
 mod binding;
 mod call;

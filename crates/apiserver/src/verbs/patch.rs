@@ -65,7 +65,7 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     Ok(reply(state, call, StatusCode::OK, &result).with_warnings(warnings))
 }
 
-/// A patch whose result cannot be decoded is itself invalid.
+/// A patch with a result that cannot be decoded is invalid.
 fn as_bad_patch(error: ApiError) -> ApiError {
     if error.code != StatusCode::BAD_REQUEST || !error.message.contains("cannot unmarshal") {
         return error;
@@ -89,7 +89,7 @@ fn patched(call: &Call, media: &str, old: &Value, patch: &Value) -> Result<Value
     };
     result.map_err(|error| match error {
         PatchError::Malformed(why) => ApiError::bad_request(why),
-        // The server does not say which operation it was.
+        // A real server does not report which operation failed either.
         PatchError::DoesNotFit => ApiError {
             details: json!({}),
             ..ApiError::new(
@@ -101,7 +101,7 @@ fn patched(call: &Call, media: &str, old: &Value, patch: &Value) -> Result<Value
     })
 }
 
-/// A patch may not turn an object into another; one that carries a version must carry the current one.
+/// A patch may not change the identity of an object, and a resource version in it must be the current one.
 fn check_identity(call: &Call, value: &mut Value, old: &Value) -> Result<(), ApiError> {
     let resource = &call.resource;
     decode::check_type(value, call)?;
@@ -165,7 +165,7 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     Ok(reply(state, call, StatusCode::OK, &result))
 }
 
-/// The error for a field that the schema does not have: the server cannot merge it, whatever the field validation.
+/// The error for a field that is not in the schema: the server cannot merge it, with any field validation.
 fn undeclared(call: &Call, sent: &Value, field: &str) -> ApiError {
     let resource = &call.resource;
     let (namespace, name) = (object::namespace(sent), call.name());
@@ -180,7 +180,7 @@ fn undeclared(call: &Call, sent: &Value, field: &str) -> ApiError {
 }
 
 fn apply_body(call: &Call) -> Result<Value, ApiError> {
-    // JSON is YAML too, and by far the more frequent; its parser is the faster one.
+    // JSON is also YAML, and far more frequent; its parser is faster.
     if let Ok(value) = serde_json::from_slice(&call.body) {
         return Ok(value);
     }
@@ -201,7 +201,7 @@ fn check_apply_options(call: &Call, config: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The 409 that names every conflicting field and its owner.
+/// The 409 response that lists every conflicting field and its manager.
 fn refusal(call: &Call, conflicts: &ConflictingFields) -> ApiError {
     let mut causes = Vec::new();
     for (id, paths) in &conflicts.0 {

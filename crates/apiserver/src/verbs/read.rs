@@ -21,7 +21,7 @@ pub(super) fn get(state: &State, call: &Call) -> Result<Reply, ApiError> {
     Ok(Reply::ok(represent(served, &call.resource, &call.accept, &call.options, state.clock.now())))
 }
 
-/// The object as it is, or as it was when the request wants it stale.
+/// The current object, or an earlier state if the request is marked as stale.
 fn find_at(state: &State, call: &Call) -> Option<Arc<Value>> {
     if call.stale_by == 0 {
         return state.find(&call.resource, &call.namespace, call.name()).cloned();
@@ -31,7 +31,7 @@ fn find_at(state: &State, call: &Call) -> Option<Arc<Value>> {
     objects.into_iter().find(|object| crate::object::name(object) == call.name())
 }
 
-/// However far a server lags behind, it answers from no moment before the version that it is asked for.
+/// A lagging server still never answers from a state before the requested resource version.
 fn stale_revision(state: &State, call: &Call) -> u64 {
     let asked = call.options.resource_version.parse().unwrap_or(0);
     state.store.revision().saturating_sub(call.stale_by).max(asked)
@@ -68,7 +68,7 @@ pub(super) fn list(state: &State, call: &Call) -> Result<Reply, ApiError> {
     Ok(Reply::ok(represent(value, &call.resource, &call.accept, &call.options, state.clock.now())))
 }
 
-/// Which objects of a resource a request is about.
+/// The objects that a request selects.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
     labels: LabelSelector,
@@ -94,7 +94,7 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// True if an object, as it is served, is among the selected.
+    /// Returns true if an object, as it is served, is selected.
     pub(super) fn matches(&self, served: &Value) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| crate::object::namespace(served) == namespace)
             && self.name.as_deref().is_none_or(|name| crate::object::name(served) == name)
@@ -113,7 +113,7 @@ fn select_page(state: &State, call: &Call, selection: &Selection) -> Result<Page
     let (store, namespace) = (&call.resource.store, selection.namespace());
     let mut items =
         state.store.list_at(store, namespace, revision, start.as_ref()).map_err(|_| expired_token())?;
-    // Only as many are looked at as decide about the page: there may be a hundred thousand.
+    // Only as many objects are read as the page needs, because there may be a hundred thousand.
     if !selection.is_everything() || selection.name.is_some() {
         let enough = call.options.limit.map_or(usize::MAX, |limit| limit.saturating_add(1));
         let selected = items.into_iter().filter(|item| selection.matches(&to_served(&call.resource, item)));
@@ -137,7 +137,7 @@ fn select_page(state: &State, call: &Call, selection: &Selection) -> Result<Page
     Ok(Page { items, metadata })
 }
 
-/// The revision to read at, and the key after which a continued list goes on.
+/// The revision to read at, and the key after which a continued list resumes.
 fn snapshot(state: &State, call: &Call) -> Result<(u64, Option<Key>), ApiError> {
     if !call.options.continue_token.is_empty() {
         if !matches!(call.options.resource_version.as_str(), "" | "0") {
@@ -184,7 +184,7 @@ fn check_version_match(call: &Call) -> Result<(), ApiError> {
     Err(ApiError::invalid(subject, &[fault]))
 }
 
-/// A version from the future is one that this server has not heard of yet.
+/// Refuses a resource version that is newer than the latest one.
 pub(super) fn check_version_is_known(state: &State, call: &Call) -> Result<(), ApiError> {
     let text = call.options.resource_version.as_str();
     if text.is_empty() || text == "0" {

@@ -1,4 +1,4 @@
-//! PUT, and what every change of an existing object goes through.
+//! PUT, and the steps that every change of an existing object goes through.
 
 use super::convert::{to_served, to_stored};
 use super::create::{self, owner};
@@ -31,13 +31,13 @@ pub(super) fn update(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
     Ok(reply(state, call, StatusCode::OK, &result).with_warnings(warnings))
 }
 
-/// The answer that shows an object after a write.
+/// The response that contains an object after a write.
 pub(super) fn reply(state: &State, call: &Call, code: StatusCode, stored: &Value) -> Reply {
     let served = to_served(&call.resource, stored).into_owned();
     Reply::json(code, represent(served, &call.resource, &call.accept, &call.options, state.clock.now()))
 }
 
-/// A few kinds are made by an update of nothing; for the others there is nothing to update.
+/// A few kinds are created by an update of a missing object; for the others, the update fails.
 fn create_by_update(
     state: &mut State,
     call: &Call,
@@ -59,7 +59,7 @@ fn create_by_update(
     Ok(reply(state, call, StatusCode::CREATED, &stored).with_warnings(warnings))
 }
 
-/// An update that names a version must name the current one. Custom resources must name one.
+/// A resource version in an update must be the current one. Custom resources require one.
 fn check_version(call: &Call, value: &Value, old: &Value) -> Result<(), ApiError> {
     let resource = &call.resource;
     let sent = object::resource_version(value);
@@ -96,8 +96,8 @@ pub(super) fn check_uid(call: &Call, value: &Value, old: &Value) -> Result<(), A
     Err(ApiError::conflict(call.resource.subject(call.name()), why))
 }
 
-/// Everything between a changed object and the store: what the endpoint may not change, validation, the write (or
-/// none, if nothing changed), and the removal of an object that was only waiting for its finalizers.
+/// All steps from a changed object to the store: fields that the endpoint must not change, validation, the
+/// write (skipped if nothing changed), and the removal of an object that only waited for its finalizers.
 pub(super) fn store_changed(
     state: &mut State,
     call: &Call,
@@ -127,7 +127,7 @@ pub(super) fn store_changed(
     Ok(put_or_finish(state, resource, stored))
 }
 
-/// Stores an object, or removes it if it is terminating and nothing holds it any more.
+/// Stores an object, or removes it if it is terminating and has no finalizers left.
 pub(crate) fn put_or_finish(state: &mut State, resource: &Resource, value: Value) -> Arc<Value> {
     let is_finished = object::is_terminating(&value)
         && object::finalizers(&value).next().is_none()
@@ -135,7 +135,7 @@ pub(crate) fn put_or_finish(state: &mut State, resource: &Resource, value: Value
         && !(resource.is(BuiltinKind::Namespace)
             && value["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty()));
     if is_finished {
-        // Watches see the last state that was stored; whoever wrote sees what they wrote.
+        // Watches get the last stored state; the client gets what it wrote.
         state.store.remove(&resource.store, object::namespace(&value), object::name(&value));
         return Arc::new(value);
     }
@@ -155,7 +155,7 @@ fn keep_server_fields(resource: &Resource, value: &mut Value, old: &Value) {
         "generateName",
     ];
     for field in kept {
-        // A client that sends another UID or creation time is told so by validation.
+        // A different UID or creation time is refused by validation.
         if matches!(field, "uid" | "creationTimestamp") && value["metadata"][field].is_string() {
             continue;
         }
@@ -201,7 +201,7 @@ fn restrict_to_endpoint(call: &Call, value: &mut Value, old: &Value) {
     }
 }
 
-/// A changed spec is a new generation; a changed status or changed metadata is not.
+/// A changed spec increments the generation; changed status or metadata does not.
 fn count_generation(resource: &Resource, value: &mut Value, old: &Value) {
     if !strategy::has_generation(resource) {
         return;
@@ -226,7 +226,7 @@ fn count_generation(resource: &Resource, value: &mut Value, old: &Value) {
     }
 }
 
-/// True if two objects differ in nothing, or in the times of `managedFields` alone.
+/// Returns true if two objects are equal, except for the times in `managedFields`.
 fn same_but_times(value: &Value, old: &Value) -> bool {
     let plain = |value: &Value| {
         let mut value = value.clone();
@@ -241,7 +241,7 @@ fn same_but_times(value: &Value, old: &Value) -> bool {
     !differs_elsewhere && (value == old || plain(value) == plain(old))
 }
 
-/// PUT of `/finalize`: only `spec.finalizers` counts.
+/// PUT to `/finalize`, which only changes `spec.finalizers`.
 pub(super) fn finalize_namespace(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     let (mut value, warnings) = decode::object(call)?;
     decode::check_place(&mut value, call)?;

@@ -1,4 +1,4 @@
-//! WATCH: what happened since a version, and then what happens.
+//! WATCH: the changes since a resource version, and then all further changes.
 
 use super::convert::to_served;
 use super::read::Selection;
@@ -20,16 +20,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// The interval between bookmarks of a watch that wants them.
+/// The interval between bookmarks of a watch that requests them.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The time of the last bookmark of a watch that wants them, so that the next watch can begin where this one ended.
+/// The time before the end of a watch at which it gets its last bookmark, so that the next watch can resume
+/// there.
 const LAST_BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
-/// Watches without a timeout of their own end after this long, plus a random part of the same length.
+/// The timeout of a watch that does not set one; a random part of up to the same length is added.
 const SHORTEST_TIMEOUT_SECONDS: u64 = 1800;
 
-/// A watch that was accepted and has not begun to stream.
+/// A watch that was accepted and does not stream yet.
 #[derive(Debug)]
 pub(crate) struct WatchPlan {
     resource: Arc<Resource>,
@@ -38,7 +39,7 @@ pub(crate) struct WatchPlan {
     options: Options,
     /// The first events.
     initial: VecDeque<Bytes>,
-    /// Changes up to here were sent or are not wanted.
+    /// Changes up to this revision were sent, or are not requested.
     cursor: u64,
     timeout: Duration,
 }
@@ -69,7 +70,8 @@ pub(super) fn watch(state: &mut State, call: &Call) -> Result<Reply, ApiError> {
     } else if !version.is_empty() && version != "0" {
         plan.cursor = version.parse().unwrap_or_default();
     }
-    // A bookmark says where the initial events end, whether they were asked for by name or by a missing version.
+    // A bookmark marks the end of the initial events, whether they were requested explicitly or by an empty
+    // resource version.
     if wants_state && call.options.allow_bookmarks {
         let bookmark = plan.bookmark(state, true);
         plan.initial.push_back(bookmark);
@@ -116,7 +118,8 @@ impl WatchPlan {
         line(&json!({"type": "BOOKMARK", "object": object}))
     }
 
-    /// The event that a change means to this watch: an object that begins to match is added, one that ends, deleted.
+    /// The event of a change for this watch: an object that starts to match is added, and one that stops
+    /// matching is deleted.
     fn event_for(&self, state: &State, change: &Change) -> Option<Bytes> {
         let after = to_served(&self.resource, &change.object);
         let was_selected = change
@@ -128,7 +131,8 @@ impl WatchPlan {
             (false, true) => Some(self.event(state, "ADDED", &after)),
             (true, true) => Some(self.event(state, "MODIFIED", &after)),
             (true, false) => {
-                // The watcher gets what it knew, under the version at which it stopped to know it.
+                // The watcher gets the last state that matched, with the revision at which it stopped
+                // matching.
                 let mut last = to_served(&self.resource, change.previous.as_ref()?).into_owned();
                 object::set_meta(&mut last, "resourceVersion", change.revision.to_string());
                 Some(self.event(state, "DELETED", &last))
@@ -146,7 +150,8 @@ pub(crate) struct WatchStream {
     ends_at: Instant,
     next_bookmark: Option<Instant>,
     is_bookmark_due: bool,
-    /// Sleeps until the next of both. Kept from event to event: a busy watch does not set a timer for each.
+    /// The timer for the next bookmark or the end. It is kept between events, so that a busy watch does not
+    /// set a timer for each.
     alarm: Pin<Box<Sleep>>,
     has_ended: bool,
 }
@@ -161,7 +166,7 @@ impl WatchStream {
         Self { shared, plan, signal, ends_at, next_bookmark, is_bookmark_due: false, alarm, has_ended: false }
     }
 
-    /// The next line of the stream; nothing once it has ended.
+    /// The next line of the stream; `None` at its end.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(event) = self.plan.initial.pop_front() {
@@ -196,13 +201,13 @@ impl WatchStream {
                 self.has_ended = true;
             }
         }
-        // A kind that is served no longer has nothing more to say.
+        // There are no more events of a kind that is no longer served.
         if state.kinds.by_store(&self.plan.resource.store).is_none() {
             self.has_ended = true;
         }
         if self.is_bookmark_due && !self.has_ended {
             self.is_bookmark_due = false;
-            // Everything up to now was looked at, whether or not it was of this kind.
+            // All changes up to now were examined, including those of other kinds.
             self.plan.cursor = state.store.revision();
             let bookmark = self.plan.bookmark(&state, false);
             self.plan.initial.push_back(bookmark);
@@ -231,7 +236,7 @@ impl WatchStream {
     }
 }
 
-/// A bookmark comes every minute, and one shortly before the end; after that one, none.
+/// Bookmarks come every minute and once shortly before the end, and not after that one.
 fn next_bookmark(now: Instant, ends_at: Instant) -> Option<Instant> {
     let last = ends_at.checked_sub(LAST_BOOKMARK_BEFORE_END).filter(|last| *last > now)?;
     Some(last.min(now + BOOKMARK_INTERVAL))

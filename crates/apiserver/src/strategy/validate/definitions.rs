@@ -1,4 +1,4 @@
-//! Custom resource definitions.
+//! The validation of custom resource definitions.
 
 use crate::error::Fault;
 use crate::object;

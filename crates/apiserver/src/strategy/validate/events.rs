@@ -1,4 +1,4 @@
-//! Events: the newer form is checked, the older one hardly.
+//! The validation of events: the newer form is validated, the older one hardly.
 
 use crate::error::Fault;
 use crate::kinds::BuiltinKind;
@@ -7,7 +7,7 @@ use crate::strategy::names;
 use serde_json::{Value, json};
 
 pub(super) fn check(kind: BuiltinKind, value: &Value, old: Option<&Value>, faults: &mut Vec<Fault>) {
-    // Validation looks at the form in which the event was written.
+    // Validation uses the form in which the event was written.
     let is_new_form = kind == BuiltinKind::Event;
     let regarding = if is_new_form { &value["regarding"] } else { &value["involvedObject"] };
     let namespace = regarding["namespace"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The checks of built-in kinds that our programs, and people who use the sandbox, can run into.
+//! The validation of built-in kinds, as far as 5-Spot and users of the sandbox need it.
 
 mod definitions;
 mod events;
