@@ -1,6 +1,7 @@
-//! Makes a Cluster for every `clusterName` that somebody names, so that a person's objects work without more ado.
+//! Creates a Cluster for every `clusterName` in use, so that users of the sandbox do not have to.
 //!
-//! Once made, it is left alone: whoever deletes it wants to see what happens without.
+//! A Cluster is created once and not changed afterwards: a user who deletes it wants to see what happens
+//! without it.
 
 use super::cluster_api::Contract;
 use super::context::{ActorContext, Change};
@@ -9,10 +10,10 @@ use super::work_queue::{Actor, Next};
 use five_spot_api::names;
 use serde_json::json;
 
-/// The maker of Clusters.
+/// The stand-in that creates Clusters.
 #[derive(Debug)]
 pub(super) struct Clusters {
-    /// The kubeconfig of the workload cluster; without it Nodes are in the cluster of the Machines.
+    /// The kubeconfig of the workload cluster; without it, Nodes are in the cluster of the Machines.
     kubeconfig: Option<String>,
 }
 
@@ -21,7 +22,7 @@ impl Clusters {
         Self { kubeconfig }
     }
 
-    /// Which custom kinds it watches.
+    /// The custom kinds to watch.
     pub(super) fn wants(group: &str, kind: &str) -> bool {
         group == names::GROUP && kind == "ScheduledMachine"
             || group == CORE_GROUP && matches!(kind, "Cluster" | "Machine")
@@ -52,7 +53,7 @@ impl Actor for Clusters {
             object.data["spec"]["clusterName"].as_str().map(|name| clusters.key(namespace, name))
         };
         if change.key.kind == Kind::definition() {
-            // Clusters may only just have become possible.
+            // The CRD of Clusters may have just been established.
             let namers =
                 [context.kind(names::GROUP, "ScheduledMachine"), context.kind(CORE_GROUP, "Machine")];
             let known = namers.iter().flatten().flat_map(|kind| context.list(kind, ""));
@@ -68,7 +69,7 @@ impl Actor for Clusters {
         if !key.kind.is(CORE_GROUP, "Cluster") || context.get(key).is_some() {
             return Ok(None);
         }
-        // The way in comes first: Cluster API retries a failed connection only after half a minute.
+        // The kubeconfig comes first: Cluster API retries a failed connection only after half a minute.
         self.write_kubeconfig(key, context).await?;
         let mut cluster = json!({
             "apiVersion": key.kind.api_version(), "kind": key.kind.kind(),
@@ -83,8 +84,8 @@ impl Actor for Clusters {
     }
 }
 
-/// A control plane that somebody else runs, of the first kind that there is. Without one Cluster API takes every Node
-/// for the last one: it would not drain it, and leave it behind.
+/// An externally managed control plane of the first available kind. Without one, Cluster API regards every
+/// Node as the last one: it would neither drain nor delete it.
 async fn make_control_plane(
     cluster: &ObjectKey,
     context: &mut ActorContext,

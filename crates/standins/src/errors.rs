@@ -1,5 +1,5 @@
-//! The errors of the actors. They retry and report nothing to the API, as real controllers do; a test or a
-//! person has to be able to see it all the same.
+//! The errors of the stand-ins. They retry and report nothing to the API, as real controllers do; this list
+//! makes the errors visible to tests and users.
 
 use super::kinds::ObjectKey;
 use five_spot_apiserver::clock::Clock;
@@ -9,10 +9,10 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of errors kept: enough to see how a problem began, few enough for runs of months.
+/// The number of errors kept: enough to see how a problem started, and bounded for runs of months.
 const KEPT: usize = 256;
 
-/// Something that an actor tried in vain, and tries again.
+/// A failed attempt of an actor, which is retried.
 #[derive(Clone, Debug)]
 pub struct StandInError {
     /// The time of the failure.
@@ -31,7 +31,7 @@ impl fmt::Display for StandInError {
     }
 }
 
-/// The latest errors of the stand-ins. Clones are the same list.
+/// The latest errors of the stand-ins. Clones share the list.
 #[derive(Clone, Debug, Default)]
 pub struct ErrorLog {
     kept: Arc<Mutex<Kept>>,
@@ -44,12 +44,12 @@ struct Kept {
 }
 
 impl ErrorLog {
-    /// The latest ones, oldest first.
+    /// The latest errors, oldest first.
     pub fn latest(&self) -> Vec<StandInError> {
         self.lock().latest.iter().cloned().collect()
     }
 
-    /// The number of errors so far, including those no longer kept.
+    /// The number of all errors, including those no longer kept.
     pub fn count(&self) -> u64 {
         self.lock().count
     }
@@ -68,7 +68,7 @@ impl ErrorLog {
     }
 }
 
-/// The record of the errors of one actor.
+/// The error log of one actor.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorRecorder {
     pub(super) actor: &'static str,
@@ -77,7 +77,7 @@ pub(super) struct ErrorRecorder {
 }
 
 impl ErrorRecorder {
-    /// An object could not be attended to.
+    /// Records that an object could not be reconciled.
     pub(super) fn object(&self, key: &ObjectKey, cause: impl Error + Send + Sync + 'static) {
         let name = if key.namespace.is_empty() {
             key.name.clone()
@@ -87,7 +87,7 @@ impl ErrorRecorder {
         self.note(format!("{} {name}", key.kind.kind()), cause);
     }
 
-    /// A watch broke.
+    /// Records that a watch failed.
     pub(super) fn watch(&self, kind: &str, cause: impl Error + Send + Sync + 'static) {
         self.note(format!("watch of {kind}"), cause);
     }

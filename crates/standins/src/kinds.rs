@@ -1,4 +1,4 @@
-//! Which kinds the actors speak of: built-in ones by name, all others as their CRDs tell.
+//! The kinds of the stand-ins: built-in ones from a table, all others from their CRDs.
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
@@ -15,7 +15,7 @@ pub(super) const INFRASTRUCTURE_GROUP: &str = "infrastructure.cluster.x-k8s.io";
 /// The API group of control plane providers.
 pub(super) const CONTROL_PLANE_GROUP: &str = "controlplane.cluster.x-k8s.io";
 
-/// A kind at the version in which it is watched and written.
+/// A kind in the version in which it is watched and written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Kind(Arc<Parts>);
 
@@ -27,7 +27,7 @@ struct Parts {
     plural: String,
 }
 
-/// An object by its kind and name. Cluster-wide ones have an empty namespace.
+/// An object by kind and name. Cluster-scoped objects have an empty namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ObjectKey {
     pub(super) kind: Kind,
@@ -73,7 +73,7 @@ impl Kind {
         Self::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
     }
 
-    /// The kind that an established CRD serves, at the version in which it stores.
+    /// The kind of an established CRD, in its storage version.
     pub(super) fn defined_by(crd: &DynamicObject) -> Option<Self> {
         let mut conditions = crd.data["status"]["conditions"].as_array()?.iter();
         conditions.find(|one| one["type"] == "Established" && one["status"] == "True")?;
@@ -96,7 +96,7 @@ impl Kind {
         &self.0.version
     }
 
-    /// Returns true if it is this kind, whatever the version.
+    /// Returns true if this is the given kind, in any version.
     pub(super) fn is(&self, group: &str, kind: &str) -> bool {
         self.0.group == group && self.0.kind == kind
     }
@@ -111,7 +111,7 @@ impl Kind {
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
     }
 
-    /// The objects of all namespaces.
+    /// The API for the objects of all namespaces.
     pub(super) fn everywhere(&self, client: &Client) -> Api<DynamicObject> {
         Api::all_with(client.clone(), &self.resource())
     }
@@ -127,7 +127,7 @@ impl Kind {
 }
 
 impl ObjectKey {
-    /// The door to objects beside this one.
+    /// The API for objects in the same namespace as this one.
     pub(super) fn api(&self, client: &Client) -> Api<DynamicObject> {
         let resource = self.kind.resource();
         if self.namespace.is_empty() {

@@ -1,12 +1,14 @@
 //! Stand-ins for the controllers around 5-Spot: Cluster API, an infrastructure provider, kubelets, the scheduler and the
 //! controllers of Deployments and DaemonSets.
 //!
-//! Each stand-in talks to the API server through a `kube::Client`, as a real controller would: it watches, keeps a local
-//! copy of the objects, decides with pure functions, and writes. None of them knows another; they interact through fields
-//! of objects only. A [`StandInSettings`] holds how long each step takes and which steps fail, and can be changed while they
-//! run. [`cluster_api_crds`] and [`provider_crds`] are the CRDs of the kinds that they serve.
+//! Each stand-in uses the API server through a `kube::Client`, as a real controller does: it watches objects,
+//! caches them, decides with pure functions, and writes. The stand-ins do not call each other; they interact
+//! only through fields of objects. [`StandInSettings`] contains the duration of each step and the steps that
+//! fail, and can be changed at run time. [`cluster_api_crds`] and [`provider_crds`] are the CRDs of the kinds
+//! that the stand-ins serve.
 //!
-//! Their behaviour follows what the end-to-end tests observe of the real components; each module says what it leaves out.
+//! Their behaviour follows that of the real components, as observed in the end-to-end tests. Each module
+//! documents what it leaves out.
 
 mod cluster_api;
 mod clusters;

@@ -1,39 +1,40 @@
-//! The settings of the stand-ins: how long steps take and which fail. Tests and the demo change them at run time.
+//! The settings of the stand-ins: the duration of steps and the steps that fail. Tests and the demo change
+//! them at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The time each step takes when it works.
+/// The duration of each step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Writing the bootstrap data of a machine.
     pub bootstrap: Duration,
-    /// Preparing a machine.
+    /// Provisioning a machine.
     pub provision: Duration,
-    /// From a prepared machine to its Node.
+    /// From a provisioned machine to its Node.
     pub join: Duration,
-    /// Giving a machine back.
+    /// Releasing a machine.
     pub release: Duration,
-    /// From a new Node to its being Ready.
+    /// From a new to a Ready Node.
     pub node_ready: Duration,
     /// The interval at which a Node renews its lease.
     ///
-    /// A real kubelet does so every 10 s. That is 60,000 writes for each Node and week, of which nobody here reads one:
-    /// whether a Node is silent is in the settings.
+    /// A real kubelet does this every 10 s, which is 60,000 writes per Node and week that no component here
+    /// reads: the settings say whether a Node is silent.
     pub heartbeat: Duration,
-    /// The time a Node may be silent before it counts as lost.
+    /// The time for which a Node may be silent before it is unreachable.
     pub node_monitor_grace: Duration,
     /// From a bound pod to a running one.
     pub pod_start: Duration,
-    /// The time a pod takes to stop, unless its annotation says otherwise; never longer than its grace period.
+    /// The time that a pod takes to stop, unless its annotation says otherwise; limited by its grace period.
     pub pod_stop: Duration,
-    /// The time the pod of a Job runs, unless its annotation says otherwise.
+    /// The time for which the pod of a Job runs, unless its annotation says otherwise.
     pub job: Duration,
-    /// The time pods stay on a Node that is gone.
+    /// The time for which pods stay on a deleted Node.
     pub orphaned_pods: Duration,
-    /// Between two passes of a drain, and two looks at attached volumes, by Cluster API.
+    /// The interval between two drain passes, and between two checks of attached volumes, by Cluster API.
     pub drain_pass: Duration,
 }
 
@@ -46,15 +47,15 @@ impl Default for Timing {
             release: Duration::from_secs(5),
             node_ready: Duration::from_secs(5),
             heartbeat: Duration::from_hours(1),
-            // The controller-manager's default.
+            // The default of the controller-manager.
             node_monitor_grace: Duration::from_secs(50),
             pod_start: Duration::from_secs(2),
-            // What a real pod that handles TERM was seen to take.
+            // As observed with a real pod that handles SIGTERM.
             pod_stop: Duration::from_millis(3500),
             job: Duration::from_mins(10),
-            // As was seen of the real pod garbage collector.
+            // As observed with the real pod garbage collector.
             orphaned_pods: Duration::from_secs(43),
-            // Cluster API's own, which cannot be set there.
+            // The value of Cluster API, which cannot be changed there.
             drain_pass: Duration::from_secs(20),
         }
     }
@@ -63,12 +64,12 @@ impl Default for Timing {
 /// The behaviour of one step of the provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StepBehaviour {
-    /// It is done in its time.
+    /// The step succeeds after its duration.
     #[default]
     Works,
-    /// It is never done, until told otherwise.
+    /// The step hangs until the settings change.
     Hangs,
-    /// It fails, and the object's status says why.
+    /// The step fails, and the status of the object has this message.
     Fails(String),
 }
 
@@ -77,17 +78,18 @@ pub enum StepBehaviour {
 pub struct ProviderBehaviour {
     /// Writing the bootstrap data.
     pub bootstrap: StepBehaviour,
-    /// Preparing the machine.
+    /// Provisioning the machine.
     pub provision: StepBehaviour,
-    /// The machine's joining the workload cluster as a Node.
+    /// Joining the workload cluster as a Node.
     pub join: StepBehaviour,
-    /// Giving the machine back when its infrastructure object is deleted.
+    /// Releasing the machine when its infrastructure object is deleted.
     pub release: StepBehaviour,
-    /// True if the Node goes with the machine. Cluster API deletes it anyway; this is for machines that have none.
+    /// True if the provider deletes the Node with the machine. Cluster API deletes it in any case; this is
+    /// for infrastructure objects without a Machine.
     pub node_goes_with_machine: bool,
 }
 
-/// The handle. Clones are the same settings.
+/// The settings of the stand-ins. Clones share them.
 #[derive(Clone, Debug)]
 pub struct StandInSettings {
     shared: Arc<Shared>,
@@ -114,7 +116,7 @@ impl Default for StandInSettings {
 }
 
 impl StandInSettings {
-    /// One in which everything works.
+    /// Settings in which every step succeeds.
     pub fn new(timing: Timing) -> Self {
         let facts = Mutex::new(Facts { timing, ..Facts::default() });
         Self { shared: Arc::new(Shared { facts, version: watch::Sender::new(0) }) }
@@ -125,12 +127,12 @@ impl StandInSettings {
         self.facts().timing.clone()
     }
 
-    /// Changes how long things take from now on.
+    /// Changes the durations from now on.
     pub fn set_timing(&self, change: impl FnOnce(&mut Timing)) {
         self.change(|facts| change(&mut facts.timing));
     }
 
-    /// Changes how the provider behaves in a namespace. What hung or failed there is tried again.
+    /// Changes the behaviour of the provider in a namespace. Steps that hung or failed there are retried.
     pub fn in_namespace(&self, namespace: &str, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.change(|facts| change(facts.namespaces.entry(namespace.to_owned()).or_default()));
     }
@@ -140,7 +142,7 @@ impl StandInSettings {
         self.facts().namespaces.get(namespace).cloned().unwrap_or_default()
     }
 
-    /// Silences the kubelet of a Node: no heartbeats, no pod started or stopped. Or lets it speak again.
+    /// Silences the kubelet of a Node (no heartbeats, no pod started or stopped), or ends its silence.
     pub fn set_silent(&self, node: &str, is_silent: bool) {
         self.change(|facts| {
             if is_silent {
@@ -156,17 +158,17 @@ impl StandInSettings {
         self.facts().silent_nodes.contains(node)
     }
 
-    /// Stops Cluster API, or lets it run again. What it missed it does then.
+    /// Stops Cluster API, or starts it again, whereupon it catches up.
     pub fn set_cluster_api_running(&self, is_running: bool) {
         self.change(|facts| facts.cluster_api_is_stopped = !is_running);
     }
 
-    /// Returns true if Cluster API runs.
+    /// Returns true if Cluster API is running.
     pub fn is_cluster_api_running(&self) -> bool {
         !self.facts().cluster_api_is_stopped
     }
 
-    /// The news that something was changed here.
+    /// A channel that reports changes of the settings.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.shared.version.subscribe()
     }
@@ -176,7 +178,7 @@ impl StandInSettings {
         self.shared.version.send_modify(|version| *version += 1);
     }
 
-    /// A panic while it was held leaves at worst one fact half told, in a test that has failed anyway.
+    /// A panic while the lock was held leaves at worst one setting partly changed, in a test that has failed anyway.
     fn facts(&self) -> MutexGuard<'_, Facts> {
         self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! All actors together.
+//! The stand-ins together.
 
 use super::cluster_api::ClusterApi;
 use super::clusters::Clusters;
@@ -25,26 +25,27 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// Stand-ins with these settings.
+    /// Creates stand-ins with these settings.
     pub fn new(management: Client, workload: Client, clock: Clock, settings: StandInSettings) -> Self {
         Self { management, workload, clock, settings, kubeconfig: None, errors: ErrorLog::default() }
     }
 
-    /// Writes this beside every Cluster that it makes, as the way into the workload cluster.
+    /// Writes this kubeconfig Secret for every Cluster that the stand-ins create, as access to the workload
+    /// cluster.
     #[must_use]
     pub fn with_kubeconfig(self, kubeconfig: impl Into<String>) -> Self {
         Self { kubeconfig: Some(kubeconfig.into()), ..self }
     }
 
-    /// The errors of the stand-ins, which they have retried.
+    /// The errors of the stand-ins, all of which were retried.
     pub fn errors(&self) -> ErrorLog {
         self.errors.clone()
     }
 
     /// Runs for as long as the future is polled.
     ///
-    /// All run in one task and take turns in a fixed order. As tasks of their own they would go in the order in which
-    /// the runtime wakes them, which is not the same in every run.
+    /// All actors run in one task and are polled in a fixed order. As separate tasks, they would run in the
+    /// order in which the runtime wakes them, which differs between runs.
     pub async fn run(self) {
         let Self { management, workload, clock, settings, kubeconfig, errors } = self;
         let context = |actor, wanted| {

@@ -1,10 +1,10 @@
-//! Steps that take their time: each begins when it is first asked about.
+//! Steps with a duration: each starts when it is first queried.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The start of each step.
+/// The start times of the steps.
 #[derive(Debug)]
 pub(super) struct Stopwatch<K> {
     began: BTreeMap<K, Instant>,
@@ -17,18 +17,18 @@ impl<K> Default for Stopwatch<K> {
 }
 
 impl<K: Ord> Stopwatch<K> {
-    /// The time left of a step; `None` once it is over.
+    /// The remaining time of a step; `None` when it is over.
     pub(super) fn rest(&mut self, step: K, takes: Duration) -> Option<Duration> {
         let began = *self.began.entry(step).or_insert_with(Instant::now);
         Some((began + takes).saturating_duration_since(Instant::now())).filter(|rest| !rest.is_zero())
     }
 
-    /// Has a step begin anew when it is next asked about.
+    /// Resets a step: it starts again at the next query.
     pub(super) fn reset(&mut self, step: &K) {
         self.began.remove(step);
     }
 
-    /// Begins a step now, whether or not it had begun.
+    /// Starts a step now, again if it has started before.
     pub(super) fn restart(&mut self, step: K) {
         self.began.insert(step, Instant::now());
     }

@@ -1,7 +1,7 @@
 //! The work queue of an actor, and the loop that processes it.
 //!
-//! Everything here is ordered, and an actor does one thing at a time: the same news give the same requests in the same
-//! order.
+//! The queue is ordered, and an actor processes one object at a time: the same events give the same requests
+//! in the same order.
 
 use super::context::{ActorContext, Change};
 use super::kinds::ObjectKey;
@@ -15,15 +15,15 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest delay between retries.
 const LAST_RETRY: Duration = Duration::from_mins(1);
 
-/// The time of the next look at an object without any news of it; never, if nothing is said.
+/// The time of the next reconcile of an object without a change; `None` for never.
 pub(super) type Next = Option<Duration>;
 
-/// One who looks at objects, one after the other.
+/// An actor, which reconciles objects one after the other.
 pub(super) trait Actor {
-    /// Which objects a change makes worth a look.
+    /// The objects to reconcile after a change.
     fn concerned(&self, change: &Change, context: &ActorContext) -> Vec<ObjectKey>;
 
-    /// Looks at one object and does what is to be done now.
+    /// Reconciles one object.
     fn reconcile(
         &mut self,
         key: &ObjectKey,
@@ -31,7 +31,7 @@ pub(super) trait Actor {
     ) -> impl Future<Output = kube::Result<Next>> + Send;
 }
 
-/// The time at which each object is to be looked at. An object is in it once.
+/// The time of the next reconcile of each object. An object is queued at most once.
 #[derive(Debug, Default)]
 struct WorkQueue {
     due: BTreeMap<ObjectKey, Instant>,
@@ -39,7 +39,7 @@ struct WorkQueue {
 }
 
 impl WorkQueue {
-    /// Has an object looked at by then, or earlier if that was agreed already.
+    /// Queues an object for a time, unless it is queued for an earlier one.
     fn no_later_than(&mut self, key: ObjectKey, then: Instant) {
         let due = self.due.entry(key).or_insert(then);
         *due = then.min(*due);
@@ -49,7 +49,7 @@ impl WorkQueue {
         self.due.values().min().copied()
     }
 
-    /// Takes what has been due longest; of equals the first by name.
+    /// Takes the object that has been due for the longest time; of equal ones the first by name.
     fn take(&mut self, now: Instant) -> Option<ObjectKey> {
         let (key, _) = self.due.iter().filter(|(_, due)| **due <= now).min_by_key(|(_, due)| **due)?;
         let key = key.clone();
@@ -72,7 +72,7 @@ impl WorkQueue {
     }
 }
 
-/// Plays one actor, for as long as the future is polled.
+/// Runs one actor, for as long as the future is polled.
 pub(super) async fn run<A: Actor>(mut actor: A, mut context: ActorContext, settings: StandInSettings) {
     let mut work_queue = WorkQueue::default();
     let mut changes = settings.changes();
@@ -85,7 +85,7 @@ pub(super) async fn run<A: Actor>(mut actor: A, mut context: ActorContext, setti
                     work_queue.no_later_than(key, Instant::now());
                 }
             }
-            // What hung or failed may now go on: everything is looked at again.
+            // Steps that hung or failed may continue now, so all objects are reconciled.
             Ok(()) = changes.changed() => {
                 for key in context.keys() {
                     work_queue.no_later_than(key, Instant::now());

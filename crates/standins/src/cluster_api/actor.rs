@@ -1,4 +1,4 @@
-//! Observes a Machine with all that belongs to it, and does the next thing about it.
+//! Reads a Machine with its related objects and carries out the next step.
 
 use super::super::context::{ActorContext, Change};
 use super::super::kinds::{
@@ -19,16 +19,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// On the Machines of a control plane that Cluster API makes.
+/// The label of Machines of a control plane that Cluster API manages.
 const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 
-/// The stand-in for Cluster API's core.
+/// The stand-in for the core controllers of Cluster API.
 #[derive(Debug)]
 pub(in super::super) struct ClusterApi {
     clock: Clock,
     settings: StandInSettings,
-    /// The time at which each Machine that is drained, or waits for volumes, may be looked at again. Cluster API keeps the same note:
-    /// news of a Machine do not hurry it.
+    /// The earliest time of the next drain pass or volume check of each Machine. Cluster API does the same:
+    /// changes of a Machine do not shorten the interval.
     next_pass: BTreeMap<ObjectKey, Instant>,
 }
 
@@ -37,7 +37,7 @@ impl ClusterApi {
         Self { clock, settings, next_pass: BTreeMap::new() }
     }
 
-    /// Which custom kinds it watches.
+    /// The custom kinds to watch.
     pub(in super::super) fn wants(group: &str, kind: &str) -> bool {
         match group {
             CORE_GROUP => matches!(kind, "Cluster" | "Machine" | "MachineDrainRule"),
@@ -62,7 +62,7 @@ impl Actor for ClusterApi {
         if key.kind.is(CORE_GROUP, "Machine") {
             let mut concerned = vec![key.clone()];
             if change.after.is_none() {
-                // Its Cluster may have been waiting for that.
+                // The Cluster may have waited for this.
                 let cluster = object.data["spec"]["clusterName"].as_str();
                 let clusters = context.kind(CORE_GROUP, "Cluster");
                 concerned.extend(clusters.zip(cluster).map(|(kind, name)| kind.key(&key.namespace, name)));
@@ -98,14 +98,14 @@ impl Actor for ClusterApi {
 
     async fn reconcile(&mut self, key: &ObjectKey, context: &mut ActorContext) -> kube::Result<Next> {
         if !self.settings.is_cluster_api_running() {
-            // Everything is looked at again when it runs again.
+            // All objects are reconciled when it is started again.
             return Ok(None);
         }
         if key.kind.is(CORE_GROUP, "Cluster") {
             return cluster::reconcile(key, context, self.clock.now()).await;
         }
         let Some(facts) = observe(key, context).filter(|facts| facts.cluster.is_some()) else {
-            // Without its Cluster, Cluster API does nothing about a Machine, not even take it on.
+            // Without the Cluster, Cluster API does nothing with a Machine, not even add its finalizer.
             return Ok(None);
         };
         let contract = Contract::of(&key.kind);
@@ -142,7 +142,7 @@ impl ClusterApi {
         if let Some(patch) = provisioning::progress(&facts) {
             context.merge(key, patch).await?;
         }
-        // What was just written is part of what the status tells.
+        // The status includes what was just written.
         let Some(facts) = observe(key, context) else {
             return Ok(None);
         };
@@ -150,7 +150,7 @@ impl ClusterApi {
         Ok(None)
     }
 
-    /// Makes the Machine the controller of its parts. False if somebody else is.
+    /// Makes the Machine the controller of its parts. Returns false if another object is.
     async fn take_parts(
         &self,
         key: &ObjectKey,
@@ -212,7 +212,7 @@ impl ClusterApi {
         self.take_leave(key, context, &facts, deletion).await
     }
 
-    /// Does what a step asks for, and says when to look again if nothing tells.
+    /// Carries out a step, and returns the time of the next attempt if no watch event will trigger it.
     async fn take_leave(
         &self,
         key: &ObjectKey,
@@ -248,7 +248,7 @@ impl ClusterApi {
         Some(pause)
     }
 
-    /// Cordons the Node and makes one pass over its pods.
+    /// Cordons the Node and runs one drain pass.
     async fn drain(
         &self,
         key: &ObjectKey,
@@ -296,7 +296,8 @@ fn observe(key: &ObjectKey, context: &ActorContext) -> Option<Facts> {
     })
 }
 
-/// Returns true if the Cluster of a Machine has a control plane that Cluster API made, and that stays.
+/// Returns true if the Cluster of a Machine has a control plane that Cluster API manages and that is not
+/// being deleted.
 fn has_control_plane_machine(key: &ObjectKey, machine: &DynamicObject, context: &ActorContext) -> bool {
     let mut machines = context.list(&key.kind, &key.namespace);
     machines.any(|(_, one)| {
@@ -306,7 +307,7 @@ fn has_control_plane_machine(key: &ObjectKey, machine: &DynamicObject, context: 
     })
 }
 
-/// The location of a part or a Node.
+/// The key of a part or a Node.
 fn key_of(object: &DynamicObject, context: &ActorContext, namespace: &str) -> Option<ObjectKey> {
     let types = object.types.as_ref()?;
     let (group, _) = types.api_version.split_once('/').unwrap_or(("", ""));

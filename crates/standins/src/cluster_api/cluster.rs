@@ -1,5 +1,5 @@
-//! A Cluster as far as its Machines need it: provisioned once what it refers to is, and there until the last of them is
-//! gone.
+//! A Cluster, as far as its Machines need it: provisioned when the objects that it refers to are, and kept
+//! until its last Machine is gone.
 
 use super::super::context::ActorContext;
 use super::super::kinds::{CORE_GROUP, ObjectKey};
@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-/// Keeps a Cluster until its Machines are gone.
+/// The finalizer that keeps a Cluster until its Machines are gone.
 const FINALIZER: &str = "cluster.cluster.x-k8s.io";
 
 pub(super) async fn reconcile(
@@ -51,7 +51,7 @@ fn machines(key: &ObjectKey, context: &ActorContext) -> usize {
     all.filter(|(_, machine)| machine.data["spec"]["clusterName"] == key.name.as_str()).count()
 }
 
-/// The merge patch that changes an object's finalizers, if nobody has changed it since.
+/// The merge patch that changes the finalizers of an object, unless it has changed meanwhile.
 pub(super) fn with_finalizers(object: &DynamicObject, change: impl FnOnce(&mut Vec<String>)) -> Value {
     let mut finalizers = object.finalizers().to_vec();
     change(&mut finalizers);
@@ -59,7 +59,8 @@ pub(super) fn with_finalizers(object: &DynamicObject, change: impl FnOnce(&mut V
     json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}})
 }
 
-/// Returns true if a part of a Cluster is initialized. What it does not refer to is somebody else's business, and there.
+/// Returns true if a part of a Cluster is initialized. A part that the Cluster does not refer to is managed
+/// elsewhere and counts as initialized.
 fn is_done(key: &ObjectKey, context: &ActorContext, value: &Value, field: &str) -> bool {
     let Some(Reference { group, kind, name }) = reference(value) else {
         return true;

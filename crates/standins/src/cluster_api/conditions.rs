@@ -1,9 +1,9 @@
-//! A list of conditions in which each remembers since when it has been as it is.
+//! Lists of conditions with their transition times.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// One condition as it is to be.
+/// The desired value of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Condition {
     pub(super) kind: &'static str,
@@ -22,7 +22,7 @@ impl Condition {
     }
 }
 
-/// The conditions of an object, after those that are told. Others stay.
+/// Returns the conditions of an object with the desired ones set. Others are kept.
 pub(super) fn merged(existing: &Value, told: &[Condition], now: Timestamp) -> Value {
     let existing = existing.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut list: Vec<Value> = existing
@@ -41,7 +41,7 @@ pub(super) fn merged(existing: &Value, told: &[Condition], now: Timestamp) -> Va
             "message": condition.message, "lastTransitionTime": since,
         }));
     }
-    // As Cluster API sorts them: the summary first, the rest by name.
+    // The order of Cluster API: the summary first, the rest by name.
     list.sort_by_key(|one| {
         let kind = one["type"].as_str().unwrap_or_default().to_owned();
         (kind != "Available", kind != "Ready", kind)

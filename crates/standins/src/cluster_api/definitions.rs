@@ -1,6 +1,6 @@
-//! The CRDs of Cluster API's kinds, as far as anybody here looks at them.
+//! The CRDs of Cluster API's kinds, in a minimal form.
 //!
-//! The real ones are 600 KB and are converted by a webhook; these take any field and serve one version.
+//! The real ones are 600 KB and need a conversion webhook; these accept any field and serve one version.
 
 use super::shape::Contract;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The deletion of a Machine: one step at a time, in Cluster API's order.
+//! The deletion of a Machine, step by step, in the order of Cluster API.
 
 use super::shape::Contract;
 use super::{Facts, condition_status};
@@ -12,24 +12,24 @@ const PRE_TERMINATE_HOOK: &str = "pre-terminate.delete.hook.machine.cluster.x-k8
 const EXCLUDE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
 const EXCLUDE_VOLUMES: &str = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
 
-/// The state of a deletion: the next step, or the next thing to wait for.
+/// The state of a deletion: the next step, or what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeletionStep {
-    /// Somebody wants to do something before pods are evicted, and has not taken the annotation off.
+    /// A pre-drain hook annotation has not been removed yet.
     PreDrainHook,
-    /// The Node is cordoned; pods are asked to go.
+    /// The Node is cordoned, and its pods are evicted.
     Drain,
-    /// No pod holds the Node, but volumes are still attached to it.
+    /// No pod blocks the drain, but volumes are still attached to the Node.
     VolumeDetach,
-    /// Somebody wants to do something before the machine is taken away.
+    /// A pre-terminate hook annotation has not been removed yet.
     PreTerminateHook,
-    /// The machine is being given back.
+    /// The infrastructure object is being deleted.
     Infrastructure,
-    /// The machine is gone; its bootstrap data follow.
+    /// The infrastructure object is gone; the bootstrap object is being deleted.
     Bootstrap,
-    /// Nothing of the machine is left but its Node.
+    /// Only the Node is left.
     Node,
-    /// Nothing is left at all.
+    /// Nothing is left.
     Finalizer,
 }
 
@@ -50,7 +50,7 @@ impl DeletionStep {
 }
 
 impl DeletionStep {
-    /// The message of the condition. A drain adds the findings of each pass.
+    /// The message of the condition. A drain adds the results of each pass.
     pub(super) fn message(self, facts: &Facts, now: Timestamp) -> String {
         let status = &facts.machine.data["status"]["deletion"];
         let since = |field: &str| {
@@ -99,7 +99,7 @@ fn attached(facts: &Facts) -> Vec<&str> {
     names
 }
 
-/// The next step. `is_drained` once a look at the Node found no pod that has to go.
+/// The next step. `is_drained` is true after a drain pass that found no more pods to evict.
 pub(super) fn next(facts: &Facts, contract: Contract, is_drained: bool, now: Timestamp) -> DeletionStep {
     if has_hook(&facts.machine, PRE_DRAIN_HOOK) && has_node(facts) && may_touch_node(facts) {
         DeletionStep::PreDrainHook
@@ -120,7 +120,7 @@ pub(super) fn next(facts: &Facts, contract: Contract, is_drained: bool, now: Tim
     }
 }
 
-/// The hooks of a kind are annotations with that prefix, before a slash or alone.
+/// Returns true if the Machine has a hook of a kind: an annotation with this prefix, alone or before a slash.
 fn has_hook(machine: &DynamicObject, hook: &str) -> bool {
     machine.annotations().keys().any(|key| is_hook(key, hook))
 }
@@ -134,8 +134,9 @@ fn has_node(facts: &Facts) -> bool {
     facts.node.is_some() || !facts.machine.data["status"]["nodeRef"].is_null()
 }
 
-/// Cluster API leaves the Node alone if the Cluster or its control plane is going, and if nobody else runs the control
-/// plane and none of its own machines is left: it then takes every Node for the last one.
+/// Cluster API keeps the Node if the Cluster or its control plane is being deleted. It also keeps it if there
+/// is no externally managed control plane and no control plane Machine is left, because it then regards every
+/// Node as the last one.
 fn may_touch_node(facts: &Facts) -> bool {
     let stays = |object: &DynamicObject| object.metadata.deletion_timestamp.is_none();
     let Some(cluster) = &facts.cluster else {
@@ -150,7 +151,7 @@ fn may_touch_node(facts: &Facts) -> bool {
     stays(cluster)
 }
 
-/// Nothing before a hook that holds the end of the machine is done again.
+/// The steps before a pre-terminate hook are not repeated.
 fn waited_for_end(facts: &Facts) -> bool {
     !facts.machine.data["status"]["deletion"]["waitForPreTerminateHookStartTime"].is_null()
 }

@@ -1,11 +1,12 @@
-//! Cluster API's part: a Machine comes up when its parts are ready, and goes down in Cluster API's order.
+//! Cluster API: provisions a Machine when its parts are ready, and deletes it in the order of Cluster API.
 //!
-//! Up: finalizer, controller references on bootstrap and infrastructure objects, `spec.bootstrap.dataSecretName`,
-//! `spec.providerID`, the Node that has it. Down: pre-drain hooks, cordon, evictions in passes, volumes, pre-terminate
-//! hooks, infrastructure, bootstrap, Node, finalizer. A paused Machine is left alone.
+//! Provisioning: finalizer, controller references on bootstrap and infrastructure objects,
+//! `spec.bootstrap.dataSecretName`, `spec.providerID`, the Node with this ID. Deletion: pre-drain hooks,
+//! cordon, evictions in passes, volumes, pre-terminate hooks, infrastructure, bootstrap, Node, finalizer.
+//! Paused Machines are not changed.
 //!
-//! Left out: everything above Machines (sets, deployments, classes, health checks), conversion between versions (a
-//! world serves one of them), in-key updates, and labels copied to Nodes.
+//! Left out: everything above Machines (sets, deployments, classes, health checks), conversion between
+//! versions (an environment serves one of them), in-place updates, and labels that are copied to Nodes.
 
 mod actor;
 mod cluster;
@@ -31,17 +32,17 @@ struct Facts {
     cluster: Option<Arc<DynamicObject>>,
     /// The object that `controlPlaneRef` of the Cluster refers to.
     control_plane: Option<Arc<DynamicObject>>,
-    /// True if any Machine that stays is part of a control plane that Cluster API made.
+    /// True if a Machine that is not being deleted belongs to a control plane that Cluster API manages.
     has_control_plane_machine: bool,
     bootstrap: Option<Arc<DynamicObject>>,
     infrastructure: Option<Arc<DynamicObject>>,
-    /// The Node with the Machine's provider id.
+    /// The Node with the provider ID of the Machine.
     node: Option<Arc<DynamicObject>>,
 }
 
 #[cfg(test)]
 impl Facts {
-    /// A Machine of which nothing is known but that it is there.
+    /// A Machine of which only its existence is known.
     fn of_nothing() -> Self {
         let machine = serde_json::json!({"metadata": {"name": "m"}});
         Self {
@@ -56,7 +57,7 @@ impl Facts {
     }
 }
 
-/// `status` of a condition in the form that every object of these groups uses; empty if there is none.
+/// The `status` of a condition; empty if there is none.
 fn condition_status<'a>(object: &'a DynamicObject, kind: &str) -> &'a str {
     let mut conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
     conditions.find(|one| one["type"] == kind).and_then(|one| one["status"].as_str()).unwrap_or_default()

@@ -1,23 +1,23 @@
-//! The provisioning of a Machine: the writes of Cluster API to it and its parts, once each is ready.
+//! The provisioning of a Machine: Cluster API's writes to it and its parts when each part is ready.
 
 use super::Facts;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-/// Keeps a Machine until its parts are gone.
+/// The finalizer that keeps a Machine until its parts are gone.
 pub(super) const FINALIZER: &str = "machine.cluster.x-k8s.io";
 
-/// Stops Cluster API from touching an object; whatever its value.
+/// The annotation that pauses reconciliation of an object, with any value.
 const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
 
-/// True while nothing may be done: the Cluster or the Machine is paused.
+/// Returns true if the Cluster or the Machine is paused.
 pub(super) fn is_paused(facts: &Facts) -> bool {
     let cluster_is = facts.cluster.as_ref().is_some_and(|cluster| cluster.data["spec"]["paused"] == true);
     cluster_is || facts.machine.annotations().contains_key(PAUSED_ANNOTATION)
 }
 
-/// The merge patch that takes a Machine on; nothing if it has been.
+/// The merge patch that adds the finalizer and the owner to a new Machine; `None` if it has them.
 pub(super) fn taking_on(facts: &Facts) -> Option<Value> {
     let (machine, cluster) = (&facts.machine, facts.cluster.as_ref()?);
     let mut metadata = json!({});
@@ -43,18 +43,18 @@ pub(super) fn taking_on(facts: &Facts) -> Option<Value> {
     Some(json!({"metadata": metadata}))
 }
 
-/// The control of a Machine over a part.
+/// The controller of a part of a Machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Control {
-    /// The Machine is the part's controller.
+    /// The Machine is the controller of the part.
     Held,
-    /// It is to become so by this merge patch.
+    /// The Machine becomes the controller by this merge patch.
     Free(Value),
-    /// Somebody else is. Cluster API gives up until that changes.
+    /// Another object is the controller. Cluster API does nothing until that changes.
     Taken,
 }
 
-/// Returns who controls a part of a Machine.
+/// Returns the controller of a part of a Machine.
 pub(super) fn control(machine: &DynamicObject, part: &DynamicObject) -> Control {
     let mut owners = part.owner_references().to_vec();
     match owners.iter().find(|owner| owner.controller == Some(true)) {
@@ -78,14 +78,14 @@ fn reference_to(owner: &DynamicObject, kind: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": owner.name_any(), "uid": owner.metadata.uid})
 }
 
-/// The name of the Secret with the bootstrap data, once the provider says that it is there.
+/// The name of the Secret with the bootstrap data, if the provider reports that it is ready.
 pub(super) fn data_secret(facts: &Facts) -> Option<String> {
     let status = &facts.bootstrap.as_ref()?.data["status"];
     let is_ready = status["initialization"]["dataSecretCreated"] == true || status["ready"] == true;
     status["dataSecretName"].as_str().filter(|_| is_ready).map(str::to_owned)
 }
 
-/// The provider's id of the machine, once the provider says that it is prepared.
+/// The provider ID of the machine, if the provider reports that it is ready.
 pub(super) fn provider_id(facts: &Facts) -> Option<String> {
     let infrastructure = facts.infrastructure.as_ref()?;
     let status = &infrastructure.data["status"];
@@ -93,7 +93,7 @@ pub(super) fn provider_id(facts: &Facts) -> Option<String> {
     infrastructure.data["spec"]["providerID"].as_str().filter(|_| is_ready).map(str::to_owned)
 }
 
-/// The merge patch that tells in the Machine's spec what its parts have become; nothing if it says so.
+/// The merge patch that copies the results of its parts to the Machine's spec; `None` if they are there.
 pub(super) fn progress(facts: &Facts) -> Option<Value> {
     let spec = &facts.machine.data["spec"];
     let mut patch = json!({});
@@ -101,7 +101,7 @@ pub(super) fn progress(facts: &Facts) -> Option<Value> {
     {
         patch["bootstrap"]["dataSecretName"] = name.into();
     }
-    // Infrastructure counts only once the machine has something to start with.
+    // The infrastructure counts only after the bootstrap data are ready.
     let has_data = !spec["bootstrap"]["dataSecretName"].is_null();
     if let Some(id) = provider_id(facts).filter(|id| has_data && spec["providerID"] != id.as_str()) {
         patch["providerID"] = id.into();

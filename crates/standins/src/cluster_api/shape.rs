@@ -1,4 +1,4 @@
-//! The two versions of Cluster API's kinds: what each calls the same thing.
+//! The field names of the two versions of Cluster API's kinds.
 
 use super::super::kinds::{CORE_GROUP, Kind, ObjectKey};
 use jiff::SignedDuration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A version of Cluster API's kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contract {
-    /// Deprecated, and still everywhere.
+    /// Deprecated, but still in wide use.
     V1Beta1,
     /// The version that current releases store.
     V1Beta2,
@@ -38,12 +38,12 @@ impl Contract {
         if kind.version() == Self::V1Beta1.version() { Self::V1Beta1 } else { Self::V1Beta2 }
     }
 
-    /// The time a drain may take; `None` if unlimited.
+    /// The drain timeout; `None` if unlimited.
     pub(super) fn drain_timeout(self, machine: &DynamicObject) -> Option<Duration> {
         self.timeout(machine, "nodeDrainTimeout")
     }
 
-    /// The time volumes may stay attached; `None` if unlimited.
+    /// The timeout for volumes to be detached; `None` if unlimited.
     pub(super) fn volume_timeout(self, machine: &DynamicObject) -> Option<Duration> {
         self.timeout(machine, "nodeVolumeDetachTimeout")
     }
@@ -57,11 +57,11 @@ impl Contract {
             }
             Self::V1Beta2 => Duration::from_secs(spec["deletion"][format!("{field}Seconds")].as_u64()?),
         };
-        // Zero means without end, in both versions.
+        // Zero means unlimited in both versions.
         Some(timeout).filter(|timeout| !timeout.is_zero())
     }
 
-    /// The reference by which a neighbouring object names this one.
+    /// The reference to this object from another one in the namespace.
     pub(in super::super) fn reference(self, key: &ObjectKey) -> Value {
         let (kind, name) = (key.kind.kind(), &key.name);
         match self {
@@ -84,7 +84,7 @@ impl Contract {
         }
     }
 
-    /// The part of the status that says whether bootstrap data and infrastructure are there.
+    /// The part of the status that says whether bootstrap data and infrastructure are ready.
     pub(super) fn readiness(self, bootstrap: bool, infrastructure: bool) -> Value {
         match self {
             Self::V1Beta1 => json!({"bootstrapReady": bootstrap, "infrastructureReady": infrastructure}),

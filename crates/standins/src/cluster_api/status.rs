@@ -10,14 +10,14 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-/// The progress of a deletion, with its message.
+/// The step of a deletion, with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaving {
     pub(super) deletion: DeletionStep,
     pub(super) message: String,
 }
 
-/// The status, as a merge patch that changes nothing if it says so already.
+/// The status of a Machine, as a merge patch.
 pub(super) fn status(facts: &Facts, contract: Contract, leaving: Option<&Leaving>, now: Timestamp) -> Value {
     let machine = &facts.machine;
     let has_data = !machine.data["spec"]["bootstrap"]["dataSecretName"].is_null();
@@ -42,7 +42,7 @@ pub(super) fn status(facts: &Facts, contract: Contract, leaving: Option<&Leaving
     status
 }
 
-/// The status of a Machine that is left alone.
+/// The status of a paused Machine.
 pub(super) fn paused(facts: &Facts, contract: Contract, now: Timestamp) -> Option<Value> {
     match contract {
         Contract::V1Beta1 => None,
@@ -67,7 +67,7 @@ fn phase(facts: &Facts, has_data: bool, is_provisioned: bool) -> &'static str {
     }
 }
 
-/// The start of the drain and of each wait.
+/// The start times of the drain and of each wait.
 fn deletion(existing: &Value, leaving: &Leaving, now: Timestamp) -> Value {
     let mut deletion = if existing.is_object() { existing.clone() } else { json!({}) };
     let field = match leaving.deletion {
@@ -222,7 +222,7 @@ fn old_conditions(
     told
 }
 
-/// Returns true if the status has something to say: a Machine that was not taken on has none.
+/// Returns true if the Machine has a status: one without a finalizer has none.
 pub(super) fn is_taken_on(facts: &Facts) -> bool {
     facts.machine.finalizers().iter().any(|one| one == provisioning::FINALIZER)
 }

@@ -13,9 +13,9 @@ pub(super) struct ObjectCache {
 }
 
 impl ObjectCache {
-    /// Takes an object in, unless it says nothing new.
+    /// Adds an object, unless the cached version is as new.
     pub(super) fn learn(&mut self, kind: &Kind, mut object: DynamicObject) -> Option<Change> {
-        // Items of a list may leave their type to the list.
+        // Items of a list may have no `apiVersion` and `kind`.
         object.types = Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind().to_owned() });
         let key = kind.key_of(&object);
         let before = self.objects.get(&key).cloned();
@@ -27,7 +27,7 @@ impl ObjectCache {
         Some(Change { key, before, after: Some(after) })
     }
 
-    /// Forgets an object that was deleted, unless another one of that name is known by now.
+    /// Removes a deleted object, unless a newer one with the same name is known.
     pub(super) fn lose(&mut self, kind: &Kind, deleted: &DynamicObject) -> Option<Change> {
         let key = kind.key_of(deleted);
         let is_newer = self.objects.get(&key).is_some_and(|known| version(known) > version(deleted));
@@ -60,7 +60,7 @@ impl ObjectCache {
     }
 }
 
-/// Versions are opaque by contract; the API that we talk to counts, and so does every real one.
+/// Resource versions are opaque by contract, but numbers in this API server and in every real one.
 fn version(object: &DynamicObject) -> u64 {
     object.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! The access of an actor to the clusters: watches, a cache filled by them, and writes.
+//! The access of an actor to the clusters: watches, a cache, and writes.
 //!
-//! The cache also learns from the answers to the actor's own writes, so that it never decides on less than it did
-//! itself. It is ordered, and the watches are asked in a fixed order: in which order the runtime wakes them up makes no
-//! difference.
+//! The responses to the actor's own writes update the cache too, so that a decision always includes the
+//! earlier ones. The cache is ordered, and the watches are polled in a fixed order: the order in which the
+//! runtime wakes them makes no difference.
 
 mod cache;
 mod write;
@@ -24,18 +24,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// An object that is new, changed or gone.
+/// An object that was created, changed or deleted.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) key: ObjectKey,
     /// The cached object before the change.
     pub(super) before: Option<Arc<DynamicObject>>,
-    /// The object after the change; `None` if it is gone.
+    /// The object after the change; `None` if it was deleted.
     pub(super) after: Option<Arc<DynamicObject>>,
 }
 
 impl Change {
-    /// The object, or what it last was.
+    /// The object after the change, or its last state.
     pub(super) fn object(&self) -> Option<&DynamicObject> {
         self.after.as_deref().or(self.before.as_deref())
     }
@@ -44,10 +44,10 @@ impl Change {
 /// The time after which a watch is restarted.
 const WATCH_SECONDS: u32 = 24 * 60 * 60;
 
-/// Which custom kinds an actor wants to see, by group and kind.
+/// The predicate for the custom kinds that an actor watches, by group and kind.
 type Wanted = fn(&str, &str) -> bool;
 
-/// The world of one actor.
+/// The clusters as one actor sees them.
 pub(super) struct ActorContext {
     management: Client,
     workload: Client,
@@ -62,12 +62,12 @@ struct Watch {
     kind: Kind,
     client: Client,
     events: BoxStream<'static, watcher::Result<Event<DynamicObject>>>,
-    /// While a list is being read: what it had so far.
+    /// During a list: the objects received so far.
     listed: BTreeSet<ObjectKey>,
 }
 
 impl ActorContext {
-    /// Sees the custom kinds that are wanted, as soon as the management cluster defines them.
+    /// Watches the selected custom kinds, as soon as the management cluster has their CRDs.
     pub(super) fn new(management: Client, workload: Client, wanted: Wanted, recorder: ErrorRecorder) -> Self {
         let mut context = Self {
             management: management.clone(),
@@ -82,29 +82,29 @@ impl ActorContext {
         context
     }
 
-    /// Sees a kind of the workload cluster as well.
+    /// Watches a kind of the workload cluster too.
     #[must_use]
     pub(super) fn with_workload(mut self, kind: Kind) -> Self {
         self.watch(kind, self.workload.clone());
         self
     }
 
-    /// A client of the workload cluster, for what is read only now and then.
+    /// A client of the workload cluster, for occasional reads.
     pub(super) fn workload(&self) -> Client {
         self.workload.clone()
     }
 
-    /// The record of this actor's errors.
+    /// The error log of this actor.
     pub(super) fn recorder(&self) -> &ErrorRecorder {
         &self.recorder
     }
 
-    /// The next change of anything that is watched.
+    /// The next change of a watched object.
     pub(super) async fn change(&mut self) -> Change {
         std::future::poll_fn(|task| self.poll_change(task)).await
     }
 
-    /// Everything that is known, in order.
+    /// All cached objects, in order.
     pub(super) fn keys(&self) -> Vec<ObjectKey> {
         self.cache.keys()
     }
@@ -114,7 +114,7 @@ impl ActorContext {
         self.cache.get(key)
     }
 
-    /// All objects of a kind, in order; of one namespace if it is not empty.
+    /// All objects of a kind, in order; only those of the namespace if it is not empty.
     pub(super) fn list<'a>(
         &'a self,
         kind: &Kind,
@@ -123,12 +123,12 @@ impl ActorContext {
         self.cache.list(kind, namespace)
     }
 
-    /// The kind that goes by this name, if it is watched.
+    /// The watched kind with this name.
     pub(super) fn kind(&self, group: &str, kind: &str) -> Option<Kind> {
         self.watches.iter().map(|watch| &watch.kind).find(|one| one.is(group, kind)).cloned()
     }
 
-    /// The first kind of a group that is watched, by name.
+    /// The first watched kind of a group, by name.
     pub(super) fn kind_of_group(&self, group: &str) -> Option<Kind> {
         self.watches.iter().map(|watch| &watch.kind).filter(|kind| kind.group() == group).min().cloned()
     }
@@ -137,7 +137,8 @@ impl ActorContext {
         if self.watches.iter().any(|watch| watch.kind == kind) {
             return;
         }
-        // Whole days, and no bookmarks: a watch that begins anew every five minutes is most of what a quiet week costs.
+        // A day without bookmarks: watches that restart every five minutes would be most of the cost of an
+        // idle week.
         let config =
             watcher::Config { bookmarks: false, ..watcher::Config::default() }.timeout(WATCH_SECONDS);
         let events = watcher(kind.everywhere(&client), config).backoff(Steady).boxed();
@@ -154,7 +155,7 @@ impl ActorContext {
                 while let Poll::Ready(Some(event)) = watch.events.poll_next_unpin(task) {
                     match event {
                         Ok(event) => self.news.extend(watch.read(event, &mut self.cache)),
-                        // The watch waits and begins anew.
+                        // The watch waits and restarts.
                         Err(error) => self.recorder.watch(watch.kind.kind(), error),
                     }
                 }
@@ -165,7 +166,7 @@ impl ActorContext {
         }
     }
 
-    /// A CRD that appears is watched, one that is gone is not.
+    /// Starts watching the kind of a new CRD, and stops for a deleted one.
     fn follow_definition(&mut self, change: &Change) {
         if change.key.kind != Kind::definition() {
             return;
@@ -209,7 +210,7 @@ impl Watch {
     }
 }
 
-/// The same pause after every failed watch: `kube`'s own adds a random part, and two runs would differ.
+/// The same delay after every failed watch: that of `kube` has a random part, so runs would differ.
 struct Steady;
 
 impl Iterator for Steady {

@@ -1,4 +1,4 @@
-//! The writes of an actor. Each tells the cache what the API answered.
+//! The writes of an actor. The responses update its cache.
 
 use super::super::kinds::{Kind, ObjectKey};
 use super::ActorContext;
@@ -7,19 +7,19 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use kube::{Client, Error};
 use serde_json::Value;
 
-/// The answer to an eviction.
+/// The result of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Eviction {
-    /// The pod is going.
+    /// The pod is terminating.
     Granted,
-    /// The pod is not there any more.
+    /// The pod does not exist any more.
     Gone,
-    /// A disruption budget forbids it, and says so.
+    /// A disruption budget does not allow the eviction, with this message.
     Refused(String),
 }
 
 impl ActorContext {
-    /// Creates an object; one that is already there stays as it is.
+    /// Creates an object; an existing one is not changed.
     pub(in super::super) async fn create(&mut self, key: &ObjectKey, object: Value) -> kube::Result<()> {
         let object: DynamicObject = serde_json::from_value(object).map_err(Error::SerdeError)?;
         match key.api(&self.client_of(&key.kind)).create(&PostParams::default(), &object).await {
@@ -31,14 +31,14 @@ impl ActorContext {
         }
     }
 
-    /// Changes an object by a merge patch. One that is gone needs no change any more.
+    /// Changes an object by a merge patch. A deleted object is ignored.
     pub(in super::super) async fn merge(&mut self, key: &ObjectKey, patch: Value) -> kube::Result<()> {
         let api = key.api(&self.client_of(&key.kind));
         let answer = api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
         self.learn(key, answer)
     }
 
-    /// Changes the status of an object by a merge patch, unless it says so already.
+    /// Changes the status of an object by a merge patch, unless it is equal already.
     pub(in super::super) async fn merge_status(
         &mut self,
         key: &ObjectKey,
@@ -54,7 +54,7 @@ impl ActorContext {
         self.learn(key, answer)
     }
 
-    /// Deletes the object that was meant and no other of the same name.
+    /// Deletes an object with a UID precondition.
     pub(in super::super) async fn delete(
         &mut self,
         key: &ObjectKey,
@@ -63,7 +63,7 @@ impl ActorContext {
         self.delete_with(key, object, DeleteParams::default()).await
     }
 
-    /// Deletes a pod without any grace: it has ended, or nobody is left to end it.
+    /// Deletes a pod without a grace period: it has ended, or there is no kubelet to stop it.
     pub(in super::super) async fn delete_now(
         &mut self,
         key: &ObjectKey,
@@ -82,7 +82,8 @@ impl ActorContext {
         let params = params.preconditions(Preconditions { uid, resource_version: None });
         match key.api(&self.client_of(&key.kind)).delete(&key.name, &params).await {
             Ok(answer) => {
-                // What stays until its finalizers go is the object; of what is gone the watch tells.
+                // The response is the object only if finalizers keep it; otherwise the watch reports the
+                // deletion.
                 if let Some(object) = answer.left().filter(|left| left.metadata.deletion_timestamp.is_some())
                 {
                     self.take_in(key, object);
@@ -94,7 +95,7 @@ impl ActorContext {
         }
     }
 
-    /// Asks for a pod to be evicted.
+    /// Evicts a pod.
     pub(in super::super) async fn evict(&mut self, pod: &Pod, grace: Option<u32>) -> kube::Result<Eviction> {
         let metadata = &pod.metadata;
         let api: Api<Pod> =
@@ -102,7 +103,7 @@ impl ActorContext {
         let name = metadata.name.as_deref().unwrap_or_default();
         let preconditions = Preconditions { uid: metadata.uid.clone(), resource_version: None };
         let options = DeleteParams { grace_period_seconds: grace, ..DeleteParams::default() };
-        // Not `Api::evict`: that names the options `delete_options`, which servers do not know and ignore.
+        // Not `Api::evict`, which sends the options as `delete_options`; servers ignore that name.
         let eviction = serde_json::json!({
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name},
             "deleteOptions": options.preconditions(preconditions),
@@ -121,14 +122,14 @@ impl ActorContext {
         }
     }
 
-    /// A pod could not be evicted, and will be tried again with others.
+    /// Records that a pod could not be evicted; the next pass retries.
     pub(in super::super) fn note_pod(&self, pod: &Pod, error: Error) {
         let (namespace, name) = (pod.metadata.namespace.as_deref(), pod.metadata.name.as_deref());
         let key = Kind::pod().key(namespace.unwrap_or_default(), name.unwrap_or_default());
         self.recorder.object(&key, error);
     }
 
-    /// Puts a pod on a Node. What became of the pod, the watch tells.
+    /// Binds a pod to a Node. The watch reports the result.
     pub(in super::super) async fn bind(&mut self, pod: &DynamicObject, node: &str) -> kube::Result<()> {
         let metadata = &pod.metadata;
         let name = metadata.name.as_deref().unwrap_or_default();
@@ -158,14 +159,15 @@ impl ActorContext {
         }
     }
 
-    /// The actor's own writes are news to it like anybody's: they may concern other objects.
+    /// The actor's own writes are changes like all others, because they can affect other objects.
     fn take_in(&mut self, key: &ObjectKey, object: DynamicObject) {
         if self.watches.iter().any(|watch| watch.kind == key.kind) {
             self.news.extend(self.cache.learn(&key.kind, object));
         }
     }
 
-    /// On which side a kind lives. What is not watched belongs to the management cluster, but for leases of Nodes.
+    /// The cluster of a kind. Kinds that are not watched are in the management cluster, except leases of
+    /// Nodes.
     fn client_of(&self, kind: &Kind) -> Client {
         let watched = self.watches.iter().find(|watch| watch.kind == *kind);
         match watched {
@@ -176,7 +178,7 @@ impl ActorContext {
     }
 }
 
-/// Returns true if `all` has everything that `some` has, times of transition aside.
+/// Returns true if `all` contains everything in `some`, except transition times.
 fn contains(all: &Value, some: &Value) -> bool {
     match (all, some) {
         (Value::Object(all), Value::Object(some)) => some.iter().all(|(key, value)| {

@@ -1,4 +1,4 @@
-//! Which Node or pod is to be looked at, and what is then written.
+//! The Nodes and pods to reconcile, and the writes for them.
 
 use super::super::context::{ActorContext, Change};
 use super::super::kinds::{Kind, ObjectKey};
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A step that takes time.
+/// A step with a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     BecomeReady,
@@ -96,7 +96,7 @@ impl Kubelet {
         }
     }
 
-    /// Renews the lease of a Node. Nobody watches leases, so this wakes up nobody.
+    /// Renews the lease of a Node. No component watches leases, so this triggers nothing.
     async fn renew(
         &mut self,
         key: &ObjectKey,
@@ -131,7 +131,7 @@ impl Kubelet {
         };
         let (timing, now) = (self.settings.timing(), self.clock.now());
         let Some(found) = context.get(&Kind::node().key("", node)) else {
-            // The pod garbage collector is slow, and nobody else is left.
+            // The pod garbage collector is slow, and no other component deletes these pods.
             let rest = self.steps.rest((uid(pod), Step::CollectPod), timing.orphaned_pods);
             if rest.is_none() {
                 context.delete_now(key, pod).await?;
@@ -160,7 +160,7 @@ impl Kubelet {
             }
             Moment::Stop(_) => {
                 if !pod::has_ended(pod) {
-                    // As was seen of real pods: they fail, and are then gone.
+                    // As observed with real pods: they fail first and are then deleted.
                     context.merge_status(key, pod::ended(pod, "Failed", now)).await?;
                 }
                 context.delete_now(key, pod).await?;

@@ -1,5 +1,5 @@
-//! The kubelets of all Nodes, and the controllers that watch over Nodes: Ready and heartbeats, pods that start, finish
-//! and stop, Nodes that fall silent, pods whose Node is gone.
+//! The kubelets of all Nodes, and the controllers for Nodes: Ready and heartbeats; pods that start, complete
+//! and stop; Nodes that become silent; pods of deleted Nodes.
 //!
 //! Left out: containers, probes, resources, and eviction by `NoExecute` taints.
 

@@ -1,4 +1,4 @@
-//! The status of a Node, reported by its kubelet or, when that is silent, by the node lifecycle controller.
+//! The status of a Node, reported by its kubelet or, if that is silent, by the node lifecycle controller.
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -11,18 +11,18 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The health of a Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
-    /// Its kubelet speaks.
+    /// The kubelet reports.
     Ready,
-    /// Its kubelet has been silent for too long.
+    /// The kubelet has been silent for too long.
     Lost,
 }
 
-/// The id of the machine behind a Node, which a real one reads from `/etc/machine-id`.
+/// The ID of the machine of a Node, which a real one reads from `/etc/machine-id`.
 pub fn machine_id(node_uid: &str) -> String {
     node_uid.replace('-', "")
 }
 
-/// Returns true if this is what the Node shows.
+/// Returns true if the Node has this status.
 pub(super) fn is(node: &DynamicObject, health: Health) -> bool {
     let mut conditions = node.data["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.find(|one| one["type"] == "Ready");
@@ -33,7 +33,8 @@ pub(super) fn is(node: &DynamicObject, health: Health) -> bool {
     ready.is_some_and(|one| one["status"] == wanted)
 }
 
-/// The merge patch that gives a Node the taints of its health; nothing if it has them. Others' taints stay.
+/// The merge patch that sets the taints for the health of a Node; `None` if it has them. Other taints are
+/// kept.
 pub(super) fn taints(node: &DynamicObject, health: Health) -> Option<Value> {
     let existing = node.data["spec"]["taints"].as_array().cloned().unwrap_or_default();
     let mut taints = existing.clone();
@@ -87,7 +88,7 @@ pub(super) fn status(node: &DynamicObject, health: Health, now: Timestamp) -> Va
     }
 }
 
-/// The lease of a Node, which goes with it.
+/// The lease of a Node, which is deleted with it.
 pub(super) fn lease(node: &DynamicObject, now: &str) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -99,7 +100,7 @@ pub(super) fn lease(node: &DynamicObject, now: &str) -> Value {
     })
 }
 
-/// An instant in the form of `metav1.MicroTime`.
+/// A time in the format of `metav1.MicroTime`.
 pub(super) fn micro_time(instant: Timestamp) -> String {
     format!("{instant:.6}")
 }

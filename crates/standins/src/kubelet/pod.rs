@@ -7,25 +7,25 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// On a pod: how long it takes to stop, such as `2s`. Never longer than its grace.
+/// The annotation with the time that a pod takes to stop, such as `2s`; limited by its grace period.
 pub const STOPS_AFTER_ANNOTATION: &str = "sandbox.5spot.finos.org/stops-after";
-/// On a pod: how long it runs before it has done its work, such as `10m`.
+/// The annotation with the time after which a pod completes, such as `10m`.
 pub const FINISHES_AFTER_ANNOTATION: &str = "sandbox.5spot.finos.org/finishes-after";
 
 /// The next step of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// Nothing, until something changes.
+    /// Nothing until the next change.
     Never,
-    /// It is bound and has not been started.
+    /// The pod is bound and not started.
     Start,
-    /// It has done its work after this time.
+    /// The pod completes after this time.
     Finish(Duration),
-    /// It was asked to stop, and will have done so after this time.
+    /// The pod was asked to stop, and stops after this time.
     Stop(Duration),
 }
 
-/// Returns the next step of a pod on a Node whose kubelet is alive.
+/// Returns the next step of a pod on a Node with a running kubelet.
 pub(super) fn next(pod: &DynamicObject, timing: &Timing, now: Timestamp) -> Moment {
     if let Some(end) = &pod.metadata.deletion_timestamp {
         let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
@@ -42,7 +42,7 @@ pub(super) fn next(pod: &DynamicObject, timing: &Timing, now: Timestamp) -> Mome
     }
 }
 
-/// True once its containers are no more.
+/// Returns true if the containers of the pod have ended.
 pub(super) fn has_ended(pod: &DynamicObject) -> bool {
     matches!(pod.data["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
@@ -67,7 +67,7 @@ fn until(began: Timestamp, takes: SignedDuration, now: Timestamp) -> Duration {
     Duration::try_from(rest).unwrap_or(Duration::ZERO)
 }
 
-/// The status of a pod that runs.
+/// The status of a running pod.
 pub(super) fn running(pod: &DynamicObject, now: Timestamp) -> Value {
     let now = five_spot_apiserver::clock::whole_seconds(now);
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": null, "lastTransitionTime": now});

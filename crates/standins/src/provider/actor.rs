@@ -1,4 +1,4 @@
-//! Which objects the provider looks at, and how far each is.
+//! The objects of the provider, and their progress.
 
 use super::super::context::{ActorContext, Change};
 use super::super::kinds::{
@@ -11,7 +11,7 @@ use super::role::Role;
 use super::steps;
 use five_spot_apiserver::clock::Clock;
 
-/// A step that takes its time.
+/// A step with a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     Bootstrap,
@@ -34,7 +34,7 @@ impl Provider {
         Self { clock, settings, steps: Stopwatch::default() }
     }
 
-    /// Which custom kinds it watches.
+    /// The custom kinds to watch.
     pub(in super::super) fn wants(group: &str, kind: &str) -> bool {
         match group {
             CORE_GROUP => kind == "Machine",
@@ -49,7 +49,7 @@ impl Actor for Provider {
         if Role::of(&change.key.kind).is_some() {
             return vec![change.key.clone()];
         }
-        // A machine is prepared once its bootstrap data are there, which its Machine says.
+        // A machine is provisioned when the bootstrap data are ready, which is in the spec of the Machine.
         let Some(machine) = change.after.as_ref().filter(|_| change.key.kind.is(CORE_GROUP, "Machine"))
         else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! A machine becomes a Node of the workload cluster, and ceases to be one.
+//! A machine joins the workload cluster as a Node, and leaves it.
 
 use super::super::context::ActorContext;
 use super::super::kinds::{Kind, ObjectKey};
@@ -6,21 +6,21 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::json;
 
-/// On an infrastructure object: its machine has joined.
+/// The annotation of an infrastructure object whose machine has joined.
 const JOINED_ANNOTATION: &str = "sandbox.5spot.finos.org/joined";
 
-/// The name of the Node of a machine. Nodes have no namespace, so theirs is in the name.
+/// The name of the Node of a machine. Nodes have no namespace, so the name contains that of the machine.
 pub fn node_name(namespace: &str, machine: &str) -> String {
     format!("{namespace}-{machine}")
 }
 
-/// A Node that was deleted does not come back while its machine lives: a real machine's kubelet would not register
-/// twice without a restart.
+/// A deleted Node is not created again while its machine exists: a real kubelet would not register twice
+/// without a restart.
 pub(super) fn has_joined(object: &DynamicObject) -> bool {
     object.annotations().contains_key(JOINED_ANNOTATION)
 }
 
-/// Makes the Node.
+/// Creates the Node.
 pub(super) async fn join(
     key: &ObjectKey,
     object: &DynamicObject,

@@ -1,8 +1,8 @@
-//! The provider's part: bootstrap data, a machine, a Node that joins, and their end.
+//! The provider: bootstrap data, a machine, a Node that joins, and their removal.
 //!
-//! It plays every kind in the provider groups by the contract of Cluster API alone, so that manifests with other
-//! providers work too; only the provider id of a `RemoteMachine` is k0smotron's own. It can be told to hang or to fail
-//! at each step.
+//! It serves every kind in the provider groups and relies only on the contract of Cluster API, so that
+//! manifests of other providers work too; only the provider ID of a `RemoteMachine` is specific to k0smotron.
+//! Each step can be made to hang or fail.
 
 mod actor;
 mod join;

@@ -5,18 +5,18 @@ use super::super::kinds::{BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_G
 /// The role of a provider kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It writes the data with which a machine starts.
+    /// Writes the bootstrap data of a machine.
     Bootstrap,
-    /// It prepares a machine, and gives it back.
+    /// Provisions and releases a machine.
     Machine,
-    /// It has nothing to do: what the cluster needs is there.
+    /// Does nothing: the infrastructure of the cluster exists.
     Cluster,
-    /// Somebody else runs it.
+    /// Externally managed.
     ControlPlane,
 }
 
 impl Role {
-    /// None for kinds that only others are made from.
+    /// The role of a kind; `None` for templates.
     pub(super) fn of(kind: &Kind) -> Option<Self> {
         if kind.kind().ends_with("Template") {
             return None;

@@ -1,4 +1,4 @@
-//! The provider's steps for one object, in the order that Cluster API expects.
+//! The provider's steps for an object, in the order that Cluster API expects.
 
 use super::super::context::ActorContext;
 use super::super::kinds::{CORE_GROUP, Kind, ObjectKey};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Keeps an infrastructure object until its machine is given back.
+/// The finalizer that keeps an infrastructure object until its machine is released.
 const FINALIZER: &str = "sandbox.5spot.finos.org/machine";
 const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 
@@ -23,7 +23,7 @@ pub(super) async fn bootstrap(
     object: &DynamicObject,
     context: &mut ActorContext,
 ) -> kube::Result<Next> {
-    // In one contract the one says so, in the other the other.
+    // The contract versions report this in different fields.
     let status = &object.data["status"];
     let is_done = status["initialization"]["dataSecretCreated"] == true
         || (status["ready"] == true && !status["dataSecretName"].is_null());
@@ -52,7 +52,7 @@ pub(super) async fn bootstrap(
         "stringData": {"value": "#cloud-config\n", "format": "cloud-config"},
     });
     context.create(&Kind::secret().key(&key.namespace, &name), secret).await?;
-    // Both at once: Cluster API takes one without the other for an error.
+    // Both at once: for Cluster API, one without the other is an error.
     let mut status =
         json!({"ready": true, "dataSecretName": name, "initialization": {"dataSecretCreated": true}});
     status["conditions"] = ready(provider);
@@ -60,7 +60,7 @@ pub(super) async fn bootstrap(
     Ok(None)
 }
 
-/// Prepares a machine and lets it join, or gives it back.
+/// Provisions a machine and lets it join, or releases it.
 pub(super) async fn machine(
     provider: &mut Provider,
     key: &ObjectKey,
@@ -109,7 +109,7 @@ async fn provision(
     object: &DynamicObject,
     context: &mut ActorContext,
 ) -> kube::Result<()> {
-    // The provider's id before the status: the other way round, Cluster API looks again only after five seconds.
+    // The provider ID before the status: in the other order, Cluster API would retry only after five seconds.
     let mut finalizers = object.finalizers().to_vec();
     if !finalizers.iter().any(|one| one == FINALIZER) {
         finalizers.push(FINALIZER.to_owned());
@@ -161,7 +161,8 @@ pub(super) async fn cluster(key: &ObjectKey, context: &mut ActorContext) -> kube
     Ok(None)
 }
 
-/// A control plane runs, in somebody else's care unless it says otherwise: without that Cluster API would not drain.
+/// A running control plane, externally managed unless it says otherwise: Cluster API would not drain without
+/// it.
 pub(super) async fn control_plane(
     key: &ObjectKey,
     object: &DynamicObject,
@@ -175,12 +176,12 @@ pub(super) async fn control_plane(
     Ok(None)
 }
 
-/// The reason why a step does not go on now.
+/// The reason why a step does not continue now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// It takes its time.
+    /// The step takes this long.
     Still(Duration),
-    /// Until the settings changes.
+    /// The step waits for a change of the settings.
     Stuck,
 }
 
@@ -193,7 +194,7 @@ impl Wait {
     }
 }
 
-/// Returns true if a step is over; if it fails, the object's status says so.
+/// Returns true if a step is done; a failure is written to the status of the object.
 async fn goes_on(
     provider: &mut Provider,
     key: &ObjectKey,
@@ -229,7 +230,7 @@ fn owner_machine(object: &DynamicObject) -> Option<String> {
     object.owner_references().iter().find(|owner| owner.kind == "Machine").map(|owner| owner.name.clone())
 }
 
-/// k0smotron's own form for its machines; for others one that says where they come from.
+/// k0smotron's format for its machines; for others, one with their origin.
 fn provider_id(key: &ObjectKey, object: &DynamicObject) -> String {
     let spec = &object.data["spec"];
     if let Some(id) = spec["providerID"].as_str() {

@@ -17,7 +17,7 @@ impl Actor for Workloads {
     fn concerned(&self, change: &Change, context: &ActorContext) -> Vec<ObjectKey> {
         let key = &change.key;
         if key.kind == Kind::node() {
-            // Pods may be waiting for just this, and every DaemonSet may want a pod there.
+            // Pods may be waiting for this Node, and every DaemonSet may need a pod there.
             let waiting = context.list(&Kind::pod(), "").filter(|(_, pod)| scheduler::is_waiting(pod));
             let sets = context.list(&Kind::daemon_set(), "");
             return waiting.chain(sets).map(|(key, _)| key.clone()).collect();
@@ -51,7 +51,7 @@ impl Actor for Workloads {
     }
 }
 
-/// The kinds whose controllers this stands in for.
+/// The kinds of this stand-in's controllers.
 fn controllers() -> [Kind; 3] {
     [Kind::deployment(), Kind::replica_set(), Kind::daemon_set()]
 }

@@ -1,5 +1,5 @@
-//! A `DaemonSet` has one pod on every Node that its template fits. The pods are bound to their Nodes when they are created; the
-//! real controller leaves that to the scheduler, by an affinity.
+//! A `DaemonSet`: one pod on every matching Node. The pods are bound to their Nodes when they are created;
+//! the real controller leaves that to the scheduler, with an affinity.
 
 use super::super::context::ActorContext;
 use super::super::kinds::{Kind, ObjectKey};
@@ -9,7 +9,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The taints that every pod of a `DaemonSet` tolerates, as the real controller adds them.
+/// The tolerations that the real controller adds to every pod of a `DaemonSet`.
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -31,7 +31,7 @@ pub(super) async fn reconcile(
     for (pod_key, pod) in pods::active(key, set, context) {
         let node = pod.data["spec"]["nodeName"].as_str().unwrap_or_default();
         let is_surplus = !missing.remove(node);
-        // The pods of a Node that is gone are left to the pod garbage collector.
+        // The pod garbage collector deletes the pods of deleted Nodes.
         if is_surplus && context.get(&Kind::node().key("", node)).is_some() {
             context.delete(&pod_key, &pod).await?;
         }
@@ -51,7 +51,7 @@ pub(super) async fn reconcile(
     context.merge_status(key, status).await
 }
 
-/// The spec of the template, with the tolerations that are added to it.
+/// The spec of the template, with the additional tolerations.
 fn pod_spec(set: &DynamicObject) -> Value {
     let mut spec = set.data["spec"]["template"]["spec"].clone();
     let mut tolerations = spec["tolerations"].as_array().cloned().unwrap_or_default();

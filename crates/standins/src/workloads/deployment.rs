@@ -1,4 +1,4 @@
-//! A Deployment has one `ReplicaSet` for its present template, and scales all others down.
+//! A Deployment: one `ReplicaSet` for its current template; all others are scaled down.
 
 use super::super::context::ActorContext;
 use super::super::kinds::{Kind, ObjectKey};
@@ -60,7 +60,7 @@ fn replica_set(deployment: &DynamicObject, name: &str, hash: &str, replicas: i64
     })
 }
 
-/// A short name for a template (FNV-1a): the same in every run.
+/// A short hash of a template (FNV-1a), which is the same in every run.
 fn fingerprint(template: &Value) -> String {
     let hash = template
         .to_string()

@@ -1,7 +1,8 @@
-//! Deployments, `ReplicaSets` and `DaemonSets`, as far as their pods exist, are replaced, and are put on Nodes.
+//! Deployments, `ReplicaSets` and `DaemonSets`, as far as their pods are created, replaced and assigned to
+//! Nodes.
 //!
-//! The scheduler binds every pod that has no Node to the emptiest one that takes it, and lets it wait while there is
-//! none. A template that changes replaces all pods at once.
+//! The scheduler binds every pod without a Node to the Node with the fewest pods that accepts it; without
+//! such a Node, the pod waits. A change of a template replaces all pods at once.
 //!
 //! Left out: resources, affinity, priorities and the condition `Unschedulable`.
 

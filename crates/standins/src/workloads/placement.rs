@@ -1,11 +1,11 @@
-//! Which Node a pod is put on.
+//! The choice of a Node for a pod.
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The Node with the fewest pods among those that take the pod; of equals the first by name.
+/// The Node with the fewest pods among those that accept the pod; of equal ones the first by name.
 pub(super) fn choose<'a>(
     pod_spec: &Value,
     nodes: impl Iterator<Item = &'a DynamicObject>,
@@ -23,7 +23,7 @@ fn takes(node: &DynamicObject, pod_spec: &Value) -> bool {
     is_ready && node.data["spec"]["unschedulable"] != true && admits(node, pod_spec)
 }
 
-/// Returns true if the labels and the taints of a Node let a pod run there.
+/// Returns true if the labels and the taints of a Node allow a pod.
 pub(super) fn admits(node: &DynamicObject, pod_spec: &Value) -> bool {
     let mut taints = node.data["spec"]["taints"].as_array().into_iter().flatten();
     let selector = pod_spec["nodeSelector"].as_object();

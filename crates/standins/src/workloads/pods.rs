@@ -1,4 +1,4 @@
-//! The pods of a controller: those it has, and those it makes.
+//! The pods of a controller: the existing ones, and new ones.
 
 use super::super::context::ActorContext;
 use super::super::kinds::{Kind, ObjectKey};
@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-/// The pods of an object that are neither ending nor ended.
+/// The pods of an object that are neither terminating nor finished.
 pub(super) fn active(
     key: &ObjectKey,
     owner: &DynamicObject,
@@ -26,7 +26,7 @@ pub(super) fn is_ready(pod: &DynamicObject) -> bool {
     conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
-/// A pod of an object after its template, with this spec.
+/// A pod from the template of an object, with this spec.
 pub(super) fn pod(key: &ObjectKey, owner: &DynamicObject, spec: &Value) -> Value {
     let template = &owner.data["spec"]["template"];
     json!({

@@ -1,4 +1,4 @@
-//! A `ReplicaSet` has as many pods as it says. Where they go is the scheduler's business.
+//! A `ReplicaSet`: creates and deletes pods to match its replicas. The scheduler assigns them to Nodes.
 
 use super::super::context::ActorContext;
 use super::super::kinds::{Kind, ObjectKey};
@@ -13,7 +13,7 @@ pub(super) async fn reconcile(
 ) -> kube::Result<()> {
     let replicas = usize::try_from(set.data["spec"]["replicas"].as_i64().unwrap_or(1)).unwrap_or_default();
     let mut pods = pods::active(key, set, context);
-    // Those with a Node are the last to be given up.
+    // Pods with a Node are deleted last.
     pods.sort_by_key(|(_, pod)| pod.data["spec"]["nodeName"].is_null());
     for _ in pods.len()..replicas {
         let pod = pods::pod(key, set, &set.data["spec"]["template"]["spec"]);

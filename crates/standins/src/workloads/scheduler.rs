@@ -1,4 +1,4 @@
-//! Gives every pod that waits for a Node one that takes it.
+//! Binds every unassigned pod to a Node that accepts it.
 
 use super::super::context::ActorContext;
 use super::super::kinds::Kind;
@@ -6,11 +6,11 @@ use super::placement;
 use kube::api::DynamicObject;
 use std::collections::BTreeMap;
 
-/// The Nodes of pods that were just bound, by the pods' UIDs: what the watch has not told yet counts already, or two
-/// pods would find the same Node the emptiest.
+/// The Nodes of newly bound pods, by pod UID. They count before the watch reports them, because otherwise two
+/// pods would be bound to the same Node.
 pub(super) type Bound = BTreeMap<String, String>;
 
-/// Returns true if a pod is the scheduler's business.
+/// Returns true if the scheduler is responsible for a pod.
 pub(super) fn is_waiting(pod: &DynamicObject) -> bool {
     let spec = &pod.data["spec"];
     spec["nodeName"].is_null()
@@ -38,7 +38,7 @@ pub(super) async fn reconcile(
     Ok(())
 }
 
-/// The number of pods on each Node. Bindings that the watch has reported are forgotten.
+/// The number of pods on each Node. Removes bindings that the watch has reported.
 fn count(context: &ActorContext, bound: &mut Bound) -> BTreeMap<String, usize> {
     let mut pods_on: BTreeMap<String, usize> = BTreeMap::new();
     let mut still_bound = Bound::new();

@@ -1,4 +1,4 @@
-//! One pass of a drain: pods of the lowest order are asked to go, others wait for their turn.
+//! A drain pass: evicts the pods of the lowest order; the others wait.
 
 mod report;
 mod treatment;
@@ -15,10 +15,10 @@ use kube::{Client, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 use treatment::{Circumstances, Treatment, treatment};
 
-/// The grace period of pods on a Node that does not answer: no kubelet is there to end them.
+/// The grace period of pods on an unreachable Node, where no kubelet can stop them.
 const GRACE_WHEN_UNREACHABLE: u32 = 1;
 
-/// Makes one pass. A report without holders means that the Node is drained.
+/// Runs one pass. A report without blocking pods means that the Node is drained.
 pub(super) async fn pass(
     context: &mut ActorContext,
     facts: &Facts,
@@ -59,7 +59,7 @@ pub(super) async fn pass(
     Ok(report)
 }
 
-/// Evicts a pod. Failures are reported and retried in the next pass, whatever the reason.
+/// Evicts a pod. Failures of any kind are reported and retried in the next pass.
 async fn evict(context: &mut ActorContext, pod: &Pod, grace: Option<u32>, report: &mut Report) {
     let why = match context.evict(pod, grace).await {
         Ok(Eviction::Granted) => return report.going.push(name_of(pod)),
@@ -78,13 +78,13 @@ fn name_of(pod: &Pod) -> String {
     format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
-/// The labels of all namespaces, which rules may ask for.
+/// The labels of all namespaces, for rules with namespace selectors.
 async fn namespaces(client: &Client) -> kube::Result<BTreeMap<String, BTreeMap<String, String>>> {
     let namespaces = Api::<Namespace>::all(client.clone()).list(&ListParams::default()).await?;
     Ok(namespaces.into_iter().map(|one| (one.name_any(), one.metadata.labels.unwrap_or_default())).collect())
 }
 
-/// The `DaemonSets` that pods name as their controller and that exist, by namespace and name.
+/// The existing `DaemonSets` that pods have as their controller, by namespace and name.
 async fn daemon_sets(client: &Client, pods: &[Pod]) -> kube::Result<BTreeSet<(String, String)>> {
     let named: BTreeSet<(String, String)> = pods
         .iter()

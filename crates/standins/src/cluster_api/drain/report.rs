@@ -1,21 +1,21 @@
-//! The findings of a drain pass, and their wording in the condition.
+//! The result of a drain pass, and its text in the condition.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The number of pods of each kind that are named.
+/// The number of pods of each group in the message.
 const NAMED: usize = 3;
 
-/// The pods that block a drain, by namespace and name. None: the Node is drained.
+/// The pods that block a drain, by namespace and name. If there are none, the Node is drained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Report {
-    /// Pods that were asked to end.
+    /// Pods that have been evicted and still exist.
     pub(super) going: Vec<String>,
-    /// Pods that could not be asked to end, by the reason.
+    /// Pods that could not be evicted, by reason.
     pub(super) refused: BTreeMap<String, Vec<String>>,
-    /// Pods that end by themselves.
+    /// Pods that must finish on their own.
     pub(super) awaited: Vec<String>,
-    /// Pods whose turn has not come.
+    /// Pods of a higher order.
     pub(super) evicted_later: Vec<String>,
     pub(super) awaited_later: Vec<String>,
 }
@@ -25,13 +25,13 @@ impl Report {
         *self == Self::default()
     }
 
-    /// Cluster API's words. `since` is when the drain began.
+    /// The message in Cluster API's wording. `since` is the start of the drain.
     pub(in super::super) fn message(&self, since: &str) -> String {
         let mut text = format!("Drain not completed yet (started at {since}):");
         let mut bullet = |pods: &[String], what: &str| {
             let kind = if pods.len() == 1 { "Pod" } else { "Pods" };
             if !pods.is_empty() {
-                // Writing into a String cannot fail.
+                // Writing into a `String` cannot fail.
                 let _ = write!(text, "\n* {kind} {}: {what}", names(pods));
             }
         };

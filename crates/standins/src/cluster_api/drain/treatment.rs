@@ -1,4 +1,4 @@
-//! The treatment of a pod by a drain: Cluster API's filters, in its order.
+//! The behaviour of a drain for a pod: Cluster API's filters, in its order.
 
 use super::Facts;
 use five_spot_apiserver::LabelSelector;
@@ -12,22 +12,22 @@ use std::collections::{BTreeMap, BTreeSet};
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.cache";
 const DRAIN_LABEL: &str = "cluster.x-k8s.io/drain";
 
-/// The time after its deletion for which a pod on a Node that does not answer is waited for.
+/// The time for which a drain waits for a deleted pod on an unreachable Node.
 const WAIT_WHEN_UNREACHABLE: SignedDuration = SignedDuration::from_secs(1);
 
-/// The treatment of a pod by a drain pass.
+/// The behaviour of a drain pass for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Treatment {
-    /// It does not count.
+    /// The pod is ignored.
     Skip,
-    /// It holds the drain, but is not disturbed: it is to end by itself.
+    /// The pod blocks the drain, but is not evicted: it must finish on its own.
     Wait,
-    /// It has to go once all of a lower order are gone.
+    /// The pod is evicted after all pods of a lower order.
     Drain(i64),
 }
 
 impl Treatment {
-    /// The turn of a pod; never, if it does not count.
+    /// The order of a pod in the drain; `None` if it is ignored.
     pub(super) fn order(self) -> Option<i64> {
         match self {
             Self::Skip => None,
@@ -37,13 +37,13 @@ impl Treatment {
     }
 }
 
-/// The facts besides the pod that decide its treatment.
+/// The facts besides the pod that determine its treatment.
 pub(super) struct Circumstances<'a> {
-    /// The rules that are for this Machine, by name.
+    /// The drain rules for this Machine, sorted by name.
     pub(super) rules: Vec<&'a DynamicObject>,
     /// The labels of namespaces.
     pub(super) namespaces: BTreeMap<String, BTreeMap<String, String>>,
-    /// The `DaemonSets` that exist, by namespace and name.
+    /// The existing `DaemonSets`, by namespace and name.
     pub(super) daemon_sets: BTreeSet<(String, String)>,
     pub(super) is_unreachable: bool,
     pub(super) now: Timestamp,
@@ -69,7 +69,7 @@ pub(super) fn treatment(pod: &Pod, circumstances: &Circumstances<'_>) -> Treatme
     match pod.labels().get(DRAIN_LABEL).map(|value| value.to_lowercase().replacen('-', "", 1)).as_deref() {
         Some("skip") => return Treatment::Skip,
         Some("waitcompleted") => return Treatment::Wait,
-        // A value that it does not know says nothing.
+        // Unknown values are ignored.
         Some(_) | None => {}
     }
     let labels = circumstances.namespaces.get(&namespace).cloned().unwrap_or_default();
@@ -80,7 +80,7 @@ pub(super) fn treatment(pod: &Pod, circumstances: &Circumstances<'_>) -> Treatme
     match drain["behavior"].as_str() {
         Some("Skip") => Treatment::Skip,
         Some("WaitCompleted") => Treatment::Wait,
-        // Nothing else passes Cluster API's webhook.
+        // Cluster API's webhook refuses all other values.
         Some(_) | None => Treatment::Drain(drain["order"].as_i64().unwrap_or(0)),
     }
 }
@@ -90,13 +90,13 @@ fn has_finished(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// The `DaemonSet` that a pod names as its controller.
+/// The `DaemonSet` that is the controller of a pod.
 pub(super) fn daemon_set(pod: &Pod) -> Option<String> {
     let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     (owner.kind == "DaemonSet").then(|| owner.name.clone())
 }
 
-/// Returns true if a rule is for this Machine.
+/// Returns true if a rule applies to this Machine.
 pub(super) fn is_for(rule: &DynamicObject, facts: &Facts) -> bool {
     let cluster = facts.cluster.as_ref().map(|cluster| cluster.labels().clone()).unwrap_or_default();
     matches(rule, "machines", facts.machine.labels(), "clusterSelector", &cluster)
@@ -106,8 +106,8 @@ fn selects(rule: &DynamicObject, pod: &Pod, namespace: &BTreeMap<String, String>
     matches(rule, "pods", pod.labels(), "namespaceSelector", namespace)
 }
 
-/// Returns true if one entry of a list selects an object and what it is in. An empty list selects everything, and so does a
-/// selector that is not there.
+/// Returns true if one entry of a list selects both an object and its parent. An empty list and an absent
+/// selector select everything.
 fn matches(
     rule: &DynamicObject,
     list: &str,
