@@ -1,4 +1,4 @@
-//! The audit log of an API server as typed records: who sent which request, and how it was answered.
+//! The audit log of an API server as typed records: the user, the request and the result.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ pub struct AuditLog {
     path: PathBuf,
 }
 
-/// One answered request, or the beginning or end of a watch.
+/// A completed request, or the start or end of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRecord {
     /// The cluster that received the request.
@@ -32,7 +32,7 @@ pub struct AuditRecord {
     pub verb: String,
     /// The user, such as `system:serviceaccount:5spot-system:5spot-controller`.
     pub user: String,
-    /// The pod that the user's token is bound to; empty if to none.
+    /// The pod that the user's token is bound to; empty if there is none.
     pub pod: String,
     /// The user agent.
     pub user_agent: String,
@@ -75,7 +75,7 @@ pub struct AuditQuery {
 }
 
 impl AuditQuery {
-    /// Everything.
+    /// All records.
     pub fn all() -> Self {
         Self::default()
     }
@@ -101,7 +101,7 @@ impl AuditQuery {
         self
     }
 
-    /// Only requests that change something.
+    /// Only writes.
     #[must_use]
     pub fn writes(self) -> Self {
         self.verbs(&["create", "update", "patch", "delete", "deletecollection"])
@@ -156,8 +156,8 @@ impl AuditLog {
         Self { side, path }
     }
 
-    /// The records that `query` selects, oldest first. The API server writes a record before it answers, so a
-    /// client that has an answer finds its record here.
+    /// The records that `query` selects, oldest first. The API server writes a record before it responds, so
+    /// a client that has the response finds its record here.
     pub fn read(&self, query: &AuditQuery) -> io::Result<Vec<AuditRecord>> {
         Ok(self.read_from(0, query)?.0)
     }

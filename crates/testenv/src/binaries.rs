@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use crate::cache::{Cache, CacheEnvironment, CacheError};
 use crate::versions::{CLUSTER_API, ETCD, KUBERNETES, KWOK};
 
-/// The variable with which the test tools of Kubernetes name a directory of prebuilt programs.
+/// The environment variable with the directory of prebuilt programs, from the test tools of Kubernetes.
 pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
-/// The programs that such a directory holds.
+/// The programs in such a directory.
 pub const ENVTEST_PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
 
-/// The path of everything that is started or applied.
+/// The paths of all programs and manifests.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     /// The store of both clusters.

@@ -173,7 +173,7 @@ pub fn install(path: &Path) -> Result<(), CacheError> {
         .map_err(io("write", &receipt))
 }
 
-/// Creates a directory and its parents, naming it when that fails.
+/// Creates a directory and its parents; an error contains its path.
 pub fn create_dir_all(path: &Path) -> Result<(), CacheError> {
     fs::create_dir_all(path).map_err(|source| CacheError::Io {
         action: "create",

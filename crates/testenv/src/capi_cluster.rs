@@ -1,4 +1,4 @@
-//! A Cluster of Cluster API whose nodes are in the workload cluster, created in the order that needs no
+//! A Cluster of Cluster API whose nodes are in the workload cluster, created in an order that needs no
 //! retries.
 
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::provider::EXTERNALLY_MANAGED_ANNOTATION;
 use crate::test_clusters::TestContext;
 use crate::wait::{self, WaitError};
 
-/// Connecting takes a second. If the first attempt fails, it takes another thirty.
+/// The connection timeout: connecting takes a second, and thirty more after a failed first attempt.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(90);
 
 /// The manager of the Cluster's control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlPlaneOwner {
-    /// Somebody else: Cluster API drains nodes and deletes them.
+    /// Externally managed: Cluster API drains nodes and deletes them.
     Somebody,
-    /// Cluster API: without a control-plane Machine it treats every node as the last one, and changes none.
+    /// Cluster API: without a control plane Machine, it regards every node as the last one and changes none.
     ClusterApi,
 }
 

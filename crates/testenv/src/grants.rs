@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::audit::AuditRecord;
 
-/// Something that can be granted and used.
+/// A permission that can be granted and used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deed {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The plural, with the part of the object after a slash.
+    /// The plural, with a subresource after a slash.
     pub resource: String,
     /// The verb.
     pub verb: String,
@@ -25,7 +25,7 @@ impl fmt::Display for Deed {
     }
 }
 
-/// Everything that the Roles and `ClusterRoles` among these documents grant.
+/// All permissions that the Roles and `ClusterRoles` among these documents grant.
 pub fn granted(documents: &[Value]) -> BTreeSet<Deed> {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
@@ -46,21 +46,22 @@ pub fn granted(documents: &[Value]) -> BTreeSet<Deed> {
     deeds
 }
 
-/// The number of times something was done, and of times it was refused.
+/// The number of uses of a permission, and of refusals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// It was allowed.
+    /// The number of allowed requests.
     pub allowed: u64,
-    /// It was not.
+    /// The number of refused requests.
     pub refused: u64,
 }
 
-/// The requests by the permission that they need. Only requests for objects, and none that everyone may make.
+/// The requests by the permission that they need. Requests that are not for objects, and those that every
+/// user may make, are left out.
 pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<Deed, Count> {
     let mut used: BTreeMap<Deed, Count> = BTreeMap::new();
     for record in records {
         let object = &record.object;
-        // A watch also has a record of its beginning. A request without a valid token is not counted.
+        // A watch also has a record at its start. A request without a valid token is not counted.
         if record.stage != "ResponseComplete"
             || object.resource.is_empty()
             || object.resource == "selfsubjectaccessreviews"
@@ -106,7 +107,7 @@ impl Comparison {
         Self { rows }
     }
 
-    /// The requests that were refused, or made without one of these grants.
+    /// The requests that were refused, or that need none of these grants.
     pub fn ungranted(&self) -> Vec<String> {
         let wrong = self.rows.iter().filter(|(_, (granted, count))| !granted || count.refused > 0);
         wrong

@@ -1,4 +1,4 @@
-//! Ensures that nothing outlives the program that started it, however that program ends.
+//! Ensures that no process outlives the program that started it, however that program ends.
 //!
 //! There are two independent mechanisms, because each has a gap that the other closes:
 //! - Every child is killed by the kernel when its parent dies. Only the child itself can request this, between `fork`
@@ -102,7 +102,7 @@ pub fn spawn(mut command: Command) -> io::Result<Child> {
         });
         sender
     });
-    // Ctrl-C in the terminal is meant for the program; the guard ends its children.
+    // Ctrl-C in the terminal is for the program; the guard ends its children.
     command.process_group(0);
     let (reply, answer) = mpsc::channel();
     let gone = || io::Error::other("the thread that starts processes has ended");
@@ -144,7 +144,7 @@ impl Janitor {
         Ok(Self { child, lifeline })
     }
 
-    /// Lets the janitor clean up now and waits for it.
+    /// Makes the janitor clean up now and waits for it.
     pub fn finish(mut self) -> io::Result<()> {
         self.release()
     }
@@ -158,13 +158,13 @@ impl Janitor {
 
 impl Drop for Janitor {
     fn drop(&mut self) {
-        // Errors were already printed by the janitor itself.
+        // The janitor has printed the errors.
         let _ = self.release();
     }
 }
 
 fn clean_up_after_parent(directory: &Path) -> i32 {
-    // The end of input is the event; what the parent wrote, if anything, does not matter.
+    // The end of the input is the signal; its content does not matter.
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let removed = run_directory::remove_recorded(directory);
     match removed.and_then(|()| run_directory::remove(directory)) {
@@ -179,7 +179,7 @@ fn clean_up_after_parent(directory: &Path) -> i32 {
 /// The identity of a process, which differs from that of a later one with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ProcessIdentity {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
     /// The time at which it was started, in the kernel's clock ticks since boot.
     pub start_time: u64,
@@ -209,8 +209,8 @@ impl ProcessIdentity {
         }
     }
 
-    /// Freezes a child of this program, and returns when all of its threads have stopped: until then it may still
-    /// answer.
+    /// Suspends a child of this program, and returns when all of its threads have stopped, because until then
+    /// it could still respond.
     pub fn freeze_and_wait(self) {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         self.signal(Signal::STOP);

@@ -1,7 +1,8 @@
-//! Runs the tests of one program in one pair of clusters, several at a time, and prints the timeline of each that fails.
+//! Runs the tests of one program in one pair of clusters, several at a time, and prints the timeline of each
+//! failed test.
 //!
-//! The program has a `main` of its own that hands its tests to [`run`]. The clusters start with the first test that needs
-//! it and ends with the program, whatever ends that.
+//! The program has its own `main`, which passes its tests to [`run`]. The clusters start with the first test
+//! that needs them and end with the program, however it ends.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -20,26 +21,27 @@ use crate::control_plane::Component;
 use crate::test_clusters::{TestClusters, TestClustersError, TestContext};
 use crate::{cache, guard};
 
-/// Set by a program that wants this one to die with it: its process id.
+/// The variable with the process id of the program that this one must end with.
 pub const PARENT_VARIABLE: &str = "FIVE_SPOT_DIE_WITH_PARENT";
-/// The path of a report for machines, if set.
+/// The variable with the path for a machine-readable report.
 pub const REPORT_VARIABLE: &str = "FIVE_SPOT_E2E_REPORT";
 
-/// If set, a test that fails is run once more with the clusters to itself.
+/// The variable that makes failed tests run once more, alone in the clusters.
 pub const RETRY_VARIABLE: &str = "FIVE_SPOT_E2E_RETRY";
 
 /// The result of a test; assertions may panic instead.
 pub type TestResult = anyhow::Result<()>;
 
-/// Most tests wait most of the time, so there may be many more than processors.
+/// The number of concurrent tests: most tests wait most of the time, so it can be much larger than the number
+/// of processors.
 const TESTS_AT_A_TIME: usize = 16;
-/// No test may hold up the suite for longer. Cluster API's own waits are 20 s and 30 s, and a few follow each other.
+/// The timeout of a test. Cluster API's own waits are 20 s and 30 s, and some tests have several of them.
 const TEST_WITHIN: Duration = Duration::from_mins(4);
 
-/// At most so many tests are run once more. If more fail, the cause is not a busy machine.
+/// The largest number of tests that are run once more. If more fail, the cause is not a busy machine.
 const RETRIED_TESTS: usize = 3;
 
-/// One test: a name and what to do in a context of its own.
+/// A test: a name, and a function that runs in a context of its own.
 pub struct Test {
     name: String,
     alone: bool,
@@ -48,25 +50,25 @@ pub struct Test {
 }
 
 impl Test {
-    /// A test that runs beside others.
+    /// A test that runs concurrently with others.
     pub fn new<F, R>(name: &str, body: F) -> Self
     where
         F: Fn(Arc<TestContext>) -> R + Send + Sync + 'static,
         R: Future<Output = TestResult> + Send + 'static,
     {
-        // Paths of functions begin with the crate and end with what matters.
+        // Paths of functions start with the crate and end with the relevant part.
         let name = name.split_once("::").map_or(name, |(_, rest)| rest).to_owned();
         Self { name, alone: false, within: TEST_WITHIN, body: Box::new(move |context| body(context).boxed()) }
     }
 
-    /// The same test with no other test in the clusters, for those that disturb them.
+    /// The same test, but alone in the clusters, for tests that disturb them.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.alone = true;
         self
     }
 
-    /// The same test with more time, for those that wait for long themselves.
+    /// The same test with a longer timeout.
     #[must_use]
     pub fn within(mut self, within: Duration) -> Self {
         self.within = within;
@@ -85,17 +87,17 @@ macro_rules! tests {
 /// The clusters that the tests of a program share.
 #[derive(Default)]
 struct SuiteState {
-    // Clusters that did not start are not tried again: every test would wait for the same failure.
+    // A failed start is not repeated: every test would wait for the same failure.
     clusters: OnceCell<Result<Arc<TestClusters>, String>>,
-    // Tests that disturb the clusters have them alone.
+    // Tests that disturb the clusters run alone.
     company: RwLock<()>,
     failures: Mutex<Vec<Failure>>,
-    // Tests that failed beside others and passed alone.
+    // Tests that failed in the concurrent run and passed alone.
     unstable: Mutex<Vec<Failure>>,
 }
 
 impl SuiteState {
-    /// Takes one of the second runs, if there is one left.
+    /// Takes one of the repeated runs, if any are left.
     fn may_retry(&self) -> bool {
         let first_runs = locked(&self.failures).len() + locked(&self.unstable).len();
         std::env::var_os(RETRY_VARIABLE).is_some() && first_runs < RETRIED_TESTS
@@ -117,18 +119,19 @@ impl Failure {
     }
 }
 
-/// A list that may be used after a panic: each entry is complete.
+/// A list that can be used after a panic: each entry is complete.
 fn locked<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The report names the cause of a failure, not its whole log.
+/// The report contains the cause of a failure, not the whole log.
 const CAUSE_BYTES: usize = 3_000;
 
-/// A check at the end of the suite. The flag says that all tests have run and passed.
+/// A check at the end of the suite. The flag is true if all tests have run and passed.
 pub type LastQuestion = for<'a> fn(&'a TestClusters, bool) -> BoxFuture<'a, TestResult>;
 
-/// Runs the tests that the command line asks for, and makes a last check of their clusters. To be returned from `main`.
+/// Runs the tests that the command line selects, and a final check of the clusters. Returns the exit code for
+/// `main`.
 pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
     guard::enter();
     if let Some(parent) = std::env::var(PARENT_VARIABLE).ok().and_then(|pid| pid.parse().ok())
@@ -148,7 +151,7 @@ pub fn run(tests: Vec<Test>, last: LastQuestion) -> ExitCode {
     };
     let suite = Arc::new(SuiteState::default());
     let begun = Instant::now();
-    // Those that want to be alone come last, so that the others need not wait for them.
+    // Tests that run alone come last, so that the others do not have to wait for them.
     let (alone, together): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(|test| test.alone);
     let trials = together.into_iter().chain(alone).map(|test| trial(test, &runtime, &suite)).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -205,7 +208,7 @@ async fn run_test(test: &Test, suite: &SuiteState, alone: bool) -> Result<(), Fa
     let body = AssertUnwindSafe((test.body)(Arc::clone(&context))).catch_unwind();
     let cause = match tokio::time::timeout(test.within, body).await {
         Ok(Ok(Ok(()))) => return Ok(()),
-        // The cause comes first: contexts are logs of many lines.
+        // The cause comes first, because contexts are long logs.
         Ok(Ok(Err(error))) => format!("{}\n\n{error:#}", error.root_cause()),
         Ok(Err(panic)) => panic_message(panic.as_ref()),
         Err(_) => format!("the test did not end within {:?}", test.within),
@@ -219,7 +222,7 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("the test panicked").to_owned()
 }
 
-/// Stops the clusters, and reports their cost.
+/// Stops the clusters and reports their resource usage.
 async fn end(
     suite: &SuiteState,
     begun: Instant,
@@ -265,7 +268,7 @@ impl Cost {
     }
 }
 
-/// The most memory that a process has held at any moment, as the kernel counted it.
+/// The peak memory of a process, as counted by the kernel.
 fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let kilobytes =

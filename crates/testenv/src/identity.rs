@@ -1,4 +1,5 @@
-//! The identity under test: a `ServiceAccount` with exactly the roles that we ship, never an administrator.
+//! The identity under test: a `ServiceAccount` with exactly the roles that 5-Spot ships, never an
+//! administrator.
 
 use std::path::Path;
 
@@ -88,7 +89,7 @@ impl ServiceAccountIdentity {
         &self.token
     }
 
-    /// The user as RBAC and the audit log know it.
+    /// The user name in RBAC and in the audit log.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }

@@ -1,4 +1,5 @@
-//! The foreign kinds that the harness and the tests use, by their plural names, so that no discovery is needed.
+//! The third-party kinds of the harness and the tests, with their plural names, so that no discovery is
+//! needed.
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
@@ -41,7 +42,7 @@ pub const REMOTE_CLUSTER: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteCluster"
 pub const LAB_SUPPLY: Kind = kind(BOOTSTRAP, "v1alpha3", "LabSupply", "labsupplies");
 /// Its machine.
 pub const LAB_BENCH: Kind = kind(INFRASTRUCTURE, "v1alpha3", "LabBench", "labbenches");
-/// Our stub of an externally managed control plane.
+/// A stub of an externally managed control plane.
 pub const STUB_CONTROL_PLANE: Kind =
     kind("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
 

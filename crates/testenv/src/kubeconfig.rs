@@ -1,5 +1,5 @@
-//! Kubeconfigs: the address of a cluster and the identity of a client, for our clients, for `kubectl`, for the
-//! components and for the Secret that Cluster API reads.
+//! Kubeconfigs: the address of a cluster and the identity of a client, for the harness, `kubectl`, the
+//! components and the Secret that Cluster API reads.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub enum Credentials {
     Certificate(Identity),
     /// A bearer token, such as a `ServiceAccount`'s.
     Token(String),
-    /// A file with one, which may be replaced by another, as in a pod.
+    /// A file with a token, which may be replaced, as in a pod.
     TokenFile(PathBuf),
 }
 
@@ -33,7 +33,7 @@ pub enum ClientError {
     UserAgent(String),
 }
 
-/// A kubeconfig as text. It is JSON, which every reader of YAML understands.
+/// A kubeconfig as text. It is JSON, which is also valid YAML.
 pub fn render(server: &str, authority: &str, credentials: &Credentials) -> String {
     let user = match credentials {
         Credentials::Certificate(identity) => json!({

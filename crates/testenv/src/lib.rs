@@ -1,5 +1,19 @@
-//! The real control plane for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, Cluster API with
-//! its webhooks, and kwok for nodes, in two clusters; and a real node with kubelet and containerd.
+//! A real Kubernetes control plane for tests, as plain processes of this machine: two clusters with etcd,
+//! kube-apiserver, kube-controller-manager and kube-scheduler, Cluster API with its webhooks, and kwok, which
+//! simulates nodes. A real node with kubelet and containerd can join them.
+//!
+//! No container runtime, no root and no network access are needed to run the control plane, except for the real
+//! node and for the first build.
+//!
+//! - [`build`] builds all programs from source, once, into a [`cache`] that is keyed by [`versions`].
+//! - [`control_plane`] starts and stops the clusters, and can suspend, kill and restart each component.
+//! - [`test_clusters`] shares one control plane among the tests of a program; every test gets a namespace in both
+//!   clusters. [`harness`] runs the tests.
+//! - [`provider`] is a stand-in for an infrastructure and bootstrap provider, and [`node`] is the real node.
+//! - [`audit`] reads the audit logs, [`grants`] compares them with roles, [`timeline`] records what happened, and
+//!   [`wait`] waits for states of objects.
+//! - [`guard`] ensures that no process outlives the program that started it. A program calls [`guard::enter`] first
+//!   in its `main`.
 
 pub mod audit;
 pub mod binaries;

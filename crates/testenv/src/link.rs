@@ -22,7 +22,7 @@ pub fn delete(name: &str) -> io::Result<()> {
     }
 }
 
-/// True if there is an interface of this name.
+/// Returns true if there is an interface with this name.
 pub fn exists(name: &str) -> bool {
     std::path::Path::new("/sys/class/net").join(name).exists()
 }

@@ -35,7 +35,7 @@ pub enum ManifestError {
         /// The cause.
         source: Box<serde_saphyr::Error>,
     },
-    /// The document is no Kubernetes object.
+    /// The document is not a Kubernetes object.
     #[error("not a Kubernetes object ({reason}): {text}")]
     Shape {
         /// The missing part.

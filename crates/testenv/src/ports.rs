@@ -3,13 +3,14 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
-/// Below the range from which the kernel gives ports to outgoing connections (32768 on Linux), so that a server that
-/// is restarted finds its port still free.
+/// The end of the port range: below the range from which the kernel assigns ports to outgoing connections
+/// (32768 on Linux), so that the port of a restarted server is still free.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
 /// Finds `N` different free ports.
 pub fn free<const N: usize>() -> io::Result<[u16; N]> {
-    // Each search begins at another port, so that control planes that start at the same moment do not conflict.
+    // Each search starts at a different port, so that control planes that start at the same time do not
+    // conflict.
     let width = u128::from(RANGE.end - RANGE.start);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let seed =

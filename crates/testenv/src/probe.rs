@@ -28,9 +28,10 @@ pub enum Probe {
     },
 }
 
-/// The time limit of a single request; a frozen process accepts connections and never answers.
+/// The timeout of a single request: a suspended process accepts connections and never responds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Short compared with the seconds that a start takes, long compared with the cost of a request.
+/// The polling interval: short compared with the seconds that a start takes, long compared with the cost of a
+/// request.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 impl Probe {
@@ -95,8 +96,8 @@ async fn https_is_ok(client: &kube::Client, path: &str) -> bool {
     matches!(tokio::time::timeout(ANSWER_WITHIN, client.request_text(request)).await, Ok(Ok(_)))
 }
 
-/// Waits until the server's `OpenAPI` document contains a kind, which happens a moment after the kind can be used.
-/// `kubectl explain` and client-side validation read it. False if the deadline passes first.
+/// Waits until the server's `OpenAPI` document contains a kind, which happens a moment after the kind can be
+/// used. `kubectl explain` and client-side validation read it. Returns false if the deadline passes first.
 pub async fn until_documented(
     client: &kube::Client,
     group_version: &str,

@@ -1,4 +1,4 @@
-//! One component as a process: started, watched, stopped and continued, killed and started again.
+//! A component as a process: started, observed, suspended, resumed, killed and restarted.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -21,7 +21,7 @@ pub struct ProcessSpec {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Its environment; nothing is inherited, so that a developer's proxy or kubeconfig changes nothing.
+    /// Its environment. Nothing is inherited, so that a developer's proxy or kubeconfig has no effect.
     pub environment: Vec<(&'static str, OsString)>,
     /// The run directory, where process and log are recorded.
     pub directory: PathBuf,
@@ -93,36 +93,37 @@ impl Process {
         self.identity
     }
 
-    /// Freezes the process, as a long garbage collection or a frozen machine would, and returns when it has stopped.
+    /// Suspends the process, like a long garbage collection or a frozen machine, and returns when it has
+    /// stopped.
     pub async fn freeze(&self) {
         let identity = self.identity;
         // A thread that panicked has not waited longer than one that returned.
         let _ = tokio::task::spawn_blocking(move || identity.freeze_and_wait()).await;
     }
 
-    /// Continues it.
+    /// Resumes the process.
     pub fn thaw(&self) {
         self.identity.signal(Signal::CONT);
     }
 
-    /// Kills it without warning, and returns when it is gone.
+    /// Kills the process (SIGKILL), and returns when it is gone.
     pub async fn kill(&mut self) {
         self.identity.signal(Signal::KILL);
         self.ended().await;
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks the process to end (SIGTERM), and waits until it has.
     pub async fn terminate(&mut self) -> Option<ExitStatus> {
         self.identity.signal(Signal::TERM);
         self.ended().await
     }
 
-    /// Turns to `Some` when the process has ended.
+    /// Becomes `Some` when the process has ended.
     pub fn exit_signal(&self) -> watch::Receiver<Option<ExitStatus>> {
         self.exit.clone()
     }
 
-    /// Returns when the process has ended by itself or by force.
+    /// Returns when the process has ended.
     pub async fn ended(&mut self) -> Option<ExitStatus> {
         // An error means that the waiting thread has ended, which it does only after the process.
         self.exit.wait_for(Option::is_some).await.map_or(None, |status| *status)

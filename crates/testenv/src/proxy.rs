@@ -10,15 +10,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// The state of the connection.
+/// The state of the connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
-    /// Everything passes.
+    /// All data pass.
     Open,
-    /// Connections are closed, new ones too, as if the server were down.
+    /// Connections are closed, including new ones, as if the server were down.
     Cut,
-    /// Connections stay open and nothing passes, as if packets were dropped. Data that were sent meanwhile arrive
-    /// when the line is open again.
+    /// Connections stay open but no data pass, as if packets were dropped. Data that were sent meanwhile
+    /// arrive when the proxy is open again.
     Hung,
 }
 
@@ -31,31 +31,31 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free port and passes everything on to `target`, a port on loopback.
+    /// Listens on a free port and forwards all data to `target`, a port on loopback.
     pub async fn start(target: u16) -> io::Result<Self> {
         Self::start_at(Ipv4Addr::LOCALHOST, target).await
     }
 
-    /// The same on another address of this machine, such as that of the network of pods.
+    /// The same on another address of this machine, such as that of the pod network.
     pub async fn start_at(address: Ipv4Addr, target: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((address, 0)).await?;
         let port = listener.local_addr()?.port();
         let (line, state) = watch::channel(Line::Open);
         let acceptor = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                // One task a connection; it ends with either side or when the line is cut.
+                // One task per connection, which ends with either side or when the proxy is closed.
                 tokio::spawn(connection(client, target, state.clone()));
             }
         });
         Ok(Self { port, line, acceptor })
     }
 
-    /// The address to give to a client in place of the API server's.
+    /// The address for a client, instead of that of the API server.
     pub fn server(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// The port that it listens on.
+    /// The port that the proxy listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -106,7 +106,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut line: watch::
                     read = from.read(&mut buffer) => read,
                 };
                 let Ok(count @ 1..) = read else { return };
-                // A change of the line between reading and writing holds what was read back, or drops it.
+                // If the state changes between reading and writing, the data are held back or dropped.
                 if line.wait_for(|line| *line != Line::Hung).await.map_or(Line::Cut, |line| *line)
                     == Line::Cut
                 {

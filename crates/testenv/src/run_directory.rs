@@ -34,7 +34,7 @@ pub enum RunDirectoryError {
         /// Its directory.
         path: PathBuf,
     },
-    /// The parent directory belongs to someone else, who could replace what we put there.
+    /// The parent directory belongs to another user, who could replace files in it.
     #[error("{path} belongs to another user; remove it, or set TMPDIR to a directory of your own")]
     Foreign {
         /// The directory.
@@ -95,7 +95,7 @@ pub fn is_alive(path: &Path) -> bool {
     lock.try_lock().is_err()
 }
 
-/// Removes the directories of control planes whose owner was killed together with its janitor. Returns their names.
+/// Removes the directories of control planes whose owner and janitor were both killed. Returns their names.
 pub fn sweep(base: &Path) -> Vec<PathBuf> {
     let (Ok(_quiet), Ok(entries)) = (lock_base(base), fs::read_dir(base)) else {
         return Vec::new();
@@ -107,7 +107,7 @@ pub fn sweep(base: &Path) -> Vec<PathBuf> {
     dead.filter(|path| clean_up(path).is_ok()).collect()
 }
 
-/// Records a started process, so that the janitor and `status` know it.
+/// Records a started process for the janitor and for `status`.
 pub fn record_process(directory: &Path, component: &str, process: ProcessIdentity) -> io::Result<()> {
     fs::write(directory.join(PROCESSES).join(component), serde_json::to_vec(&process)?)
 }
@@ -122,7 +122,8 @@ pub fn record_link(directory: &Path, name: &str) -> io::Result<()> {
     fs::write(directory.join(LINKS).join(name), "")
 }
 
-/// Ends and removes everything that is recorded: processes, then cgroups with all that runs in them, then interfaces.
+/// Ends and removes everything that is recorded: processes, then cgroups with their processes, then
+/// interfaces.
 pub fn remove_recorded(directory: &Path) -> io::Result<()> {
     for process in recorded_processes(directory) {
         process.kill_and_wait();
@@ -165,7 +166,7 @@ pub fn remove(directory: &Path) -> io::Result<()> {
         Ok(()) | Err(_) => {}
     }
     if let Some(base) = directory.parent() {
-        // It stays while other control planes use it.
+        // The base directory stays while other control planes use it.
         let _ = fs::remove_dir(base);
     }
     Ok(())

@@ -53,7 +53,7 @@ pub enum TestClustersError {
     Wait(#[from] WaitError),
 }
 
-/// Both clusters, the provider and the record of what happened.
+/// Both clusters, the provider and the recorder.
 pub struct TestClusters {
     control_plane: ControlPlane,
     provider: Provider,
@@ -63,14 +63,15 @@ pub struct TestClusters {
 }
 
 impl TestClusters {
-    /// Starts the clusters that the tests of this program share. The remains of killed programs are removed first.
+    /// Starts the clusters that the tests of this program share. Leftovers of killed programs are removed
+    /// first.
     pub async fn start() -> Result<Arc<Self>, TestClustersError> {
         run_directory::sweep(&run_directory::base());
         Self::start_named(&format!("test-{}", std::process::id())).await
     }
 
-    /// Starts another pair of clusters, for a test that disables what all others need. It ends when it is
-    /// stopped or dropped.
+    /// Starts another pair of clusters, for a test that disables a component that other tests need. It ends
+    /// when it is stopped or dropped.
     pub async fn start_another(name: &str) -> Result<Arc<Self>, TestClustersError> {
         Self::start_named(&format!("test-{}-{name}", std::process::id())).await
     }
@@ -96,7 +97,7 @@ impl TestClusters {
         &self.recorder
     }
 
-    /// A new context for the test of that name.
+    /// Creates a context for the test with this name.
     pub async fn test_context(self: &Arc<Self>, test: &str) -> Result<TestContext, TestClustersError> {
         let number = self.contexts.fetch_add(1, Ordering::Relaxed);
         let namespace = namespace_for(test, number);
@@ -106,7 +107,7 @@ impl TestClusters {
         Ok(TestContext { clusters: Arc::clone(self), namespace, begun: Timestamp::now() })
     }
 
-    /// Ends every process and removes every file. They cannot be used afterwards.
+    /// Ends all processes and removes all files. The clusters cannot be used afterwards.
     pub async fn stop(&self) -> Result<(), ControlPlaneError> {
         self.control_plane.stop().await
     }
@@ -120,7 +121,7 @@ pub struct TestContext {
 }
 
 impl TestContext {
-    /// The clusters, for anything that other tests share.
+    /// The clusters, which all tests share.
     pub fn clusters(&self) -> &Arc<TestClusters> {
         &self.clusters
     }
@@ -130,7 +131,7 @@ impl TestContext {
         &self.namespace
     }
 
-    /// The time at which this context began.
+    /// The time at which this context was created.
     pub fn begun(&self) -> Timestamp {
         self.begun
     }
@@ -145,20 +146,20 @@ impl TestContext {
         self.clusters.control_plane.workload()
     }
 
-    /// A name for a cluster-scoped object: it begins with this test's namespace, so that it appears in the
-    /// timeline.
+    /// A name for a cluster-scoped object. It starts with this test's namespace, so that the object appears
+    /// in the timeline.
     pub fn cluster_scoped(&self, name: &str) -> String {
         format!("{}-{name}", self.namespace)
     }
 
-    /// An address that no other machine in these clusters has, for a `RemoteMachine`.
+    /// A unique address in these clusters, for a `RemoteMachine`.
     pub fn address(&self) -> String {
         let [_, high, middle, low] =
             (self.clusters.addresses.fetch_add(1, Ordering::Relaxed) + 1).to_be_bytes();
         format!("10.{high}.{middle}.{low}")
     }
 
-    /// Changes how the provider behaves in this test's namespace.
+    /// Changes the behaviour of the provider in this test's namespace.
     pub fn provider(&self, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.clusters.provider.in_namespace(&self.namespace, change);
     }
@@ -190,13 +191,13 @@ impl TestContext {
             .await
     }
 
-    /// The run directory of the control plane, where a test may put files that are removed with it.
+    /// The run directory of the control plane, where a test can create files that are removed with it.
     pub fn directory(&self) -> &Path {
         self.clusters.control_plane.directory()
     }
 
-    /// Everything that was observed of this test: transitions, events, notes, writes and refusals in the audit logs,
-    /// and the last lines of every component's log.
+    /// Everything that was recorded for this test: transitions, events, notes, writes and refusals in the
+    /// audit logs, and the last lines of every component's log.
     pub fn timeline(&self) -> String {
         let mut entries = self.clusters.recorder.entries(&self.namespace);
         let mut text = String::new();

@@ -33,7 +33,7 @@ pub struct GoVersion {
 }
 
 impl GoVersion {
-    /// Reads what `go env GOVERSION` prints: `go1.26.8`, `go1.27rc1`, `go1.26.8-custom`.
+    /// Parses the output of `go env GOVERSION`: `go1.26.8`, `go1.27rc1`, `go1.26.8-custom`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().strip_prefix("go")?.splitn(3, '.').map(leading_number);
         let (major, minor) = (parts.next()??, parts.next()??);

@@ -37,7 +37,7 @@ pub enum WaitError {
         /// The object as it was then.
         last: String,
     },
-    /// The watch could not continue.
+    /// The watch failed.
     #[error("the watch of {name} ended: {source}")]
     Watch {
         /// The object.
@@ -51,7 +51,8 @@ pub enum WaitError {
 pub trait Watched: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + 'static {}
 impl<K: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + 'static> Watched for K {}
 
-/// Waits until the object satisfies `condition`, which sees `None` while it does not exist. Returns it as it was then.
+/// Waits until the object satisfies `condition`, which gets `None` while it does not exist. Returns the
+/// object.
 pub async fn until<K: Watched>(
     api: &Api<K>,
     name: &str,
@@ -64,7 +65,7 @@ pub async fn until<K: Watched>(
     let search = async {
         pin_mut!(states);
         loop {
-            // The stream restarts its watch by itself; it never ends.
+            // The stream restarts its watch; it never ends.
             let Some(object) = states.try_next().await? else {
                 continue;
             };
@@ -127,7 +128,7 @@ pub async fn while_lasting<K: Watched>(
     }
 }
 
-/// Waits until nothing about the object has changed for `quiet`. Returns it as it is then.
+/// Waits until the object has not changed for `quiet`, and returns it.
 pub async fn until_quiet<K: Watched>(
     api: &Api<K>,
     name: &str,
@@ -158,8 +159,8 @@ pub async fn until_quiet<K: Watched>(
     }
 }
 
-/// Every state of an object from now on. Errors of the watch are retried with back-off: restarts of the API server are
-/// part of the tests, and only the deadline decides.
+/// Every state of an object from now on. Errors of the watch are retried with back-off, because restarts of
+/// the API server are part of the tests; only the deadline ends the wait.
 fn states<K: Watched>(
     api: &Api<K>,
     name: &str,

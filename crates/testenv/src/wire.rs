@@ -1,32 +1,32 @@
-//! A raw HTTP request and the complete answer: status code, warnings and body, for details that a client library
-//! hides.
+//! A raw HTTP request and the complete response: status code, warnings and body, for details that a client
+//! library hides.
 
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-/// The answer of the server.
+/// The response of the server.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The HTTP status.
     pub code: u16,
     /// The texts of its `Warning` headers.
     pub warnings: Vec<String>,
-    /// The object, or the `Status` that says why not.
+    /// The object, or the `Status` with the error.
     pub body: Value,
 }
 
-/// The reason why there was no answer.
+/// The reason why there was no response.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The request cannot be serialized.
     #[error("failed to write the request: {0}")]
     Request(#[from] http::Error),
-    /// No answer was received.
-    #[error("failed to ask the API server: {0}")]
+    /// No response was received.
+    #[error("failed to send a request to the API server: {0}")]
     Send(#[from] kube::Error),
-    /// The answer is not JSON.
+    /// The response is not JSON.
     #[error("failed to read the answer: {0}")]
     Body(#[from] serde_json::Error),
 }
@@ -58,13 +58,13 @@ impl Answer {
 pub struct Cause {
     /// The path of the field.
     pub field: String,
-    /// `FieldValueInvalid` and its like.
+    /// The reason, such as `FieldValueInvalid`.
     pub reason: String,
     /// The message for people.
     pub message: String,
 }
 
-/// Sends one request. `content_type` is that of the body, which for patches says which kind of patch it is.
+/// Sends a request. `content_type` is that of the body, which for patches selects the kind of patch.
 pub async fn ask(
     client: &Client,
     method: Method,
@@ -87,7 +87,7 @@ pub async fn ask(
     Ok(Answer { code, warnings, body: serde_json::from_slice(&bytes)? })
 }
 
-/// The text out of `299 - "text"`.
+/// The text from `299 - "text"`.
 fn warning_text(header: &str) -> String {
     let quoted = header.split_once('"').map_or(header, |(_, rest)| rest);
     quoted.strip_suffix('"').unwrap_or(quoted).replace("\\\"", "\"")

@@ -1,4 +1,4 @@
-//! Programs that a distribution already builds, taken out of its packages: downloaded and unpacked, never installed.
+//! Programs from packages of the distribution, which are downloaded and unpacked but not installed.
 
 use std::fs;
 use std::io;
@@ -40,8 +40,8 @@ pub enum PackageError {
 /// The packages of a real node: the OCI runtime, the network plugins, and a shell for its pods.
 pub(super) const PACKAGES: [&str; 3] = ["runc", "containernetworking-plugins", "busybox-static"];
 
-/// The directory into which a package is unpacked. Its version is the distribution's choice, so the release of the
-/// distribution is part of the path.
+/// The directory for an unpacked package. Its version depends on the distribution, so the path contains the
+/// release of the distribution.
 pub(crate) fn place(cache: &Cache, package: &str) -> PathBuf {
     cache.component("debian", &release()).join(package)
 }

@@ -1,4 +1,4 @@
-//! The Go tool chain: finds it, checks its version, and explains its failures.
+//! The Go tool chain: finds it, checks its version, and explains its errors.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::guard;
 use crate::versions::{self, GoVersion};
 
-/// The reason why the tool chain failed. Each message names the cause and what to do about it.
+/// The reason why the tool chain failed. Each message contains the cause and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum GoError {
     /// There is no `go` on the `PATH`.
@@ -20,7 +20,7 @@ pub enum GoError {
          https://go.dev/dl or your distribution, then run this again"
     )]
     Missing {
-        /// The oldest release that will do.
+        /// The oldest supported release.
         needed: GoVersion,
     },
     /// The `go` that was found is older than the modules require.
@@ -31,7 +31,7 @@ pub enum GoError {
     TooOld {
         /// The output of `go env GOVERSION`.
         found: String,
-        /// The oldest release that will do.
+        /// The oldest supported release.
         needed: GoVersion,
     },
     /// The module proxy did not answer.
@@ -42,7 +42,7 @@ pub enum GoError {
     NoNetwork {
         /// The Go command.
         doing: String,
-        /// Go's own words.
+        /// The message of Go.
         line: String,
     },
     /// The disk of the cache, of Go's build cache or of the temporary directory is full.
@@ -53,9 +53,9 @@ pub enum GoError {
     DiskFull {
         /// The Go command.
         doing: String,
-        /// Go's own words.
+        /// The message of Go.
         line: String,
-        /// Our own cache.
+        /// The cache directory of 5-Spot.
         cache: PathBuf,
     },
     /// Anything else that Go reports.
@@ -91,7 +91,7 @@ pub(crate) struct Go {
 }
 
 impl Go {
-    /// Finds `go` and checks its version. `cache` is only named in messages.
+    /// Finds `go` and checks its version. `cache` is only used in messages.
     pub(crate) fn find(program: &Path, cache: &Path) -> Result<Self, GoError> {
         let output = Command::new(program).args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local").output();
         let output = match output {
@@ -192,7 +192,7 @@ fn in_module(command: &mut Command, module: &Path, arguments: &[impl AsRef<OsStr
         .env_remove("GOARCH");
 }
 
-/// Recognises in the output of Go the two failures that are not caused by a bug.
+/// Recognises the two errors in Go's output that are not bugs.
 fn diagnose(doing: &str, output: &str, cache: &Path) -> Option<GoError> {
     const DISK: [&str; 2] = ["no space left on device", "disk quota exceeded"];
     const NETWORK: [&str; 8] = [
@@ -234,10 +234,11 @@ fn last_lines(text: &str, count: usize) -> String {
 mod tests {
     use super::*;
 
-    /// A stand-in for `go` that does what `script` says.
+    /// A stand-in for `go` that executes `script`.
     ///
-    /// A shell writes the program, not this process: a test on another thread that starts a child at the wrong moment
-    /// would hand it our file, still open for writing, and the kernel does not run such a file ("text file busy").
+    /// A shell writes the program, not this process: a child that another thread starts at the same moment
+    /// would inherit the file, still open for writing, and the kernel does not execute such a file ("text
+    /// file busy").
     fn fake_go(directory: &Path, script: &str) -> PathBuf {
         let path = directory.join("go");
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;

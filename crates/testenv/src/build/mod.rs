@@ -1,5 +1,5 @@
-//! Builds every binary of the control plane once: complete binaries in the cache are not built again, incomplete
-//! ones of an interrupted build are.
+//! Builds every binary of the control plane once: complete binaries in the cache are kept, and incomplete
+//! ones of an interrupted build are built again.
 
 mod debian;
 mod go;
@@ -41,7 +41,8 @@ pub enum BuildError {
         /// The cause.
         what: String,
     },
-    /// A module does not contain what the recipe takes from it: its version changed and the recipe did not.
+    /// A module does not contain a file that the recipe needs, because its version changed and the recipe did
+    /// not.
     #[error("failed to copy {path} of {component}: {source}; does the recipe still fit its version?")]
     Asset {
         /// The component.
@@ -71,8 +72,8 @@ pub struct BuildReport {
     pub built: Vec<Built>,
 }
 
-/// Builds what is missing. `envtest` is a directory of prebuilt programs (`KUBEBUILDER_ASSETS`), which are not built.
-/// `say` is called with each line of progress.
+/// Builds what is missing. `envtest` is a directory of prebuilt programs (`KUBEBUILDER_ASSETS`), which are
+/// used instead. `say` is called with each line of progress.
 pub fn build(
     cache: &Cache,
     envtest: Option<&Path>,
@@ -83,7 +84,7 @@ pub fn build(
         return Ok(BuildReport { binaries, built: Vec::new() });
     }
     let _lock = cache.lock(|| say("waiting for another build into the same cache to finish"))?;
-    // Checked again: the build that was waited for may have built everything.
+    // Checked again: the other build may have built everything.
     let todo = missing(cache, envtest, &RECIPES);
     let mut builder = Builder::new(cache, &mut say);
     for (recipe, item) in todo {
@@ -164,8 +165,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The directory of the wrapper module. Each run writes its `go.mod` anew, since Go completes it in place and an
-    /// interrupted run may have left anything.
+    /// The directory of the wrapper module. Each run rewrites its `go.mod`, since Go completes it in place
+    /// and an interrupted run may have left it in any state.
     fn wrapper(&mut self, recipe: &Recipe) -> Result<PathBuf, BuildError> {
         let wrapper =
             self.cache.root().join("modules").join(format!("{}-{}", recipe.component, recipe.version));
@@ -221,7 +222,8 @@ impl<'a> Builder<'a> {
                 |path: PathBuf| move |source| BuildError::Asset { component: recipe.component, path, source };
             for file in expand(&module, pattern).map_err(error(module.join(pattern)))? {
                 let name = file.file_name().unwrap_or_default();
-                // Read and written rather than copied: Go's module cache is read-only, and a copy would be too.
+                // Read and written instead of copied: Go's module cache is read-only, and a copy would be
+                // too.
                 fs::read(&file)
                     .and_then(|text| fs::write(partial.join(name), text))
                     .map_err(error(file.clone()))?;
@@ -239,7 +241,7 @@ fn stamped(start: Instant, line: &str) -> String {
     format!("[{:>4} s] {line}", start.elapsed().as_secs())
 }
 
-/// The files that a pattern of [`Asset`] means, at least one.
+/// The files that a pattern of [`Asset`] selects, at least one.
 fn expand(module: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let Some(directory) = pattern.strip_suffix("/*.yaml") else {
         return Ok(vec![module.join(pattern)]);
@@ -270,7 +272,7 @@ mod tests {
         missing.iter().map(|(_, item)| item.name()).collect()
     }
 
-    /// Puts everything into the cache, so that a test can remove one item.
+    /// Fills the cache, so that a test can remove one item.
     fn fill(cache: &Cache) {
         for (recipe, item) in missing(cache, None, &RECIPES) {
             let place = place(cache, &recipe, item);

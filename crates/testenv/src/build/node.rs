@@ -19,7 +19,7 @@ pub struct NodeBuildReport {
     pub built: Vec<Built>,
 }
 
-/// Builds what is missing of a real node into `cache`. `say` is called with each line of progress.
+/// Builds the missing programs of a real node into `cache`. `say` is called with each line of progress.
 pub fn build_node(cache: &Cache, mut say: impl FnMut(&str)) -> Result<NodeBuildReport, BuildError> {
     let binaries = NodeBinaries::at(cache);
     if is_complete(cache, &binaries) {
@@ -27,7 +27,8 @@ pub fn build_node(cache: &Cache, mut say: impl FnMut(&str)) -> Result<NodeBuildR
     }
     let _lock = cache.lock(|| say("waiting for another build into the same cache to finish"))?;
     let mut builder = Builder::new(cache, &mut say);
-    // Packages first: they take seconds, and a distribution without them is noticed before the long builds.
+    // Packages first: they take seconds, and if the distribution does not have them, the error comes before
+    // the long builds.
     for package in debian::PACKAGES {
         if !cache::is_complete(&debian::place(cache, package)) {
             let begun = Instant::now();

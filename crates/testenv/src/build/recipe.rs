@@ -18,11 +18,11 @@ pub(crate) struct Recipe {
     pub(crate) replaces: &'static [Replace],
     /// Build tags.
     pub(crate) tags: &'static str,
-    /// Packages whose version variables are set by the linker, as the project's own release does.
+    /// Packages whose version variables the linker sets, as in the project's own release.
     pub(crate) version_packages: &'static [&'static str],
     /// The programs.
     pub(crate) programs: &'static [Program],
-    /// Manifests that `up` needs, copied so that it needs no Go.
+    /// Manifests that `up` needs; they are copied so that it does not need Go.
     pub(crate) assets: &'static [Asset],
 }
 
@@ -41,22 +41,22 @@ pub(crate) struct Program {
     pub(crate) package: &'static str,
 }
 
-/// A directory of manifests: `files` of the module, a trailing `/*.yaml` meaning all of a directory but its
-/// kustomization.
+/// A directory of manifests: `files` of the module; a trailing `/*.yaml` selects all files of a directory
+/// except its kustomization.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asset {
     pub(crate) directory: &'static str,
     pub(crate) files: &'static [&'static str],
 }
 
-/// The module that all programs of Kubernetes are built from, and none of them.
+/// The module that contains the programs of Kubernetes.
 const KUBERNETES_RECIPE: Recipe = Recipe {
     component: "kubernetes",
     version: KUBERNETES,
     modules: &["k8s.io/kubernetes"],
     replaces: &[Replace { prefix: "k8s.io/", modules: STAGING_MODULES, version: KUBERNETES_STAGING }],
     tags: "selinux,notest",
-    // Without them the server calls itself v0.0.0-master, and Cluster API refuses to work with it.
+    // Without them, the server reports the version v0.0.0-master, which Cluster API refuses.
     version_packages: &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
     programs: &[],
     assets: &[],
@@ -89,7 +89,7 @@ pub(crate) const NODE_RECIPES: [Recipe; 2] = [
     },
 ];
 
-/// In the order in which they are built: the slowest first, so that a machine that cannot build fails early.
+/// Sorted by build time, slowest first, so that a machine that cannot build fails early.
 pub(crate) const RECIPES: [Recipe; 4] = [
     Recipe {
         programs: &[
@@ -128,8 +128,8 @@ pub(crate) const RECIPES: [Recipe; 4] = [
                 "kustomize/stage/node/heartbeat-with-lease/*.yaml",
                 "kustomize/stage/node/chaos/node-not-ready.yaml",
                 "kustomize/stage/pod/fast/pod-ready.yaml",
-                // The stage that ends pods is ours: kwok's own stages either ignore grace periods or choose them at
-                // random.
+                // The stage that ends pods is part of this crate: kwok's own stages either ignore grace
+                // periods or choose them at random.
                 "kustomize/stage/pod/fast/pod-complete.yaml",
             ],
         }],
@@ -138,7 +138,7 @@ pub(crate) const RECIPES: [Recipe; 4] = [
         component: "cluster-api",
         version: CLUSTER_API,
         modules: &["sigs.k8s.io/cluster-api", "sigs.k8s.io/cluster-api/api"],
-        // The module replaces its own API module by a directory; a wrapper has to undo that.
+        // The module replaces its own API module by a directory, which a wrapper has to undo.
         replaces: &[Replace {
             prefix: "sigs.k8s.io/",
             modules: &["cluster-api", "cluster-api/api"],

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::kubeconfig::base64;
 use crate::manifests::{self, Applier, ManifestError};
 
-/// The namespace of its `ServiceAccount`; the manifests say `system` and leave the rest to kustomize.
+/// The namespace of its `ServiceAccount`; the manifests have `system`, which kustomize would replace.
 const NAMESPACE: &str = "capi-system";
-/// Generous: sixteen CRDs of up to 350 KB on a busy machine.
+/// The timeout: sixteen CRDs of up to 350 KB on a busy machine.
 const ESTABLISHED_WITHIN: Duration = Duration::from_mins(1);
-/// Longer than a control plane is left running.
+/// The validity of the token: longer than a control plane runs.
 const TOKEN_SECONDS: i64 = 30 * 24 * 3600;
 
 /// The address of the webhooks, and the CA that signs for them.
@@ -65,7 +65,7 @@ pub(crate) async fn install_identity(client: &Client, assets: &Path) -> Result<S
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE },
     })];
     for mut document in manifests::read(&assets.join("rbac"))? {
-        // The binding's subject and the objects themselves name a namespace that only kustomize would replace.
+        // The subject of the binding and the objects have a namespace that kustomize would replace.
         if document["kind"] != "ClusterRole" && document["kind"] != "ClusterRoleBinding" {
             document["metadata"]["namespace"] = json!(NAMESPACE);
         }

@@ -211,7 +211,7 @@ fn etcd(files: &Files, ports: &Ports) -> Flags {
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
     Flags::default()
         .path("data-dir", &files.directory.join("etcd"))
-        // The data are removed with the run, so waiting for the disk has no benefit.
+        // The data are removed after the run, so waiting for the disk has no benefit.
         .set("unsafe-no-fsync", true)
         .set("listen-client-urls", &client)
         .set("advertise-client-urls", &client)

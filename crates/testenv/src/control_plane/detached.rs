@@ -17,7 +17,7 @@ use crate::provider::Provider;
 use crate::run_directory;
 
 const RECORD: &str = "control-plane.json";
-/// Ending eight processes and removing their files takes about a second.
+/// The timeout: ending eight processes and removing their files takes about a second.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(30);
 
 /// The record of a running control plane, for other processes.
@@ -28,7 +28,7 @@ pub struct ControlPlaneRecord {
     pub name: String,
     /// Its run directory.
     pub directory: PathBuf,
-    /// The process that keeps it up.
+    /// The process that owns it.
     pub owner: Option<ProcessIdentity>,
     /// The administrator's kubeconfig of the management cluster.
     pub management_kubeconfig: PathBuf,
@@ -48,7 +48,7 @@ pub struct ControlPlaneRecord {
 pub struct ComponentStatus {
     /// Its name.
     pub name: String,
-    /// Its number and start time.
+    /// Its process id and start time.
     pub process: ProcessIdentity,
     /// The endpoint at which it reports its health.
     pub probe: Probe,
@@ -106,11 +106,11 @@ pub async fn keep_up(
 pub enum Report<'a> {
     /// The component that is being started.
     Step(&'a str),
-    /// All of it is up.
+    /// All components are running.
     Ready(&'a ControlPlaneRecord),
 }
 
-/// The control plane of that name, if it is up.
+/// The control plane with this name, if it is running.
 pub fn find(base: &Path, name: &str) -> Option<ControlPlaneRecord> {
     let directory = base.join(name);
     if !run_directory::is_alive(&directory) {
@@ -119,7 +119,8 @@ pub fn find(base: &Path, name: &str) -> Option<ControlPlaneRecord> {
     serde_json::from_slice(&fs::read(directory.join(RECORD)).ok()?).ok()
 }
 
-/// Ends the control plane of that name and returns when no process and no file is left. False if there was none.
+/// Stops the control plane with this name, and returns when no process and no file is left. Returns false if
+/// there was none.
 pub fn shut_down(base: &Path, name: &str) -> io::Result<bool> {
     let directory = base.join(name);
     if !directory.exists() {
@@ -131,7 +132,7 @@ pub fn shut_down(base: &Path, name: &str) -> io::Result<bool> {
             owner.kill_and_wait();
         }
     }
-    // Cleans up what the owner did not, because it was killed or never finished starting.
+    // Cleans up what the owner did not, because it was killed or its start was interrupted.
     if !run_directory::is_alive(&directory) {
         for process in run_directory::recorded_processes(&directory) {
             process.kill_and_wait();

@@ -29,12 +29,13 @@ use crate::probe::Probe;
 use crate::process::{self, Process, ProcessSpec};
 use crate::run_directory::{RunDirectory, RunDirectoryError};
 
-/// A start takes seconds, but half a minute with cold file caches or during a build on the same machine.
+/// The start timeout: a start takes seconds, but half a minute with cold file caches or during a build on the
+/// same machine.
 const READY_WITHIN: Duration = Duration::from_mins(2);
 /// The number of log lines of a component that a failed start shows.
 const LOG_LINES_OF_A_FAILED_START: usize = 25;
 
-/// The reason why the control plane is not up.
+/// The reason why the control plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlPlaneError {
     /// The binaries have not been built.
@@ -73,7 +74,7 @@ pub enum ControlPlaneError {
     },
 }
 
-/// The running control plane. Dropping it ends every process and removes every file.
+/// A running control plane. Dropping it ends all processes and removes all files.
 pub struct ControlPlane {
     management: Cluster,
     workload: Cluster,
@@ -95,8 +96,7 @@ struct Running {
 }
 
 impl ControlPlane {
-    /// Starts both clusters in a separate directory below `base`. `say` is called with each step that is
-    /// being waited for.
+    /// Starts both clusters in a separate directory below `base`. `say` is called with the name of each step.
     pub async fn start(
         binaries: &Binaries,
         base: &Path,
@@ -143,7 +143,7 @@ impl ControlPlane {
         Ok(control_plane)
     }
 
-    /// Everything but processes.
+    /// Creates everything except the processes.
     async fn prepared(
         binaries: &Binaries,
         base: &Path,
@@ -270,21 +270,21 @@ impl ControlPlane {
         self.running.lock().await.get(&component).map(|running| running.process.identity())
     }
 
-    /// Freezes a component (SIGSTOP).
+    /// Suspends a component (SIGSTOP).
     pub async fn freeze(&self, component: Component) {
         if let Some(running) = self.running.lock().await.get(&component) {
             running.process.freeze().await;
         }
     }
 
-    /// Continues a frozen component.
+    /// Resumes a suspended component (SIGCONT).
     pub async fn thaw(&self, component: Component) {
         if let Some(running) = self.running.lock().await.get(&component) {
             running.process.thaw();
         }
     }
 
-    /// Kills a component without warning and leaves it dead.
+    /// Kills a component (SIGKILL) and does not restart it.
     pub async fn kill(&self, component: Component) {
         if let Some(running) = self.running.lock().await.get_mut(&component) {
             running.process.kill().await;
@@ -327,7 +327,7 @@ impl ControlPlane {
         }
     }
 
-    /// Ends every process and removes every file; returns an error if it could not.
+    /// Ends all processes and removes all files; returns an error if that fails.
     pub async fn stop(&self) -> Result<(), ControlPlaneError> {
         self.kill_all().await;
         let Some(janitor) = self.janitor.lock().await.take() else {
@@ -431,7 +431,7 @@ fn prepare(
     Ok(ClusterCredentials { authority: identity, admin })
 }
 
-/// Writes all stages into one file, since kwok has none built in, with our own stage for the end of a pod.
+/// Writes all stages into one file, since kwok has none built in, with a custom stage for the end of a pod.
 fn kwok_configuration(stages: &Path) -> Result<String, ControlPlaneError> {
     let read_error = |source| ControlPlaneError::Io { action: format!("read {}", stages.display()), source };
     let mut files: Vec<PathBuf> = fs::read_dir(stages)

@@ -16,7 +16,7 @@ pub(super) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 pub(super) struct PodNetwork(u8);
 
 impl PodNetwork {
-    /// One of the networks, from the range that is set aside for measurements (RFC 2544).
+    /// One of several networks in the range that is reserved for benchmarks (RFC 2544).
     pub(super) fn number(number: u8) -> Self {
         Self(number)
     }
@@ -25,7 +25,7 @@ impl PodNetwork {
         format!("198.19.{}.0/24", self.0)
     }
 
-    /// The machine's address in that network: the node's address, which may not be one of loopback.
+    /// The machine's address in that network: the node's address, which must not be a loopback address.
     pub(super) fn node_address(self) -> String {
         format!("198.19.{}.1", self.0)
     }
@@ -81,7 +81,7 @@ disable = true
     )
 }
 
-/// The network of pods that are not in the machine's own: a bridge to the machine, and nowhere else.
+/// The network of pods without host networking: a bridge to the machine and no further routes.
 pub(super) fn pod_network(bridge: &str, network: PodNetwork) -> Value {
     json!({
         "cniVersion": "1.0.0",
@@ -89,7 +89,7 @@ pub(super) fn pod_network(bridge: &str, network: PodNetwork) -> Value {
         "plugins": [{
             "type": "bridge",
             "bridge": bridge,
-            // As a gateway the plugin would enable IP forwarding on the machine.
+            // As a gateway, the plugin would enable IP forwarding on the machine.
             "isGateway": false,
             "ipMasq": false,
             "ipam": {

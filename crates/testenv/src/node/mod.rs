@@ -41,16 +41,16 @@ use namespaces::Namespaces;
 /// The variable that skips the tests that need a real node, for machines that cannot run one.
 pub const WITHOUT_NODE_VARIABLE: &str = "FIVE_SPOT_E2E_WITHOUT_NODE";
 
-/// True if the tests that need a real node are left out on purpose.
+/// Returns true if the tests that need a real node are disabled.
 pub fn is_left_out() -> bool {
     std::env::var_os(WITHOUT_NODE_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// A start takes a second, and longer while the machine is busy with a build.
+/// The start timeout: a start takes a second, and longer during a build on the same machine.
 const READY_WITHIN: Duration = Duration::from_mins(2);
-/// There is no event for a new socket.
+/// The polling interval: there is no event for a new socket.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// The part of a log that a failure shows.
+/// The number of log lines in an error.
 const LOG_LINES: usize = 40;
 
 /// The reason why there is no node.
@@ -106,12 +106,12 @@ pub struct HostNode {
     containerd: Mutex<Process>,
     kubelet: Mutex<Option<Process>>,
     namespaces: Namespaces,
-    // Released last: from then on another one may start.
+    // Released last: from then on, another node can start.
     machine: Arc<File>,
 }
 
 impl HostNode {
-    /// Starts the container runtime. Waits while another node of this kind is up on this machine.
+    /// Starts the container runtime. Waits while another node of this kind is running on this machine.
     pub async fn start(control_plane: &ControlPlane, binaries: NodeBinaries) -> Result<Self, NodeError> {
         check()?;
         let missing = binaries.missing();
@@ -184,12 +184,12 @@ impl HostNode {
         self.ctr(&["import".as_ref(), archive.as_os_str()]).await
     }
 
-    /// Gives an image another name. Both are names in full, such as `docker.io/library/x:latest`.
+    /// Gives an image another name. Both are full names, such as `docker.io/library/x:latest`.
     pub async fn tag(&self, name: &str, other: &str) -> Result<(), NodeError> {
         self.ctr(&["tag".as_ref(), name.as_ref(), other.as_ref()]).await
     }
 
-    /// Runs a command of containerd's about images.
+    /// Runs an image command of containerd.
     async fn ctr(&self, command: &[&OsStr]) -> Result<(), NodeError> {
         let output = tokio::process::Command::new(&self.binaries.ctr)
             .arg("--address")
@@ -207,8 +207,8 @@ impl HostNode {
         Err(self.failed("containerd", what))
     }
 
-    /// Starts the kubelet as the node `name` of the workload cluster with this provider id, and waits until the Node is
-    /// Ready. A kubelet that runs is ended first; the containers of its pods are ended by the new one.
+    /// Starts the kubelet as the node `name` of the workload cluster with this provider id, and waits until
+    /// the Node is Ready. A running kubelet is stopped first; the new one stops the containers of its pods.
     pub async fn join(
         &self,
         control_plane: &ControlPlane,
@@ -271,14 +271,14 @@ impl HostNode {
         }
     }
 
-    /// Ends the kubelet, as if the machine were switched off. Its Node and its containers stay.
+    /// Stops the kubelet, as if the machine were switched off. Its Node and its containers stay.
     pub async fn leave(&self) {
         if let Some(mut kubelet) = self.kubelet.lock().await.take() {
             kubelet.kill().await;
         }
     }
 
-    /// Ends everything of the node and removes it. Ending the control plane does the same.
+    /// Stops and removes everything of the node. Stopping the control plane has the same effect.
     pub async fn stop(self) -> Result<(), NodeError> {
         self.leave().await;
         self.containerd.lock().await.kill().await;
@@ -296,7 +296,7 @@ impl HostNode {
         self.network.node_address()
     }
 
-    /// The kubelet's own directory, as it is seen from outside the namespaces.
+    /// The directory of the kubelet, as seen from outside the namespaces.
     pub fn kubelet_directory(&self) -> PathBuf {
         self.directory.join("var/lib/kubelet")
     }
@@ -316,7 +316,7 @@ impl HostNode {
         NodeError::Component { component, what, log: self.log(component) }
     }
 
-    /// The socket as it is seen from outside the namespaces.
+    /// The socket as seen from outside the namespaces.
     fn containerd_socket(&self) -> PathBuf {
         self.directory.join(CONTAINERD_SOCKET.trim_start_matches('/'))
     }
@@ -338,7 +338,7 @@ impl HostNode {
     }
 }
 
-/// True if a Node reports that it is Ready.
+/// Returns true if a Node reports that it is Ready.
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|conditions| {

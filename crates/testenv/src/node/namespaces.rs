@@ -9,17 +9,17 @@ use super::NodeError;
 use crate::process::{Process, ProcessSpec, log_tail};
 use crate::{cgroup, run_directory};
 
-/// A script that moves itself into each cgroup whose `cgroup.procs` is named before `--`, and executes the
+/// A script that moves itself into each cgroup whose `cgroup.procs` is listed before `--`, and executes the
 /// command that follows.
 const JOIN_CGROUPS: &str = r#"while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift; exec "$@""#;
-/// Mounting takes milliseconds.
+/// The timeout: mounting takes milliseconds.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
-/// There is no event for a mount namespace; the script creates a file when it is done.
+/// The polling interval: there is no event for a mount namespace; the script creates a file when it is done.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// The part of the log that a failure shows.
+/// The number of log lines in an error.
 const LOG_LINES: usize = 20;
 
-/// Namespaces that exist as long as this.
+/// Namespaces, which are removed on drop.
 #[derive(Debug)]
 pub(super) struct Namespaces {
     holder: Process,
@@ -100,7 +100,7 @@ impl Namespaces {
     }
 }
 
-/// A command in the cgroup. Each step is an `exec`, so that the process that is watched and killed is the program itself.
+/// A command in the cgroup. Each step is an `exec`, so that the observed process is the program itself.
 fn spec(
     name: &str,
     cgroup: &[PathBuf],

@@ -21,7 +21,7 @@ use crate::kinds::{
 };
 use crate::kubeconfig::{self, ClientError};
 
-/// The number of objects that are processed at the same time; as many as there may be tests.
+/// The number of objects that are processed concurrently: as many as there may be tests.
 const HANDS: usize = 16;
 /// The user agent that marks the provider's requests in the audit log.
 const AGENT: &str = "5spot-testenv-provider";
@@ -33,7 +33,7 @@ pub struct Provider {
     task: JoinHandle<()>,
 }
 
-/// An object to look at again.
+/// An object to reconcile again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Errand {
     kind: Kind,
@@ -54,7 +54,7 @@ impl Provider {
         Ok(Self { book, task })
     }
 
-    /// Changes how the provider behaves in a namespace. Steps that hung or failed there are retried.
+    /// Changes the behaviour of the provider in a namespace. Steps that hung or failed there are retried.
     pub fn in_namespace(&self, namespace: &str, change: impl FnOnce(&mut ProviderBehaviour)) {
         self.book.change(namespace, change);
     }

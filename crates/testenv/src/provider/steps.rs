@@ -22,14 +22,15 @@ pub const NODE_NAMESPACE_LABEL: &str = "testenv.5spot.finos.org/namespace";
 const FIELD_MANAGER: &str = "5spot-testenv-provider";
 const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 
-/// The provider's own clients.
+/// The clients of the provider.
 #[derive(Clone)]
 pub(super) struct Clients {
     pub(super) management: Client,
     pub(super) workload: Client,
 }
 
-/// The name of the Node of a `RemoteMachine`. Nodes have no namespace, so theirs is in the name.
+/// The name of the Node of a `RemoteMachine`. Nodes have no namespace, so the name contains that of the
+/// machine.
 pub fn node_name(namespace: &str, remote_machine: &str) -> String {
     format!("{namespace}-{remote_machine}")
 }
@@ -245,7 +246,7 @@ async fn set_status(
     ignore_missing(api.patch_status(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
 }
 
-/// Returns true if `all` has everything that `some` has, times aside.
+/// Returns true if `all` contains everything in `some`, except times.
 fn contains(all: &Value, some: &Value) -> bool {
     match (all, some) {
         (Value::Object(all), Value::Object(some)) => some.iter().all(|(key, value)| {

@@ -1,7 +1,7 @@
 //! The timeline: everything that was observed, in order, printed when a test fails.
 //!
-//! One recorder watches the kinds that matter in both clusters and keeps every change of what a person would
-//! check (phase, conditions, finalizers, owners, taints), heartbeats left out.
+//! One recorder watches the relevant kinds in both clusters and keeps every change of the fields that matter
+//! for debugging (phase, conditions, finalizers, owners, taints), except heartbeats.
 
 mod projection;
 mod recorder;
@@ -14,23 +14,24 @@ pub use recorder::Recorder;
 
 use crate::cluster::Side;
 
-/// One thing that happened.
+/// An entry of the timeline.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// The time at which it was seen.
     pub at: Timestamp,
-    /// Where: a cluster, or the test itself.
+    /// The source: a cluster or the test.
     pub side: Option<Side>,
     /// The object or the source.
     pub subject: String,
     /// The event.
     pub text: String,
-    /// The namespace that it belongs to; for objects without one, the beginning of their name.
+    /// The namespace that it belongs to; for cluster-scoped objects, the start of their name.
     pub scope: String,
 }
 
 impl Entry {
-    /// Returns true if it belongs to a test's namespace: by namespace, or by a name that begins with it.
+    /// Returns true if the entry belongs to a test's namespace: by its namespace, or by a name that starts
+    /// with it.
     pub fn belongs_to(&self, namespace: &str) -> bool {
         self.scope == namespace
             || self.scope.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('-'))

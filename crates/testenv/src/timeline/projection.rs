@@ -1,10 +1,10 @@
-//! An object reduced to the fields that a person would check, and the difference between two of them.
+//! An object reduced to the fields that matter for debugging, and the difference between two states.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Names and values, both ready to be read.
+/// Names and values, formatted.
 pub(super) type Projection = BTreeMap<String, String>;
 
 /// Paths whose value is shown as it is.

@@ -41,7 +41,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to watch the kinds of Cluster API, of the providers and of Kubernetes that tests are about.
+    /// Starts to watch the kinds of Cluster API, of the providers and of Kubernetes that the tests use.
     pub fn start(management: &Cluster, workload: &Cluster) -> Self {
         let recorder = Self { entries: Arc::default(), tasks: Mutex::default() };
         for kind in WATCHED_IN_MANAGEMENT {
@@ -71,7 +71,7 @@ impl Recorder {
         });
     }
 
-    /// Everything that belongs to a test's namespace.
+    /// All entries of a test's namespace.
     pub fn entries(&self, namespace: &str) -> Vec<Entry> {
         locked(&self.entries).iter().filter(|entry| entry.belongs_to(namespace)).cloned().collect()
     }
@@ -94,7 +94,7 @@ async fn record(side: Side, kind: Kind, api: Api<DynamicObject>, entries: Arc<Mu
             Ok(Event::Delete(object)) => known
                 .remove(&key(&object))
                 .map(|_| (subject(kind, &object), "gone".to_owned(), scope(&object))),
-            // The watch restarts by itself; missed changes appear as one change.
+            // The watch restarts; changes that were missed appear as one change.
             Ok(Event::Init | Event::InitDone) | Err(_) => None,
         };
         if let Some((subject, text, scope)) = entry {
@@ -124,8 +124,8 @@ fn seen(
     Some((subject(kind, object), text, scope(object)))
 }
 
-/// An Event is recorded under its object; one about a Node belongs to the test whose namespace the Node's name
-/// begins with.
+/// An Event is recorded with its object. One about a Node belongs to the test whose namespace is the start of
+/// the Node's name.
 fn event(value: &Value) -> Option<(String, String, String)> {
     let about = &value["involvedObject"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -148,6 +148,6 @@ fn scope(object: &DynamicObject) -> String {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // The records of a panicking test are exactly what is needed.
+    // The entries are needed after a panic in particular.
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
