@@ -1,5 +1,6 @@
-//! `cargo xtask bench-agent`: the figures of docs/reclaim-agent.md. The benchmark of the agent alone needs a Linux machine and root;
-//! the time from a program's start to the deletion of the Machine is measured on a real control plane.
+//! `cargo xtask bench-agent`: the figures in docs/reclaim-agent.md. The benchmark of the agent alone needs
+//! Linux and root; the time from the start of a program to the deletion of the Machine is measured on a real
+//! control plane.
 
 use anyhow::{Context as _, ensure};
 
@@ -8,17 +9,17 @@ use crate::{cargo, image, optimised};
 /// Flags of `bench-agent`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The number of reclaims on the real control plane.
+    /// Number of reclaims on the real control plane.
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     reclaims: u32,
-    /// Measure the agent alone: matching, CPU and memory.
+    /// Measure only the agent: matching, CPU and memory.
     #[arg(long, conflicts_with = "reclaims")]
     alone: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load of this machine at the start: {}", load.trim());
+    println!("load average at the start: {}", load.trim());
     if args.alone {
         let [_, shipped] = image::SHIPPED;
         let agent = image::shipped_program(&shipped)?;

@@ -1,5 +1,5 @@
-//! `cargo xtask bench-fleet`: openings of many machines at once on a real API server, and the growth of the controller with the
-//! number of objects.
+//! `cargo xtask bench-fleet`: many windows that open at once on a real API server, and how the controller's
+//! costs grow with the number of objects.
 
 use std::path::PathBuf;
 
@@ -11,28 +11,28 @@ use crate::{e2e, optimised};
 /// Flags of `bench-fleet`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Measure only this; may be repeated.
+    /// Run only this measurement; may be repeated.
     #[arg(long, value_enum)]
     only: Vec<Measurement>,
-    /// Number of objects of the whole fleet and of the storms.
+    /// Number of objects in the fleet and storm measurements.
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     objects: u32,
-    /// Number of objects for which a bare client sends the same requests.
+    /// Number of objects for which a plain client sends the same requests, for comparison.
     #[arg(long, value_name = "COUNT", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     replayed: u32,
-    /// Number of machines with a Node to drain in the storms.
+    /// Number of machines with a Node to drain in the storm measurement.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     nodes: u32,
     /// Length of the idle period.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     quiet: u32,
-    /// Numbers of objects on the in-memory API server.
+    /// Numbers of objects for the memory measurement on the in-memory API server.
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000])]
     sizes: Vec<u32>,
-    /// The file of the plot.
+    /// File for the plot.
     #[arg(long, value_name = "FILE", default_value = "docs/images/growth.svg")]
     plot: PathBuf,
-    /// The output format.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -46,9 +46,10 @@ enum Measurement {
     Hundreds,
     /// 1,000 windows open at once.
     Thousand,
-    /// A whole fleet: first contact, opening beside a bare client, rest, restart.
+    /// A whole fleet: start, windows that open at once compared with a plain client, idle period, restart.
     Fleet,
-    /// A whole fleet opens and later closes while leaders are killed and the API server is restarted; nodes are drained.
+    /// A whole fleet opens and later closes, with drains, while leaders are killed and the API server is
+    /// restarted.
     Storms,
     /// Memory, CPU and requests by the number of objects, on the in-memory API server.
     Growth,

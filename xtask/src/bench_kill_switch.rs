@@ -5,7 +5,7 @@ use crate::optimised;
 /// Flags of `bench-kill-switch`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The number of kill switches with a healthy workload cluster, and with one that does not answer.
+    /// Number of kill switches with a healthy workload cluster, and with one that does not answer.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
 }

@@ -11,7 +11,7 @@ pub(crate) struct Args {
     /// Time for which the standby is observed.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Number of leaders that are killed, and of leaders that are asked to end.
+    /// Number of leaders that are killed, and of leaders that are shut down gracefully.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     rounds: u32,
 }

@@ -1,22 +1,22 @@
-//! `cargo xtask campaign`: the tests at full size. `cargo test --workspace` runs the same tests with smaller samples, so
-//! that it takes a few minutes; CI runs both.
+//! `cargo xtask campaign`: the tests at full size. `cargo test --workspace` runs the same tests with smaller
+//! samples, so that it takes a few minutes. CI runs both.
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
 
 use crate::cargo::cargo;
 
-/// Makes tests run at full size.
+/// The environment variable that makes tests run at full size.
 const FULL_SIZE_VARIABLE: &str = "FIVESPOT_CAMPAIGN";
 
-/// The cases of each property at full size.
+/// The number of cases per property at full size.
 const PROPERTY_CASES: (&str, &str) = ("PROPTEST_CASES", "2048");
 
 /// Flags of `campaign`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without arguments all campaigns run. Still larger ones have commands of their own: `cargo xtask faults` tries every fault
-of every scenario, and PROPTEST_CASES and PROPTEST_RNG_SEED choose more and other cases of the properties.
+Without arguments, all campaigns run. For more, use `cargo xtask faults`, which tries every fault
+of every scenario, and PROPTEST_CASES and PROPTEST_RNG_SEED, which select more and different property cases.
 
 Examples:
   cargo xtask campaign
@@ -30,17 +30,18 @@ pub(crate) struct Args {
 /// A campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Campaign {
-    /// The schedule engine against the oracle in every time zone.
+    /// Compare the schedule engine with the oracle in every time zone.
     Oracle,
-    /// The exhaustive walk of the lifecycle with two disturbances, and 2,048 cases of every property of decisions.
+    /// Walk all states of the lifecycle with two disturbances, and check 2,048 cases of every property of
+    /// decisions.
     Lifecycle,
-    /// 2,048 cases of every other property, and 500 seeds of rolling updates of instances.
+    /// Check 2,048 cases of every other property, and rolling updates of instances with 500 seeds.
     Properties,
-    /// Every scenario in every layout, and a sample of faults for each.
+    /// Run every scenario in every layout, each with a sample of faults.
     Faults,
-    /// Every cell of the emergency matrix.
+    /// Run every case of the emergency matrix.
     Matrix,
-    /// Every kind of hostile text in every field.
+    /// Put every kind of hostile text into every field.
     Hostile,
 }
 
@@ -64,7 +65,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for campaign in chosen {
         let targets = campaign.targets();
         println!("+ cargo test --workspace {}", targets.join(" "));
-        // Of the whole workspace: single packages would be compiled again, with other features of their dependencies.
+        // The whole workspace: single packages would be compiled again, with different features of their
+        // dependencies.
         let status = cargo()
             .args(["test", "--workspace"])
             .args(targets)

@@ -1,4 +1,4 @@
-//! The cargo that runs this program, for what it has to build or run itself.
+//! The cargo that runs this program, for further builds and runs.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// A command line of that cargo, to be continued.
+/// A command of that cargo, without arguments.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Builds with these arguments, and says where the program of this name is then.
+/// Builds with these arguments and returns the path of the program with this name.
 pub(crate) fn build(program: &str, arguments: &[&str]) -> anyhow::Result<PathBuf> {
     build_with(program, "build", arguments, &[])
 }
 
-/// The same with another command of cargo (`rustc`), and with variables.
+/// The same with another command of cargo (`rustc`) and with environment variables.
 pub(crate) fn build_with(
     program: &str,
     command: &str,
@@ -39,5 +39,5 @@ pub(crate) fn build_with(
         }
     }
     ensure!(build.wait()?.success(), "failed to build {program}");
-    executable.with_context(|| format!("cargo built {program} and did not say where"))
+    executable.with_context(|| format!("cargo built {program} but did not report its path"))
 }

@@ -1,4 +1,4 @@
-//! Programs that are built from crates.io, in a pinned version, once, into the cache directory.
+//! Programs from crates.io, built once in a pinned version into the cache directory.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,10 @@ use five_spot_testenv::cache::{self, CacheEnvironment};
 
 use crate::cargo::cargo;
 
-/// Builds this version of a program unless it is in the cache already, and returns its path.
+/// Builds this version of a program unless it is in the cache, and returns its path.
 ///
-/// `cargo install` moves the program into place when it is complete, so an interrupted build leaves none behind.
+/// `cargo install` moves the program into place when it is complete, so an interrupted build leaves no
+/// program behind.
 pub(crate) fn installed(name: &str, version: &str) -> anyhow::Result<PathBuf> {
     let tools = cache::directory(&CacheEnvironment::from_process())?.join("tools");
     let root = tools.join(format!("{name}-{version}"));
@@ -17,7 +18,8 @@ pub(crate) fn installed(name: &str, version: &str) -> anyhow::Result<PathBuf> {
     if !program.is_file() {
         eprintln!("building {name} {version} into {}", root.display());
         let status = cargo()
-            // Without optimisations it builds in a third of the time, and a run still takes a few seconds.
+            // A build without optimisations takes a third of the time, and a run still takes only a few
+            // seconds.
             .args(["install", "--quiet", "--locked", "--debug", "--version", version, "--root"])
             .arg(&root)
             .arg(name)

@@ -1,5 +1,5 @@
-//! `cargo xtask conformance`: the conformance suite of the embedded API, asked of a real server. The package
-//! `five-spot-conformance` does the work; this brings the server.
+//! `cargo xtask conformance`: runs the conformance cases of the in-memory API server against a real
+//! kube-apiserver. The package `five-spot-conformance` does the work; this task provides the server.
 
 use std::path::{Path, PathBuf};
 
@@ -18,20 +18,20 @@ use crate::control_plane as task;
 pub(crate) struct Args {
     #[command(subcommand)]
     mode: Mode,
-    /// Ask the control plane that is up under this name; if none is, one is started for the occasion.
+    /// Use the control plane with this name; if it is not running, start one for this run.
     #[arg(long, global = true, default_value = "default", value_parser = task::parse_name)]
     name: String,
 }
 
 #[derive(Subcommand)]
 enum Mode {
-    /// Keep the server's answers as what is to be expected.
+    /// Record the server's answers as the expected ones.
     Record(Cases),
-    /// Compare the server's answers with what was recorded.
+    /// Compare the server's answers with the recorded ones.
     Check(Cases),
-    /// Compare the server with the embedded API on random operations.
+    /// Compare the server with the in-memory API server on random operations.
     Walk {
-        /// Number of walks of a hundred operations each.
+        /// Number of walks, each of a hundred operations.
         #[arg(default_value_t = 25)]
         walks: u64,
     },
@@ -39,7 +39,7 @@ enum Mode {
 
 #[derive(clap::Args)]
 struct Cases {
-    /// Only cases whose area and name begin like this, such as `pods: a pod`.
+    /// Run only cases whose area and name start with this text, such as `pods: a pod`.
     #[arg(default_value = "")]
     prefix: String,
 }
@@ -57,7 +57,7 @@ impl Mode {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(record) = control_plane::find(&run_directory::base(), &args.name) {
-        return ask(&record.management_kubeconfig, &args.mode);
+        return run_suite(&record.management_kubeconfig, &args.mode);
     }
     task::build()?;
     let runtime = tokio::runtime::Runtime::new()?;
@@ -66,13 +66,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .block_on(ControlPlane::start(&Binaries::from_process()?, &base, &name, |step| {
             eprintln!("starting {step}");
         }))
-        .context("failed to start a server to ask")?;
-    let asked = ask(server.management().kubeconfig(), &args.mode);
+        .context("failed to start a kube-apiserver")?;
+    let result = run_suite(server.management().kubeconfig(), &args.mode);
     runtime.block_on(server.stop())?;
-    asked
+    result
 }
 
-fn ask(kubeconfig: &Path, mode: &Mode) -> anyhow::Result<()> {
+fn run_suite(kubeconfig: &Path, mode: &Mode) -> anyhow::Result<()> {
     let suite = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/conformance");
     let [mode, what] = mode.arguments();
     let status = cargo()
@@ -83,7 +83,7 @@ fn ask(kubeconfig: &Path, mode: &Mode) -> anyhow::Result<()> {
         .env("KUBECONFIG", kubeconfig)
         .status()
         .context("failed to run cargo")?;
-    ensure!(status.success(), "the server did not answer as it should");
+    ensure!(status.success(), "the server's answers differ");
     Ok(())
 }
 

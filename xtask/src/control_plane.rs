@@ -1,5 +1,5 @@
-//! `cargo xtask control-plane`: the real control plane by hand. The work is done by `five-spot-testenv`; this is its
-//! command line.
+//! `cargo xtask control-plane`: manages a real control plane by hand. `five-spot-testenv` does the work; this
+//! is its command line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -23,15 +23,15 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build etcd, Kubernetes, kwok and Cluster API into the cache, unless they are there.
+    /// Build etcd, Kubernetes, kwok and Cluster API into the cache, if they are missing.
     Build,
-    /// Start a management and a workload cluster that stay up until `down`.
+    /// Start a management and a workload cluster, which run until `down`.
     Up(Which),
-    /// Stop the clusters and remove everything of theirs.
+    /// Stop the clusters and remove their data.
     Down(Which),
     /// Print `export` lines: `eval "$(cargo xtask control-plane env)"`.
     Env(Which),
-    /// Show every component with its process, and whether it is well.
+    /// Show every component with its process and its health.
     Status {
         #[command(flatten)]
         which: Which,
@@ -39,25 +39,25 @@ enum Command {
         #[arg(short, long, value_enum, default_value_t = Output::Text)]
         output: Output,
     },
-    /// Keep the clusters up: what `up` leaves running.
+    /// Run the clusters in the foreground; `up` starts this command in the background.
     #[command(hide = true)]
     Serve(Which),
 }
 
 #[derive(clap::Args)]
 struct Which {
-    /// Several control planes can be up at once, each under its name.
+    /// Name of the control plane; several can run at once.
     #[arg(long, default_value = "default", value_parser = parse_name)]
     name: String,
 }
 
-/// A name becomes a directory, so it must be one plain component of a path.
+/// Parses a name. It becomes a directory, so it must be a single path component.
 pub(crate) fn parse_name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !text.is_empty() && text.len() <= 40 && text.chars().all(plain) {
         Ok(text.into())
     } else {
-        Err("a name has 1 to 40 letters, digits, - and _".into())
+        Err("a name consists of 1 to 40 letters, digits, - and _".into())
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Builds what is missing, with progress on standard error.
+/// Builds what is missing, with progress messages on standard error.
 pub(crate) fn build() -> anyhow::Result<BuildReport> {
     let cache = Cache::locate(&CacheEnvironment::from_process())?;
     let envtest = binaries::envtest_directory();
@@ -83,8 +83,8 @@ pub(crate) fn build() -> anyhow::Result<BuildReport> {
         .context("failed to build the control plane")
 }
 
-/// Builds what is missing of a real node, unless this machine cannot run one or is not asked to. The tests that need it
-/// say why they fail.
+/// Builds what is missing for a real node, unless this machine cannot run one or the variable for leaving it
+/// out is set. The tests that need it report why they fail.
 pub(crate) fn build_node() -> anyhow::Result<usize> {
     if node::is_left_out() {
         return Ok(0);
@@ -142,10 +142,10 @@ fn up(name: &str) -> anyhow::Result<()> {
             }
         }
     }
-    bail!("the process that keeps the control plane up ended without a word: {}", server.wait()?)
+    bail!("the process that keeps the control plane up ended without a message: {}", server.wait()?)
 }
 
-/// A message from `serve` to `up`, one JSON value a line.
+/// A message from `serve` to `up`: one JSON value per line.
 #[derive(serde::Serialize, serde::Deserialize)]
 enum Line {
     Step(String),
@@ -155,21 +155,21 @@ enum Line {
 
 fn serve(name: &str) -> anyhow::Result<()> {
     guard::detach()?;
-    let tell = |line: &Line| {
+    let send = |line: &Line| {
         let mut text = serde_json::to_string(line)?;
         text.push('\n');
         std::io::stdout().lock().write_all(text.as_bytes())
     };
     let report = |report: Report<'_>| match report {
-        Report::Step(step) => tell(&Line::Step(step.into())),
-        Report::Ready(record) => tell(&Line::Ready(record.clone())),
+        Report::Step(step) => send(&Line::Step(step.into())),
+        Report::Ready(record) => send(&Line::Ready(record.clone())),
     };
     run_directory::sweep(&run_directory::base());
     let binaries = Binaries::from_process()?;
     let runtime = tokio::runtime::Runtime::new()?;
     let result = runtime.block_on(control_plane::keep_up(&binaries, &run_directory::base(), name, report));
     if let Err(error) = &result {
-        tell(&Line::Failed(error.to_string()))?;
+        send(&Line::Failed(error.to_string()))?;
     }
     Ok(result?)
 }
@@ -234,7 +234,7 @@ fn status(name: &str, output: Output) -> anyhow::Result<()> {
         }
     }
     let ill = rows.iter().filter(|row| !row.running || !row.healthy).count();
-    if ill == 0 { Ok(()) } else { bail!("{ill} of {} components are not well", rows.len()) }
+    if ill == 0 { Ok(()) } else { bail!("{ill} of {} components are unhealthy", rows.len()) }
 }
 
 #[cfg(test)]

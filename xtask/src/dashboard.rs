@@ -1,5 +1,5 @@
-//! `cargo xtask dashboard`: the Grafana dashboard as a picture. A real Prometheus answers its queries with the metrics of a sandbox
-//! run; the panels are drawn where the dashboard has them, in a simple form of their own.
+//! `cargo xtask dashboard`: draws the Grafana dashboard. A real Prometheus answers its queries with the
+//! metrics of a sandbox run. The panels are drawn at their positions in the dashboard, in a simplified form.
 
 mod draw;
 mod series;
@@ -20,10 +20,10 @@ const TOOLS: [Tool; 2] = [
 /// Flags of `dashboard`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A file that `5spot sandbox --metrics-out` has written.
+    /// File that `5spot sandbox --metrics-out` has written.
     #[arg(long, value_name = "FILE")]
     metrics: PathBuf,
-    /// The picture.
+    /// File for the image.
     #[arg(long, value_name = "FILE", default_value = "docs/images/dashboard.svg")]
     output: PathBuf,
 }
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let directory = std::env::temp_dir().join(format!("5spot-dashboard-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
     let drawn = draw_in(&directory, &args.metrics);
-    // A directory that stays is under the system's own for such things.
+    // If the removal fails, the system cleans its temporary directory up later.
     let _ = std::fs::remove_dir_all(&directory);
     let picture = drawn?;
     std::fs::write(&args.output, picture)
@@ -68,6 +68,6 @@ fn draw_in(directory: &Path, metrics: &Path) -> anyhow::Result<String> {
 fn panels() -> anyhow::Result<Vec<Panel>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/dashboard.json");
     let dashboard: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
-    let panels = dashboard["panels"].as_array().context("a dashboard without panels")?;
+    let panels = dashboard["panels"].as_array().context("the dashboard has no panels")?;
     panels.iter().map(Panel::read).collect()
 }

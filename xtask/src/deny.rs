@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 
 use crate::cargo_tool;
 
-/// The version of cargo-deny. A newer one may know more licenses or checks: raise it on purpose.
+/// The version of cargo-deny. A newer one may have more licenses or checks, so it is raised by hand.
 const VERSION: &str = "0.20.2";
 
 /// The checks that need no database from the network.

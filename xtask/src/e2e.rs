@@ -1,4 +1,4 @@
-//! `cargo xtask e2e`: the end-to-end tests on a real control plane, with everything that they need built first.
+//! `cargo xtask e2e`: builds everything that the end-to-end tests need and runs them on a real control plane.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,14 +17,15 @@ pub(crate) const SUITE: &str = "five-spot-e2e";
 /// The package of the controller.
 pub(crate) const CONTROLLER: &str = "five-spot-controller";
 
-/// The program of that package, which the suite finds beside itself, like the agent: statically linked, as in their images.
+/// The program of the controller, which the suite expects in its own directory, like the agent: statically
+/// linked, as in the images.
 pub(crate) const CONTROLLER_PROGRAM: &str = "5spot-controller";
 
-/// The tools for people, which the suite finds beside itself, too.
+/// The command-line tools, which the suite expects in its own directory too.
 pub(crate) const CLI_PROGRAM: &str = "5spot";
 
-/// Tools that the suite does not build itself: it tests the official Python client, and `ip` sets up the network of the real
-/// node.
+/// Tools that the suite does not build: it tests the official Python client, and uses `ip` to set up the
+/// network of the real node.
 const TOOLS: [Tool; 3] = [
     Tool { check: &["ip", "-V"], package: "iproute2" },
     Tool { check: &["python3", "--version"], package: "python3" },
@@ -34,11 +35,11 @@ const TOOLS: [Tool; 3] = [
 /// Flags of `e2e`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Run up to three tests that fail once more, each without other tests beside it, and list those that pass then.
+    /// Run up to three failed tests once more, each alone, and list those that pass then.
     #[arg(long)]
     retry: bool,
-    /// Run only tests whose name contains this; flags of the test program follow, such as `--list` or
-    /// `--test-threads 4`.
+    /// Run only tests whose name contains this text; flags of the test program may follow, such as `--list`
+    /// or `--test-threads 4`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -50,7 +51,7 @@ struct Report {
     passed: u64,
     failed: u64,
     failures: Vec<Failure>,
-    /// Tests that failed beside others and passed alone.
+    /// Tests that failed in the parallel run and passed alone.
     unstable: Vec<Failure>,
     seconds: f64,
     start_seconds: f64,
@@ -81,12 +82,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .status()
         .context("failed to start the end-to-end tests")?;
     let report = read_report(&report_file);
-    println!("control plane and node: {built} things built in {:.0} s", built_in.as_secs_f64());
+    println!("control plane and node: {built} components built in {:.0} s", built_in.as_secs_f64());
     if let Some(report) = &report {
         print_report(report)?;
     }
-    println!("in all: {:.0} s", begun.elapsed().as_secs_f64());
-    // Last, where people look first: the output of the tests is long.
+    println!("total: {:.0} s", begun.elapsed().as_secs_f64());
+    // Failures are printed last, because the output of the tests is long.
     if let Some(Report { failures, unstable, .. }) = report {
         let unstable = unstable.iter().map(|failure| ("failed, but passed alone", failure));
         for (result, Failure { name, cause }) in unstable.chain(failures.iter().map(|it| ("failed", it))) {
@@ -97,16 +98,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the suite and says where it is. As part of the workspace, so that it shares what `cargo test --workspace` has
-/// compiled.
+/// Builds the suite and returns its path. It is built as part of the workspace, so that it shares the
+/// artifacts of `cargo test --workspace`.
 fn build_suite() -> anyhow::Result<PathBuf> {
     cargo::build(SUITE, &["--workspace", "--bin", SUITE, "--bin", CLI_PROGRAM])
 }
 
-/// The report, if the suite got far enough to write one.
+/// The report, if the suite has written one.
 fn read_report(path: &Path) -> Option<Report> {
     let text = std::fs::read(path).ok()?;
-    // It has said what it had to say; a leftover would only puzzle the next reader.
+    // The report has been read; a leftover file could be mistaken for that of a later run.
     let _ = std::fs::remove_file(path);
     serde_json::from_slice(&text).ok()
 }

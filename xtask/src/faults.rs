@@ -1,5 +1,5 @@
-//! `cargo xtask faults`: every scenario again and again, and each time something else goes wrong. The work is done by a
-//! program of `tests/scenarios`, built with optimisations; this is its command line.
+//! `cargo xtask faults`: runs every scenario many times, each time with a different fault. A program of
+//! `tests/scenarios`, built with optimisations, does the work; this is its command line.
 
 use std::process::{Command, Stdio};
 
@@ -16,12 +16,12 @@ const PROGRAM: &str = "five-spot-faults";
 /// Flags of `faults`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each scenario is played once undisturbed. That numbers the controller's writes, the events of its watches and the
-moments at which it is at work. Then it is played once more for each thing that can go wrong there, and has to end the
-same: the same objects, as often made and removed, nothing left over, a truthful status, and silence.
+Each scenario runs once without a fault. That run numbers the controller's writes, the events of its watches and the
+moments at which it is busy. Then the scenario runs once for each fault at each of these points, and has to end the
+same way: the same objects, created and deleted equally often, no leftovers, a correct status, and no further writes.
 
-All of it is about a hundred thousand runs, some hours on two cores; `--sample 5` takes a quarter of an hour and touches
-every scenario.
+All cases together are about a hundred thousand runs, which take hours on two cores. `--sample 5` takes 15 minutes and
+includes every scenario.
 
 Examples:
   cargo xtask faults --kind crashes --scenario window_opens
@@ -29,56 +29,61 @@ Examples:
   cargo xtask faults --only 'crashes:window_opens:two-clusters:12-dies-unaware'
   RUST_LOG=debug cargo xtask faults --only '...' 2> log
 
-Exit codes: 0 everything held, 1 something did not (a failure names the command that repeats it), 2 usage.")]
+Exit status: 0 if every case passed, 1 if one failed (the report names the command that repeats it), 2 on wrong usage.")]
 pub(crate) struct Args {
-    /// Only this kind of faults; may be given several times.
+    /// Only this kind of fault; may be repeated.
     #[arg(long = "kind", value_enum)]
     kinds: Vec<Kind>,
-    /// Only scenarios whose name contains this; may be given several times.
+    /// Only scenarios whose name contains this text; may be repeated.
     #[arg(long = "scenario", value_name = "PART")]
     scenarios: Vec<String>,
-    /// Only this layout. Without it pairs, clocks and leaders are tried with two clusters, everything else in both.
+    /// Only this layout [default: two clusters for pairs, clocks and leaders, both layouts for everything
+    /// else].
     #[arg(long, value_enum)]
     layout: Option<Layout>,
-    /// Seed: which reads are stale, which requests a storm hits, which cases a sample has.
+    /// Seed that selects the stale reads, the failed requests of a storm, and the cases of a sample.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// At most so many runs of each kind in each scenario and layout, spread over all there are.
+    /// Run at most this many cases of each kind per scenario and layout, spread over all of them.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// Exactly one run, by the name that a failure was told under.
+    /// Run only this case, by the name in the failure report.
     #[arg(long, value_name = "CASE", conflicts_with_all = ["kinds", "scenarios", "layout", "sample"])]
     only: Option<String>,
-    /// Output format of the summary. Progress is written to standard error.
+    /// Output format of the summary. Progress goes to standard error.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// A kind of faults.
+/// A kind of fault.
 #[derive(Clone, Copy, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
-    /// The controller dies before, during or after a write, or the request or the answer is lost: each write.
+    /// The controller crashes before, during or after a write, or the request or the response is lost: for
+    /// each write.
     Crashes,
-    /// The controller dies twice: each pair of writes.
+    /// The controller crashes twice: for each pair of writes.
     Pairs,
-    /// Every other read is from 1 or 5 changes ago, or from before the controller's own last write.
+    /// Every other read returns the state from 1 or 5 changes ago, or from before the controller's own last
+    /// write.
     Stale,
-    /// An event is lost or late, the watch is closed, hangs or is too old: each event of each watch.
+    /// An event is lost or late, or the watch is closed, hangs or is too old: for each event of each watch.
     Watches,
     /// 1, 10, 50 or 100 % of all requests fail for ten minutes, in one of eight ways.
     Storms,
-    /// The controller's clock is set by a second to a year, both ways, for a while or for good.
+    /// The controller's clock is set forward or back by a second to a year, temporarily or permanently.
     Clocks,
-    /// The watch event of a write is delivered before its response, after it, or after the next reconcile: each write.
+    /// The watch event of a write is delivered before its response, after it, or after the next reconcile:
+    /// for each write.
     Orderings,
-    /// A hostile tenant has a namespace of the same cluster.
+    /// A hostile tenant has a namespace in the same cluster.
     Neighbours,
-    /// The leader of two controllers is killed, stopped or cut off, and the other one takes over: each write.
+    /// The leader of two controllers is killed, suspended or disconnected, and the other one takes over: for
+    /// each write.
     Leaders,
 }
 
-/// Where the Nodes are.
+/// The cluster layout: the location of the Nodes.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Layout {
     OneCluster,
@@ -105,7 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .stdin(Stdio::null())
         .status()
         .with_context(|| format!("failed to start {PROGRAM}"))?;
-    ensure!(status.success(), "not everything held: {status}");
+    ensure!(status.success(), "some cases failed: {status}");
     Ok(())
 }
 
@@ -136,17 +141,17 @@ mod tests {
         args: Args,
     }
 
-    fn told(flags: &[&str]) -> serde_json::Value {
+    fn options_of(flags: &[&str]) -> serde_json::Value {
         let alone = Alone::parse_from([&["faults"], flags].concat());
         serde_json::to_value(options(&alone.args)).expect("JSON")
     }
 
     #[test]
-    fn flags_become_what_the_program_is_told() {
-        let all = told(&[]);
+    fn flags_become_options_of_the_program() {
+        let all = options_of(&[]);
         assert_eq!(all["kinds"], serde_json::json!([]));
         assert_eq!(all["seed"], 1);
-        let some = told(&["--kind", "pairs", "--kind", "stale", "--layout", "both", "--sample", "3"]);
+        let some = options_of(&["--kind", "pairs", "--kind", "stale", "--layout", "both", "--sample", "3"]);
         assert_eq!(some["kinds"], serde_json::json!(["pairs", "stale"]));
         assert_eq!(some["layouts"], serde_json::json!(["one-cluster", "two-clusters"]));
         assert_eq!(some["sample"], 3);

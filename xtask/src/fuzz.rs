@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: random inputs for the parsers of everything that others can write, for as long as one likes.
+//! `cargo xtask fuzz`: random inputs for the parsers of untrusted input, for a given time.
 
 use std::process::Command;
 
@@ -9,7 +9,8 @@ use crate::cargo::cargo;
 /// The parsers of the agent: `crates/agent/tests/fuzz`.
 const AGENT: [&str; 6] = ["netlink", "cgroup", "proc", "toml", "watch", "annotations"];
 
-/// The parsers of what comes from a workload cluster: `fuzz.rs` of `crates/cluster/src/transport/http` and of `cache`.
+/// The parsers of data from a workload cluster: `fuzz.rs` in `crates/cluster/src/transport/http` and in
+/// `cache`.
 const CLUSTER: [&str; 7] = ["status", "shape", "watch-lines", "address", "objects", "names", "kubeconfig"];
 
 /// Flags of `fuzz`.
@@ -25,13 +26,13 @@ Examples:
   cargo xtask fuzz --seconds 600
   cargo xtask fuzz netlink toml --seconds 3600 --seed 7")]
 pub(crate) struct Args {
-    /// The targets to fuzz; all without any.
+    /// Targets to fuzz [default: all].
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(AGENT.into_iter().chain(CLUSTER)))]
     targets: Vec<String>,
-    /// The time for each target.
+    /// Seconds per target.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// The seed of the mutations: the same seed gives the same inputs.
+    /// Seed of the mutations: the same seed gives the same inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -50,7 +51,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn fuzz(args: &Args, tests: &[&str], target: Option<&str>) -> anyhow::Result<()> {
     let mut command: Command = cargo();
-    // Of the whole workspace: single packages would be compiled again, with other features of their dependencies.
+    // The whole workspace: single packages would be compiled again, with different features of their
+    // dependencies.
     command.args(["test", "--quiet", "--workspace"]).args(tests);
     command.args(["mutations_of_the_corpus_do_no_harm", "--", "--nocapture", "--test-threads=1"]);
     command.env("FIVE_SPOT_FUZZ_SECONDS", args.seconds.to_string());

@@ -1,4 +1,4 @@
-//! Writes the files that are derived from the types in `api`.
+//! Writes the files that are generated from the types in `api`.
 
 mod reference;
 
@@ -9,14 +9,14 @@ use std::{fs, io};
 /// Flags of `generate`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Change nothing; fail if a generated file is not current.
+    /// Only check: fail if a generated file is not current.
     #[arg(long)]
     check: bool,
 }
 
-/// A file of the repository, and what should be in it.
+/// A file of the repository and its expected content.
 struct Generated {
-    /// From the root of the repository.
+    /// Relative to the root of the repository.
     path: PathBuf,
     content: String,
 }
@@ -40,7 +40,7 @@ fn definition() -> anyhow::Result<Generated> {
     Ok(Generated { path, content: format!("# Written by `cargo xtask generate`. Do not edit.\n{yaml}") })
 }
 
-/// The fields of the definition, which the controller compares with the definition of a cluster.
+/// The fields of the CRD, which the controller compares with the CRD of a cluster.
 fn shape() -> Generated {
     Generated { path: "crates/api/src/shape.json".into(), content: five_spot_api::shape() }
 }
@@ -49,7 +49,7 @@ fn reference() -> Generated {
     Generated { path: "docs/reference/api.md".into(), content: reference::page(&five_spot_api::crd()) }
 }
 
-/// The alert rules as an object of the Prometheus Operator.
+/// The alert rules as a `PrometheusRule`.
 fn prometheus_rule(root: &Path) -> anyhow::Result<Generated> {
     let source = root.join("deploy/monitoring/alerts.yaml");
     let text = fs::read_to_string(&source).with_context(|| format!("failed to read {}", source.display()))?;
@@ -68,7 +68,7 @@ fn write(root: &Path, files: &[Generated]) -> anyhow::Result<()> {
     for file in files {
         let path = root.join(&file.path);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+            fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
         }
         fs::write(&path, &file.content).with_context(|| format!("failed to write {}", path.display()))?;
         println!("wrote {}", file.path.display());
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stale_and_a_missing_file_are_named_together_with_the_cure() {
+    fn stale_and_missing_files_are_listed_with_advice() {
         let root = tempfile::tempdir().unwrap();
         let file = |path: &str, content: &str| Generated { path: path.into(), content: content.into() };
         write(root.path(), &[file("a/fresh", "1"), file("a/stale", "1")]).unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prometheus_rule_contains_the_rules_as_they_are() {
+    fn the_prometheus_rule_contains_the_rules_unchanged() {
         let root = repository();
         let rules = fs::read_to_string(root.join("deploy/monitoring/alerts.yaml")).unwrap();
         let rules: serde_json::Value = serde_saphyr::from_str(&rules).unwrap();

@@ -1,4 +1,4 @@
-//! The developers' own tool: `cargo xtask <task>`. Each task is a module of its own.
+//! Development tasks: `cargo xtask <task>`. Each task is a module.
 
 mod bench_agent;
 mod bench_diagnose;
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Tasks of 5-Spot's developers besides `cargo build` and `cargo test`.
+/// Development tasks of 5-Spot, besides `cargo build` and `cargo test`.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Args {
@@ -38,44 +38,49 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure the reclaim agent: matching, CPU, memory, and the time from a program's start to the Machine's deletion.
+    /// Measure the reclaim agent: matching, CPU, memory, and the time from the start of a program to the
+    /// deletion of the Machine.
     BenchAgent(bench_agent::Args),
     /// Measure `5spot doctor` and `5spot why` on a real API server.
     BenchDiagnose(bench_diagnose::Args),
-    /// Measure openings of many machines at once, and the growth of the controller with the number of objects.
+    /// Measure many windows that open at once, and how the controller's costs grow with the number of
+    /// objects.
     BenchFleet(bench_fleet::Args),
-    /// Measure the time from a kill switch to the deletion of the Machine, with a healthy and with a hanging workload cluster.
+    /// Measure the time from a kill switch to the deletion of the Machine, with a healthy and with an
+    /// unresponsive workload cluster.
     BenchKillSwitch(bench_kill_switch::Args),
-    /// Measure failover, and what a standby costs, on a real API server.
+    /// Measure failover and the cost of a standby on a real API server.
     BenchLeaders(bench_leaders::Args),
-    /// Measure what a fleet at rest costs on a real control plane: requests, latency, memory.
+    /// Measure the cost of an idle fleet on a real control plane: requests, latency, memory.
     BenchOperator(bench_operator::Args),
-    /// Run the tests at full size: every zone, every cell, larger samples of faults and property cases.
+    /// Run the tests at full size: every time zone, every case, larger samples of faults and property cases.
     Campaign(campaign::Args),
-    /// Ask a real server the questions by which the embedded Kubernetes API is kept honest.
+    /// Compare the in-memory API server with a real kube-apiserver.
     Conformance(conformance::Args),
-    /// The real control plane for tests and for trying things out.
+    /// Build, start, inspect and stop the real control plane for tests.
     ControlPlane(control_plane::Args),
     /// Draw the Grafana dashboard with the metrics of a sandbox run.
     Dashboard(dashboard::Args),
-    /// Check licenses, bans and sources of all dependencies against deny.toml; builds cargo-deny if it is missing.
+    /// Check licenses, bans and sources of all dependencies against deny.toml; install cargo-deny if it is
+    /// missing.
     Deny,
-    /// Build what is missing of the real control plane and run the end-to-end tests on it.
+    /// Build the missing parts of the real control plane and run the end-to-end tests on it.
     E2e(e2e::Args),
-    /// Play every scenario again and again, and let something else go wrong each time.
+    /// Run every scenario many times, each time with a different fault.
     Faults(faults::Args),
-    /// Pass random inputs to every parser of what others can write.
+    /// Run every parser of untrusted input with random inputs.
     Fuzz(fuzz::Args),
-    /// Write every generated file: the CRDs under deploy/crds and the API reference page.
+    /// Write all generated files: the CRDs, the alert rules, the shape of the CRD and the API reference.
     Generate(generate::Args),
     /// Build the container images of the controller and the agent, with their SBOMs.
     Image(image::Args),
-    /// Let promtool, Prometheus and jq read what the controller tells; installs them where it may.
+    /// Check the controller's metrics, alerts, logs and heap profile with promtool, Prometheus, jq and
+    /// jeprof; install them if possible.
     Operator,
 }
 
 fn main() -> ExitCode {
-    // The control plane's processes must end with this program: see the guard's own description.
+    // The processes of the control plane must end with this program: see the documentation of the guard.
     five_spot_testenv::guard::enter();
     match run(Args::parse().task) {
         Ok(()) => ExitCode::SUCCESS,

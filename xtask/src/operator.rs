@@ -1,6 +1,6 @@
-//! `cargo xtask operator`: what an operator's own tools make of what the controller tells. `promtool` and Prometheus read
-//! its metrics and alerts, `jq` its log, all from the play of the controller's operator tests; `jeprof` reads the heap
-//! profile of a build with jemalloc.
+//! `cargo xtask operator`: checks the controller's output with the tools that operators use. `promtool` and
+//! Prometheus read its metrics and alerts, and `jq` its log, all recorded by the controller's operator tests.
+//! `jeprof` reads the heap profile of a build with jemalloc.
 
 mod heap;
 mod prometheus;
@@ -21,14 +21,14 @@ const TOOLS: [Tool; 5] = [
     Tool { check: &["nm", "--version"], package: "binutils" },
 ];
 
-/// The path of the record of the run.
+/// The variable with the directory for the recorded output.
 const RECORD_VARIABLE: &str = "FIVESPOT_OPERATOR_RECORD";
 
-/// The one thing that `promtool` may say: the name is part of the documented interface.
+/// The only warning of `promtool` that is accepted: the name is part of the documented interface.
 const EXCEPTION: &str =
     "fivespot_kill_switch_activations_total non-counter metrics should not have \"_total\" suffix";
 
-/// The documented selections, each of which finds something in the log of the play.
+/// The documented `jq` selections, each of which must match something in the recorded log.
 const SELECTIONS: [&str; 6] = [
     r#"select(.fields.resource == "shift")"#,
     r#"select(.fields.to_phase == "Error")"#,
@@ -40,13 +40,13 @@ const SELECTIONS: [&str; 6] = [
 
 pub(crate) fn run() -> anyhow::Result<()> {
     install_missing(&TOOLS)?;
-    let record = Record::play()?;
+    let record = Record::create()?;
     check_pages(&record.directory)?;
     check_rules()?;
     check_selections(&record.directory.join("log.json"))?;
     prometheus::check(&record.directory)?;
     heap::check(&record.directory)?;
-    println!("promtool, Prometheus, jq and jeprof read everything");
+    println!("promtool, Prometheus, jq and jeprof accept all output");
     Ok(())
 }
 
@@ -56,23 +56,23 @@ struct Record {
 }
 
 impl Record {
-    fn play() -> anyhow::Result<Self> {
+    fn create() -> anyhow::Result<Self> {
         let directory = std::env::temp_dir().join(format!("5spot-operator-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
         let record = Self { directory };
-        let played = cargo()
+        let status = cargo()
             .args(["test", "--quiet", "--package", "five-spot-controller", "--test", "operator"])
             .env(RECORD_VARIABLE, &record.directory)
             .status()
             .context("failed to run cargo")?;
-        ensure!(played.success(), "the operator tests failed: {played}");
+        ensure!(status.success(), "the operator tests failed: {status}");
         Ok(record)
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // A directory that stays is under the system's own for such things.
+        // If the removal fails, the system cleans its temporary directory up later.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
@@ -81,9 +81,9 @@ fn check_pages(directory: &Path) -> anyhow::Result<()> {
     for page in ["fresh", "crowded", "busy", "empty"] {
         let file = File::open(directory.join(page).with_extension("prom"))?;
         let output = Command::new("promtool").args(["check", "metrics"]).stdin(file).output()?;
-        let said =
+        let output_text =
             String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        ensure!(said.trim() == EXCEPTION, "promtool of the {page} page: {said}");
+        ensure!(output_text.trim() == EXCEPTION, "promtool of the {page} page: {output_text}");
     }
     Ok(())
 }
@@ -93,9 +93,9 @@ fn check_rules() -> anyhow::Result<()> {
     for (way, file) in [("check", "deploy/monitoring/alerts.yaml"), ("test", "tests/monitoring/alerts.yaml")]
     {
         let output = Command::new("promtool").args([way, "rules"]).arg(root.join(file)).output()?;
-        let said =
+        let output_text =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "promtool {way} rules {file}: {said}");
+        ensure!(output.status.success(), "promtool {way} rules {file}: {output_text}");
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn check_selections(log: &Path) -> anyhow::Result<()> {
     for selection in SELECTIONS {
         let output = Command::new("jq").args(["-c", selection]).arg(log).output()?;
         if !output.status.success() || output.stdout.is_empty() {
-            bail!("jq '{selection}' finds nothing: {}", String::from_utf8_lossy(&output.stderr));
+            bail!("jq '{selection}' selects nothing: {}", String::from_utf8_lossy(&output.stderr));
         }
     }
     Ok(())

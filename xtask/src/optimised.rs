@@ -1,4 +1,5 @@
-//! The programs of measurements and long campaigns. Measured are the programs as they ship: those of the images.
+//! The programs for measurements and long campaigns. Measurements use the programs as they ship in the
+//! images.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,14 +10,15 @@ use five_spot_testenv::harness::PARENT_VARIABLE;
 
 use crate::{cargo, control_plane, e2e, image};
 
-/// Builds a program of the workspace for measurements and campaigns: optimised, without the slow link of what ships.
+/// Builds a program of the workspace for measurements and campaigns: optimised, but without the slow link
+/// step of the shipped programs.
 pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
-    // Of the whole workspace, so that everything is compiled once for all of these programs.
+    // The whole workspace, so that everything is compiled once for all of these programs.
     cargo::build(name, &["--profile", "campaign", "--workspace", "--bins"])
 }
 
-/// Builds the control plane and the programs, and runs a benchmark of the suite. Its arguments are made from a function that
-/// returns the path of a program beside the suite.
+/// Builds the control plane and the programs, and runs a benchmark of the suite. `arguments` receives a
+/// function that returns the path of a program in the suite's directory.
 pub(crate) fn benchmark(
     word: &str,
     arguments: impl FnOnce(&dyn Fn(&str) -> String) -> Vec<String>,
@@ -34,12 +36,13 @@ pub(crate) fn benchmark(
     Ok(())
 }
 
-/// Builds the suite and the command line tools, and puts the shipped programs beside them, where the suite looks for them.
+/// Builds the suite and the command-line tools, and copies the shipped programs into their directory, where
+/// the suite expects them.
 fn suite() -> anyhow::Result<PathBuf> {
     let suite = program(e2e::SUITE)?;
     for shipped in image::SHIPPED {
         let beside = suite.with_file_name(shipped.program);
-        // It is a hard link to cargo's own copy, which has to stay as it is.
+        // The file is a hard link to cargo's own copy, which must not change.
         fs::remove_file(&beside).with_context(|| format!("failed to replace {}", beside.display()))?;
         fs::copy(image::shipped_program(&shipped)?, &beside)
             .with_context(|| format!("failed to write {}", beside.display()))?;

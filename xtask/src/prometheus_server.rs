@@ -1,4 +1,4 @@
-//! A Prometheus of our own, and requests to it.
+//! A private Prometheus server, and requests to it.
 
 use anyhow::Context as _;
 use std::io::{Read as _, Write as _};
@@ -6,11 +6,11 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A Prometheus that ends with this.
+/// A Prometheus server that is stopped on drop.
 pub(crate) struct Prometheus(Child);
 
 impl Prometheus {
-    /// Starts it with a configuration and a directory for its data, of any age.
+    /// Starts the server with a configuration and a data directory, without a limit for the age of its data.
     pub(crate) fn start(config: &Path, data: &Path, port: u16) -> anyhow::Result<Self> {
         let child = Command::new("prometheus")
             .arg(format!("--config.file={}", config.display()))
@@ -32,22 +32,22 @@ impl Drop for Prometheus {
     }
 }
 
-/// The result of an expression at this moment.
+/// The result of an expression now.
 pub(crate) fn query(port: u16, expression: &str) -> anyhow::Result<serde_json::Value> {
     get(port, &format!("/api/v1/query?query={}", encoded(expression)))
 }
 
-/// Text in a query string.
+/// Encodes text for a query string.
 pub(crate) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |encoded, byte| encoded + &format!("%{byte:02x}"))
 }
 
-/// The answer of Prometheus to a request.
+/// The response of Prometheus to a request.
 pub(crate) fn get(port: u16, path: &str) -> anyhow::Result<serde_json::Value> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    let body = answer.split_once("\r\n\r\n").context("an answer without a body")?.1;
+    let body = answer.split_once("\r\n\r\n").context("the response has no body")?.1;
     serde_json::from_str(body).with_context(|| format!("{path}: {body}"))
 }

@@ -1,17 +1,17 @@
-//! Programs that come with a distribution: looked for, and installed by name where that is possible.
+//! Programs from a Linux distribution: finds them, and installs missing ones if possible.
 
 use anyhow::ensure;
 use std::process::{Command, Stdio};
 
 /// A program: the command that finds it, and the Debian package that contains it.
 pub(crate) struct Tool {
-    /// A command that succeeds if it is.
+    /// A command that succeeds if the program is installed.
     pub(crate) check: &'static [&'static str],
-    /// The package.
+    /// The Debian package that contains it.
     pub(crate) package: &'static str,
 }
 
-/// Installs what is missing, or says what to install.
+/// Installs missing programs, or returns an error that says what to install.
 pub(crate) fn install_missing(tools: &[Tool]) -> anyhow::Result<()> {
     let mut packages: Vec<&str> =
         tools.iter().filter(|tool| !succeeds(tool.check)).map(|tool| tool.package).collect();
@@ -23,11 +23,11 @@ pub(crate) fn install_missing(tools: &[Tool]) -> anyhow::Result<()> {
         .into_iter()
         .chain(packages.clone())
         .collect();
-    // A fresh machine has no lists of packages yet.
+    // A fresh machine has no package lists yet.
     let installed = succeeds(&install) || (succeeds(&["apt-get", "update"]) && succeeds(&install));
     ensure!(
         installed,
-        "missing, and not to be installed by this user: {0}. Run `apt-get install {0}` as root.",
+        "missing, and this user cannot install: {0}. Run `apt-get install {0}` as root.",
         packages.join(" ")
     );
     Ok(())
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_missing_or_fails_is_not_there() {
+    fn a_missing_or_failing_program_is_not_installed() {
         assert!(!succeeds(&["no-such-program-anywhere"]));
         assert!(!succeeds(&["false"]));
     }

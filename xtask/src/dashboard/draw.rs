@@ -1,19 +1,19 @@
-//! The panels as an SVG picture.
+//! Draws the panels as an SVG image.
 
 use super::series::{Panel, Series};
 use std::fmt::Write as _;
 
-/// The width of the picture. Grafana divides it into 24 columns.
+/// The width of the image. Grafana divides it into 24 columns.
 const WIDTH: i64 = 1200;
 const COLUMN: i64 = WIDTH / 24;
 /// The height of a row of Grafana.
 const ROW: i64 = 24;
 /// The space around the content of a panel.
 const GAP: i64 = 8;
-/// The most names in a legend, and rows in a table.
+/// The largest number of names in a legend, and of rows in a table.
 const NAMES: usize = 8;
 
-/// Colours that can be told apart on a light and on a dark ground.
+/// Colours that are distinguishable on light and dark backgrounds.
 const COLOURS: [&str; 8] =
     ["#1b8068", "#2f6fb3", "#b8650a", "#8e4ec6", "#c2255c", "#12a5c4", "#c92a2a", "#6b7685"];
 
@@ -90,7 +90,7 @@ fn table(svg: &mut String, area: &Area, panel: &Panel, series: &[Series]) {
 
 fn chart(svg: &mut String, area: &Area, panel: &Panel, series: &[Series], (from, to): (i64, i64)) {
     frame(svg, area, &panel.title);
-    // Lines that never leave zero say nothing that their absence does not.
+    // Lines that are always zero are left out.
     let mut shown: Vec<&Series> =
         series.iter().filter(|one| one.points.iter().any(|(_, value)| *value != 0.0)).collect();
     shown.truncate(NAMES);
@@ -136,7 +136,7 @@ fn chart(svg: &mut String, area: &Area, panel: &Panel, series: &[Series], (from,
     }
 }
 
-/// The lines one on top of the other, where the panel has them so.
+/// Stacks the lines, if the panel is configured so.
 fn stacked(series: &[&Series], stacked: bool) -> Vec<Vec<(i64, f64)>> {
     let mut below: Vec<(i64, f64)> = Vec::new();
     let mut lines = Vec::new();
@@ -158,7 +158,7 @@ fn text(svg: &mut String, x: i64, y: i64, class: &str, content: &str) {
     let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{escaped}</text>");
 }
 
-/// A value as a person reads it.
+/// A value with its unit, for people.
 fn formatted(value: f64, unit: &str) -> String {
     match unit {
         "s" if value.abs() >= 172_800.0 => format!("{:.1} d", value / 86_400.0),
@@ -171,7 +171,7 @@ fn formatted(value: f64, unit: &str) -> String {
     }
 }
 
-/// Three digits are enough.
+/// Rounds to three digits.
 fn rounded(value: f64) -> String {
     let text = if value.abs() >= 100.0 {
         format!("{value:.0}")

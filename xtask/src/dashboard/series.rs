@@ -8,10 +8,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The points of a line: one for every two pixels or so.
+/// The number of points of a line: about one for every two pixels.
 const POINTS: i64 = 144;
 
-/// Only for a Prometheus that never answers.
+/// The timeout for a Prometheus that never answers.
 const GUARD: Duration = Duration::from_mins(1);
 
 /// A panel.
@@ -22,7 +22,7 @@ pub(super) struct Panel {
     pub(super) stacked: bool,
     /// The left edge, the upper edge, the width and the height, in the units of Grafana.
     pub(super) place: [i64; 4],
-    /// Expressions and the forms of their legends.
+    /// Expressions, each with the format of its legend.
     targets: Vec<(String, String)>,
 }
 
@@ -49,13 +49,13 @@ impl Panel {
         })
     }
 
-    /// Returns true if it shows how values change.
+    /// Returns true if the panel shows values over time.
     pub(super) fn has_time(&self) -> bool {
         self.kind == "timeseries"
     }
 }
 
-/// A Prometheus with the metrics of one run.
+/// A Prometheus server with the metrics of one run.
 pub(super) struct Database {
     port: u16,
     from: i64,
@@ -68,13 +68,13 @@ impl Database {
         let (from, to) = span(metrics)?;
         let begun = Instant::now();
         while !get(port, "/api/v1/query?query=1").is_ok_and(|answer| answer["status"] == "success") {
-            ensure!(begun.elapsed() < GUARD, "Prometheus does not answer");
+            ensure!(begun.elapsed() < GUARD, "Prometheus did not answer");
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(Self { port, from, to })
     }
 
-    /// The first and the last second.
+    /// The first and the last second of the metrics.
     pub(super) fn span(&self) -> (i64, i64) {
         (self.from, self.to)
     }
@@ -117,10 +117,10 @@ fn span(metrics: &Path) -> anyhow::Result<(i64, i64)> {
         };
         span = Some((span.map_or(seconds, |(from, _)| from), seconds));
     }
-    span.context("a file without samples")
+    span.context("the file has no samples")
 }
 
-/// `{{phase}}` with the labels filled in, or all labels.
+/// Fills labels into a legend such as `{{phase}}`; without a legend, lists all labels.
 fn name(legend: &str, labels: &Value) -> String {
     let labels: Vec<(String, String)> = labels
         .as_object()
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_are_left_out() {
+    fn values_that_are_not_numbers_are_left_out() {
         assert_eq!(points(&json!([[10, "1.5"], [20.0, "NaN"], [30, "+Inf"]])), [(10, 1.5)]);
     }
 }

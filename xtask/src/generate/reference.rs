@@ -1,4 +1,4 @@
-//! The API reference: a page that says of every field what the schema says.
+//! The API reference: a page that describes every field of the schema.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -55,7 +55,7 @@ fn words(words: Option<&[String]>) -> String {
     words.unwrap_or_default().join("`, `")
 }
 
-/// A table of an object's fields, and after it the sections of the objects among them.
+/// A table of an object's fields, followed by sections for the objects among them.
 fn section(page: &mut String, path: &str, object: &JSONSchemaProps) {
     let _ = write!(page, "\n## `{path}`\n\n{}\n", object.description.as_deref().unwrap_or_default());
     for message in messages(object) {
@@ -95,12 +95,12 @@ fn row(page: &mut String, path: &str, name: &str, field: &JSONSchemaProps, requi
     );
 }
 
-/// An upright stroke would end the cell.
+/// Escapes vertical bars, which would end the cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// The object that a field is, or that the items of a list are, if it has a section of its own.
+/// The object of a field, or of the items of a list, if it has its own section.
 fn nested(field: &JSONSchemaProps) -> Option<(&JSONSchemaProps, bool)> {
     match &field.items {
         Some(JSONSchemaPropsOrArray::Schema(item)) => item.properties.as_ref().map(|_| (&**item, true)),
@@ -141,7 +141,7 @@ fn entry(field: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     }
 }
 
-/// The sentences of a schema's rules.
+/// The messages of a schema's validation rules.
 fn messages(schema: &JSONSchemaProps) -> impl Iterator<Item = String> {
     schema.x_kubernetes_validations.iter().flatten().filter_map(|rule| {
         let message = rule.message.as_ref()?;
@@ -153,7 +153,7 @@ fn messages(schema: &JSONSchemaProps) -> impl Iterator<Item = String> {
     })
 }
 
-/// Bounds, allowed words and rules, of the field itself and of what it consists of.
+/// Bounds, allowed values and rules, of the field and of its items.
 fn allowed(field: &JSONSchemaProps) -> Vec<String> {
     let mut allowed = bounds(field);
     allowed.extend(messages(field).filter(|_| field.properties.is_none()));

@@ -1,5 +1,6 @@
-//! A real Prometheus that scrapes the pages of the play one after the other, answers every documented expression and every
-//! query of the dashboard, and evaluates the alert rules, with their times divided by sixty.
+//! A real Prometheus that scrapes the recorded metrics pages one after the other, answers every documented
+//! expression and every query of the dashboard, and evaluates the alert rules, with all times divided by
+//! sixty.
 
 use crate::prometheus_server::{Prometheus, get, query};
 use anyhow::{Context as _, ensure};
@@ -17,7 +18,7 @@ const SCRAPES: usize = 3;
 /// The page on which alerts fire.
 const BUSY: usize = 2;
 
-/// Alerts that the play makes fire, and alerts that it must not.
+/// Alerts that must fire with the recorded pages, and alerts that must not.
 const FIRING: [&str; 3] =
     ["FiveSpotDrainDeadlineExceeded", "FiveSpotMachinesWithoutNode", "FiveSpotRapidReReclaim"];
 const SILENT: [&str; 6] = [
@@ -29,10 +30,10 @@ const SILENT: [&str; 6] = [
     "FiveSpotSlowReconciliation",
 ];
 
-/// Only for a Prometheus that never answers.
+/// The timeout for a Prometheus that never answers.
 const GUARD: Duration = Duration::from_mins(1);
 
-/// The documented expressions, and whether the play gives them something to show.
+/// The documented expressions, and whether each must have a result with the recorded pages.
 const EXPRESSIONS: [(&str, bool); 13] = [
     ("sum(fivespot_is_leader)", true),
     ("sum(fivespot_is_leader) == 0", false),
@@ -86,31 +87,32 @@ fn results(port: u16, expression: &str) -> anyhow::Result<usize> {
 fn dashboard() -> anyhow::Result<Vec<String>> {
     let text = std::fs::read_to_string(repository().join("deploy/monitoring/dashboard.json"))?;
     let dashboard: serde_json::Value = serde_json::from_str(&text)?;
-    let panels = dashboard["panels"].as_array().context("a dashboard without panels")?;
+    let panels = dashboard["panels"].as_array().context("the dashboard has no panels")?;
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     let queries: Vec<String> =
         targets.filter_map(|target| Some(target["expr"].as_str()?.to_owned())).collect();
-    ensure!(queries.len() > 20, "a dashboard with few queries: {queries:?}");
+    ensure!(queries.len() > 20, "the dashboard has too few queries: {queries:?}");
     Ok(queries)
 }
 
-/// Waits until every alert has fired that should, and checks that no other of the list has and that all rules are well.
+/// Waits until every expected alert has fired, and checks that none of the others has and that all rules are
+/// healthy.
 ///
-/// Alerts on rates fire for a while after the page has changed, others only after a while, so that they need not fire at
-/// the same moment.
+/// Alerts on rates fire for some time after the page has changed, others only after some time, so they do not
+/// have to fire at the same moment.
 fn until_alerts_have_fired(port: u16) -> anyhow::Result<()> {
     let begun = Instant::now();
     let mut fired = BTreeSet::new();
     while !FIRING.iter().all(|alert| fired.contains(*alert)) {
-        ensure!(begun.elapsed() < GUARD, "alerts that should fire: {FIRING:?}, and have: {fired:?}");
+        ensure!(begun.elapsed() < GUARD, "alerts that should fire: {FIRING:?}; fired so far: {fired:?}");
         let answer = get(port, "/api/v1/rules?type=alert")?;
-        let groups = answer["data"]["groups"].as_array().context("an answer without rule groups")?;
+        let groups = answer["data"]["groups"].as_array().context("the response has no rule groups")?;
         for rule in groups.iter().flat_map(|group| group["rules"].as_array().into_iter().flatten()) {
-            ensure!(rule["health"] != "err", "a rule that cannot be evaluated: {rule:#}");
+            ensure!(rule["health"] != "err", "the rule cannot be evaluated: {rule:#}");
             if rule["state"] == "firing"
                 && let Some(name) = rule["name"].as_str()
             {
-                ensure!(!SILENT.contains(&name), "an alert that should not fire: {rule:#}");
+                ensure!(!SILENT.contains(&name), "the alert should not fire: {rule:#}");
                 fired.insert(name.to_owned());
             }
         }
@@ -150,7 +152,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The target of the scrapes, which shows one page at a time.
+/// The scrape target, which serves one page at a time.
 struct Target {
     port: u16,
     page: Arc<AtomicUsize>,
@@ -158,13 +160,13 @@ struct Target {
 }
 
 impl Target {
-    /// Shows a page until it has been scraped a few times.
+    /// Serves a page until it has been scraped a few times.
     fn show(&self, page: usize) -> anyhow::Result<()> {
         self.page.store(page, Ordering::SeqCst);
         let wanted = self.scrapes.load(Ordering::SeqCst) + SCRAPES;
         let begun = Instant::now();
         while self.scrapes.load(Ordering::SeqCst) < wanted {
-            ensure!(begun.elapsed() < GUARD, "Prometheus does not scrape");
+            ensure!(begun.elapsed() < GUARD, "Prometheus did not scrape");
             std::thread::sleep(Duration::from_millis(50));
         }
         Ok(())
@@ -178,7 +180,7 @@ fn serve(pages: Vec<String>) -> anyhow::Result<Target> {
     let (page, scrapes) = (target.page.clone(), target.scrapes.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            // A scrape that breaks off is not counted, and made again.
+            // A scrape that breaks off does not count; Prometheus repeats it.
             if answer(stream, &pages[page.load(Ordering::SeqCst)]).is_ok() {
                 scrapes.fetch_add(1, Ordering::SeqCst);
             }
