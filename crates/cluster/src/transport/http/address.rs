@@ -145,30 +145,36 @@ fn is_denied(address: IpAddr) -> bool {
         IpAddr::V4(address) => DENIED_V4.iter().any(|(network, prefix)| is_in_v4(address, *network, *prefix)),
         IpAddr::V6(address) => {
             DENIED_V6.iter().any(|(network, prefix)| is_in_v6(address, *network, *prefix))
-                || embedded(address).into_iter().any(|address| is_denied(IpAddr::V4(address)))
+                || embedded(address).into_iter().flatten().any(|address| is_denied(IpAddr::V4(address)))
         }
     }
 }
 
-/// The IPv4 address to which a gateway would translate an IPv6 address.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The IPv4 addresses to which a gateway may translate an IPv6 address.
+#[allow(clippy::cast_possible_truncation)]
+fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 4] {
     let bits = address.to_bits();
-    let v4 = |shift: u32| {
-        #[allow(clippy::cast_possible_truncation)]
-        Some(Ipv4Addr::from_bits((bits >> shift) as u32))
+    let v4 = |shift: u32| Some(Ipv4Addr::from_bits((bits >> shift) as u32));
+    // RFC 6052, section 2.2: bits 64 to 71 are no part of the address. A zero network is what is beside it.
+    let without_octet = (bits >> 64) << 56 | bits & ((1 << 56) - 1);
+    let local = |bits: u128, shift: u32| {
+        let address = Ipv4Addr::from_bits((bits >> shift) as u32);
+        (address.octets()[0] != 0).then_some(address)
     };
     match address.segments() {
-        // IPv4-mapped, IPv4-compatible and IPv4-translated; NAT64, well-known and local.
-        [0, 0, 0, 0, 0, 0 | 0xffff, ..]
-        | [0, 0, 0, 0, 0xffff, 0, ..]
-        | [0x64, 0xff9b, 0, 0, 0, 0, ..]
-        | [0x64, 0xff9b, 1, ..] => v4(0),
+        // IPv4-mapped, IPv4-compatible and IPv4-translated; NAT64 with the well-known prefix.
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+            [v4(0), None, None, None]
+        }
+        // NAT64 with a local prefix, whose length only its operator knows: 96, 64, 56 or 48.
+        [0x64, 0xff9b, 1, ..] => {
+            [local(bits, 0), local(without_octet, 24), local(without_octet, 32), local(without_octet, 40)]
+        }
         // 6to4.
-        [0x2002, ..] => v4(80),
+        [0x2002, ..] => [v4(80), None, None, None],
         // Teredo, which inverts the client's address.
-        #[allow(clippy::cast_possible_truncation)]
-        [0x2001, 0, ..] => Some(Ipv4Addr::from_bits(!(bits as u32))),
-        _ => None,
+        [0x2001, 0, ..] => [Some(Ipv4Addr::from_bits(!(bits as u32))), None, None, None],
+        _ => [None; 4],
     }
 }
 
@@ -195,6 +201,9 @@ mod tests {
         }
         check("::ffff:10.0.0.1", true);
         check("64:ff9b::808:808", true);
+        // 10.0.0.1 behind local NAT64 prefixes of 96 and 48 bits.
+        check("64:ff9b:1::a00:1", true);
+        check("64:ff9b:1:a00:0:100::", true);
     }
 
     #[test]
@@ -233,6 +242,10 @@ mod tests {
             "::ffff:169.254.169.254",
             "64:ff9b::a9fe:a9fe",
             "64:ff9b:1::7f00:1",
+            // The same address behind local NAT64 prefixes of 48, 56 and 64 bits (RFC 6052, section 2.2).
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "64:ff9b:1:12a9:fe:a9fe::",
+            "64:ff9b:1:1234:a9:fea9:fe00::",
             "2002:7f00:1::",
             "2002:a9fe:a9fe::1",
             "2001:0:0:0:0:0:80ff:fffe",
