@@ -43,8 +43,10 @@ struct Connection {
     most_streams: AtomicUsize,
     /// A request on it timed out: it accepts no new requests, and those in flight continue.
     suspected: AtomicBool,
-    /// The time at which anything was last received, and when the last stream ended.
+    /// The time at which anything was last received.
     last_received: Mutex<Instant>,
+    /// The time at which the last stream ended.
+    idle_since: Mutex<Instant>,
 }
 
 /// A stream of a connection, until this is dropped.
@@ -90,6 +92,7 @@ impl SharedConnections {
             most_streams: AtomicUsize::new(STREAMS),
             suspected: AtomicBool::new(false),
             last_received: Mutex::new(Instant::now()),
+            idle_since: Mutex::new(Instant::now()),
         });
         lock(&self.open).push(connection.clone());
         tokio::spawn(drive(driver, connection.clone(), self.open.clone()));
@@ -140,7 +143,7 @@ impl Connection {
     }
 
     fn is_idle(&self) -> bool {
-        self.streams.load(Ordering::Relaxed) == 0 && lock(&self.last_received).elapsed() >= KEPT_IDLE
+        self.streams.load(Ordering::Relaxed) == 0 && lock(&self.idle_since).elapsed() >= KEPT_IDLE
     }
 }
 
@@ -178,9 +181,8 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.connection.streams.fetch_sub(1, Ordering::Relaxed);
-        // The idle time starts now.
         if !self.connection.suspected.load(Ordering::Relaxed) {
-            self.note_received();
+            *lock(&self.connection.idle_since) = Instant::now();
         }
     }
 }
