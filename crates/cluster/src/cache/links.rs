@@ -25,12 +25,11 @@ pub(crate) async fn link(
         (WorkloadKey::Kubeconfig { secret: name, key }, Some(facts)) => {
             let kubeconfig = kubeconfig::read(facts, key)
                 .map_err(|problem| format!("the kubeconfig in Secret {name} {problem}"))?;
-            let name = name.to_string();
             let expiries = caches.connection.credential_expiries();
-            let credential = credential::expiry(&kubeconfig).map(|at| expiries.note(&name, at));
+            let credential = credential::expiry(&kubeconfig).map(|at| expiries.note(&name.to_string(), at));
             let client = caches
                 .connection
-                .workload(kubeconfig, &name)
+                .workload_of(name, kubeconfig)
                 .await
                 .map_err(|error| format!("the kubeconfig in Secret {name} cannot be used: {error}"))?;
             (client, credential)

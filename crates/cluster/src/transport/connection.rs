@@ -2,7 +2,10 @@
 //! kubeconfig.
 
 use crate::transport::credential::CredentialExpiries;
-use crate::transport::http::{AddressRules, Cidr, ConnectRules, RequestObserver, Transport, WriteGuard};
+use crate::transport::http::{
+    AddressRules, Cidr, ConnectRules, NamespaceShares, RequestObserver, Transport, WriteGuard,
+};
+use crate::transport::key::ObjectKey;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -82,6 +85,9 @@ pub trait Dial: Send + Sync + 'static {
     }
 }
 
+/// Stands for no proxy. It is never connected to.
+const NO_PROXY: &str = "http://none.invalid";
+
 /// Every cluster is on the network.
 struct Network {
     rules: WorkloadRules,
@@ -89,11 +95,20 @@ struct Network {
 }
 
 impl Dial for Network {
-    fn dial(&self, kubeconfig: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>> {
+    fn dial(&self, mut kubeconfig: Kubeconfig) -> BoxFuture<'_, Result<Route, DialError>> {
         Box::pin(async {
-            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+                // An empty value counts as absent, here and in kube.
+                if cluster.proxy_url.as_ref().is_some_and(|proxy| !proxy.is_empty()) {
+                    return Err(DialError::Refused("it uses proxy-url, which is refused"));
+                }
+                // Without a proxy of its own, kube would read one from the environment of this process.
+                cluster.proxy_url = Some(NO_PROXY.to_owned());
+            }
+            let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
                 .await
                 .map_err(DialError::Kubeconfig)?;
+            config.proxy_url = None;
             self.check(&config)?;
             Ok(Route::Network(Box::new(config)))
         })
@@ -150,6 +165,7 @@ pub struct Connection {
     dial: Arc<dyn Dial>,
     now: Now,
     transport: Transport,
+    namespace_shares: NamespaceShares,
     credential_expiries: CredentialExpiries,
 }
 
@@ -161,6 +177,7 @@ impl Connection {
             dial: Arc::new(Network::new(WorkloadRules::default())),
             now: Arc::new(Timestamp::now),
             transport: Transport::new(program).with_clock(Arc::new(Timestamp::now)),
+            namespace_shares: NamespaceShares::new(WorkloadRules::default().connections),
             credential_expiries: CredentialExpiries::default(),
         }
     }
@@ -172,6 +189,7 @@ impl Connection {
             dial,
             transport: Transport::new(program).with_clock(now.clone()),
             now,
+            namespace_shares: NamespaceShares::new(WorkloadRules::default().connections),
             credential_expiries: CredentialExpiries::default(),
         }
     }
@@ -179,7 +197,8 @@ impl Connection {
     /// The same with other rules for the kubeconfigs of workload clusters on the network.
     #[must_use]
     pub fn with_workload_rules(self, rules: WorkloadRules) -> Self {
-        Self { dial: Arc::new(Network::new(rules)), ..self }
+        let namespace_shares = NamespaceShares::new(rules.connections);
+        Self { dial: Arc::new(Network::new(rules)), namespace_shares, ..self }
     }
 
     /// The same with another clock.
@@ -207,9 +226,26 @@ impl Connection {
 
     /// A client of the cluster that a kubeconfig leads to. `cluster` names it in log lines.
     pub async fn workload(&self, kubeconfig: Kubeconfig, cluster: &str) -> Result<Client, DialError> {
-        let transport = self.transport.workload(cluster);
+        let (transport, rules) = (self.transport.workload(cluster), self.dial.reach());
+        self.client(kubeconfig, &transport, rules).await
+    }
+
+    /// A client of the cluster that the kubeconfig of a Secret leads to, within the share of its namespace.
+    pub async fn workload_of(&self, secret: &ObjectKey, kubeconfig: Kubeconfig) -> Result<Client, DialError> {
+        let namespace = self.namespace_shares.of(&secret.namespace);
+        let rules = self.dial.reach().within(&namespace);
+        let transport = self.transport.workload(&secret.to_string()).within(namespace);
+        self.client(kubeconfig, &transport, rules).await
+    }
+
+    async fn client(
+        &self,
+        kubeconfig: Kubeconfig,
+        transport: &Transport,
+        rules: ConnectRules,
+    ) -> Result<Client, DialError> {
         Ok(match self.dial.dial(kubeconfig).await? {
-            Route::Network(config) => transport.client_for(&config, self.dial.reach())?,
+            Route::Network(config) => transport.client_for(&config, rules)?,
             Route::Embedded(service) => transport.client_over(service),
         })
     }
@@ -240,15 +276,18 @@ impl fmt::Debug for Connection {
 mod tests {
     use super::*;
 
-    async fn dial(server: &str, more: &str, rules: WorkloadRules) -> Result<(), String> {
+    fn kubeconfig(server: &str, more: &str) -> Kubeconfig {
         let text = format!(
             "apiVersion: v1\nkind: Config\nclusters: [{{name: a, cluster: {{server: '{server}'{more}}}}}]\n\
              users: [{{name: a, user: {{token: s3cret}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
              current-context: a\n"
         );
-        let kubeconfig = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
+        Kubeconfig::from_yaml(&text).expect("a kubeconfig")
+    }
+
+    async fn dial(server: &str, more: &str, rules: WorkloadRules) -> Result<(), String> {
         let network = Network::new(rules);
-        network.dial(kubeconfig).await.map(|_| ()).map_err(|error| error.to_string())
+        network.dial(kubeconfig(server, more)).await.map(|_| ()).map_err(|error| error.to_string())
     }
 
     async fn check(server: &str, more: &str, word: &str) {
@@ -274,6 +313,25 @@ mod tests {
         dial("http://127.0.0.1:6443", "", rules.clone()).await.expect("a sandbox on this machine");
         dial("http://10.0.0.1:6443", "", rules).await.expect_err("that is another machine");
         dial("https://10.0.0.1:6443", "", WorkloadRules::default()).await.expect("a private network");
+    }
+
+    #[tokio::test]
+    async fn a_proxy_of_the_environment_is_not_used() {
+        const VARIABLE: &str = "HTTPS_PROXY";
+        const PROXY: &str = "http://proxy-user:s3cret@proxy.example.com:3128";
+        if std::env::var(VARIABLE).ok().as_deref() != Some(PROXY) {
+            // The environment of this process is that of all tests: another process runs this one with the variable.
+            let test = "transport::connection::tests::a_proxy_of_the_environment_is_not_used";
+            let this = std::env::current_exe().expect("the path of this program");
+            let mut child = std::process::Command::new(this);
+            let output = child.args(["--exact", test]).env(VARIABLE, PROXY).output().expect("it runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            return;
+        }
+        let kubeconfig = kubeconfig("https://10.0.0.1:6443", "");
+        let connection = Connection::network(Config::new("https://10.0.0.2".parse().expect("a URL")), "test");
+        let secret = ObjectKey::new("shop", "demo");
+        connection.workload_of(&secret, kubeconfig).await.expect("a client that connects by itself");
     }
 
     #[tokio::test]

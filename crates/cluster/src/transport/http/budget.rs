@@ -4,16 +4,33 @@ use super::TransportError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The bytes that are buffered for a cluster. Clones are the same budget.
+/// The bytes that are buffered for a cluster, or for all clusters of a namespace. Clones are the same budget.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     buffered: Arc<AtomicUsize>,
     limit: usize,
+    /// The budget of its namespace, of which everything is taken as well.
+    of_namespace: Option<Box<Self>>,
 }
 
 impl Budget {
     pub(super) fn new(limit: usize) -> Self {
-        Self { buffered: Arc::default(), limit }
+        Self { buffered: Arc::default(), limit, of_namespace: None }
+    }
+
+    /// The same budget as a part of that of its namespace.
+    pub(super) fn within(self, namespace: &Self) -> Self {
+        Self { of_namespace: Some(Box::new(namespace.clone())), ..self }
+    }
+
+    /// Adds to what is buffered. True if that is within the limit.
+    fn add(&self, bytes: usize) -> bool {
+        let before = self.buffered.fetch_add(bytes, Ordering::Relaxed);
+        before.saturating_add(bytes) <= self.limit
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.buffered.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// A part of the budget of which nothing is used yet.
@@ -32,17 +49,22 @@ pub(super) struct Share {
 impl Share {
     /// Takes more, if the budget allows it.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), TransportError> {
-        let before = self.budget.buffered.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
-        if before.saturating_add(bytes) > self.budget.limit {
-            return Err(TransportError::OverBudget { limit: self.budget.limit });
+        let is_within = self.budget.add(bytes);
+        let over = self.budget.of_namespace.as_ref().filter(|namespace| !namespace.add(bytes));
+        match over {
+            _ if !is_within => Err(TransportError::OverBudget { limit: self.budget.limit }),
+            Some(namespace) => Err(TransportError::NamespaceOverBudget { limit: namespace.limit }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Returns everything to the budget.
     pub(super) fn clear(&mut self) {
-        self.budget.buffered.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.give_back(self.bytes);
+        if let Some(namespace) = &self.budget.of_namespace {
+            namespace.give_back(self.bytes);
+        }
         self.bytes = 0;
     }
 }
@@ -67,5 +89,21 @@ mod tests {
         one.grow(40).unwrap();
         one.clear();
         budget.share().grow(100).unwrap();
+    }
+
+    #[test]
+    fn budgets_of_one_namespace_add_up() {
+        let namespace = Budget::new(150);
+        let (one, other) = (Budget::new(100).within(&namespace), Budget::new(100).within(&namespace));
+        let mut first = one.share();
+        first.grow(100).unwrap();
+        let mut second = other.share();
+        second.grow(50).unwrap();
+        assert_eq!(second.grow(1), Err(TransportError::NamespaceOverBudget { limit: 150 }));
+        assert_eq!(first.grow(1), Err(TransportError::OverBudget { limit: 100 }));
+        drop((first, second));
+        let (mut first, mut second) = (one.share(), other.share());
+        first.grow(100).unwrap();
+        second.grow(50).unwrap();
     }
 }

@@ -5,6 +5,7 @@
 //! configuration are used unchanged, except that its traces at error level are left out, because they do not name the
 //! cluster.
 
+use super::NamespaceShare;
 use super::address::AddressRules;
 use super::limits::{ADDRESSES, CONNECT_DEADLINE, CONNECTIONS};
 use super::pool::{Pings, Pool, PooledBody};
@@ -40,7 +41,7 @@ pub(super) type NetworkService = BoxCloneSyncService<Request<Body>, Response<Poo
 #[derive(Clone, Debug)]
 pub struct ConnectRules {
     addresses: AddressRules,
-    /// A connection needs a permit from each: the limit of the cluster, and the limit of all workload
+    /// A connection needs a permit from each: the limits of the namespace, of the cluster, and of all workload
     /// clusters together.
     connections: Vec<Arc<Semaphore>>,
 }
@@ -54,6 +55,13 @@ impl ConnectRules {
     /// For one workload cluster, which shares `connections` with the others.
     pub fn workload(addresses: AddressRules, connections: Arc<Semaphore>) -> Self {
         Self { addresses, connections: vec![Arc::new(Semaphore::new(CONNECTIONS)), connections] }
+    }
+
+    /// The same within the share of a namespace.
+    #[must_use]
+    pub fn within(mut self, namespace: &NamespaceShare) -> Self {
+        self.connections.insert(0, namespace.connections.clone());
+        self
     }
 }
 

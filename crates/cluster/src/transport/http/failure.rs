@@ -66,6 +66,12 @@ pub enum TransportError {
         /// The most that they may take.
         limit: usize,
     },
+    /// All answers of the clusters of a namespace together take too much memory.
+    #[error("the answers of all clusters of the namespace take more than {limit} bytes of memory at once")]
+    NamespaceOverBudget {
+        /// The most that they may take.
+        limit: usize,
+    },
     /// Too many requests to the cluster; nothing was sent.
     #[error("not sent: more than {limit} requests to the cluster within a minute")]
     TooManyRequests {
@@ -140,7 +146,7 @@ impl Transport {
         };
         let text = describe(&with_causes(&*error));
         let text = five_spot_core::text::bounded(&text, five_spot_core::text::MAX_MESSAGE);
-        if sent && let Some(repeated) = self.warnings.note(&text) {
+        if sent && let Some(repeated) = self.warnings.note(&format!("{}: {text}", self.cluster)) {
             warn!(cluster = %self.cluster, error = %text, repeated, "Request to a workload cluster failed");
         }
         reported.into()

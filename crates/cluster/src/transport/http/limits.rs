@@ -99,5 +99,13 @@ pub(super) const IDLE_CONNECTIONS: usize = 8;
 /// pods of each node that is being drained.
 pub(super) const CONNECTIONS: usize = 512;
 
+/// Connections to all workload clusters of one namespace. Over HTTP/2 a cluster needs three, so that there is room for some
+/// 340 clusters. A server may send a megabyte ahead on each ([`super::pool`]), outside every budget.
+pub(super) const NAMESPACE_CONNECTIONS: usize = 1024;
+
+/// Bytes that are buffered for all workload clusters of one namespace at any moment: two clusters at their own limit. A page
+/// of 50 Nodes has about one megabyte.
+pub(super) const NAMESPACE_BUFFERED_BYTES: usize = 2 * Limits::WORKLOAD.buffered_bytes;
+
 /// Addresses of one host name that are tried.
 pub(super) const ADDRESSES: usize = 8;

@@ -16,6 +16,7 @@ mod failure;
 #[cfg(test)]
 mod fuzz;
 mod limits;
+mod namespace_share;
 mod pool;
 mod protocol;
 mod rate;
@@ -35,6 +36,7 @@ pub use connect::ConnectRules;
 pub use failure::TransportError;
 pub(crate) use failure::with_causes;
 pub use limits::Limits;
+pub use namespace_share::{NamespaceShare, NamespaceShares};
 pub use protocol::Protocol;
 pub use service::TransportService;
 pub use watches::WatchState;
@@ -110,6 +112,8 @@ pub struct Transport {
     cluster: Arc<str>,
     limits: Limits,
     budget: Budget,
+    /// The share of the namespace that the cluster belongs to: it exists while a client does.
+    _namespace: Option<Arc<NamespaceShare>>,
     watch_rate: Rate,
     requests: Rate,
     failures: Rate,
@@ -137,6 +141,7 @@ impl Transport {
             cluster: "management".into(),
             limits,
             budget: Budget::new(limits.buffered_bytes),
+            _namespace: None,
             watch_rate: Rate::new(limits.watch_bytes_per_minute),
             requests: Rate::new(limits.requests_per_minute as usize),
             failures: Rate::new(limits.failures_per_minute as usize),
@@ -209,7 +214,20 @@ impl Transport {
             watch_rate: Rate::new(limits.watch_bytes_per_minute),
             requests: Rate::new(limits.requests_per_minute as usize),
             failures: Rate::new(limits.failures_per_minute as usize),
+            warnings: Arc::default(),
             ..self.clone()
+        }
+    }
+
+    /// The same transport within the share of a namespace: of its memory and log lines here, of its connections in
+    /// [`ConnectRules::within`].
+    #[must_use]
+    pub fn within(self, namespace: Arc<NamespaceShare>) -> Self {
+        Self {
+            budget: self.budget.within(&namespace.budget),
+            warnings: namespace.warnings.clone(),
+            _namespace: Some(namespace),
+            ..self
         }
     }
 

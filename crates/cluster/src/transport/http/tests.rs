@@ -1,6 +1,6 @@
 //! Tests of the transport, under paused time.
 
-use super::{Call, Exchange, RequestObserver, Transport, TransportError, WriteGuard};
+use super::{Call, Exchange, NamespaceShares, RequestObserver, Transport, TransportError, WriteGuard};
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{Request, Response};
@@ -206,4 +206,21 @@ async fn a_watch_that_falls_silent_is_ended_and_its_age_is_known() {
     assert!(began.elapsed() >= super::WATCH_SILENCE);
     drop(events);
     assert_eq!(transport.watch_ages(), []);
+}
+
+#[test]
+fn the_warnings_of_one_namespace_hide_none_of_another() {
+    let (transport, shares) = (Transport::new("test"), NamespaceShares::new(100));
+    let of = |namespace: &str, name: &str| {
+        transport.workload(&format!("{namespace}/{name}")).within(shares.of(namespace))
+    };
+    let (greedy, same, other) = (of("greedy", "a"), of("greedy", "b"), of("other", "a"));
+    for number in 0..1000 {
+        greedy.warnings.note(&format!("failure {number}"));
+    }
+    assert_eq!(same.warnings.note("a failure of its own"), None, "the log lines of a namespace are bounded");
+    assert_eq!(other.warnings.note("a failure of its own"), Some(0));
+    // Without a namespace each cluster is on its own.
+    let (one, another) = (transport.workload("one"), transport.workload("another"));
+    assert_eq!((one.warnings.note("unreachable"), another.warnings.note("unreachable")), (Some(0), Some(0)));
 }
