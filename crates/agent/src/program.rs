@@ -136,7 +136,8 @@ fn report_processes(proc_root: &Path) -> Result<(), ProcfsError> {
     if cfg!(target_os = "linux") && !scanner.root().shows_host() {
         warn!(
             processes,
-            "only the processes of this pod are visible: set hostPID: true, or no process of the host can match"
+            "only the processes of this pod are visible: set hostPID: true, or no process of the host can match; if it is \
+             set, /proc hides processes from this user (hidepid)"
         );
     } else {
         info!(processes, "processes are visible");

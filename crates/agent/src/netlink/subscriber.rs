@@ -222,7 +222,11 @@ impl Subscriber {
         let mut seen = false;
         while !seen && self.wait(deadline)? {
             self.receive(|received| {
-                seen |= matches!(received, Received::Process { id, .. } if id == process);
+                // Events that were lost are events as well.
+                seen |= match received {
+                    Received::Process { id, .. } => id == process,
+                    Received::Lost => true,
+                };
                 !seen
             })?;
         }
