@@ -21,6 +21,8 @@ pub(super) struct Draft {
     pub(super) taints: TaintStage,
     /// The removal of a machine whose schedule has closed.
     pub(super) removal: Removal,
+    /// True during a pause: the deadline of a shutdown and the time to join start again when it is over.
+    pub(super) timers_stand_still: bool,
     /// The actions that a pause holds back.
     pub(super) held_back: Vec<Action>,
     /// True if nothing may delay the actions: they return a machine to its owner or release an object after its timeout.
@@ -128,6 +130,7 @@ impl Draft {
             resolve_drain_rules: false,
             taints: TaintStage::NotNeeded,
             removal: Removal::default(),
+            timers_stand_still: false,
             held_back: Vec::new(),
             is_urgent: false,
             node_needs_confirmation: false,

@@ -87,6 +87,7 @@ fn run(situation: &Situation<'_>) -> Decision {
     let demand = demand::of(situation, reclaim.as_ref());
     let mut draft = Draft::new(situation);
     draft.removal = brake::examine(situation, demand, pause::is_paused(situation));
+    draft.timers_stand_still = pause::stops_timers(situation, &draft);
     if let Some(reclaim) = &reclaim {
         reclaim::carry_out(situation, reclaim, &mut draft);
     } else {

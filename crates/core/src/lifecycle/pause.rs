@@ -86,6 +86,16 @@ pub(super) fn holds_up_cluster_api(situation: &Situation<'_>) -> bool {
     going && (machine_paused(situation) || cluster_paused(situation))
 }
 
+/// Returns true if the actions of a graceful shutdown or of a wait for a node are held back. No timer runs meanwhile: it starts
+/// again when the pause is over.
+pub(super) fn stops_timers(situation: &Situation<'_>, draft: &Draft) -> bool {
+    match level(situation, draft) {
+        Held::Nothing => false,
+        Held::Ordinary => !cleanup::is_overdue(situation),
+        Held::Everything => true,
+    }
+}
+
 /// Holds back the actions of a paused object, and the facts that they would have recorded: no timer runs during a pause.
 pub(super) fn hold_back(situation: &Situation<'_>, reclaim: Option<&Reclaim>, draft: &mut Draft) {
     let held = level(situation, draft);
@@ -102,5 +112,18 @@ pub(super) fn hold_back(situation: &Situation<'_>, reclaim: Option<&Reclaim>, dr
     // The end of a reclaim that was carried out despite the pause is recorded.
     if held == Held::Everything || reclaim.is_none() {
         draft.facts = Draft::new(situation).facts;
+    }
+    if reclaim.is_none() {
+        stop_timers(situation, draft);
+    }
+}
+
+/// Forgets the start of a shutdown that has not deleted the Machine yet, and of a wait for a node.
+fn stop_timers(situation: &Situation<'_>, draft: &mut Draft) {
+    if situation.living_machine().is_some() {
+        draft.facts.shutdown_started_at = None;
+    }
+    if let Some(join) = &mut draft.facts.join {
+        join.waiting_since = None;
     }
 }

@@ -219,6 +219,9 @@ fn joins_in_time(
     }
     // The creation timestamp of the Machine comes from the clock of the API server. If that is behind ours by more than
     // `joinTimeout`, every Machine would be given up, so the time is measured by our own clock.
+    if draft.timers_stand_still {
+        return stop_waiting(draft);
+    }
     let join = draft.facts.join.get_or_insert_default();
     let since = situation.past(join.waiting_since.as_ref()).unwrap_or(situation.second);
     join.waiting_since = Some(Time(since));

@@ -18,7 +18,7 @@ const FORMER_NODE_READ_EVERY: SignedDuration = SignedDuration::from_secs(20);
 
 /// Removes what exists.
 pub(super) fn take_down(situation: &Situation<'_>, cause: UnwantedBy, draft: &mut Draft) {
-    if situation.world.object.deletion.is_some_and(|deletion| deletion.orphan) {
+    if situation.is_orphaning() {
         return;
     }
     let at_once = match cause {
@@ -83,7 +83,8 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     if machine.terminating {
         return skip_late_drain(situation, machine, draft);
     }
-    let started_at = situation.past(draft.facts.shutdown_started_at.as_ref()).unwrap_or(situation.second);
+    let recorded = situation.past(draft.facts.shutdown_started_at.as_ref());
+    let started_at = recorded.filter(|_| !draft.timers_stand_still).unwrap_or(situation.second);
     draft.facts.shutdown_started_at = Some(Time(started_at));
     let deadline = deadline(situation, started_at);
     draft.wake(situation, deadline);

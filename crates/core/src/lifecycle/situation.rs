@@ -103,6 +103,11 @@ impl<'a> Situation<'a> {
     pub(super) const fn being_deleted(&self) -> bool {
         self.world.object.deletion.is_some()
     }
+
+    /// Returns true if the object is deleted with `--cascade=orphan`: it is released, and its Machine stays.
+    pub(super) fn is_orphaning(&self) -> bool {
+        self.world.object.deletion.is_some_and(|deletion| deletion.orphan)
+    }
 }
 
 fn is_left<T>(slot: &Slot<T>, recorded: bool) -> bool {

@@ -7,6 +7,7 @@ mod down;
 mod emergency;
 mod lost_node;
 mod node;
+mod pause;
 mod reclaim;
 mod reclaim_stages;
 mod trouble;
