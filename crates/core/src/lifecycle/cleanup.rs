@@ -5,6 +5,7 @@ use super::fault::FaultKind;
 use super::removal;
 use super::situation::Situation;
 use crate::action::Action;
+use crate::world::MachineView;
 
 /// Adds or removes the finalizer of the object.
 pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
@@ -54,11 +55,28 @@ fn bound(situation: &Situation<'_>, draft: &mut Draft) {
     if let Some(machine) = situation.living_machine()
         && !machine.delete_refused
     {
-        draft.actions.clear();
         draft.is_urgent = true;
-        return removal::delete_machine(machine, draft);
+        return delete_now(machine, draft);
     }
     give_up(situation, draft);
+}
+
+/// Deletes the Machine without any other action. Cluster API drains its node, unless that is already done or not wanted.
+fn delete_now(machine: &MachineView, draft: &mut Draft) {
+    let is_decided = draft.actions.iter().any(|action| matches!(action, Action::DeleteMachine { .. }));
+    let is_emergency = draft.stage == Stage::Ejecting;
+    if is_decided {
+        draft.actions.retain(|action| {
+            matches!(action, Action::ExcludeDrain { .. } | Action::DeleteMachine { .. } | Action::Publish(_))
+        });
+        return;
+    }
+    draft.actions.clear();
+    if is_emergency {
+        removal::delete_without_drain(machine, true, draft);
+    } else {
+        removal::delete_machine(machine, draft);
+    }
 }
 
 /// Reports that the cleanup timed out and, if the policy allows it, removes the finalizer.
@@ -84,7 +102,12 @@ fn give_up(situation: &Situation<'_>, draft: &mut Draft) {
         draft.is_urgent = true;
         // Workload clusters are no longer waited for.
         draft.actions.retain(|action| {
-            matches!(action, Action::DeleteBootstrap { .. } | Action::DeleteInfrastructure { .. })
+            matches!(
+                action,
+                Action::ExcludeDrain { .. }
+                    | Action::DeleteBootstrap { .. }
+                    | Action::DeleteInfrastructure { .. }
+            )
         });
         draft.act(Action::RemoveFinalizer);
     }

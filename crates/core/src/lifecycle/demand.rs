@@ -1,6 +1,6 @@
 //! The demand for a machine. The first rule that applies decides.
 
-use super::reclaim::Reclaim;
+use super::reclaim::{self, Reclaim};
 use super::situation::{Situation, instant};
 use crate::schedule::PlanState;
 use five_spot_api::ReclaimResume;
@@ -120,7 +120,7 @@ fn awaits_resume(situation: &Situation<'_>, reclaim: Option<&Reclaim>) -> bool {
         return false;
     }
     let records = reclaim.map_or(situation.prior().reclaims.as_slice(), Reclaim::records);
-    let Some(newest) = records.iter().map(|record| instant(&record.requested_at)).max() else {
+    let Some(newest) = records.iter().map(reclaim::noticed_at).max() else {
         return false;
     };
     let resumed = situation.world.object.resume.is_some_and(|at| newest <= at && at <= situation.now);

@@ -2,8 +2,10 @@
 
 use super::Decision;
 use super::draft::Draft;
+use super::reclaim::same_request;
 use crate::action::Action;
 use crate::world::World;
+use five_spot_api::ReclaimRecord;
 
 /// The evidence that is required before the actions of a decision are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +69,11 @@ impl Decision {
     /// the removal of the finalizer, after which the object has no status.
     pub fn relies_on_record(&self, world: &World) -> bool {
         let is_recorded =
-            |node_uid: &str| world.status.reclaims.iter().any(|known| known.node_uid == node_uid);
+            |record: &ReclaimRecord| world.status.reclaims.iter().any(|known| same_request(known, record));
         let mut unfinished = self.status.reclaims.iter().filter(|record| record.finished_at.is_none());
         self.evidence != Evidence::BestEffort
             || self.actions.contains(&Action::RemoveFinalizer)
-            || unfinished.any(|record| !is_recorded(&record.node_uid))
+            || unfinished.any(|record| !is_recorded(record))
     }
 
     /// Returns the actions of an emergency that could not be recorded. The schedule is disabled before the Machine is deleted,

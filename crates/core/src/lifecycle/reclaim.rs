@@ -118,6 +118,9 @@ fn would_be_lent_again(situation: &Situation<'_>) -> bool {
 
 /// Plans the next actions of the reclaim.
 pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mut Draft) {
+    if situation.is_orphaning() {
+        return;
+    }
     draft.facts.reclaims.clone_from(&reclaim.records);
     draft.facts.shutdown_started_at = Some(Time(reclaim.started_at));
     draft.stage = Stage::Ejecting;
@@ -140,7 +143,8 @@ pub(super) fn carry_out(situation: &Situation<'_>, reclaim: &Reclaim, draft: &mu
     disable_schedule(situation, reclaim, draft);
 }
 
-/// Drains the node and deletes the Machine. Returns false while the pods still have time to leave.
+/// Drains the node and deletes the Machine. Returns false while the pods still have time to leave. The kill switch gives them
+/// none.
 fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, draft: &mut Draft) -> bool {
     let emptied = situation.world.node.found().is_none_or(|node| {
         let emptied = empty(situation, reclaim, node, draft);
@@ -152,12 +156,13 @@ fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, dr
     let timeout = SignedDuration::from_secs(EMERGENCY_DRAIN_TIMEOUT_SECS);
     let deadline = reclaim.started_at.saturating_add(timeout).unwrap_or(Timestamp::MAX);
     draft.wake(situation, deadline);
-    let may_wait = situation.now < deadline && !machine.terminating;
+    let is_over = situation.now >= deadline || situation.handling().kill_switch;
+    let may_wait = !is_over && !machine.terminating;
     if may_wait && (!emptied || is_pending(situation)) {
         return false;
     }
     if !emptied {
-        // The time is over: an unresponsive workload cluster must not delay the deletion of the Machine.
+        // The time is over: neither pods nor an unresponsive workload cluster delay the deletion of the Machine.
         draft.actions.clear();
     }
     removal::delete_without_drain(machine, true, draft);
@@ -226,7 +231,7 @@ pub(super) fn announce(situation: &Situation<'_>, records: &[ReclaimRecord]) -> 
             note: format!("Node {} was reclaimed by its owner: {}", newest.node, newest.reason),
             cause: EventCause::Instant(requested_at),
         });
-        let recent = recent_reclaims(records, requested_at);
+        let recent = recent_reclaims(records, noticed_at(newest));
         if recent >= RAPID_RE_RECLAIM_THRESHOLD {
             events.push(Event {
                 reason: EventReason::RapidReReclaim,
@@ -250,11 +255,16 @@ pub(super) fn same_request(one: &ReclaimRecord, other: &ReclaimRecord) -> bool {
     one.node_uid == other.node_uid && one.requested_at == other.requested_at
 }
 
-fn recent_reclaims(records: &[ReclaimRecord], until: Timestamp) -> usize {
+/// Returns the time at which a reclaim was first seen. The clock of the node, by which it was requested, may be behind.
+pub(super) fn noticed_at(record: &ReclaimRecord) -> Timestamp {
+    let requested_at = instant(&record.requested_at);
+    let seen_at = record.stages.as_ref().map(|stages| floor(stages.annotated_at.0));
+    seen_at.map_or(requested_at, |seen_at| seen_at.max(requested_at))
+}
+
+/// Returns the number of reclaims around `time`. One that is later was recorded before the clock was set back.
+fn recent_reclaims(records: &[ReclaimRecord], time: Timestamp) -> usize {
     let window = SignedDuration::from_secs(RAPID_RE_RECLAIM_WINDOW_SECS);
-    let recent = |record: &&ReclaimRecord| {
-        let age = until.duration_since(instant(&record.requested_at));
-        age >= SignedDuration::ZERO && age < window
-    };
-    records.iter().filter(recent).count()
+    let is_recent = |record: &&ReclaimRecord| time.duration_since(noticed_at(record)).abs() < window;
+    records.iter().filter(is_recent).count()
 }

@@ -2,6 +2,7 @@
 
 mod brake;
 mod clock;
+mod combinations;
 mod deletion;
 mod down;
 mod emergency;
