@@ -127,7 +127,7 @@ fn a_second_reclaim_of_the_same_node_is_recorded_first() {
 }
 
 #[test]
-fn an_old_resume_annotation_does_not_answer_a_request_of_a_slow_clock() {
+fn an_old_resume_annotation_does_not_answer_a_new_reclaim() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.reclaim.resume = ReclaimResume::OnAnnotation);
     simulation.world.object.resume = Some(time("2026-11-16T09:30:00Z"));
