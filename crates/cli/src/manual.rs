@@ -26,6 +26,9 @@ Examples:
   5spot man ~/.local/share/man/man1 && man 5spot-preview
   5spot man pages && man -l pages/5spot-controller.1";
 
+/// An empty argument of the title. Without the quotes the version would become the date.
+const NO_DATE: &str = "\"\"";
+
 /// Writes the pages.
 pub fn run(args: &Args) -> Outcome {
     let written = write(&args.directory)
@@ -72,7 +75,8 @@ fn write_pages(command: &Command, directory: &Path) -> anyhow::Result<usize> {
 fn page(command: &Command) -> anyhow::Result<(String, Vec<u8>)> {
     let notes = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
     let bare = command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
-    let page = Man::new(bare).source(concat!("5-Spot ", env!("CARGO_PKG_VERSION"))).manual("5-Spot");
+    let page =
+        Man::new(bare).date(NO_DATE).source(concat!("5-Spot ", env!("CARGO_PKG_VERSION"))).manual("5-Spot");
     let mut text = Vec::new();
     page.render(&mut text)?;
     if let Some(notes) = notes {
@@ -81,4 +85,18 @@ fn page(command: &Command) -> anyhow::Result<(String, Vec<u8>)> {
         text.extend(section.to_roff().into_bytes());
     }
     Ok((page.get_filename(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_name_the_version_and_the_manual_and_no_date() {
+        let (name, text) = page(&Command::new("5spot-why")).expect("a page");
+        assert_eq!(name, "5spot-why.1");
+        let text = String::from_utf8(text).expect("text");
+        let title = text.lines().find(|line| line.starts_with(".TH ")).expect("a title");
+        assert_eq!(title, concat!(".TH 5spot-why 1 \"\" \"5-Spot ", env!("CARGO_PKG_VERSION"), "\" 5-Spot"));
+    }
 }

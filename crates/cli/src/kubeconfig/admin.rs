@@ -2,8 +2,9 @@
 
 use super::Failure;
 use super::args::CreateArgs;
+use super::cause::cause;
 use k8s_openapi::api::core::v1::Secret;
-use kube::config::{Cluster, KubeConfigOptions, Kubeconfig};
+use kube::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
 
 /// The workload cluster with an administrator's rights, and how others reach it.
@@ -46,8 +47,12 @@ pub(super) async fn find(args: &CreateArgs, management: &Client, namespace: &str
 fn from_file(path: &std::path::Path) -> Result<Kubeconfig, Failure> {
     Kubeconfig::read_from(path).map_err(|error| Failure {
         step: format!("read {}", path.display()),
-        // The message of a parser shows the lines around a mistake, which may contain a credential.
-        cause: if path.exists() { "it is not a kubeconfig".into() } else { error.to_string() },
+        cause: if let KubeconfigError::ReadConfig(cause, _) = error {
+            cause.to_string()
+        } else {
+            // The message of a parser shows the lines around a mistake, which may contain a credential.
+            "it is not a kubeconfig".into()
+        },
         fix: "Name an administrator's kubeconfig of the workload cluster".into(),
     })
 }
@@ -64,7 +69,17 @@ async fn from_secret(
         fix: "Name an administrator's kubeconfig of the workload cluster with --workload-kubeconfig".into(),
     };
     let secrets: Api<Secret> = Api::namespaced(management.clone(), namespace);
-    let secret = secrets.get(&name).await.map_err(|error| failure(error.to_string()))?;
+    let secret = secrets.get(&name).await.map_err(|error| {
+        let failed = failure(cause(&error));
+        if matches!(error, kube::Error::Api(_)) {
+            return failed;
+        }
+        // Another kubeconfig does not help if the management cluster does not respond.
+        Failure {
+            fix: "Check that the management cluster can be reached from here, and try again".into(),
+            ..failed
+        }
+    })?;
     let value = secret.data.unwrap_or_default().remove("value");
     let value = value.ok_or_else(|| failure("it has no key value".into()))?;
     let text = String::from_utf8(value.0).map_err(|_| failure("it is not text".into()))?;

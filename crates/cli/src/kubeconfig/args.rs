@@ -66,6 +66,17 @@ impl CreateArgs {
         self.secret.clone().unwrap_or_else(|| format!("{}-5spot-kubeconfig", self.cluster))
     }
 
+    /// Refuses the Secret that Cluster API itself uses: the controllers of the cluster would lose their kubeconfig.
+    pub fn check(&self) -> Result<(), String> {
+        let secret = self.secret_name();
+        if secret == format!("{}-kubeconfig", self.cluster) {
+            return Err(format!(
+                "the Secret {secret} belongs to Cluster API, which needs it. Choose another name with --secret"
+            ));
+        }
+        Ok(())
+    }
+
     /// The lifetime of the token.
     pub fn duration_seconds(&self) -> i64 {
         i64::from(self.duration) * 3600
@@ -88,6 +99,7 @@ fn parse_server(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::{Args as _, FromArgMatches as _};
 
     #[test]
     fn lifetimes_are_hours() {
@@ -95,6 +107,19 @@ mod tests {
         for wrong in ["0h", "720", "30d", "", "h", "87601h", "-1h"] {
             assert!(parse_hours(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_secret_of_cluster_api_is_refused() {
+        let check = |flags: &str| {
+            let words = std::iter::once("create").chain(flags.split(' '));
+            let args = CreateArgs::augment_args(clap::Command::new("create")).get_matches_from(words);
+            CreateArgs::from_arg_matches(&args).expect("arguments").check()
+        };
+        assert_eq!(check("edge"), Ok(()));
+        assert_eq!(check("edge --secret nodes"), Ok(()));
+        let refused = check("edge --secret edge-kubeconfig").expect_err("the Secret of Cluster API");
+        assert!(refused.contains("edge-kubeconfig belongs to Cluster API"), "{refused}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod admin;
 mod args;
+mod cause;
 mod manifests;
 mod objects;
 mod report;
@@ -30,6 +31,10 @@ pub struct Failure {
 
 pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
     let Command::Create(args) = &args.command;
+    if let Err(problem) = args.check() {
+        complain(&format!("error: {problem}"));
+        return Outcome::Invalid;
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -1,6 +1,7 @@
 //! Server-side apply of single objects.
 
 use super::Failure;
+use super::cause::cause;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::Value;
@@ -29,7 +30,7 @@ pub(super) async fn apply(client: &Client, document: &Value, cluster: &str) -> R
     let params = PatchParams::apply(FIELD_MANAGER).force();
     api.patch(&name, &params, &Patch::Apply(document)).await.map_err(|error| Failure {
         step: format!("apply the {title} in {cluster}"),
-        cause: error.to_string(),
+        cause: cause(&error),
         fix: fix(&error, &plural, cluster),
     })?;
     Ok(format!("{title} in {cluster}"))
@@ -41,8 +42,15 @@ fn fix(error: &kube::Error, plural: &str, cluster: &str) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 => {
             format!(
-                "It takes the verbs get, create and patch on {plural} in {cluster}, and every permission that is granted"
+                "This needs the verbs create and patch on {plural} in {cluster}, and for roles and bindings every \
+                 permission that they grant"
             )
+        }
+        // The namespace exists: it contains the Secret that was applied before.
+        kube::Error::Api(status) if status.code == 404 && plural == "rolebindings" => {
+            "Apply deploy/rbac, which contains the ClusterRole that it refers to. With the Roles in \
+             deploy/rbac-namespaced the controller can read the Secret already"
+                .to_owned()
         }
         kube::Error::Api(status) if status.code == 404 => {
             "Create the namespace first, or choose another with --namespace".to_owned()

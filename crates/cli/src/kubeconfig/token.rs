@@ -1,6 +1,7 @@
 //! The token of the identity.
 
 use super::Failure;
+use super::cause::cause;
 use super::manifests::{ACCOUNT, NAMESPACE};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -19,13 +20,13 @@ pub(super) async fn request(client: &Client, seconds: i64) -> Result<Token, Fail
     let failure = |cause: String| Failure {
         step: format!("request a token of the ServiceAccount {NAMESPACE}/{ACCOUNT}"),
         cause,
-        fix: "It takes the verb create on serviceaccounts/token in the workload cluster".into(),
+        fix: "This needs the verb create on serviceaccounts/token in the workload cluster".into(),
     };
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
     let spec = TokenRequestSpec { expiration_seconds: Some(seconds), ..TokenRequestSpec::default() };
     let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
     let answer = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request).await;
-    let status = answer.map_err(|error| failure(error.to_string()))?.status;
+    let status = answer.map_err(|error| failure(cause(&error)))?.status;
     let status = status.ok_or_else(|| failure("the answer contains none".into()))?;
     let (Some(text), Some(expires_at)) = (status.token, status.expiration_timestamp) else {
         return Err(failure("the answer contains none".into()));
