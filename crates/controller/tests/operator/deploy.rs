@@ -91,6 +91,24 @@ fn the_probes_the_ports_and_the_monitor_fit_together() {
     assert_eq!(monitor[0]["spec"]["endpoints"][0]["port"], "metrics");
 }
 
+/// The labels that the Prometheus Operator puts on everything that it scrapes from a Service.
+const TARGET_LABELS: [&str; 7] = ["container", "endpoint", "instance", "job", "namespace", "pod", "service"];
+
+#[test]
+fn the_monitor_keeps_labels_that_targets_have_as_well() {
+    let shared: BTreeSet<&str> = METRICS
+        .iter()
+        .chain(&ADDITIONS)
+        .flat_map(|row| row.labels)
+        .copied()
+        .filter(|label| TARGET_LABELS.contains(label))
+        .collect();
+    // A metric with the label `pod` or `instance` would hide which replica it comes from.
+    assert_eq!(shared, BTreeSet::from(["namespace"]));
+    let monitor = manifests("monitoring/servicemonitor.yaml");
+    assert_eq!(monitor[0]["spec"]["endpoints"][0]["honorLabels"], true);
+}
+
 #[test]
 fn the_manifests_set_only_known_variables() {
     let command = <five_spot_controller::args::Args as clap::CommandFactory>::command();
@@ -144,7 +162,7 @@ const QUERIES: [&str; 9] = [
 ];
 
 /// Metrics of the process that are not in the tables.
-const PROCESS: [&str; 2] = ["process_open_fds", "process_max_fds"];
+const PROCESS: [&str; 3] = ["process_open_fds", "process_max_fds", "process_resident_memory_bytes"];
 
 #[test]
 fn the_dashboard_has_the_documented_queries_and_existing_metrics() {
