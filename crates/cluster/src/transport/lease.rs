@@ -11,8 +11,10 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
 
-/// The longest holder identity that is kept: anybody who may write the Lease can write anything into it.
-const MAX_HOLDER: usize = 256;
+/// The longest holder identity that is kept: anybody who may write the Lease can write anything into it. An identity of ours
+/// is the name of a pod, up to 253 bytes, and a random part. It must be kept whole, or an instance would not recognise its
+/// own.
+const MAX_HOLDER: usize = 512;
 
 /// The content of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -194,4 +196,23 @@ pub(super) fn classified(error: &kube::Error) -> LeaseError {
         return LeaseError::Guarded((*why).to_owned());
     }
     LeaseError::Failed(explain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held_by(holder: &str) -> String {
+        let record = LeaseRecord { holder: holder.to_owned(), ..LeaseRecord::default() };
+        let lease = Lease { metadata: ObjectMeta::default(), spec: Some(lease_spec(&record)) };
+        stored(&lease).record.holder
+    }
+
+    #[test]
+    fn a_holder_is_kept_as_it_was_written_up_to_a_bound() {
+        let longest = format!("{}_0123456789abcdef", "a".repeat(253));
+        assert_eq!(held_by(&longest), longest);
+        assert!(held_by(&"a".repeat(100_000)).len() <= MAX_HOLDER);
+        assert_eq!(held_by("a\nb"), "a\\nb");
+    }
 }

@@ -20,6 +20,9 @@ use tracing::{debug, info, warn};
 /// The time that the release of the Lease may take: the program is gone two seconds after the signal.
 const RELEASE_WITHIN: Duration = Duration::from_millis(800);
 
+/// The most writes that release the Lease. One write of this instance can be on its way when the election ends.
+const RELEASE_ATTEMPTS: usize = 3;
+
 /// Takes part in the election.
 pub(crate) struct Elector {
     settings: ElectionSettings,
@@ -30,6 +33,8 @@ pub(crate) struct Elector {
     guard: Arc<LeaseGuard>,
     health: Arc<Health>,
     role: watch::Sender<Role>,
+    /// True while a write has not been answered.
+    is_writing: bool,
     /// The last log line, so that none is repeated.
     logged_holder: Option<String>,
     problems: BTreeMap<Access, String>,
@@ -70,6 +75,7 @@ impl Elector {
             guard,
             health,
             role,
+            is_writing: false,
             logged_holder: None,
             problems: BTreeMap::new(),
         };
@@ -198,7 +204,9 @@ impl Elector {
     }
 
     async fn write(&mut self, record: &LeaseRecord, version: Option<&str>, sent: Duration) {
+        self.is_writing = true;
         let answer = timeout(self.attempt(), self.lease.write(record, version)).await;
+        self.is_writing = false;
         match answer {
             Ok(Ok(lease)) => {
                 self.candidate.written(lease, sent);
@@ -255,12 +263,37 @@ impl Elector {
     async fn release(&mut self) {
         self.guard.set(None);
         self.role.send_replace(Role::Standby);
-        let Some((record, version)) = self.candidate.release(self.connection.now()) else { return };
-        match timeout(RELEASE_WITHIN, self.lease.write(&record, Some(&version))).await {
-            Ok(Ok(_)) => info!(lease = self.name(), "Released the Lease"),
+        match timeout(RELEASE_WITHIN, self.write_release()).await {
+            Ok(Ok(true)) => info!(lease = self.name(), "Released the Lease"),
+            Ok(Ok(false)) => {}
             Ok(Err(error)) => warn!(lease = self.name(), %error, "The Lease was not released: it expires"),
             Err(_) => warn!(lease = self.name(), "The Lease was not released in time: it expires"),
         }
+    }
+
+    /// Writes the release. Returns false if this instance does not hold the Lease. A write that was cut off by the end of
+    /// the election may have been carried out, or may be at this moment.
+    async fn write_release(&mut self) -> Result<bool, LeaseError> {
+        if self.is_writing {
+            self.reread().await?;
+        }
+        for _ in 0..RELEASE_ATTEMPTS {
+            let Some((record, version)) = self.candidate.release(self.connection.now()) else {
+                return Ok(false);
+            };
+            match self.lease.write(&record, Some(&version)).await {
+                Ok(_) => return Ok(true),
+                Err(LeaseError::Conflict) => self.reread().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(LeaseError::Conflict)
+    }
+
+    async fn reread(&mut self) -> Result<(), LeaseError> {
+        let lease = self.lease.read().await?;
+        self.candidate.observe(lease, self.guard.now());
+        Ok(())
     }
 
     /// Logs a problem with the Lease once, and shows it as a remark in `/ready`: readiness needs no leadership.

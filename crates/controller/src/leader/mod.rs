@@ -13,6 +13,7 @@ pub(crate) use elector::Elector;
 pub use guard::{BootClock, LeaseClock, LeaseGuard, TokioClock};
 pub use state::Timing;
 
+use five_spot_core::text;
 use std::fmt;
 use std::sync::Arc;
 
@@ -52,9 +53,14 @@ pub(crate) enum Role {
     Leader,
 }
 
-/// The identity of this process: the name of its pod or host, and a random part.
+/// The longest name of a pod.
+const MAX_INSTANCE: usize = 253;
+
+/// The identity of this process: the name of its pod or host, and a random part. A name that no pod can have is bounded and
+/// escaped, as it is when the Lease is read again.
 #[must_use]
 pub fn identity(instance: &str) -> String {
+    let instance = text::bounded(instance, MAX_INSTANCE);
     let mut random = [0_u8; 8];
     // The kernel's random source cannot fail once it is initialised; until then the call waits.
     let _ = rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty());

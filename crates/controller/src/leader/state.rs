@@ -198,10 +198,10 @@ impl Candidate {
         self.try_at = now;
     }
 
-    /// The write that releases the Lease, if this instance holds it.
+    /// The write that releases the Lease, if it names this instance. The Lease has to be observed again before another one.
     pub(super) fn release(&mut self, wall: Timestamp) -> Option<(LeaseRecord, String)> {
-        self.held.take()?;
-        let lease = self.seen.as_ref()?.lease.as_ref()?;
+        self.held = None;
+        let lease = self.seen.take()?.lease?;
         let record = LeaseRecord {
             holder: String::new(),
             duration_seconds: RELEASED_SECONDS,
@@ -209,6 +209,6 @@ impl Candidate {
             renewed: Some(wall),
             transitions: lease.record.transitions,
         };
-        (lease.record.holder == self.identity).then(|| (record, lease.version.clone()))
+        (lease.record.holder == self.identity).then_some((record, lease.version))
     }
 }

@@ -148,3 +148,26 @@ fn transitions_count_changes_of_the_holder() {
     let Step::Write(record, _) = step(&mut leader, 102) else { panic!("it is due") };
     assert_eq!(record.transitions, 0);
 }
+
+#[test]
+fn an_identity_is_read_from_the_lease_as_it_was_written() {
+    for instance in ["5spot-controller-7d9f", &"a".repeat(253), &"a".repeat(1000), "line\nbreak", ""] {
+        let identity = super::identity(instance);
+        assert_eq!(five_spot_core::text::bounded(&identity, 512), identity.as_str(), "{instance}");
+        assert!(identity.rsplit_once('_').is_some_and(|(_, random)| random.len() == 16), "{identity}");
+    }
+    assert!(super::identity("pod-1").starts_with("pod-1_"));
+    assert_ne!(super::identity("pod-1"), super::identity("pod-1"));
+}
+
+#[test]
+fn a_lease_is_released_again_after_it_was_read_again() {
+    let mut leader = leader();
+    let _ = leader.release(Timestamp::UNIX_EPOCH).expect("it is held");
+    // A renewal that was cut off has been carried out before the release.
+    leader.observe(Some(lease(ME, 15, 1, "9")), at(103));
+    let (record, version) = leader.release(Timestamp::UNIX_EPOCH).expect("it is still held");
+    assert_eq!((record.holder.as_str(), version.as_str()), ("", "9"));
+    leader.observe(Some(lease("b_2", 15, 1, "10")), at(103));
+    assert_eq!(leader.release(Timestamp::UNIX_EPOCH), None, "another one holds it");
+}

@@ -24,6 +24,9 @@ use tracing::{debug, info, warn};
 /// another Lease is released afterwards.
 const RELEASE_WITHIN: Duration = Duration::from_millis(400);
 
+/// The most writes that release the Lease. One write of this instance can be on its way when the work ends.
+const RELEASE_ATTEMPTS: usize = 3;
+
 /// The longest pause between two attempts to watch the Leases while the API server refuses it.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
@@ -50,6 +53,8 @@ pub(crate) struct Driver {
     stopped: watch::Receiver<u64>,
     /// The role in the election of this shard; absent without one.
     role: Option<watch::Receiver<Role>>,
+    /// True while a write has not been answered.
+    is_writing: bool,
     /// The last problem, so that no log line is repeated.
     problem: Option<String>,
     logged_mismatches: Vec<(u32, Option<u32>)>,
@@ -88,6 +93,7 @@ impl Driver {
             views,
             stopped,
             role,
+            is_writing: false,
             problem: None,
             logged_mismatches: Vec::new(),
             is_standby_logged: false,
@@ -247,7 +253,9 @@ impl Driver {
         sent: Duration,
     ) {
         let id = self.settings.shard.id();
+        self.is_writing = true;
         let answer = timeout(self.attempt(), self.leases.write(id, record, announcement, version)).await;
+        self.is_writing = false;
         match answer {
             Ok(Ok(lease)) => {
                 self.recovered();
@@ -338,13 +346,9 @@ impl Driver {
 
     async fn release(&mut self) {
         self.guard.set(Permission::None);
-        let Some((record, announcement, version)) = self.member.release(self.connection.now()) else {
-            return;
-        };
-        let id = self.settings.shard.id();
-        let write = self.leases.write(id, &record, &announcement, Some(&version));
-        match timeout(RELEASE_WITHIN, write).await {
-            Ok(Ok(_)) => info!(lease = self.name(), "Released the Lease of this instance"),
+        match timeout(RELEASE_WITHIN, self.write_release()).await {
+            Ok(Ok(true)) => info!(lease = self.name(), "Released the Lease of this instance"),
+            Ok(Ok(false)) => {}
             Ok(Err(error)) => {
                 warn!(lease = self.name(), %error, "The Lease of this instance was not released: it expires");
             }
@@ -352,6 +356,33 @@ impl Driver {
                 warn!(lease = self.name(), "The Lease of this instance was not released in time: it expires");
             }
         }
+    }
+
+    /// Writes the release. Returns false if this instance does not hold its Lease. A write that was cut off by the end of the
+    /// work may have been carried out, or may be at this moment.
+    async fn write_release(&mut self) -> Result<bool, LeaseError> {
+        if self.is_writing {
+            self.reread().await?;
+        }
+        let id = self.settings.shard.id();
+        for _ in 0..RELEASE_ATTEMPTS {
+            let Some((record, announcement, version)) = self.member.release(self.connection.now()) else {
+                return Ok(false);
+            };
+            match self.leases.write(id, &record, &announcement, Some(&version)).await {
+                Ok(_) => return Ok(true),
+                Err(LeaseError::Conflict) => self.reread().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(LeaseError::Conflict)
+    }
+
+    async fn reread(&mut self) -> Result<(), LeaseError> {
+        if let Some(lease) = self.leases.find(self.settings.shard.id()).await? {
+            self.member.observe(lease, self.guard.now());
+        }
+        Ok(())
     }
 
     fn name(&self) -> String {

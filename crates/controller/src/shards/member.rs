@@ -400,10 +400,10 @@ impl Member {
         self.stopped = self.stopped.max(number);
     }
 
-    /// The write that releases the Lease, if this instance holds it.
+    /// The write that releases the Lease, if it names this instance. The Lease has to be observed again before another one.
     pub(super) fn release(&mut self, wall: Timestamp) -> Option<(LeaseRecord, Announcement, String)> {
-        self.held.take()?;
-        let lease = self.own.as_ref()?.lease.as_ref()?;
+        self.held = None;
+        let lease = self.own.take()?.lease?;
         let record = LeaseRecord {
             holder: String::new(),
             duration_seconds: RELEASED_SECONDS,
@@ -413,7 +413,7 @@ impl Member {
         };
         let announcement = Announcement { count: Some(self.shard.count()), ..Announcement::default() };
         let is_mine = lease.stored.record.holder == self.identity;
-        is_mine.then(|| (record, announcement, lease.stored.version.clone()))
+        is_mine.then_some((record, announcement, lease.stored.version))
     }
 
     /// The objects that this instance may work on at this moment. Its number changes whenever they do.

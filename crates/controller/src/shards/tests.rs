@@ -297,3 +297,18 @@ fn an_object_of_another_instance_is_logged_once() {
         "{text}"
     );
 }
+
+#[test]
+fn a_lease_is_released_again_after_it_was_read_again() {
+    let mut member = member(Shard::ONLY);
+    advance(&mut member, 100, &[]);
+    let (record, _, _) = member.release(Timestamp::UNIX_EPOCH).expect("it is held");
+    assert_eq!((record.holder.as_str(), record.duration_seconds), ("", RELEASED_SECONDS));
+    assert!(member.release(Timestamp::UNIX_EPOCH).is_none(), "once");
+    // A renewal that was cut off has been carried out before the release.
+    member.observe(lease(Shard::ONLY, ME, 2_000_000, &[]), at(103));
+    let (_, _, version) = member.release(Timestamp::UNIX_EPOCH).expect("it is still held");
+    assert_eq!(version, "2000000");
+    member.observe(lease(Shard::ONLY, "other_1", 2_000_001, &[]), at(103));
+    assert!(member.release(Timestamp::UNIX_EPOCH).is_none(), "another one holds it");
+}
