@@ -25,6 +25,10 @@ const ATTEMPTS: u32 = 4;
 const POLICY_REFUSALS: u32 = 50;
 const AFTER_POLICY_REFUSAL: Duration = Duration::from_millis(100);
 
+/// The wait after a write that a guard of this instance has refused. A standby forgets its queue, and begins anew when it
+/// leads; this is for a guard that permits writes again before that.
+const AFTER_GUARD: SignedDuration = SignedDuration::from_mins(1);
+
 /// The most reconciles in a row that each leave something to do at once before there is a pause between them. The most
 /// that an object needs without waiting for anything is five, when its window opens.
 const ROUNDS: u32 = 10;
@@ -87,7 +91,7 @@ impl Reconciler {
         let next = loop {
             match self.once(key, report).await {
                 Ok(next) => break next,
-                Err(failure) if failure.error.is_guarded() => break Next::OnChange,
+                Err(failure) if failure.error.is_guarded() => break self.after(AFTER_GUARD),
                 Err(failure)
                     if failure.error.is_refused_by_lease_policy() && policy_refusals < POLICY_REFUSALS =>
                 {

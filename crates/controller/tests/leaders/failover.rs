@@ -2,6 +2,10 @@
 
 use crate::cluster::Cluster;
 use crate::link::{Kind, State};
+use crate::replica::Replica;
+use five_spot_apiserver::Clock;
+use five_spot_cluster::transport::http::WriteGuard;
+use std::sync::Arc;
 
 /// Plays the rest of the day: every machine is lent once and given back once.
 async fn end(cluster: &Cluster) {
@@ -54,6 +58,38 @@ async fn a_terminated_leader_is_replaced_within_a_second() {
     cluster.replicas.remove(0).terminate().await;
     let (_, took) = cluster.elected().await;
     assert!(took < 1.0, "{took}");
+    end(&cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_terminated_during_a_renewal_is_replaced_at_once() {
+    let mut cluster = Cluster::new(2, 2, false).await;
+    cluster.until("08:58:30").await;
+    cluster.replicas[0].set_link(State::Mute);
+    cluster.sleep(2.5).await;
+    // The API server has renewed the Lease, and the leader does not know yet.
+    cluster.replicas[0].set_link(State::Open);
+    cluster.replicas.remove(0).terminate().await;
+    let (_, took) = cluster.elected().await;
+    assert!(took < 1.0, "{took}");
+    end(&cluster).await;
+}
+
+/// Refuses every write in the first minute of the window.
+struct FirstMinute(Clock);
+
+impl WriteGuard for FirstMinute {
+    fn check(&self) -> Result<(), &'static str> {
+        let now = self.0.now().to_string();
+        if now.starts_with("2026-11-16T09:00:") { Err("not in this minute") } else { Ok(()) }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_a_guard_refused_is_not_forgotten() {
+    let mut cluster = Cluster::new(2, 0, false).await;
+    let guard = Arc::new(FirstMinute(cluster.server.clock.clone()));
+    cluster.replicas.push(Replica::start_with_guards(&cluster.server, "pod-0", 1, &[guard]));
     end(&cluster).await;
 }
 

@@ -24,6 +24,8 @@ pub enum State {
     /// Such writes, and everything about Leases, do not pass until it is open again: the process was stopped right
     /// before they were sent.
     Holding(Kind),
+    /// What is sent now is carried out, and its answer is lost.
+    Mute,
     /// Requests fail.
     Down,
     /// The process is gone: nothing that it has sent and that has not arrived will.
@@ -106,11 +108,11 @@ async fn passes(mut state: watch::Receiver<State>, kind: Option<Kind>) -> Result
     let moves = |state: &State| match state {
         State::Hanging => false,
         State::Holding(held) => kind.is_none_or(|kind| kind != *held && kind != Kind::Lease),
-        State::Open | State::Down | State::Dead => true,
+        State::Open | State::Mute | State::Down | State::Dead => true,
     };
     let now = state.wait_for(moves).await.map_or(State::Dead, |state| *state);
     match now {
-        State::Open | State::Hanging | State::Holding(_) => Ok(()),
+        State::Open | State::Mute | State::Hanging | State::Holding(_) => Ok(()),
         State::Down => Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into()),
         State::Dead => std::future::pending().await,
     }
@@ -122,7 +124,11 @@ impl Link {
         let (state, kind) = (self.state.clone(), Kind::of(&method, &path));
         passes(state.clone(), kind).await?;
         // What has left the process is carried out, whether or not anybody waits for the answer.
+        let is_mute = *state.borrow() == State::Mute;
         let answer = tokio::spawn(self.carry_out(request, method, path, kind)).await??;
+        if is_mute {
+            return std::future::pending().await;
+        }
         passes(state.clone(), kind).await?;
         Ok(answer.map(|body| {
             let frames = stream::unfold((body, state), move |(mut body, state)| async move {

@@ -1,6 +1,7 @@
 //! One controller among several.
 
 use crate::link::{Kind, Link, Server, State};
+use five_spot_cluster::transport::http::WriteGuard;
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::health::Health;
 use five_spot_controller::leader::{ElectionSettings, LeaseClock, LeaseGuard, Timing, TokioClock};
@@ -51,6 +52,16 @@ pub struct Replica {
 impl Replica {
     /// Starts the process of this number in a pod.
     pub fn start(server: &Server, pod: &str, process: usize) -> Self {
+        Self::start_with_guards(server, pod, process, &[])
+    }
+
+    /// The same with these write guards in addition to that of the Lease.
+    pub fn start_with_guards(
+        server: &Server,
+        pod: &str,
+        process: usize,
+        guards: &[Arc<dyn WriteGuard>],
+    ) -> Self {
         let (link, state) = watch::channel(State::Open);
         let service = Raw::new(Link {
             service: server.api.service(),
@@ -63,6 +74,8 @@ impl Replica {
         let dial = Arc::new(OneCluster(service.clone()));
         let connection = Connection::embedded(service, dial, Arc::new(move || now.now()), "5spot-controller")
             .with_observer(metrics.clone());
+        let connection =
+            guards.iter().fold(connection, |connection, guard| connection.with_write_guard(guard.clone()));
         let identity = format!("{pod}_{process}");
         let election = ElectionSettings {
             name: "5spot-leader".to_owned(),
