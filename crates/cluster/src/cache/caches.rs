@@ -194,6 +194,11 @@ impl Caches {
         machines.iter().filter_map(owner).filter(|object| counts(object)).count()
     }
 
+    /// True if the Machine of an object exists.
+    pub fn is_lent(&self, object: &ObjectKey) -> bool {
+        self.machines.has(&machine_key(object))
+    }
+
     /// The difference between the clock of this process and that of the API server when that last answered.
     pub fn clock_skew(&self) -> Option<SignedDuration> {
         self.connection.transport().clock_skew()

@@ -58,8 +58,8 @@ struct Counted {
     is_loaded: bool,
     held: BTreeSet<ObjectKey>,
     begun: BTreeMap<ObjectKey, Timestamp>,
-    /// The number of lent machines before the first of them began.
-    lent: usize,
+    /// The number of lent machines before the first of them began; absent until it is needed.
+    lent: Option<usize>,
 }
 
 impl Brake {
@@ -95,10 +95,15 @@ impl Brake {
             return true;
         }
         if counted.begun.is_empty() {
-            counted.lent = caches.lent(|object| (self.owns)(object));
+            counted.lent = None;
         }
-        let removals =
-            UnplannedRemovals { lent: counted.lent, held: counted.held.len(), begun: counted.begun.len() };
+        let lent = counted.lent.unwrap_or_else(|| {
+            // The machines of some that began before this process counted may be gone.
+            let gone = counted.begun.keys().filter(|object| !caches.is_lent(object)).count();
+            caches.lent(|object| (self.owns)(object)) + gone
+        });
+        counted.lent = Some(lent);
+        let removals = UnplannedRemovals { lent, held: counted.held.len(), begun: counted.begun.len() };
         let is_allowed = caches.allow_removals().is_some_and(|until| now < until);
         let begins = is_allowed || may_begin(self.limit, removals);
         if begins {

@@ -87,6 +87,26 @@ async fn a_restart_forgets_nothing_and_the_annotation_lets_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_restart_counts_against_the_same_share() {
+    let (cluster, instance) = lent(RemovalLimit::default()).await;
+    instance.terminate().await;
+    for number in 0..MACHINES {
+        let status = json!({"nextCleanup": "2026-11-16T12:00:00Z"});
+        cluster.change_status(&format!("m{number}"), &status).await;
+    }
+    // One removal began before the restart.
+    let begun = json!({
+        "since": "2026-11-16T11:00:30Z", "begunAt": "2026-11-16T11:00:30Z", "generation": 1,
+        "plannedFor": "2026-11-16T12:00:00Z",
+    });
+    cluster.change_status("m0", &json!({"unplannedRemoval": begun})).await;
+    cluster.until("11:01:00").await;
+    let _instance = cluster.start(0, 1);
+    cluster.until("11:20:00").await;
+    assert_eq!((cluster.held().await, cluster.machines().await), (MACHINES - LIMIT, MACHINES - LIMIT));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_wish_of_a_person_is_never_held() {
     let (cluster, _instance) = lent(RemovalLimit::Count(0)).await;
     cluster.set_clock(SignedDuration::from_hours(9));
