@@ -1,4 +1,4 @@
-//! The cases, as they stand in their files.
+//! The cases, in the format of their files.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,15 +10,15 @@ pub enum CaseError {
     /// A file or directory could not be read.
     #[error("failed to read {path}")]
     Read {
-        /// Which one.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has invalid content.
     #[error("failed to parse {path}: {message}")]
     Parse {
-        /// Which one.
+        /// The file.
         path: PathBuf,
         /// The problem.
         message: String,
@@ -34,7 +34,7 @@ pub struct Suite {
     pub cases: Vec<Case>,
 }
 
-/// One conversation with a server, in a namespace of its own.
+/// A sequence of requests to a server, in its own namespace.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The file that it is in, without its extension.
@@ -43,7 +43,7 @@ pub struct Case {
     pub name: String,
     /// Requests, in order.
     pub steps: Vec<Step>,
-    /// Collections whose events are compared in the end.
+    /// Collections whose watch events are compared at the end.
     pub watch: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Case {
     }
 }
 
-/// One request.
+/// A request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
@@ -63,28 +63,28 @@ pub struct Step {
     /// The body, if it is JSON.
     #[serde(default)]
     pub body: Option<Value>,
-    /// The body, if it is anything else.
+    /// The body in any other format.
     #[serde(default)]
     pub raw: Option<String>,
     /// The content type of the body.
     #[serde(default)]
     pub content_type: Option<String>,
-    /// The form of the answer.
+    /// The `Accept` header.
     #[serde(default)]
     pub accept: Option<String>,
-    /// Values of the answer that later steps use as `{name}`: JSON pointers.
+    /// Values of the response that later steps use as `{name}`: JSON pointers.
     #[serde(default)]
     pub save: Map<String, Value>,
-    /// The request is sent again until its answer is like this.
+    /// The request is repeated until its response matches this.
     #[serde(default)]
     pub until: Option<Until>,
-    /// Parts of the answer that are not compared: JSON pointers, `*` for any element.
+    /// Parts of the response that are not compared: JSON pointers, `*` for any element.
     #[serde(default)]
     pub ignore: Vec<String>,
-    /// True if the answer is not compared at all: a step that only prepares.
+    /// True if the response is not compared: the step only prepares others.
     #[serde(default)]
     pub quiet: bool,
-    /// True if texts of messages are compared too.
+    /// True if the texts of messages are compared too.
     #[serde(default)]
     pub messages: bool,
 }
@@ -96,10 +96,10 @@ pub struct Until {
     /// Its status code.
     #[serde(default)]
     pub status: Option<u16>,
-    /// The part of it to look at: a JSON pointer.
+    /// The part of the response to check: a JSON pointer.
     #[serde(default)]
     pub at: Option<String>,
-    /// The expected value; null: absent.
+    /// The expected value; null means absent.
     #[serde(default)]
     pub is: Value,
 }
@@ -115,7 +115,7 @@ struct File {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawCase {
     name: String,
-    /// The case is repeated for each of these; `$name` in any text stands for its value.
+    /// The case is repeated for each of these; `$name` in any text is replaced by its value.
     #[serde(default)]
     each: Vec<Map<String, Value>>,
     /// The name of a list in `kinds.yaml` to repeat the case for.
@@ -188,7 +188,7 @@ impl RawCase {
     }
 }
 
-/// Puts values in the place of `$name`. A text that is nothing but `$name` becomes the value itself.
+/// Replaces `$name` by its value. A text that consists only of `$name` becomes the value itself.
 fn substituted(value: &Value, values: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => match text.strip_prefix('$').and_then(|name| values.get(name)) {
@@ -205,7 +205,7 @@ fn substituted(value: &Value, values: &Map<String, Value>) -> Value {
 
 fn substituted_text(text: &str, values: &Map<String, Value>) -> String {
     let mut result = text.to_owned();
-    // Longer names first, so that `$name` does not take the beginning of `$namespace`.
+    // Longer names first, so that `$name` does not match the start of `$namespace`.
     let mut names: Vec<&String> = values.keys().collect();
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     for name in names {

@@ -1,16 +1,16 @@
-//! Differences between two answers.
+//! The differences between two responses.
 
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// One place at which the answers differ.
+/// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
-    /// A JSON pointer into the answers of a case: `/2/body/metadata/labels`.
+    /// A JSON pointer into the responses of a case: `/2/body/metadata/labels`.
     pub at: String,
     /// The recorded value.
     pub expected: Option<Value>,
-    /// The value in the answer.
+    /// The value in the response.
     pub found: Option<Value>,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Every place at which two values differ.
+/// All differences between two values.
 pub fn compare(expected: &Value, found: &Value) -> Vec<Mismatch> {
     let mut mismatches = Vec::new();
     walk(Some(expected), Some(found), "", &mut mismatches);

@@ -1,4 +1,4 @@
-//! Differences that are meant: each has a name and a reason.
+//! Deliberate differences, each with a name and a reason.
 
 use super::case::CaseError;
 use super::compare::Mismatch;
@@ -11,12 +11,13 @@ use std::path::Path;
 pub struct Difference {
     /// The name.
     pub name: String,
-    /// The reason why the embedded API is allowed to answer otherwise.
+    /// The reason why the response of the in-memory API server may differ.
     pub reason: String,
-    /// The cases that it is about: the beginning of their ids, or nothing for all.
+    /// The cases that it applies to: the start of their ids, or empty for all.
     #[serde(default)]
     pub cases: Vec<String>,
-    /// The places that it is about: JSON pointers into a case's answers, `*` for any element, `**` for the rest.
+    /// The places that it applies to: JSON pointers into the responses of a case, `*` for any element, `**`
+    /// for the rest.
     pub at: Vec<String>,
 }
 
@@ -25,7 +26,7 @@ pub struct Difference {
 pub struct Differences(pub Vec<Difference>);
 
 impl Differences {
-    /// Reads the one file that has them.
+    /// Reads the file with all differences.
     pub fn load(path: &Path) -> Result<Self, CaseError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| CaseError::Read { path: path.to_owned(), source })?;

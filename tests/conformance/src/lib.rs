@@ -1,9 +1,9 @@
 //! The conformance suite of the in-memory API server: requests as data, sent to it and to a real kube-apiserver.
 //!
-//! Cases are YAML files by area, with the answers of a real server recorded beside them. `cargo test` compares the
-//! in-memory API server with the recording; the end-to-end tests compare a real server with it. Before the comparison
-//! UIDs, times and versions are normalised (module `normal`). Every difference is a failure, unless
-//! `differences.yaml` names it with a reason. [`walk`] adds random operations.
+//! Cases are YAML files by area, and the responses of a real server are recorded next to them. `cargo test`
+//! compares the in-memory API server with the recording; the end-to-end tests compare a real server with it.
+//! Before the comparison, UIDs, times and versions are normalised (module `normal`). Every difference is a
+//! failure, unless it is listed in `differences.yaml` with a reason. [`walk`] adds random operations.
 
 mod case;
 mod compare;

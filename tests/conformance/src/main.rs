@@ -1,5 +1,5 @@
-//! Sends the conformance suite to the server of a kubeconfig: `record` keeps its answers, `check` compares them with
-//! what was recorded, `walk` compares it with the embedded API on random operations.
+//! Sends the conformance suite to the server of a kubeconfig: `record` stores its responses, `check` compares
+//! them with the recorded ones, and `walk` compares it with the in-memory API server on random operations.
 //!
 //! `cargo run -p five-spot-conformance -- record tests/conformance [case prefix]`
 
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let recorded = directory.join("recorded");
     let mut recording = Recording::load(&recorded).unwrap_or_default();
     let mut config = kube::Config::infer().await?;
-    // A refusal is an answer here, not a reason to ask again.
+    // A refusal is a result here, so nothing is retried.
     config.default_retry = false;
     let client = kube::Client::try_from(config)?;
     let prefix = format!("c{}", std::process::id());
@@ -60,7 +60,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if failures == 0 { Ok(()) } else { Err("some cases failed".into()) }
 }
 
-/// Asks the real server and the embedded one for the same random walks.
+/// Runs the same random walks on the real and the in-memory server.
 async fn walk_on_both(real: &Runner, suite: &Suite, walks: u64) -> Result<(), Box<dyn std::error::Error>> {
     let walks: Vec<Case> = (1..=walks).map(|seed| walk(seed, 100)).collect();
     let api = ApiServer::new(ApiServerConfig::new(Clock::system()));

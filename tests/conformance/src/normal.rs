@@ -1,20 +1,21 @@
-//! Makes answers comparable: what differs between any two servers becomes the same on both.
+//! Normalises responses: replaces everything that differs between any two servers.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Numbers UIDs and versions in the order in which a case first shows them, so that what is equal stays equal.
+/// Numbers UIDs and versions in the order of their first appearance in a case, so that equal values stay
+/// equal.
 #[derive(Debug, Default)]
 pub(super) struct Normaliser {
     uids: BTreeMap<String, usize>,
     versions: BTreeMap<String, usize>,
 }
 
-/// The manager under whose name a real cluster's controllers write.
+/// The field manager of the controllers of a real cluster.
 const CONTROLLERS: &str = "kube-controller-manager";
 
 impl Normaliser {
-    /// The comparable form of an answer's body.
+    /// The normalised body of a response.
     pub(super) fn normalise(&mut self, mut value: Value, keeps_messages: bool) -> Value {
         if value["kind"] == "Status" {
             return self.status(value, keeps_messages);
@@ -23,13 +24,14 @@ impl Normaliser {
             Self::list_metadata(&mut value);
         }
         if let Some(events) = value.get_mut("events").and_then(Value::as_array_mut) {
-            // A server sends bookmarks when it likes; only the one that ends the initial events is promised.
+            // A server sends bookmarks at any time; only the one at the end of the initial events is
+            // guaranteed.
             events.retain(|event| {
                 event["type"] != "BOOKMARK" || event["object"]["metadata"]["annotations"].is_object()
             });
         }
         if let Some(resources) = value.get_mut("resources").and_then(Value::as_array_mut) {
-            // CRDs are discovered in no fixed order, and the hash is the server's own affair.
+            // CRDs are discovered in no fixed order, and the hash depends on the server.
             resources.sort_by_key(|resource| resource["name"].to_string());
             resources.iter_mut().filter_map(Value::as_object_mut).for_each(|one| {
                 one.remove("storageVersionHash");
@@ -51,7 +53,7 @@ impl Normaliser {
                     cause.remove("message");
                 }
             }
-            // Validation looks at fields in no order that anybody promises, and at some of them twice.
+            // Validation reports errors in no guaranteed order, and some of them twice.
             causes.sort_by_key(Value::to_string);
             causes.dedup();
         }
@@ -59,7 +61,7 @@ impl Normaliser {
         status
     }
 
-    /// The version of a list is that of the whole store, which other clients move too.
+    /// The version of a list is that of the whole store, which other clients change too.
     fn list_metadata(list: &mut Value) {
         let Some(metadata) = list.get_mut("metadata").and_then(Value::as_object_mut) else {
             return;
@@ -110,13 +112,13 @@ impl Normaliser {
         }
     }
 
-    /// Removes entries of the cluster's own controllers, which no client caused.
+    /// Removes the entries of the cluster's own controllers, which no client caused.
     fn managed_fields(metadata: &mut serde_json::Map<String, Value>) {
         let Some(Value::Array(entries)) = metadata.get_mut("managedFields") else {
             return;
         };
         entries.retain(|entry| entry["manager"] != CONTROLLERS);
-        // Entries are ordered by time first, which whole seconds decide at random.
+        // Entries are sorted by time first, which is random within a second.
         entries.sort_by_key(|entry| {
             format!(
                 "{}{}{}{}",
@@ -149,7 +151,7 @@ impl Normaliser {
         self.inside(text)
     }
 
-    /// UIDs and times inside a message.
+    /// Replaces UIDs and times inside a message.
     fn inside(&mut self, text: &str) -> Option<String> {
         let mut comparable = String::with_capacity(text.len());
         let mut rest = text;
@@ -171,7 +173,7 @@ impl Normaliser {
     }
 }
 
-/// `45s`, `3m20s`: depends on when the question is asked.
+/// Ages such as `45s` or `3m20s`, which depend on the time of the request.
 fn is_age(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
         && text.ends_with(['s', 'm', 'h', 'd', 'y'])
@@ -190,7 +192,7 @@ fn is_time(text: &str) -> bool {
     text.len() >= 20 && text.as_bytes()[4] == b'-' && text.parse::<jiff::Timestamp>().is_ok()
 }
 
-/// Takes the parts that a pointer names out of a value. `*` stands for any element.
+/// Removes the parts of a value that a pointer selects. `*` matches any element.
 pub(super) fn remove(value: &mut Value, pointer: &str) {
     let parts: Vec<&str> = pointer.trim_start_matches('/').split('/').collect();
     remove_parts(value, &parts);

@@ -1,4 +1,4 @@
-//! The recorded answers of a real server, on disk.
+//! The recorded responses of a real server, on disk.
 
 use super::case::CaseError;
 use super::run::Answers;
@@ -6,15 +6,15 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The answers of a real server, by case.
+/// The responses of a real server, by case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    /// The id of a case, and its comparable answers.
+    /// The id of a case, and its normalised responses.
     pub answers: BTreeMap<String, Value>,
 }
 
 impl Recording {
-    /// Reads every area of a directory.
+    /// Reads all areas of a directory.
     pub fn load(directory: &Path) -> Result<Self, CaseError> {
         let read = |source| CaseError::Read { path: directory.to_owned(), source };
         let mut recording = Self::default();
@@ -29,12 +29,12 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Takes the answers of one case in.
+    /// Adds the responses of one case.
     pub fn record(&mut self, case: &str, answers: &Answers) {
         self.answers.insert(case.to_owned(), answers.to_value());
     }
 
-    /// Writes one file for each area, one case a line, so that a change shows as the cases that changed.
+    /// Writes one file for each area with one case per line, so that a diff shows the changed cases.
     pub fn save(&self, directory: &Path) -> std::io::Result<()> {
         std::fs::create_dir_all(directory)?;
         let mut areas: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Sends the cases to a server, whichever it is.
+//! Sends the cases to a server.
 
 use super::case::{Case, Step, Suite, Until};
 use super::normal::{Normaliser, remove};
@@ -15,33 +15,33 @@ pub enum RunError {
     /// The server could not be reached.
     #[error("failed to send {request}")]
     Send {
-        /// Which request.
+        /// The request.
         request: String,
-        /// Why.
+        /// The cause.
         source: kube::Error,
     },
-    /// A step is not a request.
+    /// A step is not a valid request.
     #[error("{0:?} is no method and path")]
     BadStep(String),
-    /// Something that was waited for did not happen.
+    /// An awaited condition was not reached.
     #[error("{request} never answered as expected; the last answer was {last}")]
     NeverSo {
-        /// Which request.
+        /// The request.
         request: String,
-        /// The last answer.
+        /// The last response.
         last: Value,
     },
-    /// The preparations were refused.
+    /// The objects that the cases need were refused.
     #[error("the server refused the setup: {0}")]
     Setup(Value),
 }
 
-/// The comparable answers to the requests of a case.
+/// The normalised responses to the requests of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Answers(Vec<Value>);
 
 impl Answers {
-    /// As one JSON value.
+    /// The responses as one JSON value.
     pub fn to_value(&self) -> Value {
         Value::Array(self.0.clone())
     }
@@ -50,7 +50,7 @@ impl Answers {
 /// Runs cases against one server.
 pub struct Runner {
     client: kube::Client,
-    /// Part of every name, so that runs do not meet.
+    /// Part of every name, so that runs do not interfere.
     prefix: String,
     /// The polling interval.
     patience: Duration,
@@ -60,12 +60,12 @@ pub struct Runner {
 const LOOKS: usize = 150;
 
 impl Runner {
-    /// A runner for the server behind `client`.
+    /// Creates a runner for the server of `client`.
     pub fn new(client: kube::Client, prefix: &str, patience: Duration) -> Self {
         Self { client, prefix: prefix.to_owned(), patience }
     }
 
-    /// Makes the kinds that the cases use, and waits until they are served.
+    /// Creates the kinds that the cases use, and waits until they are served.
     pub async fn set_up(&self, suite: &Suite) -> Result<(), RunError> {
         for crd in &suite.setup {
             let (status, body) = self.raw(&Method::POST, CRDS, Some(crd.to_string()), None, None).await?;
@@ -82,7 +82,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs many cases, several at a time, and returns their answers in the order of the cases.
+    /// Runs many cases, several at a time, and returns their responses in the order of the cases.
     pub async fn run_all<'c>(
         &self,
         cases: &'c [Case],
@@ -94,7 +94,7 @@ impl Runner {
         cases.iter().zip(answers).collect()
     }
 
-    /// Runs one case in a namespace of its own and returns its comparable answers.
+    /// Runs one case in its own namespace and returns its normalised responses.
     pub async fn run(&self, case: &Case, number: usize) -> Result<Answers, RunError> {
         let namespace = format!("{}-{number}", self.prefix);
         let mut values = Map::new();
@@ -122,7 +122,8 @@ impl Runner {
         Ok(Answers(session.answers))
     }
 
-    /// Deletes the namespaces of the first `count` cases. Done in the end, because a cluster takes its time for each.
+    /// Deletes the namespaces of the first `count` cases. This is done at the end, because a cluster takes a
+    /// while for each.
     pub async fn tear_down(&self, count: usize) -> Result<(), RunError> {
         for number in 0..count {
             let path = format!("/api/v1/namespaces/{}-{number}", self.prefix);
@@ -131,7 +132,7 @@ impl Runner {
         Ok(())
     }
 
-    /// A new namespace is complete when its service account and its certificates are there.
+    /// A new namespace is complete when it has its service account and its certificates.
     async fn prepare_namespace(&self, namespace: &str) -> Result<(), RunError> {
         let body = json!({"metadata": {"name": namespace}}).to_string();
         self.raw(&Method::POST, "/api/v1/namespaces", Some(body), None, None).await?;
@@ -179,14 +180,14 @@ impl Runner {
         let response =
             self.client.send(request).await.map_err(|source| RunError::Send { request: name(), source })?;
         let status = response.status().as_u16();
-        // A watch may be cut off; what came until then is its answer.
+        // A watch may be cut off; its response is what was received until then.
         let bytes =
             response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Ok((status, events_as_such(path, parse(&bytes))))
     }
 }
 
-/// A single event is a line of JSON like any other answer: a watch answers with a list of events all the same.
+/// A watch always returns a list of events, although a single event looks like any other JSON response.
 fn events_as_such(path: &str, answer: Value) -> Value {
     let is_event = path.contains("watch=1") && answer["type"].is_string() && answer["object"].is_object();
     if is_event { json!({"events": [answer]}) } else { answer }
@@ -194,7 +195,7 @@ fn events_as_such(path: &str, answer: Value) -> Value {
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// JSON, a series of JSON lines, or text.
+/// Parses JSON, JSON lines, or text.
 fn parse(bytes: &[u8]) -> Value {
     if let Ok(value) = serde_json::from_slice(bytes) {
         return value;
@@ -257,7 +258,7 @@ impl Session<'_> {
         Err(RunError::NeverSo { request: format!("{method} {path}"), last })
     }
 
-    /// The events of a collection since the case began.
+    /// The events of a collection since the start of the case.
     async fn watch(&mut self, path: &str, version: &str) -> Result<(), RunError> {
         let path = format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={version}");
         let (status, answer) = self.runner.raw(&Method::GET, &path, None, None, None).await?;
@@ -282,7 +283,7 @@ impl Until {
     }
 }
 
-/// Puts saved values in the place of `{name}`.
+/// Replaces `{name}` by the saved value.
 fn filled(text: &str, values: &Map<String, Value>) -> String {
     let mut result = text.to_owned();
     for (name, value) in values {

@@ -1,10 +1,10 @@
-//! Random walks: seeded sequences of operations that nobody thought of, for two servers to answer alike.
+//! Random walks: seeded sequences of operations, for which two servers must give the same responses.
 
 use super::case::{Case, Step};
 use five_spot_apiserver::ids::Ids;
 use serde_json::{Map, Value, json};
 
-/// The kinds that a walk touches: those that a cluster's controllers leave alone.
+/// The kinds of a walk: those that no controller of a cluster changes.
 const KINDS: [(&str, &str, &str); 5] = [
     ("v1", "ConfigMap", "/api/v1/namespaces/{ns}/configmaps"),
     ("v1", "Secret", "/api/v1/namespaces/{ns}/secrets"),
@@ -17,7 +17,7 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// The walk that belongs to a seed, of this many operations.
+/// The walk of a seed, with this many operations.
 pub fn walk(seed: u64, operations: usize) -> Case {
     let mut walker = Walker { chance: Ids::new(seed) };
     let steps = (0..operations).map(|_| walker.operation()).collect();
@@ -101,7 +101,7 @@ impl Walker {
                 }
             }
         }
-        // An empty map is a case of its own: see the differences.
+        // An empty map is a deliberate difference.
         if labels.is_empty() {
             labels.insert("app".to_owned(), "web".into());
         }
@@ -116,7 +116,7 @@ impl Walker {
         object
     }
 
-    /// Content of a kind; sometimes content that it refuses.
+    /// The content of a kind, which is sometimes invalid.
     fn change(&mut self, kind: &str) -> Value {
         let small = self.chance.below(4);
         match kind {

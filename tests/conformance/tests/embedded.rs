@@ -1,4 +1,4 @@
-//! The embedded API answers as a real kube-apiserver was recorded to answer.
+//! The in-memory API server gives the recorded responses of a real kube-apiserver.
 
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_conformance::{Case, Differences, Recording, Runner, Suite, compare, walk};

@@ -1,8 +1,8 @@
 //! Fuzzing of parsers: a corpus that is replayed, and mutations of it.
 //!
-//! Every crate keeps its targets and their corpus next to its parsers, and has two tests that call [`replay`] and [`mutate`].
-//! `cargo test` tries a fixed number of mutations; `cargo xtask fuzz` goes on for as long as one likes. A failure prints the
-//! input: put it into the corpus of its target, and it is replayed from then on.
+//! Every crate has its targets and their corpus next to its parsers, and two tests that call [`replay`] and
+//! [`mutate`]. `cargo test` tries a fixed number of mutations; `cargo xtask fuzz` runs for a given time. A
+//! failure prints the input: add it to the corpus of its target, and every later test run replays it.
 
 mod mutate;
 
@@ -11,24 +11,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The seconds for which every target is fuzzed; without it, a fixed number of inputs.
+/// The variable with the seconds per target; without it, the number of inputs is fixed.
 pub const SECONDS_VARIABLE: &str = "FIVE_SPOT_FUZZ_SECONDS";
-/// The seed of the mutations.
+/// The variable with the seed of the mutations.
 pub const SEED_VARIABLE: &str = "FIVE_SPOT_FUZZ_SEED";
-/// The only target to fuzz; without it, all.
+/// The variable with the only target to fuzz; without it, all are fuzzed.
 pub const TARGET_VARIABLE: &str = "FIVE_SPOT_FUZZ_TARGET";
 
-/// Mutations of each target in an ordinary test run.
+/// The number of mutations per target in a normal test run.
 const MUTATIONS: u64 = 20_000;
 
-/// A parser under test: its name, which is also that of its folder in the corpus, and a function that takes any bytes and
-/// panics if something is wrong.
+/// A parser under test: its name, which is also the name of its folder in the corpus, and a function that
+/// accepts any bytes and panics on an error.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Returns the inputs of a target that are kept in the repository.
+/// Returns the inputs of a target in the corpus.
 ///
 /// # Panics
-/// If there are none.
+/// Panics if there are none.
 fn inputs(corpus: &Path, target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = corpus.join(target);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -47,7 +47,7 @@ fn inputs(corpus: &Path, target: &str) -> Vec<(PathBuf, Vec<u8>)> {
 /// Passes every input of the corpus to its target.
 ///
 /// # Panics
-/// If a target does.
+/// Panics if a target does.
 pub fn replay(corpus: &Path, targets: &[Target]) {
     for (name, target) in targets {
         for (path, input) in inputs(corpus, name) {
@@ -60,7 +60,7 @@ pub fn replay(corpus: &Path, targets: &[Target]) {
 /// Passes mutations of the corpus to their targets.
 ///
 /// # Panics
-/// If a target does, with the input.
+/// Panics if a target does, with the input in the message.
 pub fn mutate(corpus: &Path, targets: &[Target]) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let (seconds, seed) = (number(SECONDS_VARIABLE), number(SEED_VARIABLE).unwrap_or(1));

@@ -1,9 +1,9 @@
-//! Inputs made from others, repeatable from a seed.
+//! Mutations of inputs, reproducible by a seed.
 
 /// The longest input.
 const MAX_BYTES: usize = 8192;
 
-/// Texts that mean something to one of the parsers.
+/// Keywords of the parsed formats.
 const WORDS: [&[u8]; 40] = [
     b"\0",
     b"\n",
@@ -47,7 +47,7 @@ const WORDS: [&[u8]; 40] = [
     b"\r\n",
 ];
 
-/// Makes inputs.
+/// A generator of inputs.
 pub(super) struct Mutator {
     random: u64,
     corpus: Vec<Vec<u8>>,

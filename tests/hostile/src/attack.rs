@@ -1,46 +1,47 @@
-//! The attacks of the hostile server on a request.
+//! The attacks of a malicious server.
 
 use crate::Wire;
 use std::time::Duration;
 
-/// The treatment of requests by a malicious server.
+/// The behaviour of a malicious server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attack {
-    /// A body that never ends, of valid JSON so far.
+    /// A body of valid JSON that never ends.
     EndlessBody,
-    /// A watch whose first event never ends, after a list that is empty.
+    /// An empty list, and then a watch whose first event never ends.
     EndlessLine,
-    /// Pages that each name a next one.
+    /// Pages, each of which has a next one.
     EndlessPages,
-    /// A page of millions of objects of a few bytes: small to send, gigabytes when parsed.
+    /// A page of millions of tiny objects: small to send, gigabytes when parsed.
     TinyObjects,
-    /// A page of one object with millions of parts of a few bytes.
+    /// A page with one object that has millions of tiny parts.
     TinyParts,
-    /// A head that comes byte by byte and never ends.
+    /// Headers that arrive byte by byte and never end.
     SlowHead,
-    /// A body that comes byte by byte and never ends.
+    /// A body that arrives byte by byte and never ends.
     SlowBody,
-    /// JSON of other types than those that were asked for, with this text in it.
+    /// JSON of wrong types, with this text in it.
     WrongTypes(String),
-    /// A list of objects with these names, then a watch that says nothing.
+    /// A list of objects with these names, and then a watch without events.
     Names(Vec<String>),
-    /// A list of Nodes of other tenants, whose owners want them back, then a watch that reports each of them again and again.
+    /// A list of Nodes of other tenants with requested reclaims, and then a watch that reports each of them
+    /// repeatedly.
     ForeignNodes(Vec<String>),
-    /// A redirect to this place.
+    /// A redirect to this URL.
     Redirect(String),
-    /// The connection is closed after this many bytes of a valid answer.
+    /// The connection is closed after this many bytes of a valid response.
     CloseAfter(usize),
-    /// A refusal with this code and body.
+    /// An error with this code and body.
     Refuse(u16, String),
 }
 
 const EMPTY_LIST: &str = r#"{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
 
-/// Bytes that are written at once.
+/// The number of bytes per write.
 const CHUNK: usize = 64 << 10;
 
 impl Attack {
-    /// Treats a request like that. Returns whether the connection stays open.
+    /// Responds to a request. Returns true if the connection stays open.
     pub(crate) async fn carry_out(&self, request: &str, wire: &mut Wire<'_>) -> std::io::Result<bool> {
         let watches = request.contains("watch=true") || request.contains("watch=1");
         match self {
@@ -64,7 +65,7 @@ impl Attack {
             Self::TinyObjects => {
                 wire.chunked_head().await?;
                 wire.chunk(br#"{"kind":"NodeList","metadata":{"resourceVersion":"1"},"items":[{}"#).await?;
-                // Ten million of them are 30 MB: within the bytes of a page.
+                // Ten million of them are 30 MB, which is within the size limit of a page.
                 let objects = ",{}".repeat(CHUNK / 3);
                 for _ in 0..460 {
                     wire.chunk(objects.as_bytes()).await?;
@@ -149,7 +150,7 @@ async fn endless(wire: &mut Wire<'_>) -> std::io::Result<bool> {
     }
 }
 
-/// A list of Nodes or pods with these names, which are put into the JSON as they are.
+/// A list of Nodes or pods with these names, which are inserted into the JSON without escaping.
 fn list_of(names: &[String]) -> String {
     let object = |name: &String| {
         format!(
@@ -177,7 +178,7 @@ async fn report_without_end(names: &[String], wire: &mut Wire<'_>) -> std::io::R
     Ok(false)
 }
 
-/// A Node whose owner wants it back, with the annotations of the reclaim agent.
+/// A Node with a requested reclaim: it has the annotations of the reclaim agent.
 fn reclaimed_node(name: &str, version: u64) -> String {
     serde_json::json!({
         "apiVersion": "v1", "kind": "Node",
@@ -191,7 +192,7 @@ fn reclaimed_node(name: &str, version: u64) -> String {
             },
         },
         "spec": {},
-        // News by turns, so that no cache takes an event for an old one.
+        // The values alternate, so that no cache ignores an event as old.
         "status": {"conditions": [{
             "type": "Ready", "status": if version.is_multiple_of(2) { "True" } else { "False" },
         }]},

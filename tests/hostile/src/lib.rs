@@ -1,8 +1,8 @@
-//! A malicious Kubernetes API server: what the administrator of a workload cluster, or anyone whom a tenant's kubeconfig
-//! leads to, may send.
+//! A malicious Kubernetes API server. It sends what the administrator of a workload cluster, or any server in
+//! a tenant's kubeconfig, could send.
 //!
-//! It speaks HTTP/1.1 by hand over plain sockets, so that it can break every rule. It listens on loopback and ends when it
-//! is dropped.
+//! It implements HTTP/1.1 on plain sockets, so that it can violate every rule. It listens on loopback and
+//! stops on drop.
 
 mod attack;
 mod memory;
@@ -19,10 +19,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Requests whose first lines are kept.
+/// The number of requests whose first lines are kept.
 const REMEMBERED: usize = 10_000;
 
-/// A malicious server that is running.
+/// A running malicious server.
 #[derive(Debug)]
 pub struct HostileServer {
     address: SocketAddr,
@@ -39,18 +39,18 @@ struct Seen {
 }
 
 impl HostileServer {
-    /// Starts a server that does this to every request.
+    /// Starts a server that responds to every request in this way.
     ///
     /// # Errors
-    /// If no port can be had.
+    /// Returns an error if no port is available.
     pub async fn start(attack: Attack) -> std::io::Result<Self> {
         Self::start_with(attack, None).await
     }
 
-    /// The same over TLS, with a certificate of its own, as a kubeconfig has to have it.
+    /// The same over TLS, with a self-signed certificate, as a kubeconfig requires.
     ///
     /// # Errors
-    /// If no port can be had.
+    /// Returns an error if no port is available.
     pub async fn start_tls(attack: Attack) -> std::io::Result<Self> {
         Self::start_with(attack, Some(Identity::new())).await
     }
@@ -64,7 +64,7 @@ impl HostileServer {
         Ok(Self { address, seen, certificate, accepting })
     }
 
-    /// A kubeconfig that leads here.
+    /// A kubeconfig for this server.
     pub fn kubeconfig(&self) -> String {
         let mut cluster = serde_json::json!({"server": self.url()});
         if let Some(certificate) = &self.certificate {
@@ -79,18 +79,18 @@ impl HostileServer {
         .to_string()
     }
 
-    /// The address it listens on.
+    /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of it.
+    /// The URL of the server.
     pub fn url(&self) -> String {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// A Secret of this name with that kubeconfig, as a tenant would write it.
+    /// A Secret with this name and a kubeconfig for this server, as a tenant would write it.
     pub fn secret(&self, name: &str) -> serde_json::Value {
         serde_json::json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
@@ -98,17 +98,17 @@ impl HostileServer {
         })
     }
 
-    /// Connections that were accepted.
+    /// The number of accepted connections.
     pub fn connections(&self) -> usize {
         self.seen.connections.load(Ordering::Relaxed)
     }
 
-    /// Bytes of bodies that were written.
+    /// The number of written bytes of bodies.
     pub fn sent(&self) -> usize {
         self.seen.sent.load(Ordering::Relaxed)
     }
 
-    /// The requests so far, each as its first line.
+    /// The first lines of all requests.
     pub fn requests(&self) -> Vec<String> {
         self.seen.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -134,7 +134,7 @@ async fn accept(listener: TcpListener, attack: Attack, seen: Arc<Seen>, identity
         let (attack, seen) = (attack.clone(), seen.clone());
         let acceptor = identity.as_ref().map(|identity| identity.acceptor.clone());
         connections.spawn(async move {
-            // The client may go away at any moment: that is what it should do.
+            // The client may disconnect at any moment, which is what it should do.
             let _ = match acceptor {
                 None => serve(Box::new(stream), &attack, &seen).await,
                 Some(acceptor) => match acceptor.accept(stream).await {
@@ -163,7 +163,7 @@ async fn serve(mut stream: Stream, attack: &Attack, seen: &Seen) -> std::io::Res
     }
 }
 
-/// Reads a request up to the end of its head, and returns its first line.
+/// Reads a request up to the end of its headers, and returns its first line.
 async fn read_head(stream: &mut Stream) -> std::io::Result<Option<String>> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -176,7 +176,7 @@ async fn read_head(stream: &mut Stream) -> std::io::Result<Option<String>> {
     Ok(String::from_utf8_lossy(&head).lines().next().map(str::to_owned))
 }
 
-/// The way back to the client.
+/// The response stream to the client.
 struct Wire<'a> {
     stream: &'a mut Stream,
     seen: &'a Seen,
@@ -189,7 +189,7 @@ impl Wire<'_> {
         Ok(())
     }
 
-    /// A chunk of a body of unknown length.
+    /// Writes a chunk of a body of unknown length.
     async fn chunk(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.send(format!("{:x}\r\n", bytes.len()).as_bytes()).await?;
         self.send(bytes).await?;

@@ -1,15 +1,15 @@
-//! The memory of processes.
+//! The memory usage of processes.
 
-/// The bytes of this process that are in memory, as the kernel counts them.
+/// The resident memory of this process in bytes, as the kernel counts it.
 ///
 /// # Panics
-/// If `/proc` cannot be read: the tests that ask for it need Linux.
+/// Panics if `/proc` cannot be read: the tests need Linux.
 #[must_use]
 pub fn resident_bytes() -> usize {
     resident_bytes_of(std::process::id()).expect("this process is there")
 }
 
-/// The bytes of a process that are in memory; absent if it is gone.
+/// The resident memory of a process in bytes; `None` if it does not exist.
 #[must_use]
 pub fn resident_bytes_of(process: u32) -> Option<usize> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;

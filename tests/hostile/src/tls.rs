@@ -1,4 +1,4 @@
-//! A certificate of its own.
+//! A self-signed certificate.
 
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
@@ -6,9 +6,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// A certificate for loopback, and who serves with it.
+/// A certificate for loopback, and the acceptor that uses it.
 pub(crate) struct Identity {
-    /// As PEM.
+    /// The certificate in PEM.
     pub(crate) certificate: String,
     pub(crate) acceptor: TlsAcceptor,
 }
@@ -28,7 +28,7 @@ impl Identity {
     }
 }
 
-/// Bytes as a kubeconfig writes them.
+/// Encodes bytes for a kubeconfig.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
