@@ -1,4 +1,4 @@
-//! Commands as findings and documentation print them: run by a shell, with the real `kubectl` and `5spot`.
+//! Commands from findings and documentation, run by a shell with the real `kubectl` and `5spot`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,16 @@ use five_spot_testenv::cluster::Side;
 use five_spot_testenv::control_plane::ControlPlane;
 use tokio::process::Command;
 
-/// Only for a command that never ends.
+/// The timeout for a command that never ends.
 const GUARD: Duration = Duration::from_mins(2);
 
-/// The tools for people: `cargo xtask e2e` builds them into the directory of this program.
+/// The command-line tools: `cargo xtask e2e` builds them into the directory of this program.
 pub(crate) fn five_spot() -> std::io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("5spot"))
 }
 
-/// A shell of the administrator of a cluster, in the root of the repository unless another directory is named.
+/// A shell of the administrator of a cluster, in the root of the repository unless another directory is
+/// given.
 pub(crate) struct Shell {
     directory: PathBuf,
     kubeconfig: PathBuf,
@@ -41,12 +42,12 @@ impl Shell {
         })
     }
 
-    /// The same shell elsewhere, for commands that write files.
+    /// The same shell in another directory, for commands that write files.
     pub(crate) fn in_directory(self, directory: &Path) -> Self {
         Self { directory: directory.to_owned(), ..self }
     }
 
-    /// Runs a command, in whose pipes every part has to succeed.
+    /// Runs a command. All parts of its pipes have to succeed.
     pub(crate) async fn run(&self, command: &str) -> anyhow::Result<Output> {
         let child = Command::new("bash")
             .args(["-e", "-o", "pipefail", "-c", command])
@@ -65,7 +66,7 @@ impl Shell {
             .context("bash")
     }
 
-    /// Runs a command that has to succeed, and returns what it printed.
+    /// Runs a command that has to succeed, and returns its output.
     pub(crate) async fn ok(&self, command: &str) -> anyhow::Result<String> {
         let output = self.run(command).await?;
         let (printed, warned) =

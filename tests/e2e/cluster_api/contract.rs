@@ -1,5 +1,5 @@
-//! The contract between Cluster API and providers: labels on CRDs, versions without conversion, and no requests when
-//! nothing happens.
+//! The contract between Cluster API and providers: labels on CRDs, versions without conversion, and no
+//! requests while nothing changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,12 +64,12 @@ async fn provider_crd_without_contract_label_is_an_internal_error(context: Arc<T
         condition(machine, "InfrastructureReady") == ("Unknown".into(), "InternalError".into())
     };
     let machines = MACHINE.in_namespace(&client, context.namespace());
-    wait::until_present(&machines, "m", "to be told of an internal error", RUNNING_WITHIN, internal_error)
+    wait::until_present(&machines, "m", "to report an internal error", RUNNING_WITHIN, internal_error)
         .await?;
     Ok(())
 }
 
-/// Every answer about v1beta1 of Cluster API has a deprecation warning; answers about v1beta2 have none.
+/// Every response for v1beta1 of Cluster API has a deprecation warning; responses for v1beta2 have none.
 async fn older_version_of_a_machine_is_served_with_a_warning(context: Arc<TestContext>) -> TestResult {
     for (version, warned) in [("v1beta1", true), ("v1beta2", false)] {
         let path = format!("/apis/cluster.x-k8s.io/{version}/namespaces/{}/machines", context.namespace());
@@ -96,7 +96,8 @@ async fn renamed_fields_of_an_older_version_vanish(context: Arc<TestContext>) ->
     Ok(())
 }
 
-/// Figures about our own requests are meaningless if Cluster API itself sends requests all the time.
+/// Measurements of the controller's requests are meaningless if Cluster API itself sends requests all the
+/// time.
 async fn idle_machine_costs_no_request(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;

@@ -22,7 +22,7 @@ use super::machine::{
 };
 use super::workload::{block_evictions, budgets, evictions, pod_on, pods};
 
-/// A drain of one pass and the deletions after it.
+/// The time limit: a drain of one pass and the deletions after it.
 const GONE_WITHIN: Duration = Duration::from_secs(90);
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -147,7 +147,8 @@ async fn pods_labelled_skip_are_not_evicted(context: Arc<TestContext>) -> TestRe
     Ok(())
 }
 
-/// Our drain has to honour these rules too: they are in the management cluster and about pods of the workload cluster.
+/// The drain of 5-Spot has to follow these rules too: they are in the management cluster and apply to pods of
+/// the workload cluster.
 async fn machine_drain_rules_are_honoured(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let rule = json!({
@@ -175,7 +176,7 @@ const MACHINE_DRAIN_RULE: Kind = Kind {
     plural: "machinedrainrules",
 };
 
-/// We delete the Machine and never the infrastructure, because the drain ends with it.
+/// 5-Spot deletes the Machine and never the infrastructure object, because the drain ends with it.
 async fn deleting_the_infrastructure_in_mid_drain_abandons_it(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;
@@ -211,7 +212,7 @@ async fn pre_terminate_hook_holds_the_infrastructure(context: Arc<TestContext>) 
     made.until_gone(GONE_WITHIN).await
 }
 
-/// A Machine with a pod on its node, deleted, and waiting for a hook as `reason` says.
+/// A Machine with a pod on its node, which is deleted and waits for a hook with this reason.
 async fn held_by_hook<'a>(
     context: &'a TestContext,
     hook: &str,

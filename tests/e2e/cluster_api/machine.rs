@@ -1,5 +1,5 @@
-//! A Machine as our controller creates it, but created by the test: bootstrap and infrastructure objects with plain
-//! owner references, then the Machine with a controller reference.
+//! A Machine with the same objects as the controller creates, but created by the test: bootstrap and
+//! infrastructure objects with plain owner references, then the Machine with a controller reference.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::{DynamicObject, ObjectMeta, PostParams};
 use serde_json::{Value, json};
 
-/// From nothing to Running takes a second; 30 s rechecks of Cluster API may come in between on a busy machine.
+/// The time limit: provisioning takes a second, plus rechecks of Cluster API after 30 s on a busy machine.
 pub(crate) const RUNNING_WITHIN: Duration = Duration::from_secs(100);
 /// The name of the Cluster in every test's namespace.
 pub(crate) const CLUSTER_NAME: &str = "workload";
@@ -26,7 +26,7 @@ pub(crate) enum Contract {
     V1Beta2,
 }
 
-/// The plan of a Machine. Tests vary its fields.
+/// The plan of a Machine, whose fields the tests vary.
 #[derive(Debug, Clone)]
 pub(crate) struct MachinePlan {
     pub(crate) name: String,
@@ -35,11 +35,12 @@ pub(crate) struct MachinePlan {
     pub(crate) bootstrap_spec: Value,
     pub(crate) annotations: Value,
     pub(crate) drain_timeout_seconds: Option<u32>,
-    /// The plain reference to the Cluster on bootstrap and infrastructure objects, which our controller always sets.
+    /// The plain reference to the Cluster on bootstrap and infrastructure objects, which the controller
+    /// always sets.
     pub(crate) owned_by_cluster: bool,
-    /// The controller reference of the Machine to its owner, which our controller always sets.
+    /// The controller reference of the Machine to its owner, which the controller always sets.
     pub(crate) machine_has_controller: bool,
-    /// A controller reference on the infrastructure object, which our controller never sets.
+    /// A controller reference on the infrastructure object, which the controller never sets.
     pub(crate) infrastructure_has_controller: bool,
 }
 
@@ -67,7 +68,7 @@ impl MachinePlan {
 pub(crate) struct MadeMachine<'a> {
     pub(crate) context: &'a TestContext,
     pub(crate) plan: MachinePlan,
-    /// The owner of the Machine; a ConfigMap, since to Cluster API and the garbage collector any owner will do.
+    /// The owner of the Machine: a ConfigMap, since Cluster API and the garbage collector accept any owner.
     pub(crate) owner: ConfigMap,
 }
 
@@ -249,7 +250,7 @@ fn reference(object: &impl kube::ResourceExt, api_version: &str, kind: &str, con
     reference
 }
 
-/// Enough for the real schema, which refuses an empty object.
+/// A minimal object for the real schema, which refuses an empty one.
 fn kubeadm_spec() -> Value {
     let arguments = json!([{ "name": "v", "value": "2" }]);
     json!({ "joinConfiguration": { "nodeRegistration": { "kubeletExtraArgs": arguments } } })

@@ -1,4 +1,4 @@
-//! Cluster API's own controllers and webhooks: how a Machine starts, how it is deleted, and which owners
+//! Cluster API's own controllers and webhooks: the start and the deletion of a Machine, and the owners that
 //! objects may have.
 
 mod contract;

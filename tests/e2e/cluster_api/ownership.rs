@@ -1,4 +1,4 @@
-//! Owner references: who adopts what, and what a deletion of the owner does to a drain.
+//! Owner references: which objects are adopted, and the effect of the owner's deletion on a drain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,8 @@ async fn machine_without_a_controller_is_adopted_by_its_cluster(context: Arc<Tes
     Ok(())
 }
 
-/// Our references on bootstrap and infrastructure objects are plain, because Cluster API makes the Machine their controller.
+/// 5-Spot's references on bootstrap and infrastructure objects are plain, because Cluster API makes the
+/// Machine their controller.
 async fn a_foreign_controller_reference_blocks_until_it_is_removed(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let plan = MachinePlan { infrastructure_has_controller: true, ..MachinePlan::new("m") };
@@ -81,7 +82,7 @@ async fn foreground_deletion_without_cluster_ref_ignores_budgets(context: Arc<Te
     Ok(())
 }
 
-/// With another owner that stays, the collector only removes its reference, and the drain continues.
+/// If another owner stays, the collector only removes the reference, and the drain continues.
 async fn foreground_deletion_drains_with_the_cluster_reference(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;
@@ -90,7 +91,7 @@ async fn foreground_deletion_drains_with_the_cluster_reference(context: Arc<Test
     delete_owner(&made, DeleteParams::foreground()).await?;
     let draining = |machine: &DynamicObject| condition(machine, "Deleting").1 == "DrainingNode";
     wait::until_present(&made.machines(), "m", "to drain", GONE_WITHIN, draining).await?;
-    // Longer than one pass, so that the second one has decided too.
+    // Longer than one pass, so that the second pass is included.
     let lasting = Duration::from_secs(25);
     wait::while_lasting(&made.nodes(), &made.node(), "existing", lasting, |node| node.is_some()).await?;
     let infrastructure = made.infrastructures().get(&made.infrastructure()).await?;
@@ -125,7 +126,7 @@ async fn orphaning_deletion_leaves_the_machine(context: Arc<TestContext>) -> Tes
         DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
     delete_owner(&made, orphan).await?;
     wait::until_gone(&owners(&made), &made.owner.name_any(), GONE_WITHIN).await?;
-    // Without a controller it now belongs to its Cluster, and is kept.
+    // Without a controller reference, it now belongs to its Cluster, and is kept.
     let adopted = |machine: &DynamicObject| {
         machine.metadata.deletion_timestamp.is_none()
             && machine.owner_references().iter().any(|owner| owner.kind == "Cluster")

@@ -37,7 +37,7 @@ async fn v1beta1_machine_of_kubeadm_runs(context: Arc<TestContext>) -> TestResul
     runs(&context, MachinePlan { contract: Contract::V1Beta1, ..MachinePlan::kubeadm("m") }).await
 }
 
-/// Running, with the Node that its provider id means, and as the controller of its parts.
+/// Waits for Running, with the Node of its provider id, and as the controller of its parts.
 async fn runs(context: &TestContext, plan: MachinePlan) -> TestResult {
     let cluster = cluster(context).await?;
     let made = running(context, &cluster, plan).await?;

@@ -1,4 +1,4 @@
-//! Pods on a Machine's node, and budgets that forbid their eviction.
+//! Pods on a Machine's node, and budgets that do not allow their eviction.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
-/// kwok runs a pod within a second.
+/// The time limit: kwok runs a pod within a second.
 const POD_READY_WITHIN: Duration = Duration::from_mins(1);
 
 /// A pod that runs on a node, labelled `app: <name>` and with the given additions.
@@ -65,7 +65,7 @@ pub(crate) async fn block_evictions(context: &TestContext, app: &str) -> anyhow:
     Ok(())
 }
 
-/// Every attempt to evict a pod so far.
+/// All attempts to evict a pod so far.
 pub(crate) fn evictions(context: &TestContext, pod: &str) -> std::io::Result<Vec<AuditRecord>> {
     let query = AuditQuery::all().resource("pods/eviction").namespace(context.namespace()).name(pod);
     context.workload().audit_log().read(&query)

@@ -1,5 +1,5 @@
-//! The embedded API of the sandbox is trusted because this real server gets the same requests: every case of
-//! `tests/conformance`, and random walks of operations.
+//! The conformance of the in-memory API server: this real server gets the same requests, which are every case
+//! of `tests/conformance` and random walks of operations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use five_spot_testenv::tests;
 const WALKS: u64 = 25;
 const OPERATIONS: usize = 100;
 
-/// The number of cases run at the same time: the cluster's controllers prepare a namespace for each.
+/// The number of concurrent cases: the controllers of the cluster prepare a namespace for each.
 const AT_ONCE: usize = 12;
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -40,7 +40,7 @@ async fn the_recording_is_what_a_real_server_answers(context: Arc<TestContext>) 
         problems.extend(mismatches.into_iter().map(|mismatch| format!("{id}\n    {mismatch}")));
     }
     runner.tear_down(suite.cases.len()).await?;
-    context.note(format!("{} cases asked", suite.cases.len()));
+    context.note(format!("{} cases sent", suite.cases.len()));
     ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
     Ok(())
 }
@@ -64,7 +64,7 @@ async fn both_servers_answer_random_walks_alike(context: Arc<TestContext>) -> Te
         problems.extend(unexplained.map(|mismatch| format!("{id}\n    {mismatch}")));
     }
     real.tear_down(walks.len()).await?;
-    context.note(format!("{} operations asked of both", walks.len() * OPERATIONS));
+    context.note(format!("{} operations sent to both servers", walks.len() * OPERATIONS));
     ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
     Ok(())
 }

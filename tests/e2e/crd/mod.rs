@@ -28,7 +28,7 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-/// Applies the CRD that we ship. The API server accepts it only if its rules fit the cost budget.
+/// Applies the shipped CRD. The API server accepts it only if its rules fit the cost budget.
 async fn install(context: &TestContext) -> anyhow::Result<()> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
     let crds = manifests::read(&directory)?;
@@ -46,7 +46,7 @@ async fn every_case_of_the_table_is_answered_as_it_says(context: Arc<TestContext
             wrong.push(format!("{}: {error:#}", case.name));
         }
     }
-    context.note(format!("{} cases asked", cases.len()));
+    context.note(format!("{} cases sent", cases.len()));
     ensure!(wrong.is_empty(), "{} of {} cases differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
     Ok(())
 }

@@ -14,10 +14,11 @@ use super::pages::{Page, Words};
 use crate::scenarios::{RealControlPlane, View};
 use crate::shell::Shell;
 
-/// Error backoffs, rechecks of Cluster API and the minute after a grace period, on a busy machine.
+/// The time limit: error backoffs, rechecks of Cluster API and the minute after a grace period, on a busy
+/// machine.
 const WITHIN: Duration = Duration::from_mins(3);
 
-/// A doctor for the objects of one context. The shared clusters have other faults.
+/// The doctor for the objects of one context. The shared clusters have other faults.
 pub(super) struct Diagnosis {
     pub(super) context: Arc<TestContext>,
     management: Shell,
@@ -71,19 +72,19 @@ impl Diagnosis {
         }
     }
 
-    /// Waits until the doctor finds exactly this. Returns the finding.
+    /// Waits until the doctor reports exactly this finding, and returns it.
     pub(super) async fn finds(&self, id: &str) -> anyhow::Result<Value> {
         let found = self.until(id, |found| found.len() == 1 && found[0]["id"] == id).await?;
         self.context.note(format!("{:#}", found[0]));
         found.into_iter().next().context("a finding")
     }
 
-    /// Waits until the doctor finds nothing.
+    /// Waits until the doctor reports nothing.
     pub(super) async fn is_well(&self) -> TestResult {
         self.until("nothing", <[Value]>::is_empty).await.map(drop)
     }
 
-    /// Runs the printed command that begins like this, in the cluster that its note names.
+    /// Runs the printed command that starts with this text, in the cluster of its note.
     pub(super) async fn fix(&self, finding: &Value, begins: &str) -> anyhow::Result<String> {
         let fixes = finding["fix"].as_array().into_iter().flatten();
         let command = |fix: &Value| fix["command"].as_str().unwrap_or_default().to_owned();
@@ -95,8 +96,8 @@ impl Diagnosis {
         shell.ok(&command(fix)).await
     }
 
-    /// Runs the commands under *Evidence* of the page of a finding while its symptom is there: each has to succeed in one of the
-    /// clusters.
+    /// Runs the commands under *Evidence* of the page of a finding while the fault exists: each has to
+    /// succeed in one of the clusters.
     pub(super) async fn evidence(&self, finding: &Value, words: &Words<'_>) -> TestResult {
         let page = Page::read(finding["id"].as_str().unwrap_or_default())?;
         for command in page.evidence() {
@@ -108,7 +109,7 @@ impl Diagnosis {
         Ok(())
     }
 
-    /// The words for the placeholders of pages.
+    /// The values for the placeholders of pages.
     pub(super) fn words(&self) -> Words<'_> {
         Words { namespace: self.context.namespace(), cluster: "edge", ..Words::default() }
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::diagnosis::{end_loan, with_controller};
 use super::pages::Words;
 
-/// kwok lets a pod with this annotation take so long to stop.
+/// The annotation with the time that kwok lets a pod take to stop.
 const EXIT_DELAY: &str = "testenv.5spot.finos.org/exit-delay";
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -22,8 +22,8 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-/// The kubeconfig of the controller may not read budgets: the message of the refused eviction has to be
-/// enough.
+/// The kubeconfig of the controller does not allow to read budgets: the message of the refused eviction has
+/// to be sufficient.
 async fn a_budget_that_blocks_a_drain_is_relaxed(context: Arc<TestContext>) -> TestResult {
     with_controller(context, async |env, diagnosis| {
         let env: &dyn Environment = env;
@@ -71,8 +71,8 @@ async fn a_pod_with_a_finalizer_is_released(context: Arc<TestContext>) -> TestRe
         end_loan(&subject).await?;
         let found = diagnosis.finds("pod-stuck-terminating").await?;
         diagnosis.evidence(&found, &Words { pod: "held", ..diagnosis.words() }).await?;
-        let told = diagnosis.fix(&found, "5spot why pod/held").await?;
-        anyhow::ensure!(told.contains("example.org/hold"), "{told}");
+        let output = diagnosis.fix(&found, "5spot why pod/held").await?;
+        anyhow::ensure!(output.contains("example.org/hold"), "{output}");
         diagnosis.fix(&found, "kubectl patch pod held").await?;
         subject.until_phase("Disabled").await?;
         diagnosis.is_well().await

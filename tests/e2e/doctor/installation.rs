@@ -17,18 +17,18 @@ use tokio::process::Command;
 use crate::shell::{Shell, five_spot};
 use crate::startup::{Bare, Program, machine, shipped_definition, shipped_rules};
 
-/// Long enough for a busy machine.
+/// The time limit: long enough for a busy machine.
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// Notes that no controller was found are part of a cluster without its pods.
+/// The finding that no controller was found is expected in a cluster without its pods.
 const WITHOUT_PODS: &str = "controller-not-running";
 
 pub(crate) fn tests() -> Vec<Test> {
     tests![an_installation_is_diagnosed_while_it_grows]
 }
 
-/// The answer of a command about the cluster, and its exit code.
-async fn ask(bare: &Bare, words: &[&str]) -> anyhow::Result<(Value, i32)> {
+/// The output of a command about the cluster, and its exit code.
+async fn run_command(bare: &Bare, words: &[&str]) -> anyhow::Result<(Value, i32)> {
     let kubeconfig = bare.control_plane().management().kubeconfig();
     let output = Command::new(five_spot()?)
         .args(words)
@@ -38,17 +38,17 @@ async fn ask(bare: &Bare, words: &[&str]) -> anyhow::Result<(Value, i32)> {
         .output()
         .await
         .context("failed to run 5spot")?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let answer = serde_json::from_slice(&output.stdout).with_context(|| format!("{words:?}: {said}"))?;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let answer = serde_json::from_slice(&output.stdout).with_context(|| format!("{words:?}: {stderr}"))?;
     Ok((answer, output.status.code().unwrap_or(-1)))
 }
 
-/// Waits until the doctor finds exactly these, besides the missing pods. Returns its answer.
+/// Waits until the doctor reports exactly these findings, besides the missing pods. Returns its output.
 async fn finds(bare: &Bare, expected: &[&str]) -> anyhow::Result<Value> {
     let expected: BTreeSet<String> = expected.iter().map(|id| (*id).to_owned()).collect();
     let begun = tokio::time::Instant::now();
     loop {
-        let (answer, code) = ask(bare, &["doctor", "-A"]).await?;
+        let (answer, code) = run_command(bare, &["doctor", "-A"]).await?;
         let findings = answer["findings"].as_array().cloned().unwrap_or_default();
         let ids =
             findings.iter().filter_map(|finding| finding["id"].as_str()).filter(|id| *id != WITHOUT_PODS);
@@ -71,7 +71,7 @@ async fn an_installation_is_diagnosed_while_it_grows(_: Arc<TestContext>) -> Tes
     bare.install_cluster_api().await?;
     finds(&bare, &[]).await?;
 
-    // A rule that the shipped role has, and this one has not.
+    // A rule of the shipped role that this one lacks.
     let mut rules = shipped_rules()?;
     let machines =
         rules.iter_mut().find(|rule| rule["resources"] == json!(["machines"])).context("a rule")?;
@@ -101,7 +101,7 @@ async fn an_installation_is_diagnosed_while_it_grows(_: Arc<TestContext>) -> Tes
     finds(&bare, &["kubeconfig-unusable", "paused"]).await?;
 
     // One machine in detail, by the same decision.
-    let (answer, code) = ask(&bare, &["explain", "desk", "-n", "default"]).await?;
+    let (answer, code) = run_command(&bare, &["explain", "desk", "-n", "default"]).await?;
     ensure!(code == 0 && answer["phase"] == "Error" && answer["wanted"] == true, "{answer:#}");
     let blockers = answer["blockers"].to_string();
     ensure!(blockers.contains("there is no Secret edge-kubeconfig"), "{blockers}");

@@ -1,5 +1,6 @@
-//! `5spot doctor` and `5spot explain` on real components: the fault, the finding, its printed fix applied literally, and the
-//! finding is gone; and the commands of the pages under `docs/troubleshooting`.
+//! `5spot doctor` and `5spot explain` on real components: each test creates a fault, checks the finding,
+//! applies the printed fix literally, and checks that the finding is gone. Also tests the commands of the
+//! pages under `docs/troubleshooting`.
 
 mod diagnosis;
 mod drains;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::shell::Shell;
 use crate::startup::{Bare, machine};
 
-/// Long enough for a busy machine.
+/// The time limit: long enough for a busy machine.
 const WITHIN: Duration = Duration::from_mins(1);
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -27,7 +27,7 @@ pub(crate) fn tests() -> Vec<Test> {
         .collect()
 }
 
-/// A page, as far as it can be run.
+/// The parts of a page that can be run.
 pub(super) struct Page {
     id: String,
     evidence: Vec<String>,
@@ -75,7 +75,7 @@ fn commands(text: &str) -> Vec<String> {
     lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#')).collect()
 }
 
-/// The words that stand for the placeholders of pages.
+/// The values for the placeholders of pages.
 pub(super) struct Words<'a> {
     pub(super) namespace: &'a str,
     pub(super) cluster: &'a str,
@@ -90,7 +90,7 @@ impl Default for Words<'_> {
 }
 
 impl Words<'_> {
-    /// The command with the placeholders replaced. They are the words in capitals.
+    /// Replaces the placeholders in a command. They are the words in capitals.
     pub(super) fn fill(&self, command: &str) -> String {
         let mut filled = String::new();
         for word in command.split_inclusive(|byte: char| !byte.is_ascii_uppercase() && byte != '_') {
@@ -114,7 +114,7 @@ impl Words<'_> {
     }
 }
 
-/// `grep` that finds nothing succeeds, and so does a doctor that finds something.
+/// A `grep` without matches counts as success, and so does a doctor with findings.
 const PRELUDE: &str = r#"grep() { command grep "$@" || [ $? = 1 ]; }
 5spot() { command 5spot "$@" || [ "$? $1" = "1 doctor" ]; }
 "#;
@@ -123,16 +123,16 @@ const PRELUDE: &str = r#"grep() { command grep "$@" || [ $? = 1 ]; }
 #[derive(Debug, PartialEq)]
 enum Expected {
     Success,
-    /// It never ends by itself.
+    /// The command never ends.
     Endless,
-    /// It is for the machine behind a node, or for a tool of others: only its syntax is checked.
+    /// The command is for the machine of a node, or for a third-party tool: only its syntax is checked.
     Syntax,
-    /// It needs something that a bare API server does not have: the command is valid, but its answer is an
+    /// The command needs something that a bare API server does not have: it is valid, but its result is an
     /// error.
     Answer(&'static str),
 }
 
-/// The beginnings of commands that are not for a cluster.
+/// The starts of commands that are not for a cluster.
 const ELSEWHERE: [&str; 3] = ["cat /proc/", "grep CONFIG_", "clusterctl "];
 
 fn expected(command: &str) -> Expected {
@@ -190,7 +190,7 @@ async fn try_command(shell: &Shell, command: &str) -> TestResult {
     let (expected, script) = (expected(command), format!("{PRELUDE}{command}"));
     match expected {
         Expected::Success => shell.ok(&script).await.map(drop),
-        // A shell that reads it and does nothing.
+        // A shell that only parses the command.
         Expected::Syntax => shell.ok(&format!("set -n\n{script}")).await.map(drop),
         Expected::Endless => {
             let output = shell.run(&format!("{PRELUDE}timeout 2 {command}")).await?;
@@ -199,8 +199,8 @@ async fn try_command(shell: &Shell, command: &str) -> TestResult {
         }
         Expected::Answer(words) => {
             let output = shell.run(&script).await?;
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            ensure!(!output.status.success() && said.contains(words), "{command}: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            ensure!(!output.status.success() && stderr.contains(words), "{command}: {stderr}");
             Ok(())
         }
     }

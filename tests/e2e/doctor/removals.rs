@@ -1,4 +1,5 @@
-//! Deletions that do not end, and what is left behind. Their age is written into etcd: a real one takes ten minutes.
+//! Deletions that do not end, and leftovers. Their age is written into etcd: a real one would take ten
+//! minutes.
 
 use std::sync::Arc;
 
@@ -31,12 +32,12 @@ fn is_terminating(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Moves the deletion of an object into the past.
+/// Moves the deletion timestamp of an object into the past.
 async fn age(diagnosis: &Diagnosis, group: &str, plural: &str, name: &str) -> TestResult {
     let context = &diagnosis.context;
     let stored = Stored { group, plural, namespace: context.namespace(), name };
     let control_plane = context.clusters().control_plane();
-    // A controller may write it in between.
+    // A controller may write the object at the same time.
     let mut tried = control_plane.age_deletion(stored, LONG_AGO).await;
     for _ in 0..9 {
         if tried.is_ok() {
@@ -58,8 +59,8 @@ async fn a_machine_that_is_not_released_is_traced_to_its_provider(context: Arc<T
         age(diagnosis, "cluster.x-k8s.io", "machines", &machine).await?;
         let found = diagnosis.finds("machine-stuck-deleting").await?;
         diagnosis.evidence(&found, &diagnosis.words()).await?;
-        let told = diagnosis.fix(&found, "5spot why machine/").await?;
-        ensure!(told.contains(&format!("RemoteMachine {}/desk-infra", env.namespace())), "{told}");
+        let output = diagnosis.fix(&found, "5spot why machine/").await?;
+        ensure!(output.contains(&format!("RemoteMachine {}/desk-infra", env.namespace())), "{output}");
         diagnosis.fix(&found, "kubectl describe").await?;
         env.provider(ProviderBehaviour::default());
         subject.until_phase("Disabled").await?;

@@ -1,6 +1,7 @@
-//! An API server, or the etcd behind it, that is frozen: connections stay open, and nothing is answered.
+//! An API server, or the etcd behind it, that is suspended: connections stay open, and there are no
+//! responses.
 //!
-//! Each test has its own API server and prints the answers of `/ready`, second by second.
+//! Each test has its own API server and prints the responses of `/ready` second by second.
 
 mod seconds;
 
@@ -118,9 +119,9 @@ async fn an_idle_standby_asks_for_nothing(_: Arc<TestContext>) -> TestResult {
     let besides: Vec<String> =
         by_leader.iter().filter(|record| !is_renewal(record)).map(ToString::to_string).collect();
     println!("idle for {} s: leader {} renewals", IDLE.as_secs(), by_leader.len() - besides.len());
-    ensure!(besides.is_empty(), "the leader asked for more than its Leases: {besides:?}");
+    ensure!(besides.is_empty(), "the leader sent requests for more than its Leases: {besides:?}");
     let by_standby: Vec<String> = by_standby.iter().map(ToString::to_string).collect();
-    ensure!(by_standby.is_empty(), "the standby asked for something: {by_standby:?}");
+    ensure!(by_standby.is_empty(), "the standby sent requests: {by_standby:?}");
     standby.stop().await?;
     leader.stop().await?;
     bare.stop().await
@@ -135,8 +136,9 @@ fn is_renewal(record: &AuditRecord) -> bool {
 /// Waits until there have been only requests for Leases for a while: events of the start arrive late.
 async fn until_settled(bare: &Bare, accounts: &[&ServiceAccountIdentity]) -> anyhow::Result<()> {
     let count = || {
-        let asked = accounts.iter().map(|account| bare.asked(account)).collect::<anyhow::Result<Vec<_>>>()?;
-        anyhow::Ok(asked.iter().flatten().filter(|record| !is_renewal(record)).count())
+        let requests =
+            accounts.iter().map(|account| bare.asked(account)).collect::<anyhow::Result<Vec<_>>>()?;
+        anyhow::Ok(requests.iter().flatten().filter(|record| !is_renewal(record)).count())
     };
     let mut before = count()?;
     loop {

@@ -6,8 +6,8 @@ use anyhow::bail;
 
 use crate::startup::Program;
 
-/// Requests `/ready` once a second until it is 503 with all of this in it, and prints every answer that differs from
-/// the one before. Returns the seconds that it took.
+/// Requests `/ready` once a second until it is 503 with all of these texts, and prints every response that
+/// differs from the one before. Returns the seconds that it took.
 pub(super) async fn until_not_ready(
     program: &Program,
     parts: &[&str],

@@ -32,7 +32,7 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-/// Longer than any healthy answer takes, short enough for a test that expects no answer.
+/// Longer than any response of a healthy server, short enough for a test that expects no response.
 const SILENCE: Duration = Duration::from_secs(3);
 const BACK_WITHIN: Duration = Duration::from_mins(1);
 
@@ -53,10 +53,10 @@ async fn hung_line_is_silent_until_it_opens(context: Arc<TestContext>) -> TestRe
     let client = client_through(&context, &proxy.server()).await?;
     read(&context, &client).await?;
     proxy.set(Line::Hung);
-    let mut asked = Box::pin(read(&context, &client));
-    ensure!(timeout(SILENCE, &mut asked).await.is_err(), "nothing passes a hung line");
+    let mut response = Box::pin(read(&context, &client));
+    ensure!(timeout(SILENCE, &mut response).await.is_err(), "nothing passes a hung line");
     proxy.set(Line::Open);
-    timeout(BACK_WITHIN, asked).await??;
+    timeout(BACK_WITHIN, response).await??;
     Ok(())
 }
 
@@ -64,13 +64,13 @@ async fn frozen_api_server_is_silent_until_it_thaws(context: Arc<TestContext>) -
     let control_plane = context.clusters().control_plane();
     let client = context.management().admin();
     control_plane.freeze(Component::ApiServer(Side::Management)).await;
-    let mut asked = Box::pin(read(&context, &client));
-    let silent = timeout(SILENCE, &mut asked).await.is_err();
+    let mut response = Box::pin(read(&context, &client));
+    let silent = timeout(SILENCE, &mut response).await.is_err();
     let workload = read(&context, &context.workload().admin()).await;
     control_plane.thaw(Component::ApiServer(Side::Management)).await;
     ensure!(silent, "a frozen server does not answer");
     workload?;
-    timeout(BACK_WITHIN, asked).await??;
+    timeout(BACK_WITHIN, response).await??;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! An identity may do what its manifests grant and nothing else, and the audit log knows it by name.
+//! An identity has the permissions of its manifests and no others, and appears by name in the audit log.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The harness itself: a fault that does not happen, or an identity that may do everything, would make every other test
-//! worthless.
+//! Tests of the harness itself: a fault without effect, or an identity with all permissions, would make all
+//! other tests worthless.
 
 mod faults;
 mod identity;

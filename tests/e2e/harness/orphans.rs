@@ -17,13 +17,13 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![killed_program_leaves_no_process_and_no_file]
 }
 
-/// A test that takes long enough to be killed in the middle.
+/// A test that runs long enough to be killed in the middle.
 const VICTIM: &str = "cluster_api::draining::drain_passes_are_twenty_seconds_apart";
 const UP_WITHIN: Duration = Duration::from_secs(90);
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<TestContext>) -> TestResult {
-    // Guarded itself: if this program is killed while the test runs, the second one ends too.
+    // The second program is guarded too: if this program is killed during the test, the second one ends.
     let mut command = guard::command("/proc/self/exe")?;
     command
         .args(["--exact", VICTIM])
@@ -35,7 +35,7 @@ async fn killed_program_leaves_no_process_and_no_file(_scene: Arc<TestContext>) 
     let mut program = guard::spawn(command)?;
     let directory = run_directory::base().join(format!("test-{}", program.id()));
     let started = tokio::time::timeout(UP_WITHIN, all_processes(&directory, &mut program)).await;
-    // Whatever happened, the second program must not outlive this test.
+    // The second program must not outlive this test.
     program.kill()?;
     program.wait()?;
     let processes = started.context("the second control plane did not start in time")??;

@@ -47,10 +47,11 @@ async fn failing_machine_is_told_and_recovers(context: Arc<TestContext>) -> Test
     context.provider(|behaviour| behaviour.provision = StepBehaviour::Fails("no route to host".into()));
     let cluster = cluster(&context).await?;
     let made = make(&context, &cluster, MachinePlan::new("m")).await?;
-    let told = |machine: &DynamicObject| {
+    let is_reported = |machine: &DynamicObject| {
         condition_message(machine, "InfrastructureReady").contains("no route to host")
     };
-    wait::until_present(&made.machines(), "m", "to tell the provider's reason", WITHIN, told).await?;
+    wait::until_present(&made.machines(), "m", "to report the provider's reason", WITHIN, is_reported)
+        .await?;
     context.provider(|behaviour| behaviour.provision = StepBehaviour::Works);
     made.until_running().await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! A tenant that has the rights of one namespace, and uses all of them against the others.
+//! A tenant with the rights of one namespace, who uses all of them against other tenants.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const AT_A_TIME: usize = 8;
 /// The pause between two changes of a Secret that objects name.
 const SECRET_CHANGES_EVERY: Duration = Duration::from_millis(100);
 
-/// The attack. It ends when this is dropped.
+/// The attack, which ends on drop.
 pub(super) struct Attacker {
     servers: Vec<(Attack, HostileServer)>,
     changes: JoinHandle<()>,
@@ -88,7 +88,7 @@ impl Attacker {
             .collect()
     }
 
-    /// Every request that reached a hostile server, by its first line.
+    /// All requests to hostile servers, by their first lines.
     pub(super) fn requests(&self) -> Vec<String> {
         self.servers.iter().flat_map(|(_, server)| server.requests()).collect()
     }
@@ -145,7 +145,7 @@ async fn change_without_end(secrets: Api<Secret>) {
     for round in 0_u64.. {
         let name = format!("large-{}", round % LARGE_SECRETS as u64);
         let patch = json!({"metadata": {"annotations": {"example.org/round": round.to_string()}}});
-        // A server that is busy with the attack may refuse a change; the next one comes anyway.
+        // A server that is busy with the attack may refuse a change; the next one follows.
         let _ = secrets.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
         tokio::time::sleep(SECRET_CHANGES_EVERY).await;
     }

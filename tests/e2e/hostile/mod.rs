@@ -25,12 +25,13 @@ const MACHINES: usize = 4;
 const CHANGES: usize = 10;
 /// The guaranteed latency of the kill switch.
 const KILL_SWITCH_WITHIN: Duration = Duration::from_secs(5);
-/// The attack may slow the victim down by a factor of two; the machine of a test, on which the attackers run as well, by more.
+/// The factor by which the attack may slow the victim down. The limit for the controller is two; the
+/// attackers run on the same machine.
 const SLOWER: f64 = 8.0;
-/// Milliseconds below which a latency says more about the machine than about the controller.
+/// The latency in milliseconds below which the machine matters more than the controller.
 const UNMEASURABLE: f64 = 500.0;
-/// The controller itself, and the budget of each cluster that can fill one: five of the hostile servers send endless
-/// data.
+/// The memory limit: the controller itself, and the budget of each cluster that can fill one, which are the
+/// five hostile servers that send endless data.
 const MEMORY: u64 = 400 << 20;
 /// Open files: far below the usual limit of 1,024.
 const DESCRIPTORS: usize = 300;
@@ -38,7 +39,7 @@ const DESCRIPTORS: usize = 300;
 const LOG: usize = 4 << 20;
 /// The time during which events of foreign Nodes must cause no reconcile.
 const QUIET: Duration = Duration::from_secs(8);
-/// Starting a control plane and lending machines takes most of it.
+/// The time limit, most of which is for starting a control plane and lending machines.
 const LONG: Duration = Duration::from_mins(8);
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -117,7 +118,7 @@ async fn attack(clusters: &Arc<TestClusters>, context: &TestContext, victim: &mu
         |write: &AuditRecord| write.object.resource == "leases" && write.object.namespace == SYSTEM_NAMESPACE;
     let is_tenants = |write: &AuditRecord| tenants.contains(&write.object.namespace.as_str());
     ensure_only(&in_management, |write| is_own(write) || is_tenants(write))?;
-    // The names of the victim's Nodes begin with its namespace.
+    // The names of the victim's Nodes start with its namespace.
     let in_workload = writes_since(context.workload(), places[1])?;
     ensure_only(&in_workload, |write| write.object.name.contains(context.namespace()))
 }

@@ -1,4 +1,4 @@
-//! The limits of CEL in CRDs, within which our own rules are written.
+//! The limits of CEL in CRDs, within which the rules of 5-Spot are written.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Events through `events.k8s.io/v1`: what they may contain, and what may be changed afterwards.
+//! Events through `events.k8s.io/v1`: their allowed content, and the changes that are allowed afterwards.
 
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ async fn only_the_series_may_be_patched(context: Arc<TestContext>) -> TestResult
     Ok(())
 }
 
-/// Documentation should offer `--sort-by=.metadata.creationTimestamp`: the usual one finds nothing to sort by.
+/// Documentation should recommend `--sort-by=.metadata.creationTimestamp`: with the usual field there is
+/// nothing to sort by.
 async fn sorting_by_last_timestamp_sorts_nothing(context: Arc<TestContext>) -> TestResult {
     for name in ["a", "b"] {
         assert_eq!(post(&context, &event(&context, name)).await?.code, 201);
@@ -71,7 +72,7 @@ async fn same_name_again_is_a_conflict(context: Arc<TestContext>) -> TestResult 
     Ok(())
 }
 
-/// A failed event never fails a reconcile: during the deletion of a namespace there is no other answer.
+/// A failed event never fails a reconcile: during the deletion of a namespace every event fails.
 async fn terminating_namespace_refuses_events(context: Arc<TestContext>) -> TestResult {
     let client = context.management().admin();
     let objects: Api<ConfigMap> = Api::namespaced(client.clone(), context.namespace());

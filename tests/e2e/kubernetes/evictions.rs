@@ -1,4 +1,4 @@
-//! The Eviction API as our own drain uses it.
+//! The Eviction API as the controller uses it.
 
 use std::sync::Arc;
 use std::time::Duration;

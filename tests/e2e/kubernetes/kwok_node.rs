@@ -1,4 +1,4 @@
-//! A Node that is Ready and no longer changes.
+//! A Node that is Ready and does not change any more.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-/// kwok makes a Node Ready within a second; its taints go a moment later.
+/// The time limit: kwok makes a Node Ready within a second; its taints are removed a moment later.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
 pub(super) fn nodes(context: &TestContext) -> Api<Node> {

@@ -1,4 +1,4 @@
-//! Concurrent changes of a Node: which kinds of patches lose changes of others.
+//! Concurrent changes of a Node: the kinds of patches that lose changes of others.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 
-/// Our taints are not server-side applied, because the list is atomic.
+/// 5-Spot does not use server-side apply for taints, because the list is atomic.
 async fn applying_a_taint_conflicts_and_by_force_wipes_foreign_ones(context: Arc<TestContext>) -> TestResult {
     let name = ready_node(&context).await?.name_any();
     let taints = |key: &str| {
@@ -42,7 +42,7 @@ async fn applying_a_taint_conflicts_and_by_force_wipes_foreign_ones(context: Arc
     Ok(())
 }
 
-/// A patch that carries the version from which it was computed, as ours do.
+/// A patch that contains the resource version from which it was computed, like those of 5-Spot.
 async fn stale_resource_version_in_a_patch_is_a_conflict(context: Arc<TestContext>) -> TestResult {
     let seen = ready_node(&context).await?;
     let name = seen.name_any();
@@ -82,7 +82,7 @@ async fn failed_test_of_a_json_patch_refuses_all_of_it(context: Arc<TestContext>
     Ok(())
 }
 
-/// The agent uses this to ensure that it patches its own Node without reading it.
+/// The agent relies on this to patch only its own Node without reading it.
 async fn json_patch_can_test_the_machine_id(context: Arc<TestContext>) -> TestResult {
     let name = ready_node(&context).await?.name_any();
     let info = json!({

@@ -21,7 +21,7 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![a_lease_that_is_forbidden_or_written_by_others_is_reported]
 }
 
-/// A short Lease, so that the test is short.
+/// A short duration of the Lease, so that the test is short.
 const FLAGS: [&str; 3] =
     ["--enable-leader-election", "--lease-duration-secs=6", "--lease-renew-deadline-secs=4"];
 
@@ -33,11 +33,11 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
     bare.install_cluster_api().await?;
     bare.apply(&machine("desk")).await?;
 
-    // No Lease is permitted: the replica is ready, reports what is missing, and works on nothing.
+    // No access to Leases: the replica is ready, reports what is missing, and does no work.
     let one = Program::start(bare.directory(), &identity, "one", &FLAGS).await?;
     one.said_with("The Lease could not be", &["5spot-system/5spot-leader", "forbidden"]).await?;
     one.answers("/ready", 200, &["remark: the Lease 5spot-system/5spot-leader could not be"]).await?;
-    ensure!(!is_leader(&one).await?, "nobody leads without a Lease");
+    ensure!(!is_leader(&one).await?, "a replica leads without a Lease");
     let writes = written(&bare, &identity)?;
     ensure!(writes.is_empty(), "a standby has written {writes:?}");
     let mut grants = manifests::read(&deploy("ha/rbac.yaml"))?;
@@ -51,7 +51,7 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
     other.said_with("Standing by", &["one_"]).await?;
     ensure!(!is_leader(&other).await?, "there is one leader");
 
-    // A program of another kind takes it: its holder has no random part, and it has no duration.
+    // Another program takes the Lease: its holder has no random part, and it has no duration.
     let leases: Api<Lease> = Api::namespaced(bare.admin(), SYSTEM_NAMESPACE);
     let taken = json!({"spec": {"holderIdentity": "some-operator", "leaseDurationSeconds": null}});
     leases.patch(LEASE, &PatchParams::default(), &Patch::Merge(taken)).await?;
@@ -62,9 +62,9 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
             .await?;
         program.said_with("The Lease has no usable duration", &["some-operator"]).await?;
     }
-    ensure!(!is_leader(&one).await? && !is_leader(&other).await?, "somebody else holds it");
+    ensure!(!is_leader(&one).await? && !is_leader(&other).await?, "a replica leads although another program holds the Lease");
 
-    // Garbage that the API server accepts, and then no Lease at all.
+    // Invalid data that the API server accepts, and then no Lease at all.
     let garbage = json!({"spec": {
         "holderIdentity": "\u{1F980}_".repeat(200), "leaseDurationSeconds": 1, "leaseTransitions": 2_000_000_000,
         "acquireTime": null, "renewTime": "1970-01-01T00:00:00.000000Z",

@@ -32,10 +32,10 @@ pub(crate) fn tests() -> Vec<Test> {
 
 const NODES: usize = 300;
 
-/// Objects that are written at a time.
+/// The number of objects that are written at a time.
 const AT_A_TIME: usize = 16;
 
-/// Long enough for a busy machine.
+/// The time limit: long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(7);
 
 /// The time for which all drains are observed together.
@@ -84,9 +84,9 @@ async fn drain(bare: &Bare) -> TestResult {
     .await?;
     tokio::time::sleep(OBSERVED).await;
     let log = bare.control_plane().management().audit_log();
-    let asked = AuditQuery::all().user(&identity.user());
-    let watches = open_watches(&log.read(&asked.clone().resource("pods").verbs(&["watch"]))?);
-    let renewals = asked.resource("leases").name(LEASE).verbs(&["update"]).since(begun);
+    let query = AuditQuery::all().user(&identity.user());
+    let watches = open_watches(&log.read(&query.clone().resource("pods").verbs(&["watch"]))?);
+    let renewals = query.resource("leases").name(LEASE).verbs(&["update"]).since(begun);
     let gap = largest_gap(&log.read(&renewals)?)?;
     println!(
         "{NODES} nodes draining: {watches} watches of pods open, largest gap between renewals {:.2} s",
@@ -162,7 +162,7 @@ async fn close(bare: &Bare) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until something holds for all nodes or objects.
+/// Waits until a condition is true for all nodes or objects.
 async fn until(
     bare: &Bare,
     what: &str,
@@ -185,7 +185,7 @@ async fn until(
     waited.with_context(|| format!("waiting for {what}: {last} of {NODES}"))?
 }
 
-/// The number of watches, by what they watch, that have begun and have not ended.
+/// The number of open watches, by resource.
 fn open_watches(records: &[AuditRecord]) -> usize {
     let mut open: BTreeMap<&str, i64> = BTreeMap::new();
     for record in records {

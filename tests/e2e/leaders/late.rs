@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::LEASE;
 
-/// Sends a create, an update and a delete as a pod that no longer holds the Lease. `name` is an object whose machine is
-/// lent.
+/// Sends a create, an update and a delete as a pod that no longer holds the Lease. `name` is an object whose
+/// machine is lent.
 pub(super) async fn all_are_refused(
     former: &ServiceAccountIdentity,
     namespace: &str,
@@ -58,7 +58,7 @@ fn provider_object() -> Value {
     })
 }
 
-/// Deletes the Lease: the fence must not block the writes of others then.
+/// Deletes the Lease: the fence must not block the writes of others afterwards.
 pub(super) async fn others_write_without_a_lease(context: &TestContext) -> anyhow::Result<()> {
     let admin = context.management().admin();
     let leases: Api<Lease> = Api::namespaced(admin.clone(), SYSTEM_NAMESPACE);
@@ -66,11 +66,11 @@ pub(super) async fn others_write_without_a_lease(context: &TestContext) -> anyho
     let api: Api<DynamicObject> =
         Api::namespaced_with(admin, context.namespace(), &REMOTE_MACHINE.resource());
     let rehearsal = PatchParams::apply("5spot-e2e").dry_run();
-    // Repeated: the policy sees the deletion slightly later than the client.
+    // Repeated, because the policy sees the deletion slightly later than the client.
     for _ in 0..50 {
         api.patch("late", &rehearsal, &Patch::Apply(provider_object()))
             .await
-            .context("the fence refuses somebody else")?;
+            .context("the fence refuses another client")?;
     }
     Ok(())
 }

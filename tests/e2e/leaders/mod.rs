@@ -1,5 +1,6 @@
-//! Several controllers with one Lease, as processes with the tokens of pods, on a real control plane: killed, frozen,
-//! disconnected and terminated while machines are lent. What they wrote is read from the audit log, by pod.
+//! Several controllers with one Lease, as processes with the tokens of pods, on a real control plane: killed,
+//! suspended, disconnected and terminated while machines are lent. Their writes are read from the audit log,
+//! by pod.
 
 mod bad_lease;
 mod drains;
@@ -21,7 +22,7 @@ pub(crate) fn tests() -> Vec<Test> {
 /// The name of the Lease in the shipped manifests.
 const LEASE: &str = "5spot-leader";
 
-/// True if a replica reports that it leads.
+/// Returns true if a replica reports that it is the leader.
 pub(crate) async fn is_leader(program: &Program) -> anyhow::Result<bool> {
     let metrics = program.metrics().await?;
     let value = metrics.lines().find_map(|line| line.strip_prefix("fivespot_is_leader "));

@@ -9,7 +9,7 @@ use five_spot_testenv::test_clusters::TestContext;
 
 use super::LEASE;
 
-/// The writes of the replicas since the context began, oldest first.
+/// The writes of the replicas since the start of the context, oldest first.
 pub(super) struct Writes {
     renewals: Vec<AuditRecord>,
     others: Vec<AuditRecord>,
@@ -34,7 +34,7 @@ impl Writes {
         Ok(Self { renewals, others: others.into_iter().filter(is_change).collect() })
     }
 
-    /// Every write was made by the pod that had written the Lease last.
+    /// Checks that every write was made by the pod that had last written the Lease.
     pub(super) fn never_overlap(&self) -> anyhow::Result<()> {
         for write in &self.others {
             let holder = self.renewals.iter().rev().find(|renewal| renewal.answered <= write.received);
@@ -49,7 +49,7 @@ impl Writes {
         Ok(())
     }
 
-    /// Every Machine was made once, and there is one for each object.
+    /// Checks that every Machine was created once, and that there is one for each object.
     pub(super) fn made_one_machine_each(&self, objects: &[String]) -> anyhow::Result<()> {
         let mut made: BTreeMap<&str, usize> = BTreeMap::new();
         for write in &self.others {
@@ -67,7 +67,7 @@ impl Writes {
 }
 
 impl std::fmt::Display for Writes {
-    /// The terms of the leaders, with what each has written.
+    /// The terms of the leaders, with the writes of each.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut all: Vec<&AuditRecord> = self.renewals.iter().chain(&self.others).collect();
         all.sort_by_key(|record| record.answered);

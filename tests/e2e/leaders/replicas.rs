@@ -21,7 +21,7 @@ use crate::startup::Program;
 /// The duration of the Lease in these tests: short, so that the tests are short.
 pub(super) const LEASE_SECONDS: i64 = 6;
 
-/// Long enough for a busy machine.
+/// The time limit: long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The polling interval for metrics.
@@ -35,14 +35,14 @@ pub(super) struct Replica {
     program: Option<Program>,
 }
 
-/// All replicas, and what they need to be started again.
+/// All replicas, and what is needed to restart them.
 pub(super) struct Replicas {
     context: Arc<TestContext>,
     pub(super) all: Vec<Replica>,
 }
 
 impl Replicas {
-    /// Makes the pods and starts a process for each.
+    /// Creates the pods and starts a process for each.
     pub(super) async fn start(
         context: Arc<TestContext>,
         identity: &ServiceAccountIdentity,
@@ -82,7 +82,7 @@ impl Replicas {
         self.leader_among(&(0..self.all.len()).collect::<Vec<_>>()).await
     }
 
-    /// The same among these replicas, because others cannot answer.
+    /// The same among these replicas, because others cannot respond.
     pub(super) async fn leader_among(&self, numbers: &[usize]) -> anyhow::Result<usize> {
         let found = async {
             loop {
@@ -101,10 +101,10 @@ impl Replicas {
         };
         tokio::time::timeout(PATIENCE, found)
             .await
-            .with_context(|| format!("nobody leads\n{}", self.logs()))?
+            .with_context(|| format!("no replica leads\n{}", self.logs()))?
     }
 
-    /// The leader among all but this one.
+    /// The leader among all other replicas.
     pub(super) async fn other_leader(&self, than: usize) -> anyhow::Result<usize> {
         let others: Vec<usize> = (0..self.all.len()).filter(|number| *number != than).collect();
         self.leader_among(&others).await
@@ -170,7 +170,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Deletes the pods, with which their tokens end.
+    /// Deletes the pods, which invalidates their tokens.
     pub(super) async fn delete_pods(context: &TestContext, count: usize) -> anyhow::Result<()> {
         let pods: Api<Pod> = Api::namespaced(context.management().admin(), SYSTEM_NAMESPACE);
         for number in 0..count {

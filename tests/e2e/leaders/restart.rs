@@ -1,4 +1,4 @@
-//! An API server that is restarted under its replicas.
+//! An API server that is restarted while replicas use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::permissions::deploy;
 use crate::startup::{Bare, Program, machine, shipped_definition, shipped_rules};
 
 pub(crate) fn tests() -> Vec<Test> {
-    // With its own API server: one that starts refuses everything until it has loaded its roles.
+    // A separate API server: a starting one refuses everything until it has loaded its roles.
     tests![one_replica_leads_when_the_api_server_is_back]
 }
 
@@ -45,7 +45,7 @@ async fn one_replica_leads_when_the_api_server_is_back(_: Arc<TestContext>) -> T
     // afterwards.
     bare.control_plane().kill(Component::ApiServer(Side::Management)).await;
     one.said("Lost the Lease").await?;
-    ensure!(!is_leader(&one).await? && !is_leader(&other).await?, "nobody leads without an API server");
+    ensure!(!is_leader(&one).await? && !is_leader(&other).await?, "a replica leads without an API server");
     bare.control_plane().restart(Component::ApiServer(Side::Management)).await?;
     bare.apply(&machine("after")).await?;
     until_seen(&bare, "after").await?;

@@ -20,8 +20,8 @@ use serde_json::Value;
 
 use super::namespaced;
 
-/// Scenarios that take a permission away for a while, or with it the namespace: what is refused there is refused on purpose.
-/// The last five are cells of the emergency matrix, as far as the names of their namespaces go.
+/// Scenarios that remove a permission or a namespace for a while, so that requests are refused on purpose.
+/// The last five are cells of the emergency matrix, with the names as in their namespaces.
 const REFUSED_ON_PURPOSE: [&str; 8] = [
     "double-loan-is-found",
     "taints-wait-and-fail",
@@ -33,8 +33,8 @@ const REFUSED_ON_PURPOSE: [&str; 8] = [
     "capi-webhook",
 ];
 
-/// Fails if anything was refused, if anything was done that the shipped roles do not grant, and, if every test has run, if
-/// anything is granted that was never done.
+/// Fails if a request was refused, if a request was not covered by the shipped roles, and, if every test has
+/// run, if a granted permission was never used.
 pub(crate) fn grants_are_used_and_enough(clusters: &TestClusters, whole: bool) -> BoxFuture<'_, TestResult> {
     compare(clusters, whole).boxed()
 }
@@ -71,7 +71,7 @@ async fn compare(clusters: &TestClusters, whole: bool) -> TestResult {
     ];
     let mut faults = Vec::new();
     for (name, table) in &tables {
-        println!("\nwhat the controller asked: {name}\n{table}");
+        println!("\nrequests of the controller: {name}\n{table}");
         faults.extend(table.ungranted().into_iter().map(|fault| format!("{name}: not granted: {fault}")));
         if whole {
             faults.extend(
@@ -133,7 +133,7 @@ async fn granted_by_tests(
     Ok(granted(&documents).difference(shipped).cloned().collect())
 }
 
-/// A file or directory of what is shipped.
+/// A shipped file or directory.
 pub(crate) fn deploy(part: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(part)
 }

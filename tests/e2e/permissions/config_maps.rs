@@ -25,7 +25,7 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-/// A policy takes effect a moment after it was made.
+/// The time limit: a policy takes effect a moment after its creation.
 const WITHIN: Duration = Duration::from_mins(1);
 const ASK_EVERY: Duration = Duration::from_millis(200);
 

@@ -24,7 +24,8 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![a_token_that_is_replaced_is_used_without_a_restart]
 }
 
-/// A file is read again within a minute, and what has failed twice meanwhile is tried again after another.
+/// The time limit: the file is read again within a minute, and a request that failed twice meanwhile is
+/// retried after another.
 const WITHIN: Duration = Duration::from_secs(150);
 
 /// An API server accepts a revoked token for ten more seconds.

@@ -23,18 +23,18 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![other_namespaces_stay_untouched]
 }
 
-/// The shipped account has more rights in these clusters, so another account is used.
+/// The account of this test. The shipped account has more rights in these clusters.
 pub(super) const ACCOUNT: &str = "5spot-roles-only";
 
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// Our CRD, and an identity that may work in this context's namespace.
+/// The 5-Spot CRD, and an identity with rights in this context's namespace.
 pub(crate) async fn identity(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity> {
     let admin = context.management().admin();
     manifests::apply_crds(&admin, &manifests::read(&deploy("crds"))?, WITHIN).await?;
     let shipped = manifests::read(&deploy("rbac-namespaced"))?;
     let documents: Vec<Value> = shipped.into_iter().map(renamed).collect();
-    // What names no namespace goes into the context's; the account is in a namespace of its own.
+    // Objects without a namespace go into the context's; the account is in its own namespace.
     let in_scene: Vec<Value> =
         documents.iter().map(|document| placed(document, context.namespace())).collect();
     let identity =
@@ -50,7 +50,7 @@ fn renamed(mut document: Value) -> Value {
     }
     if document["subjects"].is_array() {
         document["subjects"][0]["name"] = ACCOUNT.into();
-        // Bindings beside those of the shipped account.
+        // Bindings in addition to those of the shipped account.
         let name = document["metadata"]["name"].as_str().unwrap_or_default();
         document["metadata"]["name"] = format!("{name}-roles-only").into();
     }
@@ -90,8 +90,8 @@ async fn other_namespaces_stay_untouched(context: Arc<TestContext>) -> TestResul
     ensure!(other.status.is_none() && other.metadata.finalizers.is_none(), "{other:?}");
     // No request was sent for it either.
     let query = AuditQuery::all().user(&identity.user()).namespace(&elsewhere);
-    let asked = context.management().audit_log().read(&query)?;
-    ensure!(asked.is_empty(), "{asked:?}");
+    let requests = context.management().audit_log().read(&query)?;
+    ensure!(requests.is_empty(), "{requests:?}");
 
     // The annotation of the namespace is seen, although the account may not list namespaces.
     let paused = json!({

@@ -1,4 +1,4 @@
-//! The Deployment in a namespace in which only the strictest pods are admitted.
+//! The Deployment in a namespace with the Pod Security level `restricted`.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ async fn the_deployment_is_admitted_where_pod_security_is_restricted(
     let admitted = create(&context, &pod).await?;
     ensure!(admitted.code == 201 && admitted.warnings.is_empty(), "{admitted:?}");
 
-    // Each of the strict settings is needed.
+    // Each of the restrictive settings is needed.
     for field in [
         "/spec/securityContext/runAsNonRoot",
         "/spec/securityContext/seccompProfile",

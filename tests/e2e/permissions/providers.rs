@@ -1,4 +1,4 @@
-//! The kinds of a further provider: refused by name until a `ClusterRole` with our label grants them.
+//! The kinds of another provider: refused by name until a `ClusterRole` with 5-Spot's label grants them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -34,7 +34,7 @@ async fn applying_twice_changes_nothing(context: Arc<TestContext>) -> TestResult
                 "{name} has changed"
             );
         }
-        // From one way to the other: the fields go over to the new manager without a conflict.
+        // From one kind of apply to the other: the new manager gets the fields without a conflict.
         let manifest = SCHEDULED_MACHINE.replace("name: one", "name: client");
         server.ok_with("apply --server-side -f -", &manifest).await?;
         server
@@ -52,9 +52,9 @@ async fn a_difference_is_shown_and_not_made(context: Arc<TestContext>) -> TestRe
         ensure!(none.code == Some(0) && none.text.is_empty(), "{}", none.text);
         let other = SCHEDULED_MACHINE.replace("9-17", "9-18");
         for mode in ["", "--server-side "] {
-            let said = server.run_with(&format!("diff {mode}-f -"), &other).await?;
-            ensure!(said.code == Some(1), "{}", said.text);
-            ensure!(said.text.contains("-    - 9-17") && said.text.contains("+    - 9-18"), "{}", said.text);
+            let output = server.run_with(&format!("diff {mode}-f -"), &other).await?;
+            ensure!(output.code == Some(1), "{}", output.text);
+            ensure!(output.text.contains("-    - 9-17") && output.text.contains("+    - 9-18"), "{}", output.text);
         }
         ensure!(server.field("sm/one", ".spec.schedule.hoursOfDay[0]").await? == "9-17");
         Ok(())
@@ -65,7 +65,7 @@ async fn a_difference_is_shown_and_not_made(context: Arc<TestContext>) -> TestRe
 async fn objects_are_edited_patched_annotated_and_labelled(context: Arc<TestContext>) -> TestResult {
     with_both(&context, async |server| {
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
-        // Anchored: a UID may have the same digits somewhere inside.
+        // Anchored: a UID may contain the same digits.
         let edited = server.edit("edit sm/one", "sed -i s/9-17$/8-16/").await?;
         ensure!(edited.code == Some(0) && edited.text.contains("edited"), "{}", edited.text);
         server.ok(r#"patch sm one --type=merge -p {"spec":{"priority":70}}"#).await?;
@@ -103,8 +103,8 @@ async fn a_bad_object_is_refused_with_our_message(context: Arc<TestContext>) -> 
             ("timezone: Europe/Berlin", "timezone: Mars/Base"),
             ("clusterName: prod", "clusterName: 5"),
         ] {
-            let said = server.run_with("apply -f -", &SCHEDULED_MACHINE.replace(from, to)).await?;
-            ensure!(said.code == Some(1), "{to} was accepted: {}", said.text);
+            let output = server.run_with("apply -f -", &SCHEDULED_MACHINE.replace(from, to)).await?;
+            ensure!(output.code == Some(1), "{to} was accepted: {}", output.text);
         }
         server.ok("get sm").await?;
         Ok(())

@@ -1,5 +1,6 @@
-//! The embedded API of the sandbox over HTTP, with the clients that people use: the real `kubectl`, and the official
-//! Python client. Where possible, the same requests go to a real server, and the answers have to be the same.
+//! The in-memory API server of the sandbox over HTTP, with common clients: the real `kubectl`, and the
+//! official Python client. Where possible, the same requests go to a real server, and the responses have to
+//! be the same.
 
 mod changing;
 mod nodes;

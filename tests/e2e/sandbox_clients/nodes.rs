@@ -96,7 +96,7 @@ async fn a_node_is_drained_when_its_budget_allows(context: Arc<TestContext>) -> 
     Ok(())
 }
 
-/// Ends a task when the test that started it ends, in any way.
+/// Ends a task with the test that started it.
 struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
 impl Drop for AbortOnDrop {

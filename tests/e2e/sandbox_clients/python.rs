@@ -13,7 +13,7 @@ use tokio::process::Command;
 
 use super::server::Server;
 
-/// The release that belongs to the Kubernetes that we test with.
+/// The release for the tested version of Kubernetes.
 const CLIENT_VERSION: &str = "36.0.3";
 
 const CHECKS: &str = include_str!("checks.py");
@@ -32,7 +32,7 @@ async fn the_python_client_works(context: Arc<TestContext>) -> TestResult {
             .kill_on_drop(true)
             .output()
             .await?;
-        let text = said(&output);
+        let text = text_of(&output);
         ensure!(output.status.success(), "with the {} server:\n{text}", server.name);
         // A script that ends early must not pass.
         ensure!(text.contains("create, read, update, delete, pages, watch, conflict: well"), "{text}");
@@ -40,7 +40,7 @@ async fn the_python_client_works(context: Arc<TestContext>) -> TestResult {
     Ok(())
 }
 
-/// A Python with the client in it, made once.
+/// A Python environment with the client, created once.
 fn environment() -> anyhow::Result<PathBuf> {
     let cache = Cache::locate(&CacheEnvironment::from_process())?;
     let _lock = cache.lock(|| {})?;
@@ -76,11 +76,11 @@ fn run(program: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         .output()
         .with_context(|| format!("failed to start {}", program.display()))?;
     if !output.status.success() {
-        bail!("{} {} failed:\n{}", program.display(), arguments.join(" "), said(&output));
+        bail!("{} {} failed:\n{}", program.display(), arguments.join(" "), text_of(&output));
     }
     Ok(())
 }
 
-fn said(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

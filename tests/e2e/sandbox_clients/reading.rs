@@ -91,8 +91,8 @@ async fn events_are_shown_with_their_object(context: Arc<TestContext>) -> TestRe
             "get events -o custom-columns=R:.reason,O:.involvedObject.name,M:.message",
             "events --for sm/one",
         ] {
-            let said = server.run(command).await?;
-            ensure!(said.text.contains("WindowOpened"), "{command}: {}", said.text);
+            let output = server.run(command).await?;
+            ensure!(output.text.contains("WindowOpened"), "{command}: {}", output.text);
         }
         let described = server.run("describe sm one").await?;
         ensure!(described.text.contains("the window has opened"), "{}", described.text);

@@ -1,4 +1,4 @@
-//! An embedded or real server, and the `kubectl` for it.
+//! An in-memory or real server, and the `kubectl` for it.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A `ScheduledMachine` as people write it.
+/// A `ScheduledMachine` as users write it.
 pub(crate) const SCHEDULED_MACHINE: &str = r#"
 apiVersion: 5spot.finos.org/v1alpha1
 kind: ScheduledMachine
@@ -51,7 +51,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The embedded API on a loopback port.
+    /// The in-memory API server on a loopback port.
     pub(crate) async fn embedded(context: &TestContext) -> anyhow::Result<Self> {
         let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
         for crd in our_crds()? {
@@ -88,7 +88,7 @@ impl Server {
         Self { name, kubeconfig, namespace, kubectl, home, serving, transcript: String::new() }
     }
 
-    /// The embedded API itself.
+    /// The in-memory API server itself.
     pub(crate) fn api(&self) -> &ApiServer {
         let (api, _) = self.serving.as_ref().expect("only an embedded server has it at hand");
         api
@@ -116,19 +116,19 @@ impl Server {
     }
 
     /// Runs a command and records its output.
-    pub(crate) async fn run(&mut self, arguments: &str) -> anyhow::Result<Said> {
+    pub(crate) async fn run(&mut self, arguments: &str) -> anyhow::Result<Finished> {
         let output = self.command(arguments).output().await?;
         self.keep(arguments, &output)
     }
 
-    /// The same with an editor that does this to every file.
-    pub(crate) async fn edit(&mut self, arguments: &str, editor: &str) -> anyhow::Result<Said> {
+    /// The same with an editor that makes this change to every file.
+    pub(crate) async fn edit(&mut self, arguments: &str, editor: &str) -> anyhow::Result<Finished> {
         let output = self.command(arguments).env("KUBE_EDITOR", editor).output().await?;
         self.keep(arguments, &output)
     }
 
-    /// The same with something to read.
-    pub(crate) async fn run_with(&mut self, arguments: &str, input: &str) -> anyhow::Result<Said> {
+    /// The same with standard input.
+    pub(crate) async fn run_with(&mut self, arguments: &str, input: &str) -> anyhow::Result<Finished> {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn()?;
         let mut stdin = child.stdin.take().context("kubectl has no input")?;
         stdin.write_all(input.as_bytes()).await?;
@@ -137,28 +137,28 @@ impl Server {
         self.keep(arguments, &output)
     }
 
-    fn keep(&mut self, arguments: &str, output: &Output) -> anyhow::Result<Said> {
-        let said = Said {
+    fn keep(&mut self, arguments: &str, output: &Output) -> anyhow::Result<Finished> {
+        let finished = Finished {
             code: output.status.code(),
             text: String::from_utf8(output.stdout.clone())?
                 + &without_client_log(std::str::from_utf8(&output.stderr)?),
         };
-        let text = comparable(&said.text);
+        let text = comparable(&finished.text);
         // Writing into a String cannot fail.
-        let _ = writeln!(self.transcript, "$ kubectl {arguments}\n{text}=> {:?}", said.code);
-        Ok(said)
+        let _ = writeln!(self.transcript, "$ kubectl {arguments}\n{text}=> {:?}", finished.code);
+        Ok(finished)
     }
 
     /// Runs a command that has to succeed.
     pub(crate) async fn ok(&mut self, arguments: &str) -> anyhow::Result<String> {
-        let said = self.run(arguments).await?;
-        self.check(arguments, said)
+        let finished = self.run(arguments).await?;
+        self.check(arguments, finished)
     }
 
-    /// The same with something to read.
+    /// The same with standard input.
     pub(crate) async fn ok_with(&mut self, arguments: &str, input: &str) -> anyhow::Result<String> {
-        let said = self.run_with(arguments, input).await?;
-        self.check(arguments, said)
+        let finished = self.run_with(arguments, input).await?;
+        self.check(arguments, finished)
     }
 
     /// Runs a command whose output depends on the speed of the server.
@@ -175,19 +175,19 @@ impl Server {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    fn check(&self, arguments: &str, said: Said) -> anyhow::Result<String> {
-        ensure!(said.code == Some(0), "{}: kubectl {arguments}: {}", self.name, said.text);
-        Ok(said.text)
+    fn check(&self, arguments: &str, finished: Finished) -> anyhow::Result<String> {
+        ensure!(finished.code == Some(0), "{}: kubectl {arguments}: {}", self.name, finished.text);
+        Ok(finished.text)
     }
 }
 
 /// The output and exit status of `kubectl`.
-pub(crate) struct Said {
+pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
     pub(crate) text: String,
 }
 
-/// Runs the same commands on the embedded and on the real server; the output has to be the same.
+/// Runs the same commands on the in-memory and on the real server; the output has to be the same.
 pub(crate) async fn with_both(
     context: &TestContext,
     conversation: impl AsyncFn(&mut Server) -> anyhow::Result<()>,
@@ -205,9 +205,9 @@ pub(crate) async fn with_both(
     Ok(())
 }
 
-/// The output of `kubectl` for people, without the lines of its own log. It logs failed requests that it then
-/// retries or does not need, such as a schema that a busy server did not send in time; these do not concern the
-/// server's answers.
+/// The output of `kubectl` without the lines of its own log. It logs failed requests that it then retries or
+/// does not need, such as a schema that a busy server did not send in time; these are unrelated to the
+/// server's responses.
 fn without_client_log(errors: &str) -> String {
     errors.split_inclusive('\n').filter(|line| !is_client_log(line)).collect()
 }

@@ -45,8 +45,8 @@ async fn a_watch_shows_what_happens(context: Arc<TestContext>) -> TestResult {
         let mut watch = server.begin("get sm --watch --output-watch-events")?;
         let mut lines = BufReader::new(watch.stdout.take().context("kubectl has no output")?).lines();
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
-        // Each change waits until the previous one was seen: a change before the start of the watch would be part of
-        // its list.
+        // Each change waits until the previous one was received: a change before the start of the watch would
+        // be part of its list.
         let mut seen = Vec::new();
         let changes = [
             r#"patch sm one --type=merge -p {"spec":{"priority":70}}"#,

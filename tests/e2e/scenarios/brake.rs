@@ -29,7 +29,7 @@ use crate::startup::{Program, machine};
 
 const MACHINES: usize = 8;
 
-/// 20 % of eight machines are fewer than the five that may always go.
+/// 20 % of eight machines are fewer than the five removals that are always allowed.
 const LIMIT: usize = 5;
 
 /// The windows stay open for at least this long after they were set, so that the controller can record their end.
@@ -41,12 +41,12 @@ const LATER: SignedDuration = SignedDuration::from_hours(1);
 /// The time that the annotation allows.
 const ALLOWED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// The promise of the kill switch, twice: other tests use the same processors.
+/// Twice the guaranteed latency of the kill switch: other tests use the same processors.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Neither metrics nor audit logs can be watched.
+/// The polling interval: neither metrics nor audit logs can be watched.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) fn tests() -> Vec<Test> {
@@ -66,7 +66,8 @@ async fn unplanned_removals_are_held_until_allowed(context: Arc<TestContext>) ->
     tokio::time::sleep(Duration::try_from(close.duration_since(Timestamp::now())).unwrap_or_default()).await;
     let program = fleet.start_controller().await?;
     let result = fleet.is_held_until_allowed(&program).await.with_context(|| program.log());
-    // The namespace of the controller belongs to all tests. The others have no unplanned removals; a second run of this one has.
+    // All tests share the namespace of the controller. Only this test has unplanned removals, and a second
+    // run of it.
     fleet.annotate_controller_namespace(&format!("{}-", annotation::ALLOW_REMOVALS)).await?;
     result?;
     program.stop().await
@@ -185,7 +186,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until the metric and the conditions say that so many removals are held. Returns the names of the objects.
+    /// Waits until the metric and the conditions report this many held removals. Returns the names of the
+    /// objects.
     async fn until_held(&self, program: &Program, count: usize) -> anyhow::Result<BTreeSet<String>> {
         let held = async {
             loop {
@@ -199,7 +201,7 @@ impl Fleet {
         tokio::time::timeout(PATIENCE, held).await.with_context(|| format!("never {count} removals held"))?
     }
 
-    /// Fails unless exactly these are held and nobody has asked for the deletion of their Machines.
+    /// Fails unless exactly these removals are held and their Machines have not been deleted.
     async fn are_held(&self, program: &Program, held: &BTreeSet<String>) -> TestResult {
         ensure!(self.select(is_held).await? == *held, "others are held than before");
         ensure!(removals_held(program).await? == held.len(), "the metric differs from the conditions");
@@ -209,7 +211,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits for an event about each of these objects. There are none about others.
+    /// Waits for an event about each of these objects, and checks that there are none about others.
     async fn until_reported(&self, held: &BTreeSet<String>) -> TestResult {
         let events: Api<Event> = Api::namespaced(self.context.management().admin(), self.context.namespace());
         let reason = ListParams::default().fields("reason=TooManyRemovals");
@@ -243,7 +245,7 @@ impl Fleet {
         tokio::time::timeout(DELETED_WITHIN, deleted).await.context("the kill switch was held")?
     }
 
-    /// The Machines whose deletion was accepted, whoever asked for it.
+    /// The Machines whose deletion was accepted, by any client.
     fn deleted(&self) -> anyhow::Result<BTreeSet<String>> {
         let query = AuditQuery::all()
             .verbs(&["delete", "deletecollection"])
@@ -262,7 +264,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// The names of the objects that are as wanted.
+    /// The names of the objects that match.
     async fn select(
         &self,
         is_wanted: impl Fn(&ScheduledMachine) -> bool,
@@ -305,7 +307,7 @@ async fn removals_held(program: &Program) -> anyhow::Result<usize> {
     Ok(value.context("no metric fivespot_removals_held")?.trim().parse()?)
 }
 
-/// A minute of the week as schedules spell it.
+/// A minute of the week in the format of schedules.
 fn minute(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%a %H:%M").to_string().to_lowercase()
 }

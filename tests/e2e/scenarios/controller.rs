@@ -11,14 +11,14 @@ use crate::startup::controller_program;
 /// The number of log lines that a failed test shows.
 const LOG_LINES: usize = 80;
 
-/// A controller that can be started and stopped repeatedly. It ends when this is dropped.
+/// A controller that can be started and stopped repeatedly. It is stopped on drop.
 pub(super) struct Controller {
     spec: ProcessSpec,
     process: Mutex<Option<Process>>,
 }
 
 impl Controller {
-    /// One for a namespace, with a kubeconfig in a file. It is not started yet.
+    /// Creates a controller for a namespace, with a kubeconfig in a file, without starting it.
     pub(super) fn new(directory: &Path, namespace: &str, kubeconfig: &Path) -> anyhow::Result<Self> {
         let program = controller_program()?;
         ensure!(program.exists(), "{} is not built: run `cargo xtask e2e`", program.display());
@@ -60,7 +60,7 @@ impl Controller {
     /// SIGTERM; it has to exit successfully.
     pub(super) async fn stop(&self) -> anyhow::Result<()> {
         let Some(mut process) = self.process.lock().await.take() else { return Ok(()) };
-        let status = process.terminate().await.context("nobody knows how it ended")?;
+        let status = process.terminate().await.context("the exit status is unknown")?;
         ensure!(status.success(), "the controller ended with {status}");
         Ok(())
     }

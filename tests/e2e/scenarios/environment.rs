@@ -31,7 +31,8 @@ use super::journal::Journal;
 use super::not_an_api::NotAnApi;
 use super::old_cluster_api::OldClusterApi;
 
-/// The Secret with the kubeconfig of the controller's own identity. Cluster API needs another, which may delete Nodes.
+/// The Secret with the kubeconfig of the controller's own identity. Cluster API uses a different one, which
+/// may delete Nodes.
 const SECRET_NAME: &str = "edge-nodes";
 
 /// A label that makes kwok simulate a kubelet that does not report.
@@ -42,9 +43,9 @@ const NOT_READY_LABEL: &str = "node-not-ready.stage.kwok.x-k8s.io";
 pub(crate) enum View {
     /// Everything.
     Whole,
-    /// Of Cluster API only the versions before v1beta2.
+    /// Only the versions of Cluster API before v1beta2.
     OldClusterApi,
-    /// Everything in its namespace, by Roles, and nothing else.
+    /// Its own namespace, by Roles.
     RolesOnly,
 }
 
@@ -107,7 +108,7 @@ impl RealControlPlane {
         )
     }
 
-    /// The account of the controller in the workload cluster, in its latest credentials.
+    /// The account of the controller in the workload cluster, with its latest credentials.
     fn account(&self, number: u32) -> String {
         format!("{}-{number}", self.context.namespace())
     }
@@ -149,7 +150,7 @@ impl Environment for RealControlPlane {
             settled_after: Duration::from_secs(4),
             quiet: Duration::from_secs(15),
             is_virtual: false,
-            // Real components answer later than stand-ins, and many scenarios share two processors.
+            // Real components respond later than stand-ins, and many scenarios share two processors.
             time_factor: 15,
         }
     }
@@ -226,7 +227,7 @@ impl Environment for RealControlPlane {
         async move {
             let old = self.account(self.identities.fetch_add(1, Ordering::SeqCst));
             let text = self.kubeconfig().await?;
-            // A token is invalid once its account is deleted.
+            // A token becomes invalid when its account is deleted.
             let accounts: Api<ServiceAccount> = Api::namespaced(self.workload(), SYSTEM_NAMESPACE);
             if accounts.get_opt(&old).await?.is_some() {
                 accounts.delete(&old, &DeleteParams::default()).await.context("the old account")?;

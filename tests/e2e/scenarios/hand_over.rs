@@ -1,5 +1,5 @@
-//! One machine that a day cluster and a night cluster share, on real Cluster API. The audit log shows when each of them
-//! had it.
+//! A machine that a day cluster and a night cluster share, on real Cluster API. The audit log shows when each
+//! of them had it.
 
 use std::sync::Arc;
 

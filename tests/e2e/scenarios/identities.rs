@@ -1,5 +1,5 @@
-//! The identities of the controller: in each cluster a `ServiceAccount` with the roles that we
-//! ship, never an administrator.
+//! The identities of the controller: in each cluster a `ServiceAccount` with the shipped roles, never an
+//! administrator.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,14 +26,16 @@ use crate::permissions::deploy;
 const ACCOUNT: &str = "5spot-controller";
 /// The aggregated role for the kinds of providers.
 const PROVIDERS_ROLE: &str = "5spot-controller-providers";
-/// The controller-manager aggregates roles within a second.
+/// The time limit: the controller-manager aggregates roles within a second.
 const GATHERED_WITHIN: Duration = Duration::from_mins(1);
 
-/// By environment, the same for all its contexts: applying an aggregated role again would empty it for a moment.
+/// The identities by environment, shared by its contexts: applying an aggregated role again would empty it
+/// for a moment.
 static MANAGEMENT: Mutex<BTreeMap<PathBuf, Arc<OnceCell<ServiceAccountIdentity>>>> =
     Mutex::new(BTreeMap::new());
 
-/// Our CRD, and the controller's identity in the management cluster, allowed to read this context's kubeconfigs.
+/// The 5-Spot CRD, and the controller's identity in the management cluster, with permission to read this
+/// context's kubeconfigs.
 pub(super) async fn management(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity> {
     let installed = {
         let mut clusters = MANAGEMENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +69,7 @@ async fn install(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity
     Ok(identity)
 }
 
-/// Grants the controller one more kind, as documented.
+/// Grants the controller another kind, as documented.
 pub(super) async fn grant(context: &TestContext, group: &str, plural: &str) -> anyhow::Result<()> {
     let admin = context.management().admin();
     let role = json!({
@@ -99,12 +101,12 @@ pub(super) fn controller_user() -> String {
     format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{ACCOUNT}")
 }
 
-/// An identity of this context alone in the workload cluster, with the role for Nodes that we ship.
+/// An identity for this context in the workload cluster, with the shipped role for Nodes.
 pub(super) async fn workload(context: &TestContext, account: &str) -> anyhow::Result<ServiceAccountIdentity> {
     for_nodes(context.workload(), account).await
 }
 
-/// The same in another cluster, which has none of our Nodes.
+/// The same in another cluster, which has none of the Nodes.
 pub(super) async fn other_cluster(
     context: &TestContext,
     account: &str,
@@ -190,7 +192,7 @@ pub(super) async fn allow(context: &TestContext, account: &str, is_allowed: bool
     until_answered(&admin, account, is_allowed).await
 }
 
-/// An authorizer learns of bindings by watch, so the effect is polled.
+/// An authorizer gets bindings by watch, so the effect is polled.
 async fn until_answered(admin: &Client, account: &str, is_allowed: bool) -> anyhow::Result<()> {
     let reviews: Api<SubjectAccessReview> = Api::all(admin.clone());
     let user = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{account}");
@@ -199,7 +201,7 @@ async fn until_answered(admin: &Client, account: &str, is_allowed: bool) -> anyh
         "spec": {"user": user, "resourceAttributes": {"verb": "patch", "version": "v1", "resource": "nodes"}},
     });
     let question: SubjectAccessReview = serde_json::from_value(question)?;
-    let asked = async {
+    let polled = async {
         loop {
             let answer = reviews.create(&PostParams::default(), &question).await?;
             if answer.status.is_some_and(|status| status.allowed == is_allowed) {
@@ -208,10 +210,10 @@ async fn until_answered(admin: &Client, account: &str, is_allowed: bool) -> anyh
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(GATHERED_WITHIN, asked).await?
+    tokio::time::timeout(GATHERED_WITHIN, polled).await?
 }
 
-/// A binding, for another account; a role as it is.
+/// Changes a binding to another account; leaves a role unchanged.
 fn bound_to(mut document: Value, account: &str) -> Value {
     if document["subjects"].is_array() {
         let name = format!("{}-{account}", document["metadata"]["name"].as_str().unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Impairments of one test on the real control plane: admission refuses the controller's writes, and Cluster
-//! API is stopped.
+//! Impairments of one test on the real control plane: an admission policy refuses the controller's writes, or
+//! Cluster API is stopped.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(super) async fn set(
             return Ok(());
         }
         Impairment::ClusterApi => return Ok(control_plane.restart(Component::ClusterApi).await?),
-        Impairment::SlowManagement => bail!("nobody can slow down a real API server here"),
+        Impairment::SlowManagement => bail!("a real API server cannot be slowed down here"),
         Impairment::MachinePatches => (Target::Machines, json!(["UPDATE"]), "Forbidden"),
         Impairment::StatusTooLarge => (Target::Status, json!(["UPDATE"]), "RequestEntityTooLarge"),
         Impairment::StatusInvalid => (Target::Status, json!(["UPDATE"]), "Invalid"),
@@ -60,7 +60,7 @@ pub(super) async fn set(
         env.delete(ADMISSION_POLICY, &name).await?;
     }
     let followed = async {
-        // There is no event when a server begins to apply a policy.
+        // There is no event when a server starts to apply a policy.
         while kind.is_refused(env).await? != is_impaired {
             tokio::time::sleep(LOOK).await;
         }
@@ -97,7 +97,7 @@ impl Target {
         }
     }
 
-    /// The requests that are refused, of those in that namespace.
+    /// The requests in that namespace that are refused.
     fn validation(self, test: &str) -> String {
         match self {
             Self::Machines | Self::Status | Self::Events => "false".to_owned(),
@@ -123,7 +123,7 @@ impl Target {
                 let annotation = json!({"metadata": {"annotations": {"example.org/probe": "true"}}});
                 let objects = env.list(kind).await?;
                 let Some(name) = objects.first().and_then(|one| one["metadata"]["name"].as_str()) else {
-                    // Nothing is left that could be refused.
+                    // No object is left for a dry run.
                     return anyhow::Ok(None);
                 };
                 let status = json!({"status": {"message": "probe"}});

@@ -42,7 +42,7 @@ impl Journal {
         Ok(writes.clone())
     }
 
-    /// Nodes and the agents' ConfigMaps are known by their names, which contain the context's.
+    /// Nodes and the agents' ConfigMaps are matched by their names, which contain that of the context.
     fn is_ours(&self, record: &AuditRecord) -> bool {
         let object = &record.object;
         record.stage == "ResponseComplete"

@@ -12,14 +12,14 @@ use five_spot_testenv::test_clusters::TestContext;
 use super::environment::{RealControlPlane, View};
 use super::{LONG, another_control_plane};
 
-/// The longest that a cell may wait for its effect here.
+/// The longest time for the effect of a cell here.
 const LONGEST: Duration = Duration::from_secs(65);
 
 pub(super) fn tests() -> Vec<Test> {
     cells().into_iter().filter(|cell| is_meant(*cell)).map(test).collect()
 }
 
-/// Returns true if a cell is run here: kill switches and reclaims with everything that can be broken.
+/// Returns true if a cell is run here: kill switches and reclaims with every obstacle.
 fn is_meant(cell: Cell) -> bool {
     let is_emergency = match cell.emergency {
         Emergency::KillSwitch => true,
@@ -31,7 +31,7 @@ fn is_meant(cell: Cell) -> bool {
         && cell.expected().machine_deleted <= Some(LONGEST)
 }
 
-/// Returns true if an obstacle disables something that every context needs.
+/// Returns true if an obstacle disables a component that all contexts need.
 fn needs_own_control_plane(obstacle: Obstacle) -> bool {
     matches!(obstacle, Obstacle::ProviderKindGone | Obstacle::Impaired(Impairment::ClusterApi))
 }

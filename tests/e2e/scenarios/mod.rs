@@ -1,5 +1,6 @@
-//! The scenarios that the in-memory environment runs in virtual time, on a real control plane: the controller as a process of its
-//! own, with the identity and the roles that we ship, real Cluster API, real budgets, real garbage collection.
+//! The scenarios on a real control plane: the controller as a separate process with the shipped identity and
+//! roles, real Cluster API, real budgets, real garbage collection. The in-memory environment runs the same
+//! scenarios in virtual time.
 
 mod brake;
 mod controller;
@@ -29,14 +30,13 @@ pub(crate) use identities::kubeconfig_reader;
 /// The number of tests that start before those with their own control plane.
 const STARTERS: usize = 32;
 
-/// Two minutes of them are the outage of an API server.
+/// The time limit, of which two minutes are the outage of an API server.
 const LONG: Duration = Duration::from_mins(8);
 
 /// Control planes are started one after the other.
 static START: Mutex<()> = Mutex::const_new(());
 
-/// The scenarios that are also run where Cluster API speaks v1beta1 alone: those in which something of its kinds is
-/// read or written.
+/// The scenarios that also run with only v1beta1 of Cluster API: those that read or write its kinds.
 const ON_OLD_CLUSTER_API: [&str; 10] = [
     "window_opens",
     "window_closes_and_drains",
@@ -50,7 +50,7 @@ const ON_OLD_CLUSTER_API: [&str; 10] = [
     "paused_by_machine",
 ];
 
-/// The scenarios that are also run by a controller with Roles in its namespace and no further permissions.
+/// The scenarios that also run with a controller that has Roles in its namespace and no further permissions.
 const ROLES_ONLY: [&str; 8] = [
     "window_opens",
     "window_closes_and_drains",
@@ -62,12 +62,12 @@ const ROLES_ONLY: [&str; 8] = [
     "machine_is_refused",
 ];
 
-/// The identity of the controller, as it is shipped.
+/// The shipped identity of the controller.
 pub(crate) async fn controller_identity(context: &TestContext) -> anyhow::Result<ServiceAccountIdentity> {
     identities::management(context).await
 }
 
-/// An identity for the Nodes of this context, with the role that is shipped.
+/// An identity for the Nodes of this context, with the shipped role.
 pub(crate) async fn node_identity(
     context: &TestContext,
     account: &str,
@@ -124,7 +124,7 @@ async fn run(scenario: Scenario, context: Arc<TestContext>, view: View) -> TestR
     finished.map(drop).with_context(|| real.told())
 }
 
-/// In an environment that is not the one of the other tests, and ends with this one.
+/// Runs in a separate environment, which ends with this test.
 async fn run_alone(scenario: Scenario, _: Arc<TestContext>) -> TestResult {
     let env = another_control_plane(scenario.name).await?;
     let finished = run_in(&env, scenario, View::Whole).await;
@@ -132,8 +132,8 @@ async fn run_alone(scenario: Scenario, _: Arc<TestContext>) -> TestResult {
     finished
 }
 
-/// All at once in one environment, which is not that of the others: one Machine that cannot be converted, as some of them make,
-/// and the API server serves v1beta1 of none.
+/// Runs all of them at once in a separate environment: after a single Machine that cannot be converted, which
+/// some of them create, the API server does not serve v1beta1 of any.
 async fn run_on_old_cluster_api() -> TestResult {
     let env = another_control_plane("old-cluster-api").await?;
     let scenarios = five_spot_scenarios::all().into_iter();

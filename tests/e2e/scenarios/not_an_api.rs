@@ -1,4 +1,4 @@
-//! A web server that is not an API server: it answers every request with 404.
+//! A web server that is not an API server: it responds to every request with 404.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -7,7 +7,7 @@ use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::json;
 
-/// The server. It ends when it is dropped.
+/// The server, which is stopped on drop.
 pub(super) struct NotAnApi {
     server: HttpServer,
 }

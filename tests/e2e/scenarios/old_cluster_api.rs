@@ -1,4 +1,4 @@
-//! A proxy that simulates an older Cluster API: v1beta2 does not exist, and all other requests are passed on.
+//! A proxy that simulates an older Cluster API: v1beta2 does not exist, and all other requests are forwarded.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -13,18 +13,18 @@ use serde_json::json;
 /// The hidden path.
 const HIDDEN: &str = "/apis/cluster.x-k8s.io/v1beta2";
 
-/// The server. It ends when it is dropped.
+/// The proxy, which is stopped on drop.
 pub(super) struct OldClusterApi {
     server: HttpServer,
 }
 
 impl OldClusterApi {
-    /// Passes requests on to the server of a kubeconfig, with its credentials.
+    /// Forwards requests to the server of a kubeconfig, with its credentials.
     pub(super) async fn start(kubeconfig: &str) -> anyhow::Result<Self> {
         let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
-        // A watch may be without events for any time.
+        // A watch may have no events for any time.
         config.read_timeout = None;
         let client = Client::try_from(config)?;
         let service = tower::service_fn(move |request| answer(client.clone(), request));
@@ -32,7 +32,7 @@ impl OldClusterApi {
         Ok(Self { server })
     }
 
-    /// The address to give to a client in place of the API server's.
+    /// The address for a client, instead of that of the API server.
     pub(super) fn server(&self) -> String {
         format!("http://{}", self.server.address())
     }
@@ -56,7 +56,7 @@ where
         return Ok(answer);
     }
     let (mut head, body) = request.into_parts();
-    // It names this proxy, not the API server.
+    // The host of this proxy, not of the API server.
     head.headers.remove(header::HOST);
     let body = body.collect().await.map_err(Into::into)?.to_bytes().to_vec();
     let answer = client.send(Request::from_parts(head, Body::from(body))).await?;

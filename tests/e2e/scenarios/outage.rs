@@ -1,4 +1,5 @@
-//! A machine that is given back while its workload cluster is silent, to the controller and to Cluster API alike.
+//! A machine that is returned while its workload cluster does not respond, neither to the controller nor to
+//! Cluster API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +17,20 @@ use serde_json::{Value, json};
 use super::environment::{RealControlPlane, View};
 use super::{LONG, another_control_plane};
 
-/// The outage, if `FIVE_SPOT_OUTAGE_SECS` names no other: longer than the ten seconds after which Cluster API by default gives
-/// up a Node that it cannot delete.
+/// The length of the outage, unless `FIVE_SPOT_OUTAGE_SECS` is set: longer than the ten seconds after which
+/// Cluster API by default gives up a Node that it cannot delete.
 const OUTAGE: Duration = Duration::from_secs(25);
 
 /// The time that a Machine waits for the deletion of its Node, as the controller sets it.
 const NODE_DELETION_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// Twice the promise of the kill switch: other tests use the same processors.
+/// Twice the guaranteed latency of the kill switch: other tests use the same processors.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Events are sent after the status.
+/// The time limit for events, which are sent after the status.
 const REPORTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The pause between two looks at the events.
+/// The interval between two reads of the events.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) fn tests() -> Vec<Test> {
@@ -71,7 +72,7 @@ impl ControlPlaneOfItsOwn {
         Ok(Self { context, real })
     }
 
-    /// Ends it. A failure is shown with what was written and what happened.
+    /// Stops the control plane. A failure is shown with the controller's writes and log.
     async fn stop(&self, result: TestResult) -> TestResult {
         let result = result.with_context(|| self.real.told()).with_context(|| self.context.timeline());
         self.context.clusters().stop().await?;
@@ -79,7 +80,8 @@ impl ControlPlaneOfItsOwn {
     }
 }
 
-/// Lends a machine, makes the workload cluster silent and switches the machine off. Returns the object and its Node.
+/// Lends a machine, disconnects the workload cluster and sets the kill switch. Returns the object and its
+/// Node.
 async fn killed_in_silence<'e>(
     real: &RealControlPlane,
     env: &'e dyn Environment,
@@ -96,12 +98,13 @@ async fn killed_in_silence<'e>(
     Ok((subject, node))
 }
 
-/// The workload cluster comes back while Cluster API still waits for it.
+/// The workload cluster returns while Cluster API still waits for it.
 async fn returns_in_time(real: &RealControlPlane, context: &TestContext) -> TestResult {
     let env: &dyn Environment = real;
     let (subject, node) = killed_in_silence(real, env).await?;
     tokio::time::sleep(outage()).await;
-    // Cluster API still wants to delete the Node: the Machine says so, and the object does not claim to be done.
+    // Cluster API still tries to delete the Node: the Machine reports that, and the object does not report
+    // completion.
     let (object, left) = (subject.get().await?, env.get(MACHINE, &subject.machine()).await?);
     context.note(format!("at the end of the outage: {}\n{}", object["status"], left["status"]["conditions"]));
     ensure!(!left.is_null(), "the Machine went without its Node");
@@ -114,8 +117,8 @@ async fn returns_in_time(real: &RealControlPlane, context: &TestContext) -> Test
     Ok(())
 }
 
-/// The workload cluster stays away for longer than the hour that a Machine waits for the deletion of its Node. Unless
-/// `FIVE_SPOT_OUTAGE_SECS` is longer, the hour is shortened on the Machine.
+/// The workload cluster is away for longer than the hour for which a Machine waits for the deletion of its
+/// Node. Unless `FIVE_SPOT_OUTAGE_SECS` is longer, the hour is shortened on the Machine.
 async fn is_given_up(real: &RealControlPlane, context: &TestContext) -> TestResult {
     let env: &dyn Environment = real;
     let (subject, node) = killed_in_silence(real, env).await?;
@@ -130,7 +133,7 @@ async fn is_given_up(real: &RealControlPlane, context: &TestContext) -> TestResu
         let at_once = json!({"spec": {"deletion": {"nodeDeletionTimeoutSeconds": 1}}});
         env.patch(MACHINE, &machine, at_once).await?;
     }
-    // The machine is given back. Nobody can say yet what became of its Node.
+    // The machine is returned. The state of its Node is still unknown.
     env.until_gone(MACHINE, &machine).await?;
     let object = subject.until_condition("Ready", "True", "Terminated").await?;
     context.note(format!("given up: {}", object["status"]));
@@ -140,7 +143,7 @@ async fn is_given_up(real: &RealControlPlane, context: &TestContext) -> TestResu
     ensure!(unknown["reason"] == "NoMachine", "{unknown}");
     let message = unknown["message"].as_str().unwrap_or_default();
     ensure!(message.contains("unreachable") && message.contains(&node), "{message}");
-    ensure!(left_behind(env).await?.is_empty(), "reported although nobody could look");
+    ensure!(left_behind(env).await?.is_empty(), "reported although the cluster could not be read");
 
     real.set_api_server(Side::Workload, ServerState::Up).await?;
     let object = subject.until_condition("MachineReady", "False", "NodeLeftBehind").await?;
@@ -176,7 +179,8 @@ async fn left_behind(env: &dyn Environment) -> anyhow::Result<Vec<Event>> {
     Ok(events.list(&ListParams::default().fields("reason=NodeLeftBehind")).await?.items)
 }
 
-/// Waits for the event about a Node that was left behind: one warning on the object that names the Node.
+/// Waits for the event about a Node that was left behind: one warning on the object, with the name of the
+/// Node.
 async fn until_reported(env: &dyn Environment, subject: &Subject<'_>, node: &str) -> TestResult {
     let found = async {
         loop {

@@ -1,5 +1,6 @@
-//! Instances that share the objects, as processes with the tokens of pods, on a real control plane: a rolling change from one
-//! to three and back while machines are lent. What they wrote is read from the audit log, by pod.
+//! Instances that share the objects, as processes with the tokens of pods, on a real control plane: a rolling
+//! change from one to three and back while machines are lent. Their writes are read from the audit log, by
+//! pod.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +77,7 @@ struct Instances {
 }
 
 impl Instances {
-    /// A pod of a `StatefulSet`. Another test has its own pods.
+    /// A pod of a `StatefulSet`, separate from those of other tests.
     fn pod(&self, id: usize) -> String {
         format!("{}-{id}", self.context.namespace())
     }
@@ -99,8 +100,8 @@ impl Instances {
         Ok(())
     }
 
-    /// As a `StatefulSet` does it: instances that are too many go first, new ones are started, and the others are replaced from
-    /// the highest number to the lowest.
+    /// Like a `StatefulSet`: superfluous instances are stopped first, new ones are started, and the others
+    /// are replaced from the highest number to the lowest.
     async fn roll_out(&mut self, count: usize) -> anyhow::Result<()> {
         while self.programs.len() > count {
             self.programs.pop().context("an instance")?.stop().await?;
@@ -116,7 +117,7 @@ impl Instances {
         Ok(())
     }
 
-    /// Waits until every object belongs to an instance. Returns how many each of them owns.
+    /// Waits until every object belongs to an instance. Returns the number of objects of each.
     async fn until_all_are_owned(&self) -> anyhow::Result<Vec<usize>> {
         let complete = async {
             loop {
@@ -134,7 +135,7 @@ impl Instances {
                 tokio::time::sleep(ASK_EVERY).await;
             }
         };
-        tokio::time::timeout(WITHIN, complete).await.context("some objects belong to nobody")?
+        tokio::time::timeout(WITHIN, complete).await.context("some objects belong to no instance")?
     }
 
     async fn stop(&mut self) -> anyhow::Result<()> {
@@ -213,7 +214,7 @@ async fn until_all(
     Ok(())
 }
 
-/// No object was written by two pods in turns that overlap, and no Machine was made twice or deleted.
+/// No object was written by two pods in overlapping turns, and no Machine was created twice or deleted.
 fn check(context: &TestContext) -> TestResult {
     let query = AuditQuery::all().user_agent(CONTROLLER_AGENT).writes().since(context.begun());
     let mut records = context.management().audit_log().read(&query)?;

@@ -1,4 +1,4 @@
-//! An API server that is unreachable, that hangs, and that returns.
+//! An API server that is unreachable, hangs, and returns.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn an_api_server_that_is_away_is_waited_for(_: Arc<TestContext>) -> TestRe
     let refused = "scheduledmachines are not synced: ";
     let body =
         program.is_not_ready(&[refused, "machines are not synced: ", "namespaces are not synced: "]).await?;
-    ensure!(body.contains("onnect"), "it says that nobody answers: {body}");
+    ensure!(body.contains("onnect"), "/ready does not report the failed connection: {body}");
     program.said_with("Watch failed, and is tried again", &["scheduledmachines"]).await?;
     program.said_with("Not ready", &[refused]).await?;
     program.stop().await?;
@@ -41,13 +41,13 @@ async fn an_api_server_that_is_away_is_waited_for(_: Arc<TestContext>) -> TestRe
     control_plane.restart(API_SERVER).await?;
     program.is_ready().await?;
 
-    // It goes, and comes back.
+    // The API server stops and starts again.
     control_plane.kill(API_SERVER).await;
     program.is_not_ready(&["the watch of scheduledmachines is not connected"]).await?;
     control_plane.restart(API_SERVER).await?;
     program.is_ready().await?;
 
-    // One that accepts connections and never answers, at the start and at the end.
+    // An API server that accepts connections and never responds, at the start and at the end.
     control_plane.freeze(API_SERVER).await;
     let late = Program::start(bare.directory(), &identity, "late", &[]).await?;
     late.is_not_ready(&["has not"]).await?;

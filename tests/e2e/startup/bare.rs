@@ -17,7 +17,7 @@ use kube::api::DeleteParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// Long enough for a CRD on a busy machine.
+/// The time limit: long enough for a CRD on a busy machine.
 const SERVED_WITHIN: Duration = Duration::from_mins(1);
 
 /// The Role for the Leases of the instances.
@@ -66,7 +66,7 @@ impl Bare {
         Ok(manifests::apply_crds(&self.admin(), &cluster_api_crds(Contract::V1Beta2), SERVED_WITHIN).await?)
     }
 
-    /// A definition of `ScheduledMachine`, in place of the one that there is.
+    /// Applies a definition of `ScheduledMachine`, replacing the existing one.
     pub(crate) async fn define(&self, definition: &Value) -> anyhow::Result<()> {
         Ok(manifests::apply_crds(&self.admin(), std::slice::from_ref(definition), SERVED_WITHIN).await?)
     }
@@ -79,7 +79,7 @@ impl Bare {
         Ok(five_spot_testenv::wait::until_gone(&crds, &name, SERVED_WITHIN).await?)
     }
 
-    /// An account that has these rules everywhere.
+    /// An account with these rules in all namespaces.
     pub(crate) async fn account(&self, name: &str, rules: &Value) -> anyhow::Result<ServiceAccountIdentity> {
         let group = "rbac.authorization.k8s.io";
         let documents = [
@@ -106,7 +106,7 @@ impl Bare {
     }
 }
 
-/// A role that grants rules everywhere.
+/// A role that grants rules in all namespaces.
 pub(crate) fn role(name: &str, rules: &Value) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
@@ -114,7 +114,7 @@ pub(crate) fn role(name: &str, rules: &Value) -> Value {
     })
 }
 
-/// The rules of the controller's roles, as shipped: what it does in all namespaces, and the Leases of its instances.
+/// The rules of the controller's roles, as shipped: for all namespaces, and for the Leases of its instances.
 pub(crate) fn shipped_rules() -> anyhow::Result<Vec<Value>> {
     let mut rules = rules_without_leases()?;
     rules.extend(rules_of(&controller_roles()?, "Role", INSTANCES)?);
@@ -149,7 +149,7 @@ fn controller_roles() -> anyhow::Result<Vec<Value>> {
     Ok(manifests::read(&crate::permissions::deploy("rbac/controller.yaml"))?)
 }
 
-/// The definition that belongs to this version.
+/// The definition of this version.
 pub(crate) fn shipped_definition() -> Value {
     serde_json::to_value(five_spot_api::crd()).unwrap_or_default()
 }

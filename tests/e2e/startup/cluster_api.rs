@@ -1,4 +1,4 @@
-//! No Cluster API, and then one.
+//! Cluster API is missing at first and installed later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn cluster_api_is_missed_and_found_when_it_comes(_: Arc<TestContext>) -> T
     program.is_not_ready(&[&format!("machines {missing}"), &format!("clusters {missing}")]).await?;
     program.said_with("Cluster API was not found", &["nothing is served in cluster.x-k8s.io"]).await?;
     program.said_with("Not ready", &[missing]).await?;
-    // The object says so too, and so does an event on it.
+    // The object reports it too, and so does an event.
     let objects: Api<ScheduledMachine> = Api::namespaced(bare.admin(), "default");
     let says_why = |object: &ScheduledMachine| {
         let text = serde_json::to_string(&object.status).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The definition of `ScheduledMachine`: missing, too old, right, newer, and of another version.
+//! The definition of `ScheduledMachine`: missing, too old, current, newer, and with another version.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<TestContex
     announced(&bare, "NotReady", missing).await?;
     program.stop().await?;
 
-    // One that has seen it missing, sees it too old, and sees it right.
+    // A controller that sees the definition missing, then too old, then current.
     let program = Program::start(bare.directory(), &identity, "patient", &[]).await?;
     program.is_not_ready(&[missing]).await?;
     bare.define(&without_status_field("drain")).await?;
@@ -49,7 +49,7 @@ async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<TestContex
     program.said_with("the CRD scheduledmachines.5spot.finos.org is older", &["deploy/crds"]).await?;
     program.said_with("Not ready", &["has no place for status.drain"]).await?;
 
-    // One that has never seen another.
+    // A controller that sees only the current one.
     let late = Program::start(bare.directory(), &identity, "late", &[]).await?;
     late.is_not_ready(&[too_old, "the controller has not opened its watches"]).await?;
     ensure!(writes(&bare, &identity)?.is_empty(), "{:?}", writes(&bare, &identity)?);
@@ -107,7 +107,7 @@ async fn announced(bare: &Bare, reason: &str, note: &str) -> anyhow::Result<()> 
         let regarding = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
         event.reason.as_deref() == Some(reason)
             && regarding == Some("Pod")
-            && event.note.as_deref().is_some_and(|said| said.contains(note))
+            && event.note.as_deref().is_some_and(|text| text.contains(note))
     };
     let found = async {
         while !events.list(&ListParams::default()).await?.items.iter().any(is_it) {

@@ -23,13 +23,13 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![each_missing_permission_is_named_until_it_is_granted, in_chosen_namespaces_the_namespace_is_named]
 }
 
-/// As many programs at a time as two processors can start without a noticeable delay.
+/// The number of concurrent programs: as many as two processors can start without a noticeable delay.
 const AT_A_TIME: usize = 8;
 
 /// The number of refusals of a repeated request to wait for.
 const REFUSALS: usize = 4;
 
-/// Only reached by a program that never retries.
+/// The timeout, which is only reached by a program that never retries.
 const GUARD: Duration = Duration::from_secs(100);
 
 async fn each_missing_permission_is_named_until_it_is_granted(_: Arc<TestContext>) -> TestResult {
@@ -38,7 +38,7 @@ async fn each_missing_permission_is_named_until_it_is_granted(_: Arc<TestContext
     bare.install_cluster_api().await?;
     let mut rules = rules_without_leases()?;
     let mut deeds: Vec<Deed> = granted(&[role("", &Value::Array(rules.clone()))]).into_iter().collect();
-    // Without Leases the controller is ready, with a remark.
+    // Without Leases, the controller is ready, with a note.
     rules.extend(lease_rules()?);
     // A controller that lists all namespaces does not read one by name.
     deeds.retain(|deed| (deed.resource.as_str(), deed.verb.as_str()) != ("namespaces", "get"));
@@ -48,7 +48,7 @@ async fn each_missing_permission_is_named_until_it_is_granted(_: Arc<TestContext
     bare.stop().await
 }
 
-/// One program without one permission, until it gets it.
+/// Runs one program without one permission, and grants it later.
 async fn without(bare: &Bare, rules: &[Value], deed: &Deed) -> TestResult {
     let name = format!("without-{}-{}", deed.verb, deed.resource.replace('/', "-"));
     let identity = bare.account(&name, &lacking(rules, deed)).await?;
@@ -57,9 +57,9 @@ async fn without(bare: &Bare, rules: &[Value], deed: &Deed) -> TestResult {
     let missing = format!("not allowed to {verb} {resource} in API group \"{group}\" in all namespaces");
     let body = program.is_not_ready(&[&missing]).await?;
     ensure!(missing_permissions(&body) == 1, "nothing else is missing: {body}");
-    let said = program.said("A permission is missing").await?;
-    let named = [&said["verb"], &said["api_resource"], &said["group"], &said["api_namespace"]];
-    ensure!(named == [&json!(verb), &json!(resource), &json!(group), &json!("all")], "{said}");
+    let fields = program.said("A permission is missing").await?;
+    let named = [&fields["verb"], &fields["api_resource"], &fields["group"], &fields["api_namespace"]];
+    ensure!(named == [&json!(verb), &json!(resource), &json!(group), &json!("all")], "{fields}");
     program.said_with("Not ready", &[&format!("not allowed to {verb} {resource}")]).await?;
     // Watches are retried; occasional requests are not sent here.
     if matches!(verb.as_str(), "list" | "watch") && resource != "machinedrainrules" {
@@ -71,7 +71,7 @@ async fn without(bare: &Bare, rules: &[Value], deed: &Deed) -> TestResult {
     program.stop().await
 }
 
-/// Checks that repeated refusals cost less than one request a second.
+/// Checks that repeated refusals cost less than one request per second.
 async fn refusals_are_rare(bare: &Bare, identity: &ServiceAccountIdentity) -> TestResult {
     let refused = async {
         loop {
@@ -84,7 +84,7 @@ async fn refusals_are_rare(bare: &Bare, identity: &ServiceAccountIdentity) -> Te
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     };
-    let times = tokio::time::timeout(GUARD, refused).await.context("it is not asked for again")??;
+    let times = tokio::time::timeout(GUARD, refused).await.context("the request was not retried")??;
     let seconds = times[times.len() - 1].duration_since(times[0]).as_secs();
     let intervals = i64::try_from(times.len() - 1)?;
     ensure!(intervals < seconds, "refused {} times in {seconds} s", times.len());
@@ -159,8 +159,8 @@ async fn in_chosen_namespaces_the_namespace_is_named(_: Arc<TestContext>) -> Tes
     bare.stop().await
 }
 
-/// The permissions without which the controller is not ready. Remarks, such as those about Leases, which are not
-/// granted here, are left out.
+/// The permissions without which the controller is not ready. Notes, such as those about Leases, which are
+/// not granted here, are left out.
 fn missing_permissions(body: &str) -> usize {
     body.lines().filter(|line| !line.starts_with("remark: ") && line.contains("not allowed to ")).count()
 }

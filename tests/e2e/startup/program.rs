@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Only reached by a program that fails: long enough for a busy machine.
+/// The timeout, which is only reached if the program fails: long enough for a busy machine.
 const GUARD: Duration = Duration::from_secs(100);
 /// The polling interval for ports and logs.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -43,7 +43,7 @@ impl Program {
         Self::start_file(&program, directory, identity, name, flags).await
     }
 
-    /// The same with a program from elsewhere.
+    /// The same with another program file.
     pub(crate) async fn start_file(
         program: &Path,
         directory: &Path,
@@ -76,7 +76,7 @@ impl Program {
         Self::start_as(&controller_program()?, directory, kubeconfig, name, flags).await
     }
 
-    /// Starts a program from elsewhere with a kubeconfig.
+    /// Starts another program file with a kubeconfig.
     pub(crate) async fn start_as(
         program: &Path,
         directory: &Path,
@@ -109,7 +109,7 @@ impl Program {
             ],
             directory: directory.to_path_buf(),
         };
-        // What an earlier one said is not what this one says.
+        // The output of an earlier process is removed.
         let _ = std::fs::remove_file(spec.log());
         let process = Process::start(&spec).context("failed to start the program")?;
         let mut program = Self { spec, process, health: 0, metrics: 0 };
@@ -119,7 +119,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Every line of its log.
+    /// All lines of its log.
     pub(crate) fn lines(&self) -> anyhow::Result<Vec<Value>> {
         let text = std::fs::read_to_string(self.spec.log())?;
         let whole = text.lines().filter(|line| line.ends_with('}'));
@@ -131,11 +131,11 @@ impl Program {
         self.said_with(message, &[]).await
     }
 
-    /// Waits for a line with this at the beginning of its message and these words in its fields.
+    /// Waits for a line whose message starts with this text and whose fields contain these words.
     pub(crate) async fn said_with(&self, message: &str, words: &[&str]) -> anyhow::Result<Value> {
         let is_it = |fields: &Value| {
             let text = fields.to_string();
-            fields["message"].as_str().is_some_and(|said| said.starts_with(message))
+            fields["message"].as_str().is_some_and(|text| text.starts_with(message))
                 && words.iter().all(|word| text.contains(word))
         };
         let found = async {
@@ -149,7 +149,7 @@ impl Program {
         };
         match timeout(GUARD, found).await {
             Ok(found) => found,
-            Err(_) => bail!("never said {message:?} with {words:?}; the log:\n{}", self.log()),
+            Err(_) => bail!("the log has no line {message:?} with {words:?}:\n{}", self.log()),
         }
     }
 
@@ -158,12 +158,12 @@ impl Program {
         self.spec.name.strip_prefix("5spot-controller-").unwrap_or(&self.spec.name)
     }
 
-    /// The status and the body of `/ready` at this moment.
+    /// The current status and body of `/ready`.
     pub(crate) async fn ready(&self) -> io::Result<(u16, String)> {
         get(self.health, "/ready").await
     }
 
-    /// Waits until a path is answered with a status and a body with all of this in it. Returns the body.
+    /// Waits until a path returns a status and a body that contains all of these texts. Returns the body.
     pub(crate) async fn answers(&self, path: &str, status: u16, parts: &[&str]) -> anyhow::Result<String> {
         let mut last = String::new();
         let answered = async {
@@ -183,14 +183,14 @@ impl Program {
         }
     }
 
-    /// Checks that it is alive and not ready, and reports why.
+    /// Checks that it is alive, not ready, and reports the reason.
     pub(crate) async fn is_not_ready(&self, reasons: &[&str]) -> anyhow::Result<String> {
         let body = self.answers("/ready", 503, reasons).await?;
         self.answers("/health", 200, &["ok\n"]).await?;
         Ok(body)
     }
 
-    /// Every answer but 200 that `/health` gives, for as long as something takes.
+    /// All responses of `/health` other than 200 while a future runs.
     pub(crate) async fn ailments_during<T>(&self, something: impl Future<Output = T>) -> (T, Vec<String>) {
         let mut something = std::pin::pin!(something);
         let mut ailments = Vec::new();
@@ -205,7 +205,7 @@ impl Program {
         }
     }
 
-    /// It is ready.
+    /// Waits until it is ready.
     pub(crate) async fn is_ready(&self) -> anyhow::Result<String> {
         self.answers("/ready", 200, &["ok\n"]).await
     }
@@ -213,7 +213,7 @@ impl Program {
     /// SIGTERM: it has to exit successfully and must not cancel reconciles, which it would log after a second and a
     /// half.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
-        let status = self.process.terminate().await.context("nobody knows how it ended")?;
+        let status = self.process.terminate().await.context("the exit status is unknown")?;
         ensure!(status.code() == Some(0), "it ended with {status}; the log:\n{}", self.log());
         let messages: Vec<Value> =
             self.lines()?.iter().map(|line| line["fields"]["message"].clone()).collect();
@@ -236,7 +236,7 @@ impl Program {
         self.process.kill().await;
     }
 
-    /// Its number.
+    /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.identity().pid
     }
@@ -252,7 +252,7 @@ impl Program {
     }
 }
 
-/// The status and the body of an answer.
+/// The status and the body of a response.
 async fn get(port: u16, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

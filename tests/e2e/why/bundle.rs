@@ -1,4 +1,4 @@
-//! A bundle of a real cluster has no credentials in it.
+//! A debug bundle of a real cluster contains no credentials.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::json;
 use super::program::five_spot;
 use crate::permissions::deploy;
 
-/// Part of every credential.
+/// A part of every credential.
 const CANARY: &str = "c4n4ryV4lue";
 
 pub(crate) fn tests() -> Vec<Test> {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::program::{apply_fix, first_cause, why};
 use crate::cluster_api::machine::{MachinePlan, cluster, running};
 
-/// The drain and the provider take a few seconds, rechecks of Cluster API up to 30 s.
+/// The time limit: the drain and the provider take a few seconds, rechecks of Cluster API up to 30 s.
 const GONE_WITHIN: Duration = Duration::from_secs(100);
 
 pub(crate) fn tests() -> Vec<Test> {

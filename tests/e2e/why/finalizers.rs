@@ -1,4 +1,5 @@
-//! Finalizers of absent controllers: on an object, on an instance of a deleted CRD, and on a dependent that blocks its owner.
+//! Finalizers of absent controllers: on an object, on an object of a deleted CRD, and on a dependent that
+//! blocks its owner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(crate) fn tests() -> Vec<Test> {
     tests![finalizers_of_absent_controllers_are_named_and_removed, objects_that_never_existed_are_errors]
 }
 
-/// Written as an operator would, so that the managed fields name it.
+/// Written as an operator would do it, so that the managed fields name it.
 fn by_operator() -> PostParams {
     PostParams { field_manager: Some("absent-operator".to_owned()), ..PostParams::default() }
 }
@@ -73,7 +74,7 @@ async fn finalizers_of_absent_controllers_are_named_and_removed(context: Arc<Tes
     wait::until_present(&maps, "dependent", "to be deleted", WITHIN, deleting).await?;
 
     let answer = why(&context, Side::Workload, &[&format!("crd/{name}")]).await?;
-    assert_eq!(answer["state"], "deleting", "nobody has had the time to do anything");
+    assert_eq!(answer["state"], "deleting", "no controller has had time to act");
     wait::while_lasting(&widgets, "w", "being there", OVERDUE, |it| it.is_some()).await?;
 
     let answer = why(&context, Side::Workload, &["configmap/owner", "-n", context.namespace()]).await?;
@@ -106,10 +107,10 @@ fn definition(context: &TestContext) -> serde_json::Value {
     })
 }
 
-/// Exit 1 with one line; a kind that does not exist is wrong usage.
+/// Exit code 1 with one line; a kind that does not exist is a usage error.
 async fn objects_that_never_existed_are_errors(context: Arc<TestContext>) -> TestResult {
     let namespace = context.namespace();
-    for (object, code, said) in [
+    for (object, code, message) in [
         ("pod/nobody", 1, "there is no Pod"),
         ("pdo/nobody", 2, "did you mean pods"),
         ("machine.cluster.x-k8s.io/nobody", 2, "serves no kind"),
@@ -119,7 +120,7 @@ async fn objects_that_never_existed_are_errors(context: Arc<TestContext>) -> Tes
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{object}: {stderr}");
         assert!(
-            stderr.contains(said) && stderr.lines().count() == 1 && output.stdout.is_empty(),
+            stderr.contains(message) && stderr.lines().count() == 1 && output.stdout.is_empty(),
             "{object}: {stderr}"
         );
     }

@@ -1,4 +1,4 @@
-//! Namespaces that stay: a pod on a node without a kubelet, and an API without a server.
+//! Namespaces that cannot be deleted: a pod on a node without a kubelet, and an API without a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::program::{apply_fix, first_cause, why};
 
-/// The namespace controller tries again with a growing back-off, and waits for the grace periods of pods.
+/// The time limit: the namespace controller retries with backoff, and waits for the grace periods of pods.
 const WITHIN: Duration = Duration::from_secs(100);
 
 pub(crate) fn tests() -> Vec<Test> {
@@ -41,7 +41,7 @@ fn has_condition(namespace: &Namespace, kind: &str) -> bool {
     conditions.into_iter().flatten().any(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-/// The namespace of the debugging notes, as literally as it can be rebuilt: a `StatefulSet` that is gone while its pod
+/// The namespace of the debugging notes, rebuilt as literally as possible: a deleted `StatefulSet` whose pod
 /// stays, on a node without a kubelet, with a protected claim and volume.
 async fn a_pod_on_a_dead_node_holds_its_namespace(context: Arc<TestContext>) -> TestResult {
     let client = context.workload().admin();
@@ -81,7 +81,7 @@ async fn a_pod_on_a_dead_node_holds_its_namespace(context: Arc<TestContext>) -> 
             .is_some_and(|it| it.contains("may continue to run on the cluster indefinitely"))
     );
 
-    // The volume leads there as well, through its claim, which has not been deleted yet: pods are deleted
+    // The volume leads to the same cause, through its claim, which has not been deleted yet: pods are deleted
     // first.
     let answer = why(&context, Side::Workload, &[&format!("pv/{name}")]).await?;
     assert_eq!((&answer["state"], first_cause(&answer)), (&json!("stuck"), "Pod sts-0".to_owned()));
@@ -94,7 +94,8 @@ async fn a_pod_on_a_dead_node_holds_its_namespace(context: Arc<TestContext>) -> 
     Ok(())
 }
 
-/// Waits until the deletion timestamp of a pod, which includes its grace period, has passed. Until then it is busy, not stuck.
+/// Waits until the deletion timestamp of a pod, which includes its grace period, has passed. Until then it is
+/// not stuck.
 async fn grace_period_is_over(pods: &Api<Pod>, name: &str) -> anyhow::Result<()> {
     let is_deleted = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     let pod = wait::until_present(pods, name, "to be deleted", WITHIN, is_deleted).await?;

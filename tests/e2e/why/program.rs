@@ -1,4 +1,4 @@
-//! The program as a person runs it.
+//! Runs the program like a user.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ fn kubeconfig(context: &TestContext, side: Side) -> PathBuf {
     cluster.kubeconfig().to_owned()
 }
 
-/// Runs `5spot` with a cluster's administrator's kubeconfig, as the environment names it.
+/// Runs `5spot` with the administrator's kubeconfig of a cluster in the environment.
 pub(super) async fn five_spot(
     context: &TestContext,
     side: Side,
@@ -37,7 +37,7 @@ pub(super) async fn five_spot(
     Ok(command.output().await?)
 }
 
-/// The answer of `5spot why`, which exits with 0 whatever it finds.
+/// The output of `5spot why`, which exits with 0 for every result.
 pub(super) async fn why(context: &TestContext, side: Side, words: &[&str]) -> anyhow::Result<Value> {
     let words: Vec<&str> = ["why"].iter().chain(words).chain(&["-o", "json"]).copied().collect();
     let output = five_spot(context, side, &words).await?;
@@ -46,7 +46,7 @@ pub(super) async fn why(context: &TestContext, side: Side, words: &[&str]) -> an
     serde_json::from_slice(&output.stdout).context("the answer is JSON")
 }
 
-/// Applies the first fix of the first cause, as it is printed.
+/// Applies the first fix of the first cause, as printed.
 pub(super) async fn apply_fix(context: &TestContext, side: Side, answer: &Value) -> anyhow::Result<()> {
     let command = answer["causes"][0]["fix"][0]["command"].as_str().context("a fix")?;
     let shell = Shell::new(context.clusters().control_plane(), side)?.in_directory(context.directory());
@@ -54,7 +54,7 @@ pub(super) async fn apply_fix(context: &TestContext, side: Side, answer: &Value)
     Ok(())
 }
 
-/// The object of the first cause, in words.
+/// The object of the first cause, as text.
 pub(super) fn first_cause(answer: &Value) -> String {
     let object = &answer["causes"][0]["object"];
     format!("{} {}", object["kind"].as_str().unwrap_or_default(), object["name"].as_str().unwrap_or_default())
