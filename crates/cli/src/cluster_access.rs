@@ -1,6 +1,7 @@
 //! Access to a cluster with the caller's own kubeconfig, as `kubectl` does it.
 
 use five_spot_cluster::{Connection, WorkloadRules};
+use five_spot_diagnose::shell::quoted;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use std::error::Error;
@@ -27,7 +28,7 @@ pub struct ClusterArgs {
 #[command(next_help_heading = "Cluster")]
 pub struct NamespaceArgs {
     /// The namespace [default: that of the context]
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = object_name)]
     pub namespace: Option<String>,
 }
 
@@ -36,12 +37,29 @@ pub struct NamespaceArgs {
 #[command(next_help_heading = "Cluster")]
 pub struct ScopeArgs {
     /// The namespace [default: that of the context]
-    #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = object_name, conflicts_with = "all_namespaces")]
     pub namespace: Option<String>,
 
     /// Every namespace
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
+}
+
+/// Reads the name of a namespace or a `ScheduledMachine`. It becomes part of the path of a request.
+pub fn object_name(text: &str) -> Result<String, String> {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    let is_framed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if text.contains('/') {
+        return Err("a name alone is expected here; -n names the namespace".to_owned());
+    }
+    if text.chars().all(is_allowed)
+        && text.starts_with(is_framed)
+        && text.ends_with(is_framed)
+        && text.len() <= 253
+    {
+        return Ok(text.to_owned());
+    }
+    Err("names in Kubernetes consist of lower-case letters, digits, '-' and '.'".to_owned())
 }
 
 impl NamespaceArgs {
@@ -122,6 +140,14 @@ impl ClusterArgs {
         Ok((config.map_err(refused)?, what))
     }
 
+    /// The flags as a shell reads them, for commands that have to reach the same cluster; empty if there are none.
+    pub fn flags(&self) -> String {
+        let kubeconfig = self.kubeconfig.as_ref().map(|path| ("--kubeconfig", path.display().to_string()));
+        let context = self.context.as_ref().map(|context| ("--context", context.clone()));
+        let given = kubeconfig.into_iter().chain(context);
+        given.map(|(flag, value)| format!("{flag} {}", quoted(&value))).collect::<Vec<_>>().join(" ")
+    }
+
     /// The kubeconfig.
     pub fn read(&self) -> Result<Kubeconfig, KubeconfigError> {
         match &self.kubeconfig {
@@ -156,18 +182,30 @@ impl ClusterAccess {
     }
 }
 
+/// An error in the words of the API server, or in its own. The client library shows a refusal as a dump of its fields, and
+/// begins with the name of a variant, which says nothing to a user.
+fn in_words(error: &(dyn Error + 'static)) -> String {
+    if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
+        return format!("{} ({})", status.message, status.code);
+    }
+    error.to_string().trim_start_matches("ServiceError: ").to_owned()
+}
+
 /// An error with everything that brought it about, in one line.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
-    // The name of a variant of the client library, which says nothing to a user.
-    let mut text = error.to_string().trim_start_matches("ServiceError: ").to_owned();
-    let mut source = error.source();
+    let mut text = in_words(error);
+    // The rest of a refusal is the same again.
+    let is_refusal = |error: &(dyn Error + 'static)| {
+        matches!(error.downcast_ref::<kube::Error>(), Some(kube::Error::Api(_)))
+    };
+    let mut source = if is_refusal(error) { None } else { error.source() };
     while let Some(cause) = source {
-        let said = cause.to_string();
+        let said = in_words(cause);
         if !text.contains(&said) {
             text.push_str(": ");
             text.push_str(&said);
         }
-        source = cause.source();
+        source = if is_refusal(cause) { None } else { cause.source() };
     }
     text.lines().collect::<Vec<_>>().join(" ")
 }
@@ -212,6 +250,33 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("--kubeconfig"), "{text}");
+    }
+
+    #[test]
+    fn names_that_would_change_a_request_are_refused() {
+        for name in ["desk-17", "a", "desk.17"] {
+            assert_eq!(object_name(name).as_deref(), Ok(name));
+        }
+        for name in
+            ["", "a b", "Desk", "-a", "a-", "..", "a?watch=true", "a%2e", "x/y", "ä", &"a".repeat(254)]
+        {
+            assert!(object_name(name).is_err(), "{name}");
+        }
+        assert!(object_name("shop/desk").is_err_and(|words| words.contains("-n")));
+    }
+
+    #[test]
+    fn flags_are_repeated_as_a_shell_reads_them() {
+        assert_eq!(ClusterArgs::default().flags(), "");
+        let flags = args("/tmp/my config".into(), Some("admin@lab")).flags();
+        assert_eq!(flags, "--kubeconfig '/tmp/my config' --context admin@lab");
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_the_server() {
+        let status = kube::core::Status::failure("pods is forbidden", "Forbidden").with_code(403);
+        let error = anyhow::Error::new(kube::Error::Api(status.boxed())).context("get Pod shop/web-0");
+        assert_eq!(with_causes(error.as_ref()), "get Pod shop/web-0: pods is forbidden (403)");
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 //! - [`doctor`]: everything that is wrong with an installation and its machines.
 //! - [`why`]: what blocks the deletion of any object.
 //! - [`redact`]: removes credentials from what leaves a cluster in a bundle.
+//! - [`shell`]: the words of the commands in answers.
 //!
 //! Nothing in here talks to a cluster, reads a clock or the environment. The command line collects the facts and prints the
 //! answers; the types of the answers serialize to the documented JSON.
@@ -13,4 +14,5 @@ pub mod doctor;
 pub mod explain;
 pub mod object;
 pub mod redact;
+pub mod shell;
 pub mod why;

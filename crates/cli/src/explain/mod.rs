@@ -4,7 +4,7 @@ mod text;
 
 use crate::answer::AnswerArgs;
 use crate::args::Outcome;
-use crate::cluster_access::{ClusterAccess, ClusterArgs, NamespaceArgs};
+use crate::cluster_access::{ClusterAccess, ClusterArgs, NamespaceArgs, object_name};
 use crate::controller_settings::controller_config;
 use crate::environment::ProcessEnvironment;
 use crate::output::{complain, show};
@@ -29,7 +29,7 @@ use text::Reader;
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
     /// The name of the ScheduledMachine
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = object_name)]
     name: String,
 
     #[command(flatten)]
@@ -84,7 +84,9 @@ async fn ask(args: &Args) -> anyhow::Result<Explained> {
         access.by_server_time().await.map_err(|error| anyhow::anyhow!("{}", described.failure(&error)))?;
     let key = ObjectKey::new(args.namespace.resolve(&access), args.name.clone());
     let explained = explain_one(&access, &key).await?;
-    explained.with_context(|| format!("there is no ScheduledMachine {key} ({})", access.description))
+    let explained =
+        explained.with_context(|| format!("there is no ScheduledMachine {key} ({})", access.description))?;
+    Ok(Explained { explanation: explained.explanation.with_flags(&args.cluster.flags()), ..explained })
 }
 
 /// Explains one object; `None` if there is no such object.

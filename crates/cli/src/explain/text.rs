@@ -8,7 +8,7 @@ use crate::wording;
 use crate::wrap::wrap;
 use anstyle::AnsiColor;
 use five_spot_api::Phase;
-use five_spot_diagnose::explain::{Blocker, Explanation, Next};
+use five_spot_diagnose::explain::{Blocker, Explanation, Next, Remedy};
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use std::fmt::Write as _;
@@ -59,7 +59,14 @@ pub fn render(explanation: &Explanation, reader: &Reader, style: Style) -> Strin
     }
     page.heading("Next");
     if explanation.next.is_empty() {
-        page.item("nothing happens by itself", 2);
+        // Attempts that failed are repeated, and only the controller knows when.
+        let is_retried = explanation.phase == Phase::Error || !explanation.would_do.is_empty();
+        let words = if is_retried {
+            "the controller tries again, at least every five minutes"
+        } else {
+            "nothing happens by itself"
+        };
+        page.item(words, 2);
     }
     for Next { at, what } in &explanation.next {
         page.item(&reader.moment(*at), 2);
@@ -73,8 +80,11 @@ pub fn render(explanation: &Explanation, reader: &Reader, style: Style) -> Strin
         for line in evidence {
             page.item(line, 6);
         }
-        for line in fix {
-            page.command(line, 6);
+        for remedy in fix {
+            match remedy {
+                Remedy::Advice(words) => page.item(&format!("* {words}"), 6),
+                Remedy::Command(command) | Remedy::WorkloadCommand(command) => page.command(command, 6),
+            }
         }
     }
     if !explanation.would_do.is_empty() {

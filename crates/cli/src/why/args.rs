@@ -2,7 +2,7 @@
 
 use crate::answer::AnswerArgs;
 use crate::cluster_access::{ClusterArgs, NamespaceArgs};
-use std::fmt::Write as _;
+use five_spot_diagnose::shell::with_flags;
 
 /// Show what blocks the deletion of any object
 ///
@@ -41,24 +41,7 @@ Exit status: 0 whatever it finds, 1 if there is no such object or the cluster ca
 impl Args {
     /// `kubectl` with the flags that lead to the same cluster, for the commands in the answer.
     pub fn kubectl(&self) -> String {
-        let mut words = "kubectl".to_owned();
-        if let Some(path) = &self.cluster.kubeconfig {
-            let _ = write!(words, " --kubeconfig {}", quoted(&path.display().to_string()));
-        }
-        if let Some(context) = &self.cluster.context {
-            let _ = write!(words, " --context {}", quoted(context));
-        }
-        words
-    }
-}
-
-/// As a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/.-_@:=+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+        with_flags("kubectl ", &self.cluster.flags()).trim_end().to_owned()
     }
 }
 
@@ -81,6 +64,5 @@ mod tests {
         assert_eq!(parse("pod/a").kubectl(), "kubectl");
         let line = "pod/a --kubeconfig /tmp/k --context admin@lab -n shop";
         assert_eq!(parse(line).kubectl(), "kubectl --kubeconfig /tmp/k --context admin@lab");
-        assert_eq!(quoted("my lab"), "'my lab'");
     }
 }

@@ -5,11 +5,12 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{label, list, name, number, text};
 use super::machine::Case;
+use crate::shell::quoted;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_api::names::label::{RECLAIM_AGENT, RECLAIM_AGENT_ENABLED};
 use five_spot_api::reclaim::{AgentConfig, CONFIG_KEY, config_map};
 use jiff::SignedDuration;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The time that the controller, the DaemonSet and the kubelet may take after a node has become Ready.
 const SETTLED: SignedDuration = SignedDuration::from_mins(3);
@@ -55,18 +56,26 @@ fn no_namespace(case: &Case<'_>) -> Finding {
     .cause("The owner's programs take nothing back: nobody looks at the processes of the machine.")
     .evidence(format!("the workload cluster has no namespace {SYSTEM_NAMESPACE}"))
     .evidence_of(case.condition("Ready").filter(|ready| ready.status == "False").map(|ready| ready.words()))
-    .fix(Fix::command("kubectl apply -k deploy/node-agent/").because("in the workload cluster"))
+    .fix(Fix::command("kubectl apply -k deploy/node-agent/").in_workload_cluster(""))
 }
 
 fn no_label(case: &Case<'_>) -> Finding {
     let node = case.node_name();
-    case.find(FindingId::AgentLabelMissing, Severity::Error, format!("node {node} lacks the label of the reclaim agent"))
-        .cause("Without it no agent runs there, and the owner's programs take nothing back.")
-        .evidence(format!("spec.killIfCommands is {:?}", case.machine.commands()))
-        .evidence(format!("node {node} has no label {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED}"))
-        .fix(Fix::command(format!("kubectl label node {node} {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED} --overwrite")).because(
-            "in the workload cluster; the controller does it by itself if it may patch nodes (deploy/rbac-nodes)",
+    case.find(
+        FindingId::AgentLabelMissing,
+        Severity::Error,
+        format!("node {node} lacks the label of the reclaim agent"),
+    )
+    .cause("Without it no agent runs there, and the owner's programs take nothing back.")
+    .evidence(format!("spec.killIfCommands is {:?}", case.machine.commands()))
+    .evidence(format!("node {node} has no label {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED}"))
+    .fix(
+        Fix::command(format!(
+            "kubectl label node {} {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED} --overwrite",
+            quoted(node)
         ))
+        .in_workload_cluster("the controller does it by itself if it may patch nodes (deploy/rbac-nodes)"),
+    )
 }
 
 /// The agent's pod on the node.
@@ -92,10 +101,10 @@ fn pod(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
     let absent =
         sets.is_some_and(<[Value]>::is_empty).then(|| "there is no DaemonSet 5spot-reclaim-agent".to_owned());
     let fix = if absent.is_some() {
-        Fix::command("kubectl apply -k deploy/node-agent/").because("in the workload cluster")
+        Fix::command("kubectl apply -k deploy/node-agent/").in_workload_cluster("")
     } else {
         Fix::command(format!("kubectl describe daemonset 5spot-reclaim-agent -n {SYSTEM_NAMESPACE}"))
-            .because("in the workload cluster: its events say why there is no pod")
+            .in_workload_cluster("its events say why there is no pod")
     };
     Some(
         case.find(
@@ -137,7 +146,7 @@ fn pod_security(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
                 Fix::command(format!(
                     "kubectl label namespace {SYSTEM_NAMESPACE} pod-security.kubernetes.io/enforce=privileged --overwrite"
                 ))
-                .because("in the workload cluster; restrict who may create pods in that namespace")
+                .in_workload_cluster("restrict who may create pods in that namespace")
                 .risky(),
             ),
     )
@@ -147,13 +156,14 @@ fn pod_security(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
 fn config(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
     let configs = workload.agent_configs.as_ref()?;
     let map_name = config_map(case.node_name());
+    let word = quoted(&map_name);
     let look = || {
-        Fix::command(format!("kubectl get configmap {map_name} -n {SYSTEM_NAMESPACE} -o yaml"))
-            .because("in the workload cluster")
+        Fix::command(format!("kubectl get configmap {word} -n {SYSTEM_NAMESPACE} -o yaml"))
+            .in_workload_cluster("")
     };
     let renew = || {
-        Fix::command(format!("kubectl delete configmap {map_name} -n {SYSTEM_NAMESPACE}"))
-            .because("in the workload cluster: the controller writes it anew from spec.killIfCommands")
+        Fix::command(format!("kubectl delete configmap {word} -n {SYSTEM_NAMESPACE}"))
+            .in_workload_cluster("the controller writes it anew from spec.killIfCommands")
     };
     let Some(map) = configs.get(&map_name) else {
         return Some(
@@ -172,8 +182,7 @@ fn config(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
                 .because("the controller writes it, if it may (deploy/rbac-nodes)"),
             )
             .fix(
-                Fix::command(format!("kubectl get configmaps -n {SYSTEM_NAMESPACE}"))
-                    .because("in the workload cluster"),
+                Fix::command(format!("kubectl get configmaps -n {SYSTEM_NAMESPACE}")).in_workload_cluster(""),
             ),
         );
     };
@@ -203,7 +212,7 @@ fn config(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
                 )
                 .cause("The agent keeps its last configuration, or stays idle.")
                 .evidence(format!("{CONFIG_KEY}: {error}"))
-                .fix(look().because("in the workload cluster; correct the line"))
+                .fix(look().in_workload_cluster("correct the line"))
                 .fix(renew()),
             );
         }
@@ -249,11 +258,10 @@ fn case_mismatch(case: &Case<'_>, patterns: &[String]) -> Option<Finding> {
         .into_iter()
         .map(|command| {
             let lower = command.to_ascii_lowercase();
-            let command = if USUAL.contains(&lower.as_str()) { lower.as_str() } else { command };
-            Value::from(command).to_string()
+            if USUAL.contains(&lower.as_str()) { lower } else { command.to_owned() }
         })
         .collect();
-    let fix = case.patch(&format!(r#"{{"killIfCommands":[{}]}}"#, corrected.join(",")));
+    let fix = case.patch(&json!({"killIfCommands": corrected}));
     Some(
         case.find(
             FindingId::AgentCaseMismatch,
@@ -282,5 +290,5 @@ pub(super) fn poll() -> Fix {
     Fix::command(format!(
         "kubectl set env daemonset/5spot-reclaim-agent -n {SYSTEM_NAMESPACE} RECLAIM_DETECTOR=poll"
     ))
-    .because("in the workload cluster: finds the same programs within 250 ms, without process events")
+    .in_workload_cluster("finds the same programs within 250 ms, without process events")
 }

@@ -40,7 +40,7 @@ fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
                 .evidence(format!("spec.hostPID is {}", agent.pod["spec"]["hostPID"]))
                 .fix(
                     Fix::command("kubectl apply -k deploy/node-agent/")
-                        .because("in the workload cluster: restores hostPID: true of the DaemonSet"),
+                        .in_workload_cluster("restores hostPID: true of the DaemonSet"),
                 ),
         );
     }
@@ -49,9 +49,10 @@ fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
         return Some(
             found(FindingId::AgentNetlinkEperm, severity, title, Some(line))
                 .cause("The container lacks CAP_NET_ADMIN, which kernels before 6.6 ask for.")
-                .fix(Fix::command("kubectl apply -k deploy/node-agent/").because(
-                    "in the workload cluster: restores NET_ADMIN in securityContext.capabilities.add",
-                ))
+                .fix(
+                    Fix::command("kubectl apply -k deploy/node-agent/")
+                        .in_workload_cluster("restores NET_ADMIN in securityContext.capabilities.add"),
+                )
                 .fix(poll()),
         );
     }
@@ -66,7 +67,7 @@ fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
                 .evidence(format!("spec.hostNetwork is {}", agent.pod["spec"]["hostNetwork"]))
                 .fix(
                     Fix::command("kubectl apply -k deploy/node-agent/")
-                        .because("in the workload cluster: restores hostNetwork: true of the DaemonSet"),
+                        .in_workload_cluster("restores hostNetwork: true of the DaemonSet"),
                 )
                 .fix(poll()),
         );

@@ -4,9 +4,10 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{list, name, namespace, number, text, time};
 use super::machine::Case;
+use crate::shell::quoted;
 use five_spot_api::{BlockedPod, DrainStatus, Phase};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The time after its grace period for which a pod may still be seen.
@@ -70,7 +71,7 @@ fn split(pod: &str) -> (&str, &str) {
 }
 
 fn kill(case: &Case<'_>) -> Fix {
-    Fix::command(case.patch(r#"{"killSwitch":true}"#))
+    Fix::command(case.patch(&json!({"killSwitch": true})))
         .because("gives the machine back now; the pods on it are lost, and nothing is lent until it is false again")
         .risky()
 }
@@ -187,11 +188,11 @@ fn relax(budget: &Value) -> Fix {
 
 fn patch_budget(namespace: &str, name: &str, change: &str) -> Fix {
     Fix::command(format!(
-        "kubectl patch poddisruptionbudget {name} -n {namespace} --type=merge -p '{change}'"
+        "kubectl patch poddisruptionbudget {} -n {} --type=merge -p '{change}'",
+        quoted(name),
+        quoted(namespace)
     ))
-    .because(
-        "in the workload cluster: lets one pod be away; the workload may have too few replicas for a while",
-    )
+    .in_workload_cluster("lets one pod be away; the workload may have too few replicas for a while")
     .risky()
 }
 
@@ -220,7 +221,10 @@ fn stuck_pods(case: &Case<'_>, drain: &DrainStatus) -> Vec<Finding> {
             .evidence(format!("pod {}: {}", blocked.pod, blocked.reason))
             .evidence_of(ended.map(|ended| format!("its grace period ended at {ended}")))
             .evidence_of(held)
-            .fix(Fix::command(format!("5spot why pod/{pod} -n {space}")).because("in the workload cluster"))
+            .fix(
+                Fix::command(format!("5spot why {} -n {}", quoted(&format!("pod/{pod}")), quoted(space)))
+                    .in_workload_cluster(""),
+            )
             .fix(if finalizers.is_empty() { force(space, pod) } else { strip(space, pod) });
         findings.push(found);
     }
@@ -228,17 +232,19 @@ fn stuck_pods(case: &Case<'_>, drain: &DrainStatus) -> Vec<Finding> {
 }
 
 fn force(namespace: &str, pod: &str) -> Fix {
+    let (pod, namespace) = (quoted(pod), quoted(namespace));
     Fix::command(format!("kubectl delete pod {pod} -n {namespace} --grace-period=0 --force"))
-        .because("in the workload cluster: its process may still run, and write to its volume")
+        .in_workload_cluster("its process may still run, and write to its volume")
         .risky()
 }
 
 /// A forced deletion leaves a pod with finalizers where it is.
 fn strip(namespace: &str, pod: &str) -> Fix {
+    let (pod, namespace) = (quoted(pod), quoted(namespace));
     Fix::command(format!(
         "kubectl patch pod {pod} -n {namespace} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
     ))
-    .because("in the workload cluster: what the owners of the finalizers have to clean up is left behind")
+    .in_workload_cluster("what the owners of the finalizers have to clean up is left behind")
     .risky()
 }
 
@@ -281,7 +287,7 @@ fn long_grace(case: &Case<'_>, drain: &DrainStatus, window: &Window, is_overdue:
             .evidence_of(late)
             .fix(Fix::note("wait: the drain goes on after its deadline, and ends when the pod has ended"))
             .fix(
-                Fix::command(case.patch(r#"{"gracefulShutdownTimeout":"1h","nodeDrainTimeout":"1h"}"#))
+                Fix::command(case.patch(&json!({"gracefulShutdownTimeout": "1h", "nodeDrainTimeout": "1h"})))
                     .because("gives the drain more time, now and in future"),
             )
             .fix(kill(case)),
@@ -297,7 +303,7 @@ fn overdue(case: &Case<'_>, blocked: &[String]) -> Finding {
         .evidence_of(blocked)
         .fix(Fix::command(format!("5spot explain {} -n {}", case.machine.name(), case.machine.namespace())))
         .fix(
-            Fix::command(case.patch(r#"{"drain":{"onTimeout":"Force"}}"#))
+            Fix::command(case.patch(&json!({"drain": {"onTimeout": "Force"}})))
                 .because("deletes the Machine now; the pods that are still on its node are lost")
                 .risky(),
         )

@@ -2,6 +2,7 @@
 
 use super::id::FindingId;
 use crate::object::ObjectRef;
+use crate::shell;
 use serde::Serialize;
 use std::cmp::{Ordering, Reverse};
 
@@ -39,23 +40,34 @@ pub struct Fix {
     pub note: Option<String>,
     /// True if nothing is lost by it.
     pub safe: bool,
+    /// True if the command is for the workload cluster, and not for that of the `ScheduledMachine`.
+    #[serde(skip)]
+    pub in_workload_cluster: bool,
 }
 
 impl Fix {
     /// A command that loses nothing.
     pub fn command(command: impl Into<String>) -> Self {
-        Self { command: Some(command.into()), note: None, safe: true }
+        Self { command: Some(command.into()), note: None, safe: true, in_workload_cluster: false }
     }
 
     /// Something to do for which there is no command.
     pub fn note(note: impl Into<String>) -> Self {
-        Self { command: None, note: Some(note.into()), safe: true }
+        Self { command: None, note: Some(note.into()), safe: true, in_workload_cluster: false }
     }
 
     /// The same with an explanation.
     #[must_use]
     pub fn because(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
+    }
+
+    /// The same in the workload cluster, with an explanation that may be empty.
+    #[must_use]
+    pub fn in_workload_cluster(self, note: &str) -> Self {
+        let colon = if note.is_empty() { "" } else { ": " };
+        let note = Some(format!("in the workload cluster{colon}{note}"));
+        Self { note, in_workload_cluster: true, ..self }
     }
 
     /// The same, marked as something by which something can be lost.
@@ -155,6 +167,17 @@ pub struct Report {
 }
 
 impl Report {
+    /// The same with commands that use further flags, such as `--context lab`. Those for workload clusters stay as they are.
+    #[must_use]
+    pub fn with_flags(mut self, flags: &str) -> Self {
+        for fix in self.findings.iter_mut().flat_map(|finding| &mut finding.fix) {
+            if !fix.in_workload_cluster {
+                fix.command = fix.command.as_deref().map(|command| shell::with_flags(command, flags));
+            }
+        }
+        self
+    }
+
     /// The weight of the gravest finding.
     pub fn gravest(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()

@@ -5,6 +5,7 @@ use super::finding::{Finding, Severity};
 use super::id::FindingId;
 use super::json::{self, list, name, namespace, text, time};
 use crate::object::ObjectRef;
+use crate::shell::quoted;
 use five_spot_api::{ScheduledMachineSpec, ScheduledMachineStatus, names};
 use five_spot_core::{FieldError, ValidSpec};
 use jiff::{SignedDuration, Timestamp};
@@ -155,8 +156,9 @@ impl<'a> Case<'a> {
     }
 
     /// A merge patch of the object's spec.
-    pub(super) fn patch(&self, spec: &str) -> String {
-        format!("{} --type=merge -p '{{\"spec\":{spec}}}'", self.kubectl("patch"))
+    pub(super) fn patch(&self, spec: &Value) -> String {
+        let patch = serde_json::json!({"spec": spec}).to_string();
+        format!("{} --type=merge -p {}", self.kubectl("patch"), quoted(&patch))
     }
 
     /// The name of its Node, as far as it is known.

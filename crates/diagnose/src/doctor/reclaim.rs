@@ -7,6 +7,7 @@ use super::machine::Case;
 use five_spot_api::{ReclaimRecord, names};
 use five_spot_core::{RAPID_RE_RECLAIM_THRESHOLD, RAPID_RE_RECLAIM_WINDOW_SECS};
 use jiff::SignedDuration;
+use serde_json::json;
 
 /// The time in which a reclaim is done: pods have 60 s, and Cluster API and the provider need some more.
 const DONE: SignedDuration = SignedDuration::from_mins(5);
@@ -53,7 +54,7 @@ fn unfinished_reclaim(case: &Case<'_>, record: &ReclaimRecord) -> Option<Finding
                 .evidence("spec.schedule.enabled is true")
                 .evidence_of(case.condition("Ready").map(|ready| ready.words()))
                 .evidence_of(case.log("disable the schedule"))
-                .fix(Fix::command(case.patch(r#"{"schedule":{"enabled":false}}"#)))
+                .fix(Fix::command(case.patch(&json!({"schedule": {"enabled": false}}))))
                 .fix(Fix::note(
                     "if a GitOps tool sets it back: set spec.reclaim.resume to OnAnnotation, or let the tool ignore the field",
                 )),
@@ -109,7 +110,7 @@ fn rapid(case: &Case<'_>, records: &[ReclaimRecord]) -> Option<Finding> {
             .fix(Fix::note("let the owner end the program before the schedule is enabled again"))
             .fix(Fix::note("if the pattern matches too much: name it more exactly in spec.killIfCommands"))
             .fix(
-                Fix::command(case.patch(r#"{"killIfCommands":[]}"#))
+                Fix::command(case.patch(&json!({"killIfCommands": []})))
                     .because("ends the loop: programs of the owner no longer take the machine back")
                     .risky(),
             ),
@@ -138,7 +139,7 @@ fn every_window(case: &Case<'_>, records: &[ReclaimRecord]) -> Option<Finding> {
                 "agree on other hours with the owner, or let the owner end the program before the window",
             ))
             .fix(
-                Fix::command(case.patch(r#"{"killIfCommands":[]}"#))
+                Fix::command(case.patch(&json!({"killIfCommands": []})))
                     .because(
                         "takes the machine out of reclaims: programs of the owner no longer take it back",
                     )

@@ -4,8 +4,10 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, list, text, time, words};
 use super::machine::{Case, Recorded};
+use crate::shell::quoted;
 use five_spot_api::names;
 use jiff::SignedDuration;
+use serde_json::json;
 
 /// The time that a provider may take before it is worth a look. Machines boot for minutes.
 const PROVIDER: SignedDuration = SignedDuration::from_mins(10);
@@ -112,7 +114,7 @@ fn is_about_workload(message: &str) -> bool {
 
 fn kubeconfig(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
     let key = case.machine.workload();
-    let (namespace, secret) = (&key.namespace, key.secret.as_deref().unwrap_or_default());
+    let (namespace, secret) = (&key.namespace, quoted(key.secret.as_deref().unwrap_or_default()));
     let found = case
         .find(
             FindingId::KubeconfigUnusable,
@@ -138,7 +140,7 @@ fn kubeconfig(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
 
 fn wrong_cluster(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
     let key = case.machine.workload();
-    let secret = key.secret.as_deref().unwrap_or_default();
+    let secret = quoted(key.secret.as_deref().unwrap_or_default());
     case.find(FindingId::WrongCluster, Severity::Error, "the kubeconfig leads to another cluster than before")
         .cause("The Node was last seen in a cluster with another identity. The controller touches neither.")
         .evidence(condition.words())
@@ -147,7 +149,7 @@ fn wrong_cluster(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
                 .because("put the kubeconfig of the cluster back in which the Node is"),
         )
         .fix(
-            Fix::command(case.patch(r#"{"killSwitch":true}"#))
+            Fix::command(case.patch(&json!({"killSwitch": true})))
                 .because("if that cluster is gone for good: deletes the Machine without a drain")
                 .risky(),
         )
@@ -180,7 +182,10 @@ fn join_failed(case: &Case<'_>, ready: Recorded<'_>) -> Finding {
         .evidence_of(unready)
         .fix(Fix::command(format!("kubectl describe machines.cluster.x-k8s.io {machine} -n {namespace}")))
         .fix(Fix::note("look at the machine: power, network, disk, the log of its kubelet"))
-        .fix(Fix::command(case.patch(r#"{"joinTimeout":"40m"}"#)).because("if the machine only needs longer"))
+        .fix(
+            Fix::command(case.patch(&json!({"joinTimeout": "40m"})))
+                .because("if the machine only needs longer"),
+        )
 }
 
 fn in_use(case: &Case<'_>, condition: Recorded<'_>, severity: Severity) -> Finding {
@@ -279,7 +284,7 @@ fn provider(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (namespace, machine) = (case.machine.namespace(), names::machine(case.machine.name()));
-    let kind = text(&case.machine.object, "/spec/infrastructureSpec/kind").to_lowercase();
+    let kind = quoted(&text(&case.machine.object, "/spec/infrastructureSpec/kind").to_lowercase());
     Some(
         case.find(
             FindingId::ProviderNotReady,

@@ -4,7 +4,9 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::text;
 use super::machine::Case;
+use crate::shell::quoted;
 use five_spot_api::names;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// `is_broken` says that a graver finding about the machine exists already.
@@ -73,7 +75,7 @@ fn paused(case: &Case<'_>) -> Option<Finding> {
             .cause(if is_idle {
                 "Nothing is held back at the moment."
             } else {
-                "Somebody has paused the object, or Cluster API."
+                "Until the pause ends, the controller writes nothing but the status."
             })
             .evidence(paused.words())
             .fix(Fix::command(resume(case, paused.reason, paused.message))),
@@ -94,7 +96,7 @@ fn resume(case: &Case<'_>, reason: &str, message: &str) -> String {
         }
         "CapiAnnotation" => format!("{} cluster.x-k8s.io/paused-", case.kubectl("annotate")),
         "ClusterPaused" => {
-            let cluster = text(&case.machine.object, "/spec/clusterName");
+            let cluster = quoted(text(&case.machine.object, "/spec/clusterName"));
             format!(
                 "kubectl patch clusters.cluster.x-k8s.io {cluster} -n {namespace} --type=merge -p \
                  '{{\"spec\":{{\"paused\":false}}}}'"
@@ -107,7 +109,7 @@ fn resume(case: &Case<'_>, reason: &str, message: &str) -> String {
 /// The reason why no machine is wanted.
 fn not_wanted(case: &Case<'_>) -> Option<Finding> {
     let scheduled = case.condition("Scheduled").filter(|scheduled| scheduled.status == "False")?;
-    let enable = || Fix::command(case.patch(r#"{"schedule":{"enabled":true}}"#));
+    let enable = || Fix::command(case.patch(&json!({"schedule": {"enabled": true}})));
     let found = |id, title: &str| case.find(id, Severity::Info, title).evidence(scheduled.words());
     let reclaim = case.machine.status.reclaims.first().map(|record| {
         format!("status.reclaims: {} on node {}: {}", record.requested_at.0, record.node, record.reason)
@@ -122,8 +124,11 @@ fn not_wanted(case: &Case<'_>) -> Option<Finding> {
                 .evidence(format!("the next activation is {when}; the time zone is {zone}"))
                 .fix(Fix::command(format!("5spot preview {} -n {}", case.machine.name(), case.machine.namespace())))
                 .fix(
-                    Fix::command(case.patch(
-                        r#"{"override":{"state":"up","until":"'"$(date -u -d '+2 hours' +%Y-%m-%dT%H:%M:%SZ)"'","reason":"needed now"}}"#,
+                    // The shell inserts the time between two quoted parts.
+                    Fix::command(format!(
+                        "{} --type=merge -p {}",
+                        case.kubectl("patch"),
+                        r#"'{"spec":{"override":{"state":"up","until":"'"$(date -u -d '+2 hours' +%Y-%m-%dT%H:%M:%SZ)"'","reason":"needed now"}}}'"#,
                     ))
                     .because("lends the machine now, for two hours"),
                 )
@@ -133,7 +138,7 @@ fn not_wanted(case: &Case<'_>) -> Option<Finding> {
             .fix(enable()),
         "KillSwitch" => found(FindingId::ScheduleDisabled, "the kill switch is on")
             .cause("spec.killSwitch is true: no machine is lent until it is false again.")
-            .fix(Fix::command(case.patch(r#"{"killSwitch":false}"#))),
+            .fix(Fix::command(case.patch(&json!({"killSwitch": false})))),
         "EmergencyReclaimDisabledSchedule" => found(FindingId::ScheduleDisabled, "a reclaim has disabled the schedule")
             .cause("The owner needed the machine. It is lent again only when a person allows it.")
             .evidence_of(reclaim)
@@ -180,7 +185,7 @@ fn timezone(case: &Case<'_>) -> Option<Finding> {
             .cause("UTC is the default: it may have been forgotten.")
             .evidence(format!("most machines of the namespace use {other}"))
             .fix(
-                Fix::command(case.patch(&format!(r#"{{"schedule":{{"timezone":"{other}"}}}}"#)))
+                Fix::command(case.patch(&json!({"schedule": {"timezone": other}})))
                     .because("moves the windows; look at `5spot preview` first"),
             ),
         );

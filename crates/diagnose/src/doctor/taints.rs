@@ -4,6 +4,7 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, text, words};
 use super::machine::Case;
+use crate::shell::quoted;
 use jiff::SignedDuration;
 
 /// The time that a Node which is named may take to appear, and a Node that is there to become Ready.
@@ -17,7 +18,7 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
     let is_slow = case.facts.since(tainted.since) > PATIENCE;
     let found = |id, severity, title: &str| case.find(id, severity, title).evidence(tainted.words());
     let described =
-        || Fix::command(format!("kubectl describe node {node}")).because("in the workload cluster");
+        || Fix::command(format!("kubectl describe node {}", quoted(node))).in_workload_cluster("");
     match tainted.reason {
         "NoNodeYet" => {
             let named = case.capi.map(|capi| text(capi, "/status/nodeRef/name")).unwrap_or_default();
@@ -59,20 +60,23 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
                         .because("change key or effect of the entry in spec.nodeTaints"),
                 )
                 .fix(
-                    Fix::command(format!("kubectl taint nodes {node} {}", conflicts(tainted.message)))
-                        .because(
-                            "or, in the workload cluster: removes the other taint; 5-Spot then sets its own",
-                        )
-                        .risky(),
+                    Fix::command(format!(
+                        "kubectl taint nodes {} {}",
+                        quoted(node),
+                        conflicts(tainted.message)
+                    ))
+                    .in_workload_cluster("removes the other taint; 5-Spot then sets its own")
+                    .risky(),
                 ),
         ),
         "PatchFailed" => findings.push(
             found(FindingId::TaintPatchFailed, Severity::Error, "the taints could not be written")
                 .cause("The API server of the workload cluster refuses the patch of the Node.")
                 .evidence_of(case.log("taint"))
-                .fix(Fix::command("kubectl apply -k deploy/rbac-nodes/").because(
-                    "in the workload cluster: grants `patch` on nodes to the identity of the kubeconfig",
-                )),
+                .fix(
+                    Fix::command("kubectl apply -k deploy/rbac-nodes/")
+                        .in_workload_cluster("grants `patch` on nodes to the identity of the kubeconfig"),
+                ),
         ),
         _ => {}
     }
@@ -82,7 +86,10 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
 fn conflicts(message: &str) -> String {
     let taints = message.split_once("did not set: ").map_or("", |(_, rest)| rest);
     let taints = taints.split_once(';').map_or(taints, |(taints, _)| taints);
-    let removed: Vec<String> =
-        taints.split(", ").filter(|taint| !taint.is_empty()).map(|taint| format!("{taint}-")).collect();
+    let removed: Vec<String> = taints
+        .split(", ")
+        .filter(|taint| !taint.is_empty())
+        .map(|taint| quoted(&format!("{taint}-")))
+        .collect();
     removed.join(" ")
 }

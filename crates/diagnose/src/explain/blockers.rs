@@ -1,6 +1,7 @@
 //! The things that keep an object from the state that it should be in, each with its evidence and what to do about it.
 
-use super::{Blocker, Subject};
+use super::{Blocker, Remedy, Subject};
+use crate::shell::quoted;
 use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::{Phase, names};
 use five_spot_core::world::{
@@ -29,8 +30,18 @@ pub(super) fn all(subject: &Subject<'_>) -> Vec<Blocker> {
     blockers
 }
 
-fn blocker(what: impl Into<String>, evidence: Vec<String>, fix: Vec<String>) -> Blocker {
+fn blocker(what: impl Into<String>, evidence: Vec<String>, fix: Vec<Remedy>) -> Blocker {
     Blocker { what: what.into(), evidence, fix }
+}
+
+/// A command in the workload cluster, and what to consider before it.
+fn in_workload_cluster(advice: &str, command: String) -> [Remedy; 2] {
+    [Remedy::advice(advice), Remedy::WorkloadCommand(command)]
+}
+
+/// The Machine of an object, as an argument: other APIs have a kind of that name.
+fn machine(subject: &Subject<'_>) -> String {
+    format!("machines.cluster.x-k8s.io {} -n {}", names::machine(subject.name()), subject.namespace())
 }
 
 /// `Ready=False/NodeLost: the node ...`.
@@ -42,8 +53,8 @@ fn words(kind: ConditionType, (status, reason, message): (&str, &str, &str)) -> 
 fn late_controller(subject: &Subject<'_>) -> Option<Blocker> {
     let recorded = &subject.world.status;
     let fix = vec![
-        "5spot doctor".to_owned(),
-        "kubectl get pods -n 5spot-system -l app=5spot-controller".to_owned(),
+        Remedy::command(format!("5spot doctor {} -n {}", subject.name(), subject.namespace())),
+        Remedy::command("kubectl get pods -n 5spot-system -l app=5spot-controller"),
     ];
     if recorded.phase.is_none() {
         return Some(blocker(
@@ -71,136 +82,155 @@ fn pause(subject: &Subject<'_>) -> Option<Blocker> {
         return None;
     }
     let (name, namespace) = (subject.name(), subject.namespace());
-    let machine = names::machine(name);
-    let cluster = subject.valid().map_or("CLUSTER", |spec| spec.cluster_name.as_str());
-    let on_machine =
-        message.contains(&format!("Machine {namespace}/{machine}")) && !message.contains("ScheduledMachine");
-    let fix = match reason {
-        "ObjectAnnotation" => {
-            format!("kubectl annotate scheduledmachine {name} -n {namespace} 5spot.finos.org/paused-")
+    let on_machine = message.contains(&format!("Machine {namespace}/{}", names::machine(name)))
+        && !message.contains("ScheduledMachine");
+    let fix = match (reason, subject.valid()) {
+        ("ObjectAnnotation", _) => {
+            vec![Remedy::command(format!("{} 5spot.finos.org/paused-", subject.kubectl("annotate")))]
         }
-        "NamespaceAnnotation" => format!("kubectl annotate namespace {namespace} 5spot.finos.org/paused-"),
-        "CapiAnnotation" if on_machine => {
-            format!("kubectl annotate machine {machine} -n {namespace} cluster.x-k8s.io/paused-")
+        ("NamespaceAnnotation", _) => {
+            vec![Remedy::command(format!("kubectl annotate namespace {namespace} 5spot.finos.org/paused-"))]
         }
-        "CapiAnnotation" => {
-            format!("kubectl annotate scheduledmachine {name} -n {namespace} cluster.x-k8s.io/paused-")
+        ("CapiAnnotation", _) if on_machine => {
+            let object = machine(subject);
+            vec![Remedy::command(format!("kubectl annotate {object} cluster.x-k8s.io/paused-"))]
         }
-        "ClusterPaused" => format!(
-            "kubectl patch cluster {cluster} -n {namespace} --type=merge -p '{{\"spec\":{{\"paused\":false}}}}'"
-        ),
-        "TooManyRemovals" => "5spot doctor shows what would be removed; to let it go, set the annotation \
-             5spot.finos.org/allow-removals on the controller's namespace to an RFC 3339 time in the future"
-            .to_owned(),
-        _ => "remove the pause".to_owned(),
+        ("CapiAnnotation", _) => {
+            vec![Remedy::command(format!("{} cluster.x-k8s.io/paused-", subject.kubectl("annotate")))]
+        }
+        ("ClusterPaused", Some(spec)) => vec![Remedy::command(format!(
+            "kubectl patch clusters.cluster.x-k8s.io {} -n {namespace} --type=merge -p '{{\"spec\":{{\"paused\":false}}}}'",
+            quoted(spec.cluster_name.as_str())
+        ))],
+        ("TooManyRemovals", _) => vec![
+            Remedy::command(format!("5spot doctor -n {namespace}")),
+            Remedy::advice("find out what changed; then this lets all removals go for an hour:"),
+            Remedy::command(
+                "kubectl annotate namespace 5spot-system --overwrite 5spot.finos.org/allow-removals=\"$(date -u -d '+1 hour' \
+                 +%Y-%m-%dT%H:%M:%SZ)\"",
+            ),
+        ],
+        _ => vec![Remedy::advice("remove the pause")],
     };
-    Some(blocker("a pause holds changes back", vec![words(ConditionType::Paused, condition)], vec![fix]))
+    Some(blocker("a pause holds changes back", vec![words(ConditionType::Paused, condition)], fix))
 }
 
 fn of_fault(subject: &Subject<'_>, fault: &Fault) -> Blocker {
-    let evidence = vec![format!("Ready=False/{}: {}", fault.kind.reason().as_str(), fault.message)];
+    let mut evidence = vec![format!("Ready=False/{}: {}", fault.kind.reason().as_str(), fault.message)];
+    if fault.kind == FaultKind::DrainTimedOut {
+        evidence.extend(blocked_pods(subject));
+    }
+    let (namespace, name) = (subject.namespace(), subject.name());
     let (what, fix) = match fault.kind {
-        FaultKind::InvalidSpec => ("the spec is invalid", vec![subject.kubectl("edit")]),
+        FaultKind::InvalidSpec => ("the spec is invalid", vec![Remedy::command(subject.kubectl("edit"))]),
         FaultKind::NameTaken => (
             "an object that 5-Spot did not create has the name of one that it has to create",
             vec![
-                format!(
-                    "kubectl get machine {} -n {} -o yaml",
-                    names::machine(subject.name()),
-                    subject.namespace()
+                Remedy::command(format!("kubectl get {} -o yaml", machine(subject))),
+                Remedy::advice(
+                    "give the ScheduledMachine another name, or delete that object if nobody needs it",
                 ),
-                "give the ScheduledMachine another name, or delete that object if nobody needs it".to_owned(),
             ],
         ),
         FaultKind::References(kind) => references(subject, kind),
         FaultKind::Workload(problem) => workload(subject, problem),
         FaultKind::DrainTimedOut => (
             "pods still block the drain after its deadline",
-            vec![
-                "kubectl get pdb -A".to_owned(),
-                format!(
-                    "to give up the pods: {} --type=merge -p '{{\"spec\":{{\"drain\":{{\"onTimeout\":\"Force\"}}}}}}'",
-                    subject.kubectl("patch")
-                ),
-            ],
+            in_workload_cluster("in the workload cluster:", "kubectl get poddisruptionbudgets -A".to_owned())
+                .into_iter()
+                .chain([
+                    Remedy::advice("to give up the pods, which are lost then:"),
+                    Remedy::command(format!(
+                        "{} --type=merge -p '{{\"spec\":{{\"drain\":{{\"onTimeout\":\"Force\"}}}}}}'",
+                        subject.kubectl("patch")
+                    )),
+                ])
+                .collect(),
         ),
         FaultKind::JoinFailed => (
             "the node did not become Ready within joinTimeout",
             vec![
-                format!(
-                    "kubectl describe machine {} -n {}",
-                    names::machine(subject.name()),
-                    subject.namespace()
+                Remedy::command(format!("kubectl describe {}", machine(subject))),
+                Remedy::advice(
+                    "look at the provider and at the machine itself: power, network, the logs of its kubelet",
                 ),
-                "look at the provider and at the machine itself: power, network, the logs of its kubelet"
-                    .to_owned(),
             ],
         ),
         FaultKind::CleanupTimedOut => (
             "the cleanup of the deleted object exceeded its time limit",
-            vec![format!("5spot why scheduledmachine/{} -n {}", subject.name(), subject.namespace())],
+            vec![Remedy::command(format!("5spot why scheduledmachine/{name} -n {namespace}"))],
         ),
-        FaultKind::Refused => ("the API server refuses an action", vec![subject.kubectl("describe")]),
-        FaultKind::Repeated => ("actions fail repeatedly", vec![subject.kubectl("describe")]),
+        FaultKind::Refused => {
+            ("the API server refuses an action", vec![Remedy::command(subject.kubectl("describe"))])
+        }
+        FaultKind::Repeated => {
+            ("actions fail repeatedly", vec![Remedy::command(subject.kubectl("describe"))])
+        }
     };
     blocker(what, evidence, fix)
 }
 
-fn references(subject: &Subject<'_>, kind: ReferenceProblemKind) -> (&'static str, Vec<String>) {
+/// The Clusters of the namespace.
+fn clusters(subject: &Subject<'_>) -> Remedy {
+    Remedy::command(format!("kubectl get clusters.cluster.x-k8s.io -n {}", subject.namespace()))
+}
+
+fn references(subject: &Subject<'_>, kind: ReferenceProblemKind) -> (&'static str, Vec<Remedy>) {
     match kind {
         ReferenceProblemKind::NotFound => (
             "an object or kind that the spec refers to does not exist",
-            vec![
-                format!("kubectl get clusters -n {}", subject.namespace()),
-                "kubectl api-resources --categories=cluster-api".to_owned(),
-            ],
+            vec![clusters(subject), Remedy::command("kubectl api-resources --categories=cluster-api")],
         ),
         ReferenceProblemKind::Forbidden => (
             "the controller lacks a permission",
-            vec![
-                "grant it with a ClusterRole that has the label 5spot.finos.org/aggregate-to-controller=true"
-                    .to_owned(),
-            ],
+            vec![Remedy::advice(
+                "grant it with a ClusterRole that has the label 5spot.finos.org/aggregate-to-controller=true",
+            )],
         ),
-        ReferenceProblemKind::NotAllowed => {
-            ("the spec refers to something that is not allowed", vec![subject.kubectl("edit")])
-        }
+        ReferenceProblemKind::NotAllowed => (
+            "the spec refers to something that is not allowed",
+            vec![Remedy::command(subject.kubectl("edit"))],
+        ),
     }
 }
 
-fn workload(subject: &Subject<'_>, problem: WorkloadProblem) -> (&'static str, Vec<String>) {
+fn workload(subject: &Subject<'_>, problem: WorkloadProblem) -> (&'static str, Vec<Remedy>) {
     let namespace = subject.namespace();
-    let secret = subject.world.workload.cluster().secret_name.as_deref().unwrap_or("SECRET");
-    let look = format!("kubectl get secret {secret} -n {namespace}");
+    let secret = subject.world.workload.cluster().secret_name.as_deref();
+    let look = || {
+        secret.map(|secret| Remedy::command(format!("kubectl get secret {} -n {namespace}", quoted(secret))))
+    };
+    let look_and = |words: &str| look().into_iter().chain([Remedy::advice(words)]).collect();
     match problem {
         WorkloadProblem::SecretMissing => (
             "the Secret with the kubeconfig of the workload cluster does not exist",
-            vec![look, "let Cluster API write it, or name another with spec.kubeconfigSecretRef".to_owned()],
+            look_and("let Cluster API write it, or name another with spec.kubeconfigSecretRef"),
         ),
         WorkloadProblem::SecretForbidden => (
             "the controller may not read the kubeconfig of the workload cluster",
-            vec![format!(
+            vec![Remedy::command(format!(
                 "kubectl create rolebinding 5spot-kubeconfig-reader --clusterrole=5spot-kubeconfig-reader \
                  --serviceaccount=5spot-system:5spot-controller -n {namespace}"
-            )],
+            ))],
         ),
-        WorkloadProblem::KubeconfigInvalid => {
-            ("the kubeconfig of the workload cluster is unusable", vec![look])
-        }
+        WorkloadProblem::KubeconfigInvalid => (
+            "the kubeconfig of the workload cluster is unusable",
+            look_and("write a valid kubeconfig into it; the message says what is wrong with it"),
+        ),
         WorkloadProblem::Refused => (
             "the workload cluster rejects the credentials of the kubeconfig",
-            vec![look, "renew the credentials, and grant the rules in deploy/rbac-nodes there".to_owned()],
+            look_and("renew the credentials, and grant the rules in deploy/rbac-nodes there"),
         ),
         WorkloadProblem::Unreachable => (
             "the workload cluster does not answer",
             vec![
-                format!("kubectl get cluster -n {namespace}"),
-                "check its API server and the network".to_owned(),
+                clusters(subject),
+                Remedy::advice("check its API server, and the network between the two clusters"),
             ],
         ),
         WorkloadProblem::WrongCluster => (
             "the kubeconfig leads to another cluster than the one of the Node",
-            vec![look, "put the kubeconfig of the right cluster back into the Secret".to_owned()],
+            look_and("put the kubeconfig of the right cluster back into the Secret"),
         ),
     }
 }
@@ -215,7 +245,7 @@ fn missing_reference(subject: &Subject<'_>) -> Option<Blocker> {
     Some(blocker(
         "the next Machine cannot be created",
         vec![words(ConditionType::ReferencesValid, condition)],
-        vec![format!("kubectl get clusters -n {}", subject.namespace())],
+        vec![clusters(subject)],
     ))
 }
 
@@ -228,34 +258,44 @@ fn failed_attempts(subject: &Subject<'_>) -> Option<Blocker> {
     Some(blocker(
         "the last attempts of the controller failed; it tries again after 30 s, and then less often",
         vec![words(ConditionType::Ready, recorded)],
-        vec![format!(
+        vec![Remedy::command(format!(
             "{} 5spot.finos.org/force-reconcile=\"$(date -u +%s)\" --overwrite",
             subject.kubectl("annotate")
-        )],
+        ))],
     ))
+}
+
+/// The pods that still block a drain, and why.
+fn blocked_pods(subject: &Subject<'_>) -> Vec<String> {
+    let drain = subject.decision.status.drain.as_ref();
+    let blocked = drain.into_iter().flat_map(|drain| &drain.blocked);
+    blocked.map(|blocked| format!("pod {}: {}", blocked.pod, blocked.reason)).collect()
 }
 
 /// The pods that block a drain that is within its deadline.
 fn drain(subject: &Subject<'_>) -> Option<Blocker> {
     let drain = subject.decision.status.drain.as_ref().filter(|drain| !drain.blocked.is_empty())?;
-    // After the deadline they are in the message of the fault; a Machine that is being deleted takes them along.
+    // After the deadline they are evidence of the fault; a Machine that is being deleted takes them along.
     let has_timed_out =
         subject.decision.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::DrainTimedOut);
     let is_deleted = subject.world.machine.ours().is_none_or(|machine| machine.terminating);
     if has_timed_out || is_deleted || !matches!(subject.phase(), Phase::ShuttingDown | Phase::Error) {
         return None;
     }
-    let evidence =
-        drain.blocked.iter().map(|blocked| format!("pod {}: {}", blocked.pod, blocked.reason)).collect();
-    let mut fix: Vec<String> = Vec::new();
+    let evidence = blocked_pods(subject);
+    let mut fix: Vec<Remedy> = Vec::new();
     if drain.blocked.iter().any(|blocked| blocked.reason.contains("disruption budget")) {
-        fix.push("kubectl get pdb -A".to_owned());
-        fix.push(
-            "start more replicas elsewhere, or lower minAvailable of the PodDisruptionBudget".to_owned(),
-        );
+        fix.extend(in_workload_cluster(
+            "in the workload cluster: start more replicas on other nodes, or lower minAvailable of the PodDisruptionBudget",
+            "kubectl get poddisruptionbudgets -A".to_owned(),
+        ));
     }
-    if drain.blocked.iter().any(|blocked| blocked.reason.contains("terminating")) {
-        fix.push("kubectl describe pod shows the finalizers and containers that keep the pod".to_owned());
+    let terminating = drain.blocked.iter().find(|blocked| blocked.reason.contains("terminating"));
+    if let Some((namespace, pod)) = terminating.and_then(|blocked| blocked.pod.split_once('/')) {
+        fix.extend(in_workload_cluster(
+            "in the workload cluster: shows the finalizers and containers that keep the pod",
+            format!("5spot why {} -n {}", quoted(&format!("pod/{pod}")), quoted(namespace)),
+        ));
     }
     Some(blocker(
         format!("{} of {} pods have left the node; the others block the drain", drain.evicted, drain.total),
@@ -284,7 +324,10 @@ fn old_objects(subject: &Subject<'_>) -> Option<Blocker> {
     if going.is_empty() {
         return None;
     }
-    let fix = vec![format!("5spot why machine/{} -n {namespace}", names::machine(name))];
+    let fix = vec![Remedy::command(format!(
+        "5spot why machine.cluster.x-k8s.io/{} -n {namespace}",
+        names::machine(name)
+    ))];
     let evidence = going.iter().map(|object| format!("{object} has a deletionTimestamp")).collect();
     Some(blocker(
         format!("{} {} being deleted", going.join(", "), if going.len() == 1 { "is" } else { "are" }),
@@ -301,15 +344,20 @@ fn node(subject: &Subject<'_>) -> Option<Blocker> {
     }
     let condition = subject.condition(ConditionType::MachineReady)?;
     let evidence = vec![words(ConditionType::MachineReady, condition)];
-    let machine = names::machine(subject.name());
-    let describe = format!("kubectl describe machine {machine} -n {}", subject.namespace());
+    let machine = machine(subject);
+    let describe = Remedy::command(format!("kubectl describe {machine}"));
+    let provider_id = "-o jsonpath='{.spec.providerID}'";
     match &world.node {
         NodeFact::Found(node) => match node.readiness {
             Readiness::Ready => None,
             Readiness::NotReady | Readiness::Unreachable => Some(blocker(
                 format!("node {} is not Ready", node.name),
                 evidence,
-                vec![format!("in the workload cluster: kubectl describe node {}", node.name)],
+                in_workload_cluster(
+                    "in the workload cluster:",
+                    format!("kubectl describe node {}", quoted(node.name.as_str())),
+                )
+                .to_vec(),
             )),
         },
         NodeFact::NotYet | NodeFact::Gone => {
@@ -322,15 +370,13 @@ fn node(subject: &Subject<'_>) -> Option<Blocker> {
         NodeFact::Mismatch { name } => Some(blocker(
             format!("node {name} does not belong to the Machine"),
             evidence,
-            vec![
-                format!(
-                    "kubectl get machine {machine} -n {} -o jsonpath='{{.spec.providerID}}'",
-                    subject.namespace()
-                ),
-                format!(
-                    "in the workload cluster: kubectl get node {name} -o jsonpath='{{.spec.providerID}}'"
-                ),
-            ],
+            [Remedy::command(format!("kubectl get {machine} {provider_id}"))]
+                .into_iter()
+                .chain(in_workload_cluster(
+                    "in the workload cluster:",
+                    format!("kubectl get node {} {provider_id}", quoted(name.as_str())),
+                ))
+                .collect(),
         )),
         NodeFact::Unknown => match &world.workload {
             Workload::Pending(_) => {
@@ -352,24 +398,30 @@ fn left_behind(subject: &Subject<'_>) -> Option<Blocker> {
     Some(blocker(
         format!("node {node} has outlived its Machine"),
         vec![words(ConditionType::MachineReady, condition)],
-        vec![format!(
-            "once its owner has the machine back, in the workload cluster: kubectl delete node {node}"
-        )],
+        in_workload_cluster(
+            "in the workload cluster, once the owner has the machine back; pods on it are lost:",
+            format!("kubectl delete node {}", quoted(node)),
+        )
+        .to_vec(),
     ))
 }
 
 fn taints(subject: &Subject<'_>) -> Option<Blocker> {
     let condition = subject.condition(ConditionType::NodeTainted)?;
-    let node = subject.world.node.found().map_or("NODE", |node| node.name.as_str());
+    let node = subject.world.node.found().map(|node| node.name.as_str());
     let fix = match condition.1 {
-        "TaintOwnershipConflict" => vec![
-            format!("in the workload cluster: kubectl get node {node} -o jsonpath='{{.spec.taints}}'"),
-            format!(
-                "remove the other taint (kubectl taint nodes {node} KEY:EFFECT-), or change spec.nodeTaints"
-            ),
-        ],
+        "TaintOwnershipConflict" => node
+            .into_iter()
+            .flat_map(|node| {
+                in_workload_cluster(
+                    "in the workload cluster, to see the taints of the node:",
+                    format!("kubectl get node {} -o jsonpath='{{.spec.taints}}'", quoted(node)),
+                )
+            })
+            .chain([Remedy::advice("change spec.nodeTaints, or remove the other taint from the node")])
+            .collect(),
         "PatchFailed" => {
-            vec!["grant `patch` on nodes in the workload cluster (deploy/rbac-nodes)".to_owned()]
+            vec![Remedy::advice("grant `patch` on nodes in the workload cluster (deploy/rbac-nodes)")]
         }
         _ => return None,
     };
@@ -382,7 +434,6 @@ fn taints(subject: &Subject<'_>) -> Option<Blocker> {
 
 /// A person or an emergency keeps the machine away.
 fn stopped(subject: &Subject<'_>) -> Option<Blocker> {
-    let (namespace, name) = (subject.namespace(), subject.name());
     let last = subject.decision.status.reclaims.first();
     let reclaim = last.map(|record| {
         format!(
@@ -390,7 +441,10 @@ fn stopped(subject: &Subject<'_>) -> Option<Blocker> {
             record.requested_at.0, record.node, record.reason
         )
     });
-    let patch = |spec: &str| format!("{} --type=merge -p '{{\"spec\":{spec}}}'", subject.kubectl("patch"));
+    let patch = |spec: &str| {
+        Remedy::command(format!("{} --type=merge -p '{{\"spec\":{spec}}}'", subject.kubectl("patch")))
+    };
+    let with_consent = |command| vec![Remedy::advice("when the owner agrees:"), command];
     let demand = subject.decision.demand;
     if demand == Reason::KillSwitch {
         let evidence = vec!["spec.killSwitch is true".to_owned()];
@@ -402,17 +456,16 @@ fn stopped(subject: &Subject<'_>) -> Option<Blocker> {
         return Some(blocker("the schedule is disabled", evidence, vec![enable]));
     }
     if demand == Reason::AwaitingResume {
-        let resume = format!(
-            "when the owner agrees: kubectl annotate scheduledmachine {name} -n {namespace} --overwrite \
-             5spot.finos.org/resume=\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\""
-        );
+        let resume = Remedy::command(format!(
+            "{} --overwrite 5spot.finos.org/resume=\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"",
+            subject.kubectl("annotate")
+        ));
         let what = "the owner reclaimed the machine, and nobody has allowed it to be lent again";
-        return Some(blocker(what, reclaim.into_iter().collect(), vec![resume]));
+        return Some(blocker(what, reclaim.into_iter().collect(), with_consent(resume)));
     }
     if demand == Reason::EmergencyReclaimDisabledSchedule && subject.phase() == Phase::Disabled {
         let what = "the owner reclaimed the machine, and the schedule is disabled since";
-        let fix = vec![format!("when the owner agrees: {enable}")];
-        return Some(blocker(what, reclaim.into_iter().collect(), fix));
+        return Some(blocker(what, reclaim.into_iter().collect(), with_consent(enable)));
     }
     None
 }

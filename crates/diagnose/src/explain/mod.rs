@@ -8,13 +8,14 @@
 mod blockers;
 mod next;
 
+use crate::shell;
 use five_spot_api::Phase;
 use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::names;
 use five_spot_core::world::{FormerNode, NodeFact};
 use five_spot_core::{Decision, InvalidSpec, RemovalSettings, ValidSpec, World};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The answer of `5spot explain`. It serializes to the documented JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,7 +62,54 @@ pub struct Blocker {
     /// The words of the objects themselves.
     pub evidence: Vec<String>,
     /// The things that a person can do, the least harmful first.
-    pub fix: Vec<String>,
+    pub fix: Vec<Remedy>,
+}
+
+/// Something that a person can do. In JSON it is its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Words: something for which there is no command, or something to consider before the command that follows.
+    Advice(String),
+    /// A command for the cluster of the `ScheduledMachine`.
+    Command(String),
+    /// A command for the workload cluster. The advice before it says so.
+    WorkloadCommand(String),
+}
+
+impl Remedy {
+    fn advice(words: impl Into<String>) -> Self {
+        Self::Advice(words.into())
+    }
+
+    fn command(command: impl Into<String>) -> Self {
+        Self::Command(command.into())
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Advice(text) | Self::Command(text) | Self::WorkloadCommand(text) => text,
+        }
+    }
+}
+
+impl Serialize for Remedy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
+
+impl Explanation {
+    /// The same with commands that use further flags, such as `--context lab`. Those for workload clusters stay as they are.
+    #[must_use]
+    pub fn with_flags(mut self, flags: &str) -> Self {
+        for remedy in self.blockers.iter_mut().flat_map(|blocker| &mut blocker.fix) {
+            if let Remedy::Command(command) = remedy {
+                *command = shell::with_flags(command, flags);
+            }
+        }
+        self
+    }
 }
 
 /// Everything that an explanation is computed from.

@@ -4,6 +4,7 @@ use super::{Next, Subject};
 use five_spot_api::condition::Reason;
 use five_spot_api::{OnTimeout, Phase};
 use five_spot_core::EMERGENCY_DRAIN_TIMEOUT_SECS;
+use five_spot_core::schedule::PlanState;
 use five_spot_core::world::NodeFact;
 use jiff::{SignedDuration, Timestamp};
 
@@ -48,18 +49,29 @@ fn boundaries(subject: &Subject<'_>, next: &mut Vec<Next>) {
     }
     if let Some(at) = &status.next_cleanup {
         let has_machine = subject.world.machine.ours().is_some();
-        let what = if subject.decision.demand == Reason::Override {
-            "the override ends: the node is drained and the Machine is deleted"
-        } else if !super::is_wanted(subject.decision.demand) {
-            "that window closes: the node is drained and the Machine is deleted"
-        } else if has_machine {
-            "the window closes: the node is drained and the Machine is deleted"
+        let is_wanted = super::is_wanted(subject.decision.demand);
+        let ending = if ends_override(subject, at.0) {
+            "the override ends"
+        } else if is_wanted {
+            "the window closes"
         } else {
-            "the window closes: no machine is wanted any more"
+            "that window closes"
+        };
+        // One that is not wanted yet has its Machine by then.
+        let what = if has_machine || !is_wanted {
+            "the node is drained and the Machine is deleted"
+        } else {
+            "no machine is wanted any more"
         };
         let held = if has_machine { held } else { "" };
-        next.push(step(at.0, format!("{what}{held}")));
+        next.push(step(at.0, format!("{ending}: {what}{held}")));
     }
+}
+
+/// True if an override is in effect up to an instant. A window may follow it, and then it is the window that ends the demand.
+fn ends_override(subject: &Subject<'_>, at: Timestamp) -> bool {
+    let before = at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(at);
+    subject.valid().is_some_and(|spec| spec.plan().at(before) == PlanState::OverrideUp)
 }
 
 /// True if something has to be repaired before the schedule has an effect.

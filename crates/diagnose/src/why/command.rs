@@ -2,6 +2,7 @@
 
 use super::facts::ObjectId;
 use super::live::Live;
+use crate::shell::{quoted, with_flags};
 use serde_json::{Value, json};
 
 /// The program and the flags that lead to the cluster in question: `kubectl --context lab`.
@@ -11,29 +12,35 @@ pub(super) struct Kubectl<'a>(pub(super) &'a str);
 impl Kubectl<'_> {
     /// A verb on an object: `kubectl delete pod web-0 -n shop`.
     pub(super) fn on(self, verb: &str, id: &ObjectId) -> String {
-        let namespace = id.namespace.as_deref().map(|it| format!(" -n {}", shell(it))).unwrap_or_default();
-        format!("{} {verb} {} {}{namespace}", self.0, resource(id), shell(&id.name))
+        let namespace = id.namespace.as_deref().map(|it| format!(" -n {}", quoted(it))).unwrap_or_default();
+        format!("{} {verb} {} {}{namespace}", self.0, resource(id), quoted(&id.name))
+    }
+
+    /// A command of this program for the same cluster: `5spot explain --context lab desk-17`.
+    pub(super) fn five_spot(self, command: &str) -> String {
+        let flags = self.0.strip_prefix("kubectl").unwrap_or_default().trim_start();
+        with_flags(&format!("5spot {command}"), flags)
     }
 
     /// The deletion of an object after it was saved to a file of its name, so that it can be applied again.
     pub(super) fn save_and_delete(self, id: &ObjectId) -> String {
-        let file = shell(&format!("{}.yaml", id.name));
+        let file = quoted(&format!("{}.yaml", id.name));
         format!("{} -o yaml > {file} && {}", self.on("get", id), self.on("delete", id))
     }
 
     /// The removal of an annotation.
     pub(super) fn remove_annotation(self, id: &ObjectId, key: &str) -> String {
-        format!("{} {}", self.on("annotate", id), shell(&format!("{key}-")))
+        format!("{} {}", self.on("annotate", id), quoted(&format!("{key}-")))
     }
 
     /// An annotation.
     pub(super) fn annotate(self, id: &ObjectId, key: &str, value: &str) -> String {
-        format!("{} {}", self.on("annotate", id), shell(&format!("{key}={value}")))
+        format!("{} {}", self.on("annotate", id), quoted(&format!("{key}={value}")))
     }
 
     /// A merge patch.
     pub(super) fn merge(self, id: &ObjectId, patch: &Value) -> String {
-        format!("{} --type=merge -p {}", self.on("patch", id), shell(&patch.to_string()))
+        format!("{} --type=merge -p {}", self.on("patch", id), quoted(&patch.to_string()))
     }
 
     /// The removal of one finalizer, which fails if another has taken its place meanwhile.
@@ -44,23 +51,14 @@ impl Kubectl<'_> {
             {"op": "test", "path": path, "value": finalizer},
             {"op": "remove", "path": path},
         ]);
-        format!("{} --type=json -p {}", self.on("patch", &object.id()), shell(&operations.to_string()))
+        format!("{} --type=json -p {}", self.on("patch", &object.id()), quoted(&operations.to_string()))
     }
 }
 
 /// The kind as an argument: the group is left out where every cluster knows the kind.
 fn resource(id: &ObjectId) -> String {
     let kind = id.kind.to_lowercase();
-    if id.group.is_empty() { shell(&kind) } else { shell(&format!("{kind}.{}", id.group)) }
-}
-
-/// A word that a shell reads as it is.
-pub(super) fn shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    if id.group.is_empty() { quoted(&kind) } else { quoted(&format!("{kind}.{}", id.group)) }
 }
 
 #[cfg(test)]
@@ -72,6 +70,8 @@ mod tests {
         let kubectl = Kubectl("kubectl --context lab");
         let pod = ObjectId::namespaced("", "Pod", "shop", "web-0");
         assert_eq!(kubectl.on("delete", &pod), "kubectl --context lab delete pod web-0 -n shop");
+        assert_eq!(kubectl.five_spot("explain a -n b"), "5spot explain --context lab a -n b");
+        assert_eq!(Kubectl("kubectl").five_spot("explain a -n b"), "5spot explain a -n b");
         let widget = ObjectId::cluster_scoped("example.org", "Widget", "a");
         assert_eq!(
             kubectl.annotate(&widget, "x.io/a", "b c"),
@@ -105,13 +105,5 @@ mod tests {
              '[{\"op\":\"test\",\"path\":\"/metadata/finalizers/1\",\"value\":\"x.io/b\"},\
              {\"op\":\"remove\",\"path\":\"/metadata/finalizers/1\"}]'"
         );
-    }
-
-    #[test]
-    fn a_shell_finds_nothing_to_run_in_a_name() {
-        assert_eq!(shell("a-b.c/d"), "a-b.c/d");
-        assert_eq!(shell("$(reboot)"), "'$(reboot)'");
-        assert_eq!(shell("it's"), "'it'\\''s'");
-        assert_eq!(shell(""), "''");
     }
 }

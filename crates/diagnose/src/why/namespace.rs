@@ -1,13 +1,13 @@
 //! Namespaces. Their conditions name the kinds and finalizers that remain, so that nothing else has to be listed.
 
 use super::answer::Fix;
-use super::command::shell;
 use super::facts::{Filter, ResourceId};
 use super::finalizer_table::Controller;
 use super::live::Live;
 use super::remaining::{self, LIMIT, Place};
 use super::walk::Walk;
 use super::{api_service, finalizer, refusal, words};
+use crate::shell::quoted;
 use jiff::SignedDuration;
 
 /// The finalizer of the namespace controller, in the spec.
@@ -118,9 +118,9 @@ fn foreign_finalizers<'f>(walk: &mut Walk<'f>, namespace: Live<'f>) {
         let command = format!(
             "{} -o json | jq {} | {} replace --raw {} -f -",
             walk.kubectl.on("get", &namespace.id()),
-            shell(&filter),
+            quoted(&filter),
             walk.kubectl.0,
-            shell(&path)
+            quoted(&path)
         );
         let warning = format!("if you remove it, {}", super::finalizer_table::UNKNOWN_LEAVES);
         let cause = format!("its controller has to remove {finalizer} from spec.finalizers of the namespace");

@@ -7,7 +7,7 @@ mod simulation;
 mod worlds;
 
 use five_spot_core::{InvalidSpec, ValidSpec};
-use five_spot_diagnose::explain::{Blocker, Explanation, Subject, explain};
+use five_spot_diagnose::explain::{Blocker, Explanation, Remedy, Subject, explain};
 use simulation::Simulation;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -42,8 +42,9 @@ fn lines(name: &str, explanation: &Explanation) -> String {
         for line in evidence {
             let _ = writeln!(text, "    - {line}");
         }
-        for line in fix {
-            let _ = writeln!(text, "    > {line}");
+        for remedy in fix {
+            let mark = if matches!(remedy, Remedy::Advice(_)) { '*' } else { '>' };
+            let _ = writeln!(text, "    {mark} {}", remedy.text());
         }
     }
     for action in &explanation.would_do {
@@ -74,6 +75,42 @@ fn the_table_has_every_phase_and_every_kind_of_blocker() {
         for blocker in &explanation.blockers {
             assert!(!blocker.evidence.is_empty(), "{blocker:?}");
         }
+    }
+}
+
+/// Commands can be pasted as they are, and words are no commands.
+#[test]
+fn commands_and_advice_are_told_apart() {
+    for (name, world) in worlds::all() {
+        for remedy in explained(&world).blockers.iter().flat_map(|blocker| &blocker.fix) {
+            let text = remedy.text();
+            let is_command = text.starts_with("kubectl ") || text.starts_with("5spot ");
+            match remedy {
+                Remedy::Advice(_) => assert!(!text.contains("kubectl "), "{name}: {text}"),
+                Remedy::Command(_) | Remedy::WorkloadCommand(_) => {
+                    assert!(is_command && !text.contains(": ") && !text.contains(';'), "{name}: {text}");
+                    assert_eq!(text.matches('\'').count() % 2, 0, "{name}: {text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn flags_of_the_caller_are_kept() {
+    let (_, world) = worlds::all()
+        .into_iter()
+        .find(|(_, world)| {
+            explained(world)
+                .blockers
+                .iter()
+                .any(|blocker| blocker.fix.iter().any(|fix| matches!(fix, Remedy::Command(_))))
+        })
+        .expect("a world");
+    let explanation = explained(&world).with_flags("--context lab");
+    for remedy in explanation.blockers.iter().flat_map(|blocker| &blocker.fix) {
+        let is_for_here = matches!(remedy, Remedy::Command(_));
+        assert_eq!(remedy.text().contains("--context lab"), is_for_here, "{remedy:?}");
     }
 }
 

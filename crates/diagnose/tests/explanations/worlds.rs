@@ -107,6 +107,10 @@ fn schedules() -> Vec<World> {
             simulation.overrule(OverrideState::Up, "2026-11-16T08:30:00Z");
             simulation.settle();
         }),
+        with("schedule: override up into the window", new(), |simulation| {
+            simulation.overrule(OverrideState::Up, "2026-11-16T12:00:00Z");
+            simulation.settle();
+        }),
         with("schedule: override down in the window", at_work(), |simulation| {
             simulation.overrule(OverrideState::Down, "2026-11-16T12:00:00Z");
             simulation.settle();

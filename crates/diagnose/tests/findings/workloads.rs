@@ -241,6 +241,43 @@ fn a_budget_that_may_not_be_read_is_relaxed_by_its_refusal() {
     assert_eq!(relaxed("web; reboot"), None, "names become parts of commands");
 }
 
+/// Tenants write process names, and the names of pods come from workload clusters.
+#[test]
+fn nothing_that_others_write_runs_in_the_shell_of_the_reader() {
+    let mut object = lent();
+    object["spec"]["killIfCommands"] = json!(["Java", "x'; reboot; '"]);
+    let facts = with_agent_of(object, |workload| {
+        let toml = "match_commands = [\"Java\"]\n";
+        let config = json!({"metadata": {"name": "reclaim-agent-desk-1"}, "data": {"reclaim.toml": toml}});
+        workload.agent_configs = Some(BTreeMap::from([("reclaim-agent-desk-1".to_owned(), config)]));
+    });
+    let patch = r#"kubectl patch scheduledmachine desk -n shop --type=merge -p '{"spec":{"killIfCommands":["java","x'\''; reboot; '\''"]}}'"#;
+    assert_eq!(commands(&facts), [patch]);
+    let object = draining("shop/$(reboot)", "still terminating after its grace period", true);
+    for command in commands(&with_workload(object, |_| ())) {
+        assert!(
+            !command.contains("$(reboot)")
+                || command.contains("'$(reboot)'")
+                || command.contains("'pod/$(reboot)'"),
+            "{command}"
+        );
+    }
+}
+
+/// The commands of the caller's own flags; those for workload clusters need another kubeconfig.
+#[test]
+fn flags_of_the_caller_are_kept_in_commands_for_the_same_cluster() {
+    let object = draining("shop/web-0", "still terminating after its grace period", true);
+    let report =
+        five_spot_diagnose::doctor::examine(&with_workload(object, |_| ())).with_flags("--context lab");
+    let fixes: Vec<_> = report.findings.iter().flat_map(|finding| &finding.fix).collect();
+    assert!(fixes.iter().any(|fix| fix.in_workload_cluster), "{fixes:#?}");
+    for fix in fixes {
+        let Some(command) = &fix.command else { continue };
+        assert_eq!(command.contains("--context lab"), !fix.in_workload_cluster, "{command}");
+    }
+}
+
 #[test]
 fn a_pod_with_finalizers_is_not_deleted_by_force() {
     let stuck = |finalizers: Value| {
