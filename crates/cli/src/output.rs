@@ -4,10 +4,16 @@ use std::io::{self, Write};
 
 /// A reader that has seen enough, such as `head`, is no failure.
 pub fn show(text: &str) -> io::Result<()> {
+    show_next(text).map(|_| ())
+}
+
+/// The same for a command that has more to show later. False if nobody reads it any more.
+pub fn show_next(text: &str) -> io::Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

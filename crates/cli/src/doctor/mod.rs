@@ -8,14 +8,16 @@ mod tests;
 
 use crate::answer::{AnswerArgs, AnswerFormat};
 use crate::args::Outcome;
-use crate::cluster_access::{ClusterAccess, ClusterArgs, ScopeArgs};
+use crate::cluster_access::{ClusterAccess, ClusterArgs, ScopeArgs, object_name};
 use crate::environment::ProcessEnvironment;
-use crate::output::{complain, show};
+use crate::output::{complain, show_next};
 use anyhow::Context as _;
 use clap::ValueEnum;
 pub use collect::Scope;
 use five_spot_diagnose::doctor::{Definition, Facts, Report, Severity, examine};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use std::time::Duration;
 
 /// Find out what is wrong with 5-Spot and its machines
@@ -26,7 +28,7 @@ use std::time::Duration;
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
     /// Check this machine only [default: all of the namespace]
-    #[arg(value_name = "NAME", conflicts_with = "all_namespaces")]
+    #[arg(value_name = "NAME", value_parser = object_name, conflicts_with = "all_namespaces")]
     name: Option<String>,
 
     #[command(flatten)]
@@ -100,22 +102,66 @@ async fn ask(args: &Args, process_environment: &ProcessEnvironment) -> anyhow::R
     let (access, difference) =
         by_server_time.map_err(|error| anyhow::anyhow!("{}", described.failure(&error)))?;
     let scope = Scope { namespace: args.scope.resolve(&access), name: args.name.clone() };
-    let mut shown = String::new();
+    let mut shown: Option<String> = None;
     loop {
-        let diagnosis = diagnose(&access, &scope, difference).await?;
-        if diagnosis.absent {
-            anyhow::bail!("there is no ScheduledMachine {} ({})", scope.object(), access.description);
-        }
+        let look = look(args, &access, &scope, difference).await;
+        let diagnosis = match (look, &shown) {
+            (Ok(diagnosis), _) => diagnosis,
+            // A cluster that does not answer for a while is a reason to go on watching.
+            (Err(error), Some(_)) => {
+                complain(&format!("error: {error:#}"));
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                continue;
+            }
+            (Err(error), None) => return Err(error),
+        };
         let answer = render(args, process_environment, &diagnosis)?;
-        if answer != shown {
-            show(&answer).context("failed to write the answer")?;
-            shown = answer;
+        let mut is_read = true;
+        if shown.as_ref() != Some(&answer) {
+            let heading = heading(args, shown.is_none(), access.connection.now());
+            is_read = show_next(&format!("{heading}{answer}")).context("failed to write the answer")?;
+            shown = Some(answer);
         }
-        if !args.watch {
+        if !args.watch || !is_read {
             return Ok(conclude(args, &diagnosis));
         }
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
+}
+
+/// Collects, judges, and adds the caller's own flags to the commands.
+async fn look(
+    args: &Args,
+    access: &ClusterAccess,
+    scope: &Scope,
+    difference: SignedDuration,
+) -> anyhow::Result<Diagnosis> {
+    let diagnosis = diagnose(access, scope, difference).await?;
+    if diagnosis.report.checked == 0
+        && let Some(namespace) = &scope.namespace
+        && is_absent_namespace(access, namespace).await
+    {
+        anyhow::bail!("there is no namespace {namespace} ({})", access.description);
+    }
+    if diagnosis.absent {
+        anyhow::bail!("there is no ScheduledMachine {} ({})", scope.object(), access.description);
+    }
+    Ok(Diagnosis { report: diagnosis.report.with_flags(&args.cluster.flags()), ..diagnosis })
+}
+
+/// True if the API server says that there is no such namespace. One that may not be read may be there.
+async fn is_absent_namespace(access: &ClusterAccess, namespace: &str) -> bool {
+    let Ok(client) = access.connection.management() else { return false };
+    let namespaces: Api<Namespace> = Api::all(client);
+    matches!(namespaces.get_opt(namespace).await, Ok(None))
+}
+
+/// The line between two answers of `--watch`, for people.
+fn heading(args: &Args, is_first: bool, now: Timestamp) -> String {
+    if is_first || args.answer.output != AnswerFormat::Text {
+        return String::new();
+    }
+    format!("\n--- {now:.0}\n")
 }
 
 /// Collects and judges. `difference` is the server's clock minus this computer's.
@@ -141,7 +187,8 @@ fn render(
     process_environment: &ProcessEnvironment,
     diagnosis: &Diagnosis,
 ) -> anyhow::Result<String> {
-    if args.answer.output != AnswerFormat::Text {
+    // The long text has them itself.
+    if args.short || args.answer.output != AnswerFormat::Text {
         for note in &diagnosis.not_read {
             complain(&format!("note: not checked: {note}"));
         }

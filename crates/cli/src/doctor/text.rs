@@ -36,12 +36,12 @@ pub fn render(report: &Report, not_read: &[String], is_named: bool, style: Style
         page.wrapped(note, 2);
     }
     page.line("");
-    page.line(&conclusion(report));
+    page.line(&conclusion(report, not_read.len()));
     page.text
 }
 
-/// `Checked 7 machines: 1 error, 2 warnings, 3 notes.`
-fn conclusion(report: &Report) -> String {
+/// `Checked 7 machines: 1 error, 2 warnings, 3 notes. 2 checks were not possible.`
+fn conclusion(report: &Report, not_read: usize) -> String {
     let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     let machines = wording::count(report.checked, "machine");
     let parts: Vec<String> =
@@ -51,7 +51,12 @@ fn conclusion(report: &Report) -> String {
             .map(|(severity, noun)| wording::count(count(severity), noun))
             .collect();
     let found = if parts.is_empty() { "nothing to report".to_owned() } else { parts.join(", ") };
-    format!("Checked {machines}: {found}.")
+    let unchecked = match not_read {
+        0 => String::new(),
+        1 => " 1 check was not possible.".to_owned(),
+        number => format!(" {number} checks were not possible."),
+    };
+    format!("Checked {machines}: {found}.{unchecked}")
 }
 
 /// A text under construction.
@@ -110,25 +115,21 @@ impl Page {
         let mark = self.mark(Some(Severity::Info));
         if notes.len() > NOTES {
             let first = notes.first().map(|finding| finding.title.as_str()).unwrap_or_default();
-            self.line(&format!("  {mark} {} times: {} [{id}]", notes.len(), harmless(first)));
+            let are_machines = notes.iter().all(|note| note.object.kind == five_spot_api::names::KIND);
+            let noun = if are_machines { "machine" } else { "object" };
+            let number = wording::count(notes.len(), noun);
+            self.headline(&mark, &format!("{number}: {} [{id}]", harmless(first)));
             return;
         }
         for finding in notes {
-            self.line(&format!("  {mark} {}: {} [{id}]", place(finding), harmless(&finding.title)));
+            self.headline(&mark, &format!("{} [{id}]", headline(finding)));
         }
     }
 
     fn finding(&mut self, finding: &Finding) {
         let mark = self.mark(Some(finding.severity));
-        let head = format!("{}: {} [{}]", place(finding), harmless(&finding.title), finding.id);
-        let lines = wrap(&head, self.style.width, 4, 6);
-        for (index, line) in lines.iter().enumerate() {
-            if index == 0 {
-                self.line(&format!("  {mark} {}", line.trim_start()));
-            } else {
-                self.line(line);
-            }
-        }
+        let head = format!("{} [{}]", headline(finding), finding.id);
+        self.headline(&mark, &head);
         if !finding.cause.is_empty() {
             self.wrapped(&finding.cause, 6);
         }
@@ -139,6 +140,17 @@ impl Page {
             self.fix(fix);
         }
         self.wrapped(&format!("see {}", finding.docs), 6);
+    }
+
+    /// The first line of a finding, wrapped under itself.
+    fn headline(&mut self, mark: &str, words: &str) {
+        for (index, line) in wrap(words, self.style.width, 4, 6).iter().enumerate() {
+            if index == 0 {
+                self.line(&format!("  {mark} {}", line.trim_start()));
+            } else {
+                self.line(line);
+            }
+        }
     }
 
     /// A command is never broken, so that it can be pasted.
@@ -152,6 +164,12 @@ impl Page {
             self.line(&format!("      > {command}"));
         }
     }
+}
+
+/// `desks/desk-17: the kill switch is on`. The clock of this computer is no object that needs a name.
+fn headline(finding: &Finding) -> String {
+    let title = harmless(&finding.title);
+    if finding.object.kind == "Clock" { title } else { format!("{}: {title}", place(finding)) }
 }
 
 /// `desks/desk-17`, or `Lease 5spot-system/5spot-leader` for other kinds.

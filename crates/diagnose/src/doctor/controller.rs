@@ -47,7 +47,8 @@ fn not_running(facts: &Facts) -> Option<Finding> {
     let neglected = facts.neglected.iter().map(|object| format!("nobody has acted on {object}"));
     let is_installed = !owners.is_empty() || !pods.is_empty();
     let has_objects = facts.known.as_ref().is_some_and(|known| !known.is_empty());
-    let works_elsewhere = lease || (!is_installed && has_objects && facts.neglected.is_empty());
+    let is_served = (has_objects && facts.neglected.is_empty()) || (!has_objects && facts.works_elsewhere);
+    let works_elsewhere = lease || (!is_installed && is_served);
     if works_elsewhere {
         return None;
     }
@@ -137,6 +138,51 @@ fn not_ready(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
     )
 }
 
+/// Leader election is on, several instances share the machines, and nobody leads one of the shards. The others do not take over
+/// its machines.
+fn leaderless_shard(facts: &Facts, pod: &ControllerPod, leases: &[&Lease]) -> Option<Finding> {
+    let (prefix, shards) = (&pod.config.lease_name, pod.config.instances);
+    let held = |shard: u32| {
+        let name = format!("{prefix}-{shard}");
+        leases.iter().any(|lease| lease.name == name && lease.is_held(facts.now))
+    };
+    let vacant: Vec<String> =
+        (0..shards).filter(|shard| !held(*shard)).map(|id| format!("{prefix}-{id}")).collect();
+    // An instance that has just started acquires its Lease in a moment.
+    let is_rollout = facts
+        .pods()
+        .iter()
+        .any(|pod| time(&pod.pod, "/status/startTime").is_some_and(|started| facts.since(started) < START));
+    // None at all is told by the metrics as well.
+    if is_rollout || shards < 2 || vacant.is_empty() || vacant.len() == shards as usize {
+        return None;
+    }
+    let words = vacant.iter().map(|name| match leases.iter().find(|lease| lease.name == *name) {
+        Some(lease) => lease_words(lease),
+        None => format!("there is no Lease {name}"),
+    });
+    let object = ObjectRef::namespaced("Lease", &facts.controller.namespace, vacant.first()?);
+    let title = format!("{} of {shards} shards have no leader", vacant.len());
+    Some(
+        Finding::new(FindingId::NoLeader, Severity::Error, object, title)
+            .cause("Nobody works on the machines of such a shard, and the other instances do not take them over.")
+            .evidence_of(words)
+            .fix(
+                Fix::command(format!(
+                    "kubectl get pods -n {} -l app=5spot-controller",
+                    facts.controller.namespace
+                ))
+                .because("each shard needs an instance that runs"),
+            ),
+    )
+}
+
+/// `Lease 5spot-leader is held by "a" and was renewed 2026-11-16T11:00:00Z`.
+fn lease_words(lease: &Lease) -> String {
+    let renewed = lease.renewed.map_or_else(|| "never".to_owned(), |at| at.to_string());
+    format!("Lease {} is held by \"{}\" and was renewed {renewed}", lease.name, lease.holder)
+}
+
 /// Leader election is on, and nobody leads.
 fn no_leader(facts: &Facts) -> Option<Finding> {
     let pods: Vec<&ControllerPod> = facts.pods().iter().filter(|pod| is_running(&pod.pod)).collect();
@@ -155,6 +201,9 @@ fn no_leader(facts: &Facts) -> Option<Finding> {
             rest.is_some_and(|rest| rest.is_empty() || is_shard(rest))
         })
         .collect();
+    if let Some(found) = leaderless_shard(facts, electing, &leases) {
+        return Some(found);
+    }
     let vacant: Vec<&&Lease> = leases.iter().filter(|lease| !lease.is_held(facts.now)).collect();
     // The Lease of a layout that is no longer used stays, and nobody renews it.
     let all_vacant = !leases.is_empty() && vacant.len() == leases.len();
@@ -163,10 +212,7 @@ fn no_leader(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let object = ObjectRef::namespaced("Lease", &facts.controller.namespace, wanted);
-    let words = vacant.iter().map(|lease| {
-        let renewed = lease.renewed.map_or_else(|| "never".to_owned(), |at| at.to_string());
-        format!("Lease {} is held by \"{}\" and was renewed {renewed}", lease.name, lease.holder)
-    });
+    let words = vacant.iter().map(|lease| lease_words(lease));
     let absent = leases.is_empty().then(|| format!("there is no Lease {wanted}"));
     let pod = name(&electing.pod);
     Some(

@@ -30,6 +30,8 @@ pub struct Facts {
     pub is_named: bool,
     /// The names of all `ScheduledMachines` in the namespaces that are checked, as `namespace/name`; absent if unknown.
     pub known: Option<Vec<String>>,
+    /// True if somebody acts on the `ScheduledMachines` of other namespaces.
+    pub works_elsewhere: bool,
     /// The machines among them on which nobody has acted although a boundary of their schedule has passed.
     pub neglected: Vec<String>,
     /// The Machines of Cluster API that carry our label.
@@ -177,6 +179,7 @@ impl Facts {
             machines: Vec::new(),
             is_named: false,
             known: None,
+            works_elsewhere: false,
             neglected: Vec::new(),
             capi_machines: Vec::new(),
             events: Vec::new(),

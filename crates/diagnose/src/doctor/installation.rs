@@ -1,6 +1,6 @@
 //! CRDs, permissions, Cluster API and clocks.
 
-use super::facts::{ClusterApi, Definition, Facts};
+use super::facts::{ClusterApi, ControllerPod, Definition, Facts, Lease};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use crate::object::ObjectRef;
@@ -98,7 +98,7 @@ fn clocks(facts: &Facts) -> Vec<Finding> {
         findings.push(
             Finding::new(FindingId::ClockSkew, Severity::Info, object, title)
                 .cause("Times are judged by the clock of the API server, so the findings are right all the same.")
-                .evidence(format!("this computer is {} s {word} the API server", ahead.abs().as_secs()))
+                .evidence(format!("this computer is {} {word} the API server", crate::why::duration(ahead.abs())))
                 .fix(Fix::note("synchronize the clock of this computer (NTP)")),
         );
     }
@@ -125,5 +125,38 @@ fn clocks(facts: &Facts) -> Vec<Finding> {
                 .fix(Fix::note("synchronize the clock of the node on which the controller runs (NTP)")),
         );
     }
+    findings.extend(behind(facts));
     findings
+}
+
+/// A leader that renews its Lease, and writes times into it that are long past.
+fn behind(facts: &Facts) -> Option<Finding> {
+    let (lease, renewed) = facts.controller.leases.iter().flatten().find_map(|lease| {
+        let renewed = lease.renewed?;
+        let is_late = facts.now.duration_since(renewed) > TOLERANCE + lease.duration;
+        (is_late && facts.pods().iter().any(|pod| leads_by(pod, lease))).then_some((lease, renewed))
+    })?;
+    let object = ObjectRef::namespaced("Deployment", &facts.controller.namespace, "5spot-controller");
+    let title = "the clock of the controller is behind that of the API server";
+    Some(
+        Finding::new(FindingId::ClockSkew, Severity::Error, object, title)
+            .cause("Windows open and close by the clock of the controller's node.")
+            .evidence(format!(
+                "{} leads, and has renewed Lease {} at {renewed} by its own clock; that of the API server shows {}",
+                lease.holder, lease.name, facts.now
+            ))
+            .fix(Fix::note("synchronize the clock of the node on which the controller runs (NTP)")),
+    )
+}
+
+/// True if a pod says that it leads, and a Lease names it as its holder.
+fn leads_by(pod: &ControllerPod, lease: &Lease) -> bool {
+    let leads = pod.scrapes.as_ref().and_then(|scrapes| scrapes.second.value("fivespot_is_leader"));
+    let shard = lease.name.strip_prefix(pod.config.lease_name.as_str());
+    let is_of_leader = shard.is_some_and(|shard| !shard.starts_with("-instance-"));
+    let holder = lease.holder.split('_').next().unwrap_or_default();
+    pod.config.leader_election
+        && is_of_leader
+        && leads.is_some_and(|leads| leads > 0.5)
+        && holder == super::json::name(&pod.pod)
 }

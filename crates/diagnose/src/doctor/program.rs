@@ -145,6 +145,17 @@ fn deaf(facts: &Facts) -> Option<Finding> {
         facts.neglected.iter().map(|object| format!("{object}: a boundary of its schedule has passed"));
     let title =
         format!("the controller has not acted on {} of {} machines", facts.neglected.len(), known.len());
+    if let Some(unwatched) = unwatched(facts) {
+        return Some(
+            Finding::new(FindingId::WatchStale, Severity::Error, object(facts, pod), title)
+                .cause(format!("The controller does not watch namespace {unwatched}: it was started with --watch-namespace."))
+                .evidence_of(words)
+                .evidence_of(pod.config.namespaces.iter().map(|watched| format!("--watch-namespace={watched}")))
+                .fix(Fix::note(format!(
+                    "start the controller with --watch-namespace={unwatched} as well, or without the flag for all namespaces"
+                ))),
+        );
+    }
     Some(
         Finding::new(FindingId::WatchStale, Severity::Error, object(facts, pod), title)
             .cause("It is ready, and boundaries of these schedules have passed: it does not see them, or is overloaded.")
@@ -154,6 +165,18 @@ fn deaf(facts: &Facts) -> Option<Finding> {
                     .because("restarts the controller; machines stay as they are"),
             ),
     )
+}
+
+/// A namespace with machines on which nobody has acted, and which no instance watches.
+fn unwatched(facts: &Facts) -> Option<&str> {
+    let is_watched = |namespace: &str| {
+        facts.pods().iter().any(|pod| {
+            let watched = &pod.config.namespaces;
+            watched.is_empty() || watched.iter().any(|one| one == namespace)
+        })
+    };
+    let namespaces = facts.neglected.iter().filter_map(|object| object.split_once('/'));
+    namespaces.map(|(namespace, _)| namespace).find(|namespace| !is_watched(namespace))
 }
 
 fn reconcile_loop(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {

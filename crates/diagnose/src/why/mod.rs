@@ -48,6 +48,8 @@ mod volume;
 mod walk;
 mod words;
 
+pub(crate) use words::duration;
+
 pub use answer::{Answer, Cause, Fix, State, Step};
 pub use facts::{Fact, Facts, Filter, Listed, Need, ObjectId, Owner, ResourceId, Unreadable};
 pub use walk::{MAX_DEPTH, MAX_FACTS, MAX_OBJECTS, Progress, Question, examine};

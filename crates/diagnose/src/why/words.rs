@@ -13,7 +13,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// `4d 13h`, `3m 20s`: the two largest units.
-pub(super) fn duration(duration: SignedDuration) -> String {
+pub(crate) fn duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     let units =
         [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];

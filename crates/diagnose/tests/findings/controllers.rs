@@ -97,6 +97,67 @@ fn installation() -> Vec<World> {
     ]
 }
 
+/// A leader whose Lease was renewed at a time by its own clock.
+fn led(renewed: &str) -> Facts {
+    let mut facts = with_pod(|pod| pod.config.leader_election = true);
+    facts.controller.leases = Some(vec![lease("5spot-leader", "5spot-controller-0_4f", renewed)]);
+    facts
+}
+
+/// Two shards, each with a pod; only the first has a leader.
+fn half_led() -> Facts {
+    let mut facts = healthy();
+    let pods = [1.0, 0.0].map(|leads| {
+        let mut pod = controller_pod();
+        pod.config.leader_election = true;
+        pod.config.instances = 2;
+        let page = format!("fivespot_is_leader {leads}\n");
+        pod.scrapes = Some(scrapes(&page, &page));
+        pod
+    });
+    facts.controller.pods = Some(pods.into());
+    facts.controller.leases = Some(vec![
+        lease("5spot-leader-0", "a", "2026-11-16T11:59:55Z"),
+        lease("5spot-leader-1", "b", "2026-11-16T11:00:00Z"),
+    ]);
+    facts
+}
+
+#[test]
+fn the_clock_of_a_leader_that_renews_in_time_is_fine() {
+    let report = five_spot_diagnose::doctor::examine(&led("2026-11-16T11:59:50Z"));
+    assert_eq!(report.findings, []);
+}
+
+/// Objects in other namespaces show that a controller works outside of the cluster.
+#[test]
+fn an_empty_namespace_is_no_proof_that_no_controller_runs() {
+    let empty = |works_elsewhere| {
+        let mut facts = healthy();
+        facts.machines = Vec::new();
+        facts.capi_machines = Vec::new();
+        facts.known = Some(Vec::new());
+        facts.controller.pods = Some(Vec::new());
+        facts.controller.owners = Some(Vec::new());
+        facts.works_elsewhere = works_elsewhere;
+        five_spot_diagnose::doctor::examine(&facts).findings.len()
+    };
+    assert_eq!((empty(false), empty(true)), (1, 0));
+}
+
+/// A namespace that the controller was told not to watch is named as such, and no restart is proposed.
+#[test]
+fn a_namespace_that_is_not_watched_is_named() {
+    let mut facts = with_pod(|pod| pod.config.namespaces = vec!["desks".to_owned()]);
+    facts.neglected = vec!["shop/desk".to_owned()];
+    let report = five_spot_diagnose::doctor::examine(&facts);
+    let [found] = report.findings.as_slice() else { panic!("{report:#?}") };
+    assert_eq!(found.id, FindingId::WatchStale);
+    assert!(found.cause.contains("does not watch namespace shop"), "{found:#?}");
+    assert!(found.evidence.iter().any(|words| words == "--watch-namespace=desks"), "{found:#?}");
+    assert!(found.fix.iter().all(|fix| fix.command.is_none()), "{found:#?}");
+}
+
 fn programs() -> Vec<World> {
     let error = Severity::Error;
     let electing = |change: fn(&mut Facts)| {
@@ -108,6 +169,8 @@ fn programs() -> Vec<World> {
         facts
     };
     vec![
+        world("one shard of two has no leader", FindingId::NoLeader, error, half_led()),
+        world("the controller's clock is behind", FindingId::ClockSkew, error, led("2026-11-16T11:50:00Z")),
         world(
             "scaled to nothing",
             FindingId::ControllerNotRunning,

@@ -9,7 +9,7 @@ use crate::cluster_access::ClusterAccess;
 use five_spot_api::names;
 use five_spot_cluster::preflight::{self, Differences};
 use five_spot_diagnose::doctor::{ClusterApi, Definition, Facts, MachineFacts};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use reader::{Notes, Reader, Unread};
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub async fn collect(
     // The pods are asked first, because the second scrape comes two seconds after the first.
     let (controller, definition, (cluster_api, machines), events) = tokio::join!(
         controller::collect(&reader, access),
-        definition(&client),
+        definition(&client, &notes),
         machines(&reader, scope),
         events(&reader, scope),
     );
@@ -78,6 +78,9 @@ pub async fn collect(
         let wanted = |object: &Value| scope.name.as_deref().is_none_or(|wanted| wanted == name(object));
         facts.machines = objects.into_iter().filter(wanted).map(MachineFacts::new).collect();
     }
+    if facts.known.as_ref().is_some_and(Vec::is_empty) {
+        facts.works_elsewhere = works_elsewhere(&client, scope, facts.now).await;
+    }
     if let Some(wanted) = &scope.name {
         facts.capi_machines.retain(|machine| {
             machine["metadata"]["labels"][names::label::SCHEDULED_MACHINE].as_str() == Some(wanted)
@@ -93,8 +96,14 @@ fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-async fn definition(client: &Client) -> Definition {
-    let Ok(definition) = preflight::definition(client).await else { return Definition::Unknown };
+async fn definition(client: &Client, notes: &Notes) -> Definition {
+    let definition = match preflight::definition(client).await {
+        Ok(definition) => definition,
+        Err(error) => {
+            notes.add(format!("the CRD of ScheduledMachine: {}", reader::reason(&error)));
+            return Definition::Unknown;
+        }
+    };
     let words = definition.to_string();
     match definition {
         preflight::Definition::Fits(Differences { missing, .. }) if missing.is_empty() => Definition::Fits,
@@ -113,6 +122,23 @@ async fn objects(reader: &Reader<'_>, scope: &Scope, definition: &Definition) ->
     let path = format!("/apis/{}/{}/{}scheduledmachines", names::GROUP, names::VERSION, scope.path());
     reader.list_or_none(&path, &format!("ScheduledMachines {}", scope.place())).await
 }
+
+/// True if there are `ScheduledMachines` in other namespaces, and somebody acts on them. A caller who may not list them is told
+/// nothing new by that.
+async fn works_elsewhere(client: &Client, scope: &Scope, now: Timestamp) -> bool {
+    if scope.namespace.is_none() {
+        return false;
+    }
+    let unnoted = Notes::default();
+    let reader = Reader::management(client.clone(), &unnoted);
+    let path = format!("/apis/{}/{}/scheduledmachines?limit={SAMPLE}", names::GROUP, names::VERSION);
+    let page: Value = reader.get(&path, "ScheduledMachines").await.unwrap_or_default();
+    let sample = page["items"].as_array().map_or(&[][..], Vec::as_slice);
+    !sample.is_empty() && !sample.iter().any(|object| MachineFacts::new(object.clone()).is_neglected(now))
+}
+
+/// The `ScheduledMachines` of other namespaces that show whether a controller works.
+const SAMPLE: usize = 100;
 
 /// Cluster API, and the Machines with our label.
 async fn machines(reader: &Reader<'_>, scope: &Scope) -> (ClusterApi, Vec<Value>) {

@@ -133,6 +133,10 @@ impl<'a> Reader<'a> {
         // A `Status` is the API server's own answer.
         let refusal: Value = serde_json::from_str(&plain.body).unwrap_or_default();
         if !plain.status.is_success() && refusal["kind"] == "Status" {
+            // The sandbox has neither logs nor endpoints.
+            if plain.status == StatusCode::NOT_IMPLEMENTED {
+                return None;
+            }
             let said = refusal["message"].as_str().unwrap_or_default();
             self.unread(what, &format!("{said} ({})", plain.status.as_u16()));
             return None;
@@ -148,7 +152,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The reason for which a request failed, in the words of the API server where there are any.
-fn reason(error: &kube::Error) -> String {
+pub fn reason(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         return format!("{} ({})", status.message, status.code);
     }

@@ -59,8 +59,10 @@ pub(super) async fn collect(
 }
 
 fn describe(key: &WorkloadKey) -> String {
-    let secret = key.secret.as_deref().unwrap_or("the management cluster");
-    format!("the workload cluster of {}/{secret}", key.namespace)
+    match &key.secret {
+        Some(secret) => format!("the workload cluster of Secret {}/{secret}", key.namespace),
+        None => "the management cluster".to_owned(),
+    }
 }
 
 /// A machine that is well and has no agent needs nothing of its cluster.
