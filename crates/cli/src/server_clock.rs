@@ -2,10 +2,11 @@
 //! wrong, and a sandbox has a clock of its own.
 
 use crate::cluster_access::ClusterAccess;
-use http::{Request, header};
+use http::{Request, StatusCode, header};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
+use kube::core::Status;
 use std::sync::Arc;
 
 /// Differences that a request and the whole seconds of a `Date` header explain.
@@ -16,8 +17,21 @@ const TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
 pub async fn server_time(client: &Client) -> Result<Option<Timestamp>, kube::Error> {
     let request = Request::get("/version").body(Body::empty()).map_err(kube::Error::HttpError)?;
     let response = client.send(request).await?;
+    refuse_strangers(response.status())?;
     let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
     Ok(date.and_then(parse))
+}
+
+/// Every API server has a version, and lets at least people who are logged in read it unless somebody has forbidden that. What
+/// answers anything else is a proxy or another program, and would look like a cluster without any kinds.
+fn refuse_strangers(status: StatusCode) -> Result<(), kube::Error> {
+    let message = match status {
+        StatusCode::UNAUTHORIZED => "the API server rejects the credentials of the kubeconfig",
+        status if status.is_success() || status == StatusCode::FORBIDDEN => return Ok(()),
+        status if status.is_server_error() => "the API server fails to answer /version",
+        _ => "this is no API server of Kubernetes: it has no /version",
+    };
+    Err(kube::Error::Api(Status::failure(message, "").with_code(status.as_u16()).boxed()))
 }
 
 /// An HTTP date: `Tue, 17 Nov 2026 19:00:00 GMT`.
@@ -44,6 +58,20 @@ impl ClusterAccess {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_api_server_has_a_version() {
+        let refused = |code: u16| {
+            let status = StatusCode::from_u16(code).expect("a status");
+            refuse_strangers(status).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(200), None);
+        assert_eq!(refused(403), None, "a cluster may hide its version");
+        assert!(refused(401).is_some_and(|text| text.contains("rejects the credentials")));
+        assert!(refused(404).is_some_and(|text| text.contains("no API server")));
+        assert!(refused(302).is_some_and(|text| text.contains("no API server")));
+        assert!(refused(503).is_some_and(|text| text.contains("fails to answer")));
+    }
 
     #[test]
     fn http_dates_are_read_and_nonsense_is_not() {

@@ -39,12 +39,18 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
         match text.split_once('/') {
-            Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Some((kind, name)) if !kind.is_empty() && is_path_segment(name) => {
                 Ok(Self { kind: kind.to_owned(), name: name.to_owned() })
             }
             Some(_) | None => Err(TargetError::Malformed(text.to_owned())),
         }
     }
+}
+
+/// True if a name can be part of the path of a request as it is. Roles have colons in their names.
+fn is_path_segment(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_graphic() && !"/%?#<>\"{}|\\^`".contains(c);
+    !name.is_empty() && name != "." && name != ".." && name.chars().all(is_allowed)
 }
 
 impl Target {
@@ -185,6 +191,7 @@ mod tests {
             ("machines.v1.cluster.x-k8s.io/m", "cluster.x-k8s.io Machine shop/m"),
             ("ma.example.org/m", "example.org Machine shop/m"),
             ("mach/m", "example.org Machine shop/m"),
+            ("pod/system:a", " Pod shop/system:a"),
         ] {
             assert_eq!(resolve(words).as_deref(), Ok(expected), "{words}");
         }
@@ -215,7 +222,9 @@ mod tests {
 
     #[test]
     fn words_without_kind_or_name_are_refused() {
-        for words in ["pod", "pod/", "/a", "a/b/c", ""] {
+        for words in
+            ["pod", "pod/", "/a", "a/b/c", "", "pod/a b", "pod/..", "pod/%2e", "pod/a?watch=true", "pod/ä"]
+        {
             let error = resolve(words).expect_err(words);
             assert!(error.contains("is not KIND/NAME"), "{error}");
         }

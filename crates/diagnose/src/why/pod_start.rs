@@ -7,6 +7,7 @@ use super::live::Live;
 use super::node::{self, Health};
 use super::walk::{Missing, Walk};
 use super::words;
+use crate::shell::quoted;
 use jiff::SignedDuration;
 
 /// The number of pods of a Node that are read to find out whether it runs any.
@@ -48,19 +49,19 @@ pub(super) fn failure<'f>(walk: &mut Walk<'f>, pod: Live<'f>, step: usize) {
     if node.is_empty() {
         let condition = pod.condition("PodScheduled").filter(|it| it.status != "True");
         let message = condition.map(|it| it.message).or(telling.first().map(|event| event.message));
-        let cause = match message {
-            Some(message) if !message.is_empty() => format!("the scheduler finds no node for it: {message}"),
-            Some(_) | None => "it has not been scheduled yet".to_owned(),
+        let (cause, needs_a_person) = match message {
+            Some(message) if !message.is_empty() => {
+                (format!("the scheduler finds no node for it: {message}"), true)
+            }
+            Some(_) | None => ("it has not been scheduled yet".to_owned(), !is_young(walk, pod)),
         };
-        return walk.cause(&id, cause, evidence, Vec::new(), true);
+        return walk.cause(&id, cause, evidence, Vec::new(), needs_a_person);
     }
     let node_id = ObjectId::cluster_scoped("", "Node", node);
     match walk.object(&node_id) {
         None => {}
         Some(Err(Missing::Absent)) => {
-            let cause = format!(
-                "its Node {node} does not exist any more; its controller makes another one when it is deleted"
-            );
+            let cause = format!("its Node {node} does not exist");
             let fix = replace(walk, pod);
             walk.blocked(&id, cause, evidence, fix);
         }
@@ -105,7 +106,7 @@ fn on_ready_node<'f>(
     evidence.insert(0, format!("none of the {} pods on Node {node} has started a container", pods.len()));
     let cause = format!("its Node {node} is Ready and runs nothing: the node is faulty");
     let mut fix = vec![Fix::safe_if(
-        format!("{} cordon {node}", walk.kubectl.0),
+        format!("{} cordon {}", walk.kubectl.0, quoted(node)),
         "new pods go to other nodes until you uncordon it",
     )];
     fix.extend(replace(walk, pod));
@@ -114,14 +115,12 @@ fn on_ready_node<'f>(
 
 fn not_started<'f>(walk: &mut Walk<'f>, pod: Live<'f>, event: Option<&Event<'f>>, evidence: Vec<String>) {
     let id = pod.id();
-    let created = pod.time("/metadata/creationTimestamp");
-    let is_young = created.is_some_and(|at| walk.now.duration_since(at) < STARTED_WITHIN);
     match event {
         Some(event) => {
             let cause = format!("it does not start: {}: {}", event.reason, event.message);
             walk.cause(&id, cause, evidence, Vec::new(), true);
         }
-        None if is_young => walk.waiting(&id, "it is starting".to_owned(), evidence),
+        None if is_young(walk, pod) => walk.waiting(&id, "it is starting".to_owned(), evidence),
         None => walk.cause(
             &id,
             "it does not start, and no recent event says why".to_owned(),
@@ -132,6 +131,11 @@ fn not_started<'f>(walk: &mut Walk<'f>, pod: Live<'f>, event: Option<&Event<'f>>
     }
 }
 
+fn is_young(walk: &Walk<'_>, pod: Live<'_>) -> bool {
+    let created = pod.time("/metadata/creationTimestamp");
+    created.is_some_and(|at| walk.now.duration_since(at) < STARTED_WITHIN)
+}
+
 fn has_started(pod: Live<'_>) -> bool {
     let is_up = |status: &serde_json::Value| {
         status["state"].get("running").is_some() || status["state"].get("terminated").is_some()
@@ -140,15 +144,14 @@ fn has_started(pod: Live<'_>) -> bool {
         || pod.list("/status/containerStatuses").any(is_up)
 }
 
-/// The deletion of a pod whose controller makes another one.
+/// The deletion of a pod. Its controller makes another one, if it has one.
 fn replace<'f>(walk: &mut Walk<'f>, pod: Live<'f>) -> Vec<Fix> {
-    if pod.owners().is_empty() {
-        return Vec::new();
-    }
-    vec![Fix::safe_if(
-        walk.kubectl.on("delete", &pod.id()),
-        "its controller makes another one, which may go to another node",
-    )]
+    let delete = walk.kubectl.on("delete", &pod.id());
+    vec![if pod.owners().is_empty() {
+        Fix::harmful(delete, "it has no controller that makes another one")
+    } else {
+        Fix::safe_if(delete, "its controller makes another one, which may go to another node")
+    }]
 }
 
 /// The containers that wait for something that takes longer than their creation.

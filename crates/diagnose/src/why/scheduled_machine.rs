@@ -67,7 +67,7 @@ fn draining<'f>(walk: &mut Walk<'f>, object: Live<'f>, mut evidence: Vec<String>
     ));
     let cause = "the drain has taken longer than the cleanup timeout".to_owned();
     let (name, namespace) = (object.name(), object.namespace());
-    let fix = vec![Fix::safe(format!("5spot explain {name} -n {namespace}"))];
+    let fix = vec![Fix::safe(walk.kubectl.five_spot(&format!("explain {name} -n {namespace}")))];
     walk.blocked(&object.id(), cause, evidence, fix);
     true
 }
@@ -79,6 +79,6 @@ pub(super) fn explanation<'f>(walk: &mut Walk<'f>, object: Live<'f>, step: usize
         words::quoted(&format!("phase {}: {}", object.text("/status/phase"), object.text("/status/message"))),
     );
     walk.note_conditions(step, object);
-    let command = format!("5spot explain {} -n {}", object.name(), object.namespace());
+    let command = walk.kubectl.five_spot(&format!("explain {} -n {}", object.name(), object.namespace()));
     walk.note(step, format!("`{command}` shows its schedule, what happens next and what blocks it"));
 }

@@ -20,6 +20,9 @@ pub const MAX_OBJECTS: usize = 60;
 /// Machine, its infrastructure and a claim to a Node, has eight.
 pub const MAX_DEPTH: usize = 12;
 
+/// Conditions that tell of something wrong when they are True.
+const NEGATIVE: [&str; 4] = ["Paused", "Degraded", "Stalled", "Remediating"];
+
 /// A question about an object.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -239,9 +242,10 @@ impl<'f> Walk<'f> {
 
     /// Adds the conditions that something is wrong.
     pub(super) fn note_conditions(&mut self, step: usize, object: Live<'_>) {
-        for condition in
-            object.conditions().iter().filter(|it| it.status != "True" && !it.message.is_empty()).take(5)
-        {
+        let is_wrong = |kind: &str, status: &str| (status == "True") == NEGATIVE.contains(&kind);
+        let conditions = object.conditions();
+        let wrong = conditions.iter().filter(|it| is_wrong(it.kind, it.status) && !it.message.is_empty());
+        for condition in wrong.take(5) {
             self.note(step, words::condition(condition));
         }
     }

@@ -164,6 +164,29 @@ fn a_pod_of_a_node_that_is_not_ready_says_so() {
 }
 
 #[test]
+fn a_pod_of_a_node_that_is_gone_is_replaced_only_by_a_controller() {
+    let mut pending = pod(json!({"spec": {"nodeName": "desk"}, "status": {"phase": "Pending"}}));
+    let cause = |pod: &Value| {
+        let answer = World::default().with(pod.clone()).why(pod_id("web-0"));
+        only_cause(&answer, State::NotDeleting).clone()
+    };
+    let alone = cause(&pending);
+    assert_eq!(alone.cause, "its Node desk does not exist");
+    assert!(!alone.fix[0].safe, "nobody makes another one: {alone:#?}");
+    pending["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1"}]);
+    assert!(cause(&pending).fix[0].safe);
+}
+
+#[test]
+fn a_pod_that_was_just_created_waits_for_the_scheduler() {
+    let young = pod(json!({"metadata": {"creationTimestamp": ago(5)}, "status": {"phase": "Pending"}}));
+    let answer = World::default().with(young).why(pod_id("web-0"));
+    let cause = only_cause(&answer, State::NotDeleting);
+    assert_eq!((cause.cause.as_str(), cause.needs_a_person), ("it has not been scheduled yet", false));
+}
+
+#[test]
 fn a_container_that_waits_says_why() {
     let waiting = pod(
         json!({"spec": {"nodeName": "desk"}, "status": {"phase": "Pending", "containerStatuses": [
