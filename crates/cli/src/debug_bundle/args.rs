@@ -1,6 +1,6 @@
 //! The flags of `5spot debug-bundle`.
 
-use crate::cluster_access::ClusterArgs;
+use crate::cluster_access::{ClusterArgs, object_name};
 use std::path::PathBuf;
 
 /// Collect what a bug report needs into one .tar.gz
@@ -22,7 +22,7 @@ pub struct Args {
     pub force: bool,
 
     /// Only the ScheduledMachines and events of this namespace [default: all namespaces]
-    #[arg(short, long, value_name = "NAMESPACE", help_heading = "Cluster")]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = object_name, help_heading = "Cluster")]
     pub namespace: Option<String>,
 
     #[command(flatten)]

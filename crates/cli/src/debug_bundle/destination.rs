@@ -18,9 +18,13 @@ pub enum Destination {
 pub enum DestinationError {
     #[error("{} exists already; choose another name, or overwrite it with --force", .0.display())]
     Exists(PathBuf),
+    #[error("{} is a directory; name a file in it", .0.display())]
+    Directory(PathBuf),
+    #[error("there is no directory {}", .0.display())]
+    NoDirectory(PathBuf),
     #[error("standard output is a terminal; name a file with -f, or redirect it")]
     Terminal,
-    #[error("failed to write {what}: {source}")]
+    #[error("failed to write {what}")]
     Write { what: String, source: io::Error },
 }
 
@@ -41,6 +45,10 @@ impl Destination {
     pub fn check(&self) -> Result<(), DestinationError> {
         match self {
             Self::Stdout if io::stdout().is_terminal() => Err(DestinationError::Terminal),
+            Self::File { path, .. } if path.is_dir() => Err(DestinationError::Directory(path.clone())),
+            Self::File { path, .. } if !folder_of(path).is_dir() => {
+                Err(DestinationError::NoDirectory(folder_of(path).to_owned()))
+            }
             Self::File { path, overwrite: false } if path.symlink_metadata().is_ok() => {
                 Err(DestinationError::Exists(path.clone()))
             }
@@ -66,9 +74,8 @@ impl Destination {
 
     fn write_file(&self, path: &Path, overwrite: bool, bytes: &[u8]) -> Result<(), DestinationError> {
         let failed = |source| DestinationError::Write { what: self.to_string(), source };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // For its owner only (0600), as every temporary file.
-        let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
+        let mut file = NamedTempFile::new_in(folder_of(path)).map_err(failed)?;
         file.write_all(bytes).and_then(|()| file.flush()).map_err(failed)?;
         if overwrite {
             file.persist(path).map_err(|error| failed(error.error))?;
@@ -82,6 +89,11 @@ impl Destination {
             Err(error) => Err(failed(error.error)),
         }
     }
+}
+
+/// The directory of a file.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl std::fmt::Display for Destination {
@@ -124,6 +136,16 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("changed");
         destination(true).write(&files, now()).expect("overwritten");
         assert_eq!(path.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_directory_is_no_file_and_has_to_exist() {
+        let refusal = |path: &str| {
+            let destination = Destination::new(Some(Path::new(path)), true, now());
+            destination.check().expect_err("it cannot be written").to_string()
+        };
+        assert_eq!(refusal("/nowhere/at/all.tar.gz"), "there is no directory /nowhere/at");
+        assert_eq!(refusal("/"), "/ is a directory; name a file in it");
     }
 
     #[test]

@@ -7,16 +7,11 @@ use serde_json::{Map, Value};
 const COPIES: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
 
 /// Parts of provider specs that hold files and scripts of a machine, in which anything may stand.
-const CONTENTS: [&str; 8] = [
-    "content",
-    "contents",
-    "userData",
-    "stringData",
-    "commands",
-    "preStartCommands",
-    "postStartCommands",
-    "preK0sCommands",
-];
+const CONTENTS: [&str; 7] =
+    ["content", "contents", "userData", "stringData", "commands", "runCmd", "bootCmd"];
+
+/// Lists of commands that are the names of processes.
+const PROCESS_NAMES: [&str; 2] = ["killIfCommands", "match_commands"];
 
 /// The ends of names whose values are credentials, in lower case without separators.
 const NAMES: [&str; 14] = [
@@ -77,10 +72,16 @@ fn redact_fields(fields: &mut Map<String, Value>, is_content: bool) -> usize {
         {
             replace(text)
         } else {
-            redact_value(value, is_content || CONTENTS.contains(&key.as_str()))
+            redact_value(value, is_content || holds_contents(key))
         };
     }
     removed
+}
+
+/// `preKubeadmCommands`, `postStartCommands`: every provider has its own.
+fn holds_contents(key: &str) -> bool {
+    let is_script = key.ends_with("Commands") && !PROCESS_NAMES.contains(&key);
+    is_script || CONTENTS.iter().any(|name| name.eq_ignore_ascii_case(key))
 }
 
 fn replace(text: &mut String) -> usize {
@@ -150,6 +151,10 @@ mod tests {
             (
                 json!({"bootstrapSpec": {"spec": {"files": [{"path": "/etc/x", "content": "anything"}], "preStartCommands": ["a b"]}}}),
                 json!({"bootstrapSpec": {"spec": {"files": [{"path": "/etc/x", "content": "[REDACTED]"}], "preStartCommands": ["[REDACTED]"]}}}),
+            ),
+            (
+                json!({"preKubeadmCommands": ["login hunter2"], "runcmd": ["x"], "killIfCommands": ["java"]}),
+                json!({"preKubeadmCommands": ["[REDACTED]"], "runcmd": ["[REDACTED]"], "killIfCommands": ["java"]}),
             ),
             (json!({"note": "login with Bearer abc"}), json!({"note": "login with Bearer [REDACTED]"})),
             (
