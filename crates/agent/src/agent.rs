@@ -91,7 +91,7 @@ impl Agent {
                 }
                 Some(()) = finished(&mut self.request) => {
                     self.request = None;
-                    if self.detector.is_none() {
+                    if self.detector.is_none() && self.retry_at.is_none() {
                         self.state.set(Activity::Fired);
                     }
                 }
@@ -157,8 +157,8 @@ impl Agent {
     fn arm(&mut self) {
         self.disarm();
         if let Err(error) = self.start_detector() {
+            self.retry_later();
             warn!(%error, "the detector cannot start — retrying in a second");
-            self.retry_at = Some(Instant::now() + RETRY_DELAY);
         }
     }
 
@@ -178,6 +178,12 @@ impl Agent {
         self.detector = Some(Detector::start(self.settings.kind, search, report)?);
         self.state.set(Activity::Armed);
         Ok(())
+    }
+
+    /// Starts the detector again in a second. Until then the agent is not ready.
+    fn retry_later(&mut self) {
+        self.retry_at = Some(Instant::now() + RETRY_DELAY);
+        self.state.set(Activity::Starting);
     }
 
     fn disarm(&mut self) {
@@ -202,8 +208,8 @@ impl Agent {
                 Ok(())
             }
             Outcome::Failed(error) => {
+                self.retry_later();
                 warn!(%error, "the detector failed — retrying in a second");
-                self.retry_at = Some(Instant::now() + RETRY_DELAY);
                 Ok(())
             }
         }

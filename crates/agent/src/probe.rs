@@ -21,7 +21,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(900);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
-    /// The configuration has not been read yet.
+    /// The configuration has not been read yet, or the detector has not started yet.
     #[default]
     Starting,
     /// There is no configuration.
@@ -39,7 +39,7 @@ pub enum Activity {
 /// The state of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// True if the agent does its work: the configuration was read at least once.
+    /// True if the agent does its work: the configuration was read at least once, and the detector runs if it is to.
     pub ready: bool,
     /// The activity.
     pub activity: Activity,
@@ -57,11 +57,11 @@ impl SharedState {
         Self(Arc::new(Mutex::new(State { detector: detector.to_owned(), ..State::default() })))
     }
 
-    /// Changes the activity. The agent is ready from the first change on.
+    /// Changes the activity. The agent is ready in every one but the first.
     pub fn set(&self, activity: Activity) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.activity = activity;
-        state.ready = true;
+        state.ready = activity != Activity::Starting;
     }
 
     /// Changes the detector.

@@ -1,6 +1,6 @@
 //! The ConfigMap: missing, empty, malformed, deleted, made again.
 
-use crate::agent::{Host, OwnersProgram};
+use crate::agent::{Host, OwnersProgram, SOON};
 use crate::server::Server;
 
 #[tokio::test]
@@ -53,6 +53,35 @@ async fn a_deleted_configuration_disarms_until_it_is_made_again() {
     server.apply_config("match_commands = ['fsp-gone']").await;
     agent.logs("configmap applied — rearming scanner").await;
     agent.logs("node annotated").await;
+}
+
+#[tokio::test]
+async fn an_agent_whose_detector_cannot_start_is_not_ready() {
+    let server = Server::start().await;
+    let host = Host::new(&server);
+    let processes = tempfile::tempdir().expect("a folder");
+    let root = processes.path().join("proc");
+    std::fs::create_dir(&root).expect("a folder");
+    server.apply_config("match_commands = ['fsp-root']").await;
+    let proc_root = format!("--proc-root={}", root.display());
+    let mut agent = host.start(&server, &["--detector=poll", &proc_root]);
+    agent.logs("configmap applied — rearming scanner").await;
+    assert_eq!(host.probe(&server).await.1["activity"], "armed");
+
+    std::fs::remove_dir(&root).expect("the folder");
+    server.apply_config("match_commands = ['fsp-root']\n# again").await;
+    agent.logs("the detector cannot start — retrying in a second").await;
+    let (code, state) = host.probe(&server).await;
+    assert_eq!((code, &state["ready"], &state["activity"]), (Some(1), &false.into(), &"starting".into()));
+
+    std::fs::create_dir(&root).expect("the folder again");
+    let armed = async {
+        while host.probe(&server).await.1["activity"] != "armed" {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, armed).await.expect("it is armed soon");
+    assert_eq!(host.probe(&server).await.0, Some(0));
 }
 
 #[tokio::test]
