@@ -62,7 +62,7 @@ async fn refusals_are_shown_where_people_look(_: Arc<TestContext>) -> TestResult
 }
 
 /// Waits for an event of the namespace about an object of this kind.
-async fn until_event(kubectl: &Kubectl, kind: &str, text: &str) -> anyhow::Result<()> {
+pub(super) async fn until_event(kubectl: &Kubectl, kind: &str, text: &str) -> anyhow::Result<()> {
     let line = format!("get events -n 5spot-system --field-selector involvedObject.kind={kind}");
     let mut last = String::new();
     let search = async {

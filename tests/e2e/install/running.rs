@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use super::kubectl::Kubectl;
 use super::lease_watch::LeaseWatch;
 use super::pods::ManagementNode;
+use super::refusals::until_event;
 use crate::node::{Desk, OwnersProgram, processes_called};
 use crate::scenarios::kubeconfig_reader;
 use crate::startup::machine;
@@ -84,6 +85,7 @@ impl Play {
         self.owner_comes_back(outside).await?;
         self.leader_is_killed(&leases).await?;
         self.rollout(&leases).await?;
+        self.config_map_is_missing().await?;
         let gone = |object: &ScheduledMachine| phase(object) == Some(Phase::Inactive);
         wait::until_present(&self.machines(&self.lent), &closes, "to be closed", WITHIN, gone).await?;
         println!("the window of lent/{closes} has opened and closed");
@@ -248,6 +250,30 @@ impl Play {
         ensure!(gaps.iter().all(Option::is_some), "every leader has released the Lease: {gaps:?}");
         self.lend(&self.lent, "after-rollout", json!({})).await?;
         Ok(())
+    }
+
+    /// A pod without its `ConfigMap` does not start, its events name the `ConfigMap`, and the other pod keeps lending machines.
+    async fn config_map_is_missing(&self) -> TestResult {
+        let pods = format!("-n {SYSTEM_NAMESPACE} -l app={DEPLOYMENT}");
+        let config_map = format!("configmap -n {SYSTEM_NAMESPACE} 5spot-config");
+        let mut kept = self.kubectl.json(&format!("get {config_map} -o json")).await?;
+        kept["metadata"] = json!({"name": "5spot-config"});
+        self.kubectl.ok(&format!("delete {config_map}")).await?;
+        let listed = self.kubectl.json(&format!("get pods {pods} -o json")).await?;
+        let mut listed = listed["items"].as_array().into_iter().flatten();
+        let running = listed.find(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        let running = running.and_then(|pod| pod["metadata"]["name"].as_str()).context("a running pod")?;
+        self.kubectl.ok(&format!("delete pod -n {SYSTEM_NAMESPACE} {running}")).await?;
+        until_event(&self.kubectl, "Pod", "configmap \"5spot-config\" not found").await?;
+        self.lend(&self.lent, "without-config-map", json!({})).await?;
+        let (shown, _) = self.kubectl.ok(&format!("get pods {pods}")).await?;
+        ensure!(shown.contains("CreateContainerConfigError"), "{shown}");
+        Applier::new(self.clusters.control_plane().management().admin())
+            .apply(&kept, SYSTEM_NAMESPACE)
+            .await?;
+        // The kubelet tries again after a while. A new pod starts at once.
+        self.kubectl.ok(&format!("delete pods {pods} --field-selector=status.phase=Pending")).await?;
+        self.until_rolled_out().await
     }
 
     /// Prints what a person would check.
