@@ -1,7 +1,9 @@
 //! The transport against a malicious API server, over real sockets: what it sends is bounded in bytes, objects and memory,
 //! and nothing of it is repeated.
 
-use five_spot_cluster::transport::http::{AddressRules, ConnectRules, Limits, Transport, TransportError};
+use five_spot_cluster::transport::http::{
+    AddressRules, ConnectRules, Limits, NamespaceShares, Transport, TransportError,
+};
 use five_spot_hostile::{Attack, HostileServer, resident_bytes};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -260,4 +262,48 @@ async fn connections_to_all_workload_clusters_together_are_bounded() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(30), freed).await.expect("one was given back");
+}
+
+/// A client of a namespace, for one of its clusters.
+fn client_in(namespace: &str, shares: &NamespaceShares, all: &Arc<Semaphore>, url: &str) -> Client {
+    let config = Config::new(url.parse().expect("a URL"));
+    let addresses =
+        AddressRules::Workload { allowed: Arc::from(["127.0.0.0/8".parse().expect("a network")]) };
+    let share = shares.of(namespace);
+    let rules = ConnectRules::workload(addresses, all.clone()).within(&share);
+    let transport = Transport::new("test").workload(&format!("{namespace}/demo")).within(share);
+    transport.client_for(&config, rules).expect("a client")
+}
+
+#[tokio::test]
+async fn the_connections_of_one_namespace_leave_room_for_others() {
+    let scene = begin(Attack::EndlessPages).await;
+    let (shares, all) = (NamespaceShares::new(8), Arc::new(Semaphore::new(8)));
+    let mut open = Vec::new();
+    for cluster in 0..5 {
+        let pods: Api<Pod> = Api::all(client_in("greedy", &shares, &all, &scene.server.url()));
+        match pods.watch(&WatchParams::default(), "1").await {
+            Ok(events) => open.push(events.boxed()),
+            Err(error) => assert_eq!((why(&error), cluster), (Some(TransportError::Unreachable), 4)),
+        }
+    }
+    assert_eq!((open.len(), scene.server.connections()), (4, 4), "half of them");
+    let nodes: Api<Node> = Api::all(client_in("other", &shares, &all, &scene.server.url()));
+    nodes.list(&ListParams::default().limit(50)).await.expect("there is room for another namespace");
+}
+
+#[tokio::test]
+async fn the_clusters_of_one_namespace_share_one_budget() {
+    let scene = begin(Attack::EndlessBody).await;
+    let (shares, all) = (NamespaceShares::new(1000), Arc::new(Semaphore::new(1000)));
+    let lists = (0..12).map(|_| {
+        let nodes: Api<Node> = Api::all(client_in("greedy", &shares, &all, &scene.server.url()));
+        async move { nodes.list(&ListParams::default().limit(50)).await.expect_err("it is refused") }
+    });
+    let errors = futures::future::join_all(lists).await;
+    let is_over =
+        |error: &&kube::Error| matches!(why(error), Some(TransportError::NamespaceOverBudget { .. }));
+    assert!(errors.iter().filter(is_over).count() > 0, "{errors:?}");
+    let grown = resident_bytes().saturating_sub(scene.memory);
+    assert!(grown < 2 * MEMORY, "memory grew by {grown} bytes");
 }
