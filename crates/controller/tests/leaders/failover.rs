@@ -89,7 +89,7 @@ impl WriteGuard for FirstMinute {
 async fn a_write_that_a_guard_refused_is_not_forgotten() {
     let mut cluster = Cluster::new(2, 0, false).await;
     let guard = Arc::new(FirstMinute(cluster.server.clock.clone()));
-    cluster.replicas.push(Replica::start_with_guards(&cluster.server, "pod-0", 1, &[guard]));
+    cluster.replicas.push(Replica::start_alone(&cluster.server, guard));
     end(&cluster).await;
 }
 

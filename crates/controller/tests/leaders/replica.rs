@@ -52,16 +52,15 @@ pub struct Replica {
 impl Replica {
     /// Starts the process of this number in a pod.
     pub fn start(server: &Server, pod: &str, process: usize) -> Self {
-        Self::start_with_guards(server, pod, process, &[])
+        Self::launch(server, pod, process, None)
     }
 
-    /// The same with these write guards in addition to that of the Lease.
-    pub fn start_with_guards(
-        server: &Server,
-        pod: &str,
-        process: usize,
-        guards: &[Arc<dyn WriteGuard>],
-    ) -> Self {
+    /// Starts a process that is alone, without an election, and whose writes need another guard.
+    pub fn start_alone(server: &Server, guard: Arc<dyn WriteGuard>) -> Self {
+        Self::launch(server, "alone", 1, Some(guard))
+    }
+
+    fn launch(server: &Server, pod: &str, process: usize, guard: Option<Arc<dyn WriteGuard>>) -> Self {
         let (link, state) = watch::channel(State::Open);
         let service = Raw::new(Link {
             service: server.api.service(),
@@ -74,8 +73,8 @@ impl Replica {
         let dial = Arc::new(OneCluster(service.clone()));
         let connection = Connection::embedded(service, dial, Arc::new(move || now.now()), "5spot-controller")
             .with_observer(metrics.clone());
-        let connection =
-            guards.iter().fold(connection, |connection, guard| connection.with_write_guard(guard.clone()));
+        let is_alone = guard.is_some();
+        let connection = guard.into_iter().fold(connection, Connection::with_write_guard);
         let identity = format!("{pod}_{process}");
         let election = ElectionSettings {
             name: "5spot-leader".to_owned(),
@@ -90,7 +89,7 @@ impl Replica {
             instance: pod.to_owned(),
             metrics: metrics.clone(),
             health: health.clone(),
-            election: Some(election),
+            election: (!is_alone).then_some(election),
             ..Settings::default()
         };
         metrics.follow_election(Arc::new(LeaseGuard::new(clock.clone())));
