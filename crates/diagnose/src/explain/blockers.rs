@@ -115,7 +115,26 @@ fn pause(subject: &Subject<'_>) -> Option<Blocker> {
     Some(blocker("a pause holds changes back", vec![words(ConditionType::Paused, condition)], fix))
 }
 
+/// Something that only the reader may not read or cannot reach.
+fn of_reader(subject: &Subject<'_>, fault: &Fault) -> Blocker {
+    let report = subject.recorded(ConditionType::Ready).map(|ready| words(ConditionType::Ready, ready));
+    let evidence = [format!("seen from here: {}", fault.message)];
+    let report = report.map(|report| format!("the last report of the controller: {report}"));
+    let fix = Remedy::advice(
+        "the controller reports no such problem; use a kubeconfig that may read the Secret of the workload \
+         cluster, on a computer that reaches that cluster",
+    );
+    blocker(
+        "with your kubeconfig only a part of this can be seen; the phase is the one that the controller has reported",
+        evidence.into_iter().chain(report).collect(),
+        vec![fix],
+    )
+}
+
 fn of_fault(subject: &Subject<'_>, fault: &Fault) -> Blocker {
+    if subject.is_limited_to_the_reader() {
+        return of_reader(subject, fault);
+    }
     let mut evidence = vec![format!("Ready=False/{}: {}", fault.kind.reason().as_str(), fault.message)];
     if fault.kind == FaultKind::DrainTimedOut {
         evidence.extend(blocked_pods(subject));

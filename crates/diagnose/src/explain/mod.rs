@@ -12,8 +12,8 @@ use crate::shell;
 use five_spot_api::Phase;
 use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::names;
-use five_spot_core::world::{FormerNode, NodeFact};
-use five_spot_core::{Decision, InvalidSpec, RemovalSettings, ValidSpec, World};
+use five_spot_core::world::{FormerNode, NodeFact, ReferenceProblemKind, WorkloadProblem};
+use five_spot_core::{Decision, FaultKind, InvalidSpec, RemovalSettings, ValidSpec, World};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -149,7 +149,22 @@ impl<'a> Subject<'a> {
     }
 
     fn phase(&self) -> Phase {
-        self.decision.status.phase.unwrap_or(Phase::Pending)
+        let reported = self.world.status.phase.filter(|_| self.is_limited_to_the_reader());
+        reported.or(self.decision.status.phase).unwrap_or(Phase::Pending)
+    }
+
+    /// True if the reader may not read or cannot reach something, and the last report of the controller shows that it can. What
+    /// would follow from that for the controller is then wrong.
+    fn is_limited_to_the_reader(&self) -> bool {
+        let Some(fault) = &self.decision.fault else { return false };
+        let depends_on_reader = matches!(
+            fault.kind,
+            FaultKind::Workload(WorkloadProblem::SecretForbidden | WorkloadProblem::Unreachable)
+                | FaultKind::References(ReferenceProblemKind::Forbidden)
+        );
+        let reason = fault.kind.reason().as_str();
+        let is_reported = self.world.status.conditions.iter().any(|condition| condition.reason == reason);
+        depends_on_reader && self.world.status.phase.is_some() && !is_reported
     }
 
     /// The condition as the controller would write it now.
@@ -184,7 +199,11 @@ pub fn explain(subject: &Subject<'_>) -> Explanation {
         node: node(subject),
         next: next::all(subject),
         blockers: blockers::all(subject),
-        would_do: subject.decision.actions.iter().map(ToString::to_string).collect(),
+        would_do: if subject.is_limited_to_the_reader() {
+            Vec::new()
+        } else {
+            subject.decision.actions.iter().map(ToString::to_string).collect()
+        },
     }
 }
 

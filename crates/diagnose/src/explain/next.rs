@@ -76,7 +76,7 @@ fn ends_override(subject: &Subject<'_>, at: Timestamp) -> bool {
 
 /// True if something has to be repaired before the schedule has an effect.
 fn is_held(subject: &Subject<'_>) -> bool {
-    subject.decision.fault.is_some()
+    (subject.decision.fault.is_some() && !subject.is_limited_to_the_reader())
         || subject.decision.status.conditions.iter().any(|c| c.type_ == "Paused" && c.status == "True")
 }
 

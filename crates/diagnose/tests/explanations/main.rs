@@ -131,6 +131,20 @@ fn an_explanation_agrees_with_the_decision() {
     }
 }
 
+/// The reader may lack permissions that the controller has, or sit behind another firewall.
+#[test]
+fn what_only_the_reader_cannot_see_is_no_fault_of_the_machine() {
+    for world in worlds::seen_by_a_stranger() {
+        let explanation = explained(&world);
+        assert_eq!(explanation.phase, five_spot_api::Phase::Active, "as reported: {explanation:#?}");
+        assert_eq!(explanation.would_do, [""; 0]);
+        let [blocker] = explanation.blockers.as_slice() else { panic!("{explanation:#?}") };
+        assert!(blocker.what.starts_with("with your kubeconfig only a part"), "{blocker:#?}");
+        assert!(blocker.evidence[1].contains("Ready=True/NodeReady"), "{blocker:#?}");
+        assert!(blocker.fix.iter().all(|fix| matches!(fix, Remedy::Advice(_))), "{blocker:#?}");
+    }
+}
+
 #[test]
 fn the_json_has_the_documented_shape() {
     let (_, world) =

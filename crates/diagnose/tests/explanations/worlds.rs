@@ -468,6 +468,20 @@ fn workloads() -> Vec<World> {
     worlds
 }
 
+/// A machine at work, by somebody who may not read the kubeconfig of its cluster, or cannot reach the cluster.
+pub fn seen_by_a_stranger() -> [Simulation; 2] {
+    let cases = [
+        (WorkloadProblem::SecretForbidden, "the Secret may not be read"),
+        (WorkloadProblem::Unreachable, "the cluster is unreachable"),
+    ];
+    cases.map(|(problem, message)| {
+        let mut simulation = at_work();
+        simulation.world.workload = unusable(problem, message);
+        simulation.world.node = NodeFact::Unknown;
+        simulation
+    })
+}
+
 fn controllers() -> Vec<World> {
     vec![
         with("controller: has not acted on a boundary", at_work(), |simulation| {
