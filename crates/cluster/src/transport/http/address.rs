@@ -242,10 +242,11 @@ mod tests {
             "::ffff:169.254.169.254",
             "64:ff9b::a9fe:a9fe",
             "64:ff9b:1::7f00:1",
-            // The same address behind local NAT64 prefixes of 48, 56 and 64 bits (RFC 6052, section 2.2).
+            // Behind local NAT64 prefixes of 48, 56 and 64 bits (RFC 6052, section 2.2), with a suffix that gateways ignore.
             "64:ff9b:1:a9fe:a9:fe00::",
-            "64:ff9b:1:12a9:fe:a9fe::",
-            "64:ff9b:1:1234:a9:fea9:fe00::",
+            "64:ff9b:1:a9fe:a9:fe00:808:808",
+            "64:ff9b:1:12a9:fe:a9fe:808:808",
+            "64:ff9b:1:1234:7f:0:108:808",
             "2002:7f00:1::",
             "2002:a9fe:a9fe::1",
             "2001:0:0:0:0:0:80ff:fffe",
