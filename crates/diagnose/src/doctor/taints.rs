@@ -14,6 +14,11 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
     let Some(tainted) = case.condition("NodeTainted").filter(|tainted| tainted.status != "True") else {
         return;
     };
+    // A machine that nobody wants has no Node to wait for.
+    let is_wanted = case.condition("Scheduled").is_some_and(|scheduled| scheduled.status == "True");
+    if case.capi.is_none() && !is_wanted {
+        return;
+    }
     let node = case.node_name();
     let is_slow = case.facts.since(tainted.since) > PATIENCE;
     let found = |id, severity, title: &str| case.find(id, severity, title).evidence(tainted.words());

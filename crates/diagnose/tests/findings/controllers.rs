@@ -2,7 +2,8 @@
 
 use crate::World;
 use crate::fixtures::{
-    HEALTHY_METRICS, controller_pod, healthy, idle, idle_facts, lease, log, scrapes, time, with_pod,
+    HEALTHY_METRICS, condition, controller_pod, healthy, idle, idle_facts, lease, log, scrapes, time,
+    with_pod,
 };
 use five_spot_diagnose::doctor::{ClusterApi, Definition, Facts, FindingId, LogLine, Readiness, Severity};
 use jiff::SignedDuration;
@@ -127,6 +128,17 @@ fn half_led() -> Facts {
 fn the_clock_of_a_leader_that_renews_in_time_is_fine() {
     let report = five_spot_diagnose::doctor::examine(&led("2026-11-16T11:59:50Z"));
     assert_eq!(report.findings, []);
+}
+
+#[test]
+fn the_taints_of_an_idle_machine_wait_for_nothing() {
+    let mut object = idle("OutsideWindow");
+    let since = "2026-11-16T10:00:00Z";
+    let tainted = condition("NodeTainted", "Unknown", "NoNodeYet", "waiting for the Node", since);
+    object["status"]["conditions"].as_array_mut().expect("conditions").push(tainted);
+    let report = five_spot_diagnose::doctor::examine(&idle_facts(object));
+    let ids: Vec<FindingId> = report.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(ids, [FindingId::ScheduleNotNow]);
 }
 
 /// Objects in other namespaces show that a controller works outside of the cluster.
