@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_signal_set_while_nobody_waits_is_kept() {
+    async fn a_signal_without_a_waiter_is_kept() {
         let signals = WatchSignals::default();
         let signal = signals.subscribe(&store("pods"));
         signals.notify(&BTreeSet::from([store("pods")]));

@@ -1,4 +1,4 @@
-//! Time and faults: a month in seconds, and what a client sees when things go wrong.
+//! Virtual time and faults: a month in seconds, and the effect of faults on a client.
 
 use five_spot_apiserver::faults::{
     Fault, FaultPlan, FaultyService, Outcome, RequestKind, Rule, Seen, Trigger, WatchFault,
@@ -90,7 +90,7 @@ async fn every_fault_shows_as_it_should() {
         trigger: Trigger::Nth(0),
         fault: Fault::StaleBeforeOwnWrite,
     });
-    // Changes that others make since then are hidden as well.
+    // Later changes by other clients are hidden too.
     api.create("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "another"}}));
     assert_eq!((value().await, value().await), ("1".to_owned(), "2".to_owned()));
 
@@ -133,8 +133,8 @@ async fn a_watcher_survives_every_fault_of_its_watch() {
         assert_eq!(reader.len(), 3, "{fault:?}");
         let seen = plan.seen();
         let mut watches = seen.iter().filter(|one| one.kind() == RequestKind::Watch);
-        let told: usize = watches.by_ref().map(|watch| watch.events.len()).sum();
-        assert!(told >= 3, "{told} events were written down of {fault:?}");
+        let recorded: usize = watches.by_ref().map(|watch| watch.events.len()).sum();
+        assert!(recorded >= 3, "only {recorded} events were recorded with {fault:?}");
         following.abort();
     }
 }

@@ -1,4 +1,4 @@
-//! Watches in time: in which order they are woken, when bookmarks come, when they end, and what a sleeping one costs.
+//! Watches over time: the order in which they are woken, bookmarks, their end, and the cost of an idle one.
 
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use futures::{StreamExt as _, future};
@@ -19,19 +19,19 @@ fn api() -> ApiServer {
     ApiServer::new(ApiServerConfig::new(Clock::starting_at(start)))
 }
 
-/// Opens a watch, hands each of its events on, and says in the end how long it was open.
-async fn watch(api: ApiServer, path: String, mut tell: impl FnMut(Value)) -> Duration {
+/// Opens a watch, passes on each of its events, and returns the time for which it was open.
+async fn watch(api: ApiServer, path: String, mut on_event: impl FnMut(Value)) -> Duration {
     let begun = Instant::now();
     let request = Request::get(path).body(Full::<bytes::Bytes>::default()).expect("a request");
     let mut body = api.service().call(request).await.expect("an answer").into_body();
     while let Some(frame) = body.frame().await {
         let line = frame.expect("a frame").into_data().expect("data");
-        tell(serde_json::from_slice(&line).expect("an event"));
+        on_event(serde_json::from_slice(&line).expect("an event"));
     }
     begun.elapsed()
 }
 
-/// The kinds of a watch's events and the seconds at which they came, and when it ended.
+/// The types of a watch's events with the seconds at which they arrived, and the time of its end.
 async fn timetable(api: &ApiServer, path: String) -> (Vec<(String, u64)>, u64) {
     let (begun, mut events) = (Instant::now(), Vec::new());
     let open = watch(api.clone(), path, |event| {
@@ -44,7 +44,7 @@ async fn timetable(api: &ApiServer, path: String) -> (Vec<(String, u64)>, u64) {
 #[tokio::test(start_paused = true)]
 async fn watches_are_woken_in_the_order_of_their_opening() {
     let (api, heard) = (api(), Arc::new(Mutex::new(Vec::new())));
-    // Enough that an order by chance would be noticed, and more than one wakes in a batch.
+    // Enough that a random order would be noticed, and more than are woken in one batch.
     let names: Vec<String> = (0..100).map(|number| format!("watch-{number:03}")).collect();
     for name in &names {
         let (heard, name) = (heard.clone(), name.clone());
@@ -93,7 +93,7 @@ async fn a_bookmark_is_as_new_as_everything_that_happened() {
         kept.lock().expect("the list").push((event["type"].as_str().expect("a type").to_owned(), version));
     }));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // Something that this watch never sees.
+    // A change that this watch does not select.
     api.create("/api/v1/namespaces/default/secrets", &json!({"metadata": {"name": "s"}}));
     let newest = api.revision();
     assert!(newest > revision);
@@ -135,7 +135,7 @@ async fn ten_watchers_sleep_through_a_week() {
         watcher(config_maps, watcher::Config::default()).take_until(tokio::time::sleep(week)).count()
     });
     let seen = future::join_all(watchers).await;
-    // The list that each begins with, and nothing after it: bookmarks are the watcher's own business.
+    // Only the initial list of each: the watcher does not pass bookmarks on.
     assert_eq!(seen, vec![3; 10]);
     assert_eq!(api.revision(), revision);
 }

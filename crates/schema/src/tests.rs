@@ -175,7 +175,7 @@ fn rules_wait_until_the_schema_is_content() {
 }
 
 #[test]
-fn what_a_rule_says_when_it_fails() {
+fn a_failing_rule_gives_its_message() {
     let with = |rule: Value| json!({ "type": "object", "properties": { "a": { "type": "string" } }, "x-kubernetes-validations": [rule] });
     let spec = json!({ "a": "x" });
     check(
@@ -251,7 +251,7 @@ fn rules_on_changes() {
 }
 
 #[test]
-fn old_faults_are_forgiven_while_nobody_touches_them() {
+fn unchanged_old_errors_are_not_reported() {
     let schema = || {
         json!({
             "type": "object",
@@ -320,7 +320,7 @@ fn defaults_complete_defaults() {
 }
 
 #[test]
-fn a_definition_that_cannot_be_used_says_why() {
+fn an_unusable_crd_gives_an_error() {
     let crd = five_spot_api::crd();
     let error = |version: &str| Validator::for_crd(&crd, version).unwrap_err().to_string();
     assert_eq!(error("v7"), "the CRD has no version v7");

@@ -1,5 +1,5 @@
-//! The table of good and bad objects, against the offline validation. The same table is run against the
-//! real API server: an answer that differs is a fault of this crate.
+//! The table of valid and invalid objects, against the offline validation. The same table runs against the
+//! real API server: a different result is a bug in this crate.
 
 #[path = "../../../tests/crd/table.rs"]
 mod table;
@@ -19,7 +19,7 @@ fn admit(validator: &Validator, object: &mut Value) -> Result<(), Vec<Cause>> {
     if causes.is_empty() { Ok(()) } else { Err(causes) }
 }
 
-/// The difference between the answer to a case and the table, if any.
+/// The difference between the result of a case and the table, if any.
 fn complaint(validator: &Validator, case: &Case) -> Option<String> {
     let unknown = validator.unknown_fields(&case.object);
     let mut object = case.object.clone();
@@ -69,7 +69,7 @@ fn previous() -> CustomResourceDefinition {
 }
 
 #[test]
-fn what_the_previous_crd_accepts_is_still_accepted() {
+fn objects_of_the_previous_crd_are_still_accepted() {
     let version = five_spot_api::names::VERSION;
     let before = Validator::for_crd(&previous(), version).expect("a valid definition");
     let now = Validator::for_crd(&five_spot_api::crd(), version).expect("a valid definition");
@@ -80,7 +80,7 @@ fn what_the_previous_crd_accepts_is_still_accepted() {
             continue;
         }
         accepted += 1;
-        // As it was stored, with the defaults of that time.
+        // As stored, with the defaults of that version.
         assert_eq!(now.unknown_fields(&object), Vec::<String>::new(), "{}", case.name);
         assert_eq!(admit(&now, &mut object), Ok(()), "{}", case.name);
     }
@@ -93,7 +93,7 @@ fn the_table_is_large_and_its_names_are_unique() {
     assert!(cases.len() >= 250, "only {} cases", cases.len());
     let mut names = BTreeSet::new();
     for case in &cases {
-        assert!(names.insert(&case.name), "two cases are called {}", case.name);
+        assert!(names.insert(&case.name), "two cases have the name {}", case.name);
     }
 }
 

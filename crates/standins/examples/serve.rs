@@ -1,5 +1,5 @@
-//! The embedded API over HTTP with the kinds of 5-Spot and Cluster API in it, and everybody who lives around it:
-//! `cargo run -p five-spot-standins --example serve -- 127.0.0.1:8001 kubeconfig.json`
+//! The in-memory API server over HTTP, with the kinds of 5-Spot and Cluster API and all stand-ins: `cargo run
+//! -p five-spot-standins --example serve -- 127.0.0.1:8001 kubeconfig.json`
 
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock, serve};
 use five_spot_standins::{Contract, StandInSettings, StandIns, Timing, cluster_api_crds, provider_crds};

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_due_longest_comes_first() {
+    async fn the_object_due_longest_comes_first() {
         let (mut work_queue, now) = (WorkQueue::default(), Instant::now());
         work_queue.no_later_than(pod("b"), now);
         work_queue.no_later_than(pod("a"), now);

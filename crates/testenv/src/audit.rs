@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_who_asked_what() {
+    fn a_record_has_the_user_and_the_request() {
         let (_file, log) = log(&[EVICTION]);
         let record = &log.read(&AuditQuery::all()).expect("readable")[0];
         assert_eq!((record.verb.as_str(), record.code), ("create", Some(429)));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_where_it_ended() {
+    fn reading_continues_at_the_last_position() {
         let (mut file, log) = log(&[DISCOVERY, &EVICTION[..200]]);
         let (first, place) = log.read_from(0, &AuditQuery::all()).expect("readable");
         assert_eq!(first.len(), 1);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_of_a_part_is_taken_for_what_it_shows() {
+    fn a_partial_mount_is_resolved() {
         let mounts = "50 31 0:32 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
         let found = parse(mounts, "4:memory:/docker/abc/job");
         assert_eq!(found[0].own, Path::new("/sys/fs/cgroup/memory/job"));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_what_does_not_exist_is_fine() {
+    fn removing_a_missing_cgroup_succeeds() {
         remove(&["/sys/fs/cgroup/no-such-cgroup".into()]).expect("nothing to do");
     }
 }

@@ -181,7 +181,7 @@ mod tests {
         ])
     }
 
-    fn said(deeds: &[Deed]) -> Vec<String> {
+    fn text_of(deeds: &[Deed]) -> Vec<String> {
         deeds.iter().map(ToString::to_string).collect()
     }
 
@@ -192,25 +192,28 @@ mod tests {
         let exact = Comparison::of(&role(&["list", "patch", "get"]), &used);
         assert_eq!((exact.ungranted(), exact.unused()), (vec![], vec![]));
         let wide = Comparison::of(&role(&["list", "patch", "get", "delete"]), &used);
-        assert_eq!(said(&wide.unused()), ["delete pods (core)"]);
+        assert_eq!(text_of(&wide.unused()), ["delete pods (core)"]);
         let narrow = Comparison::of(&role(&["list", "patch"]), &used);
         assert_eq!(narrow.ungranted(), ["get pods (core): refused 0 times, allowed 1 times"]);
         assert!(narrow.to_string().contains("get      no              1        0"), "{narrow}");
     }
 
     #[test]
-    fn what_was_refused_is_no_use_of_a_grant() {
+    fn a_refused_request_does_not_use_a_grant() {
         let records = [record("list", "pods", 403)];
         let comparison = Comparison::of(&role(&["list"]), &used(&records));
         assert_eq!(comparison.ungranted(), ["list pods (core): refused 1 times, allowed 0 times"]);
-        assert_eq!(said(&comparison.unused()), ["list pods (core)"]);
+        assert_eq!(text_of(&comparison.unused()), ["list pods (core)"]);
     }
 
     #[test]
     fn apply_needs_create_and_patch_and_subresources_their_own() {
         let records = [record("patch", "pods", 201), record("create", "pods/eviction", 429)];
         let deeds: Vec<Deed> = used(&records).into_keys().collect();
-        assert_eq!(said(&deeds), ["create pods (core)", "patch pods (core)", "create pods/eviction (core)"]);
+        assert_eq!(
+            text_of(&deeds),
+            ["create pods (core)", "patch pods (core)", "create pods/eviction (core)"]
+        );
     }
 
     #[test]

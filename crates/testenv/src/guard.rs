@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frozen_process_stands_still_and_goes_on() {
+    fn a_frozen_process_stops_and_resumes() {
         use std::io::Write as _;
         let mut child =
             Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_the_guard_is_told_so() {
+    fn a_program_without_the_guard_gets_an_error() {
         // Test programs of the standard harness have no `main`, so this one never called `enter`.
         let message = command("true").expect_err("not entered").to_string();
         assert!(message.contains("guard::enter()"), "{message}");

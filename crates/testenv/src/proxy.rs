@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hung_line_keeps_what_is_sent_until_it_opens() {
+    async fn a_hung_proxy_keeps_data_until_it_opens() {
         let proxy = Proxy::start(echo().await).await.expect("a proxy");
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
         assert_eq!(&said_and_heard(&mut stream, b"ping").await.expect("echo"), b"ping");

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_taken_while_its_owner_lives_and_free_afterwards() {
+    fn a_name_is_in_use_while_its_owner_runs() {
         let base = tempfile::tempdir().expect("a directory");
         let first = RunDirectory::create(base.path(), "default").expect("free");
         let error = RunDirectory::create(base.path(), "default").expect_err("taken");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn sweeping_ends_what_a_killed_run_left_and_spares_the_living() {
+    fn sweeping_removes_only_runs_of_dead_owners() {
         let base = tempfile::tempdir().expect("a directory");
         let living = RunDirectory::create(base.path(), "living").expect("create");
         let dead = RunDirectory::create(base.path(), "dead").expect("create");

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_told_without_their_wrapping() {
+    fn warnings_have_no_code_and_quotes() {
         assert_eq!(warning_text(r#"299 - "unknown field \"spec.x\"""#), "unknown field \"spec.x\"");
     }
 }

@@ -181,7 +181,7 @@ impl FaultPlan {
     }
 
     /// Records that an event of a watch was delivered.
-    pub(super) fn told(&self, number: usize) {
+    pub(super) fn delivered(&self, number: usize) {
         let now = self.clock.now();
         if let Some(seen) = self.lock().seen.get_mut(number) {
             seen.events.push(now);

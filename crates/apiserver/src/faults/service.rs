@@ -54,7 +54,7 @@ impl FaultyService {
             }
             Some(Fault::Delay(duration)) => tokio::time::sleep(duration).await,
             Some(Fault::Refuse(code, retry_after)) => {
-                return Ok(refusal(code, retry_after, "a fault that was asked for"));
+                return Ok(refusal(code, retry_after, "injected fault"));
             }
             Some(Fault::RefuseSaying(code, text)) => return Ok(refusal(code, None, &text)),
             Some(Fault::Misroute) => return Ok(no_such_page()),

@@ -23,7 +23,7 @@ pub(super) fn faulty_watch(body: ResponseBody, fault: WatchFault) -> ResponseBod
 pub(super) fn counted_watch(body: ResponseBody, plan: FaultPlan, number: usize) -> ResponseBody {
     let frames = stream::unfold((body, plan), move |(mut body, plan)| async move {
         let frame = body.frame().await?;
-        plan.told(number);
+        plan.delivered(number);
         Some((frame, (body, plan)))
     });
     StreamBody::new(frames).boxed_unsync()
@@ -55,8 +55,7 @@ impl Watch {
                 WatchFault::HangBefore(last) if last <= number => std::future::pending().await,
                 WatchFault::GoneBefore(last) if last <= number => {
                     self.has_ended = true;
-                    let status =
-                        ApiError::expired("too old resource version: a fault that was asked for").to_status();
+                    let status = ApiError::expired("too old resource version: injected fault").to_status();
                     let line = format!("{}\n", json!({"type": "ERROR", "object": status}));
                     return Some(Ok(Frame::data(line.into())));
                 }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_form_can_send_is_refused() {
+    fn requests_that_a_form_can_send_are_refused() {
         let host = ("host", "localhost:6443");
         for method in [Method::POST, Method::PUT, Method::PATCH] {
             case(&method, &[host], Err(Refused::ContentType));

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_not_guessed() {
+    fn unknown_messages_are_refused() {
         let kind = [field(1, b"v1"), field(2, b"Pod")].concat();
         assert_eq!(decode(&[MAGIC.to_vec(), field(1, &kind), field(2, &[])].concat()), None);
         assert_eq!(decode(b"{}"), None);

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_can_be_read_until_it_is_forgotten() {
+    fn earlier_states_can_be_read_until_compaction() {
         let store_id = StoreId::new("", "things");
         let mut store = Store::new(100);
         store.put(&store_id, object("one", 1));

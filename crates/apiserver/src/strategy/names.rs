@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_from_what_is_none() {
+    fn valid_and_invalid_names_are_distinguished() {
         for good in ["a", "a-b.c", "0", "web-1"] {
             assert!(is_subdomain(good), "{good}");
         }

@@ -118,11 +118,13 @@ pub(super) fn judge_unknown(
     call: &Call,
     refusal: impl FnOnce(String) -> ApiError,
 ) -> Result<Vec<String>, ApiError> {
-    let told: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    let messages: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
     match call.options.field_validation.as_str() {
         "Ignore" => Ok(Vec::new()),
-        "Strict" if !told.is_empty() => Err(refusal(format!("strict decoding error: {}", told.join(", ")))),
-        "" | "Warn" | "Strict" => Ok(told),
+        "Strict" if !messages.is_empty() => {
+            Err(refusal(format!("strict decoding error: {}", messages.join(", "))))
+        }
+        "" | "Warn" | "Strict" => Ok(messages),
         other => Err(ApiError::bad_request(format!("invalid fieldValidation {other:?}"))),
     }
 }

@@ -245,14 +245,14 @@ fn mark_terminating(state: &State, resource: &Resource, value: &mut Value, grace
         let current = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         if grace < current {
             // The new, earlier end counts from the time of the first deletion.
-            let asked = object::meta_str(value, "deletionTimestamp")
+            let requested = object::meta_str(value, "deletionTimestamp")
                 .parse::<jiff::Timestamp>()
                 .ok()
                 .and_then(|end| end.checked_sub(SignedDuration::from_secs(current)).ok());
             object::set_meta(
                 value,
                 "deletionTimestamp",
-                deadline(asked.unwrap_or_else(|| state.clock.now())),
+                deadline(requested.unwrap_or_else(|| state.clock.now())),
             );
             object::set_meta(value, "deletionGracePeriodSeconds", grace);
         }

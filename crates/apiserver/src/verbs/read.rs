@@ -33,8 +33,8 @@ fn find_at(state: &State, call: &Call) -> Option<Arc<Value>> {
 
 /// A lagging server still never answers from a state before the requested resource version.
 fn stale_revision(state: &State, call: &Call) -> u64 {
-    let asked = call.options.resource_version.parse().unwrap_or(0);
-    state.store.revision().saturating_sub(call.stale_by).max(asked)
+    let requested = call.options.resource_version.parse().unwrap_or(0);
+    state.store.revision().saturating_sub(call.stale_by).max(requested)
 }
 
 /// A list, written item by item from the store.

@@ -76,18 +76,18 @@ fn status(
     control_plane: bool,
     now: Timestamp,
 ) -> Value {
-    let told = |kind: &'static str, is_true: bool, good: &str, bad: &str| {
+    let condition = |kind: &'static str, is_true: bool, good: &str, bad: &str| {
         if is_true { Condition::new(kind, "True", good) } else { Condition::new(kind, "False", bad) }
     };
     let is_available = infrastructure && control_plane;
     let phase = if is_available { "Provisioned" } else { "Provisioning" };
-    let (mut status, told) = match contract {
+    let (mut status, conditions) = match contract {
         Contract::V1Beta1 => (
             json!({"infrastructureReady": infrastructure, "controlPlaneReady": control_plane}),
             vec![
-                told("Ready", is_available, "", "NotReady"),
-                told("InfrastructureReady", infrastructure, "", "WaitingForInfrastructure"),
-                told(
+                condition("Ready", is_available, "", "NotReady"),
+                condition("InfrastructureReady", infrastructure, "", "WaitingForInfrastructure"),
+                condition(
                     "ControlPlaneInitialized",
                     control_plane,
                     "",
@@ -100,13 +100,13 @@ fn status(
                 "infrastructureProvisioned": infrastructure, "controlPlaneInitialized": control_plane,
             }}),
             vec![
-                told("Available", is_available, "Available", "NotAvailable"),
-                told("InfrastructureReady", infrastructure, "Ready", "NotReady"),
-                told("ControlPlaneInitialized", control_plane, "Initialized", "NotInitialized"),
+                condition("Available", is_available, "Available", "NotAvailable"),
+                condition("InfrastructureReady", infrastructure, "Ready", "NotReady"),
+                condition("ControlPlaneInitialized", control_plane, "Initialized", "NotInitialized"),
             ],
         ),
     };
     status["phase"] = phase.into();
-    status["conditions"] = merged(&existing["conditions"], &told, now);
+    status["conditions"] = merged(&existing["conditions"], &conditions, now);
     status
 }

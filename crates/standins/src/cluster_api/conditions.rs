@@ -23,14 +23,14 @@ impl Condition {
 }
 
 /// Returns the conditions of an object with the desired ones set. Others are kept.
-pub(super) fn merged(existing: &Value, told: &[Condition], now: Timestamp) -> Value {
+pub(super) fn merged(existing: &Value, desired: &[Condition], now: Timestamp) -> Value {
     let existing = existing.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut list: Vec<Value> = existing
         .iter()
-        .filter(|one| told.iter().all(|condition| one["type"] != condition.kind))
+        .filter(|one| desired.iter().all(|condition| one["type"] != condition.kind))
         .cloned()
         .collect();
-    for condition in told {
+    for condition in desired {
         let before = existing.iter().find(|one| one["type"] == condition.kind);
         let since = before.filter(|before| before["status"] == condition.status).map_or_else(
             || json!(five_spot_apiserver::clock::whole_seconds(now)),

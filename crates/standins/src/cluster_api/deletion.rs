@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_the_last_hook_is_not_done_again() {
+    fn steps_before_the_last_hook_are_not_repeated() {
         let hook = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/test";
         let machine = object(json!({
             "metadata": {"name": "m", "annotations": {hook: ""}},
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_says_what_it_waits_for() {
+    fn each_step_reports_what_it_waits_for() {
         let hook = "pre-drain.delete.hook.machine.cluster.x-k8s.io";
         let mut facts = facts(&json!({format!("{hook}/a"): "", format!("{hook}/b"): ""}));
         let says = |step: DeletionStep, facts: &Facts| step.message(facts, Timestamp::UNIX_EPOCH);

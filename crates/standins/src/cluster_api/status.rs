@@ -34,11 +34,11 @@ pub(super) fn status(facts: &Facts, contract: Contract, leaving: Option<&Leaving
     if let Some(leaving) = leaving {
         status["deletion"] = deletion(&machine.data["status"]["deletion"], leaving, now);
     }
-    let told = match contract {
+    let conditions = match contract {
         Contract::V1Beta1 => old_conditions(facts, has_data, is_provisioned, leaving),
         Contract::V1Beta2 => new_conditions(facts, has_data, is_provisioned, leaving),
     };
-    status["conditions"] = merged(&machine.data["status"]["conditions"], &told, now);
+    status["conditions"] = merged(&machine.data["status"]["conditions"], &conditions, now);
     status
 }
 
@@ -47,8 +47,8 @@ pub(super) fn paused(facts: &Facts, contract: Contract, now: Timestamp) -> Optio
     match contract {
         Contract::V1Beta1 => None,
         Contract::V1Beta2 => {
-            let told = [Condition::new("Paused", "True", "Paused")];
-            Some(json!({"conditions": merged(&facts.machine.data["status"]["conditions"], &told, now)}))
+            let conditions = [Condition::new("Paused", "True", "Paused")];
+            Some(json!({"conditions": merged(&facts.machine.data["status"]["conditions"], &conditions, now)}))
         }
     }
 }
@@ -94,7 +94,7 @@ fn new_conditions(
     is_provisioned: bool,
     leaving: Option<&Leaving>,
 ) -> Vec<Condition> {
-    let mut told = vec![
+    let mut conditions = vec![
         part("BootstrapConfigReady", facts.bootstrap.as_deref(), has_data),
         part("InfrastructureReady", facts.infrastructure.as_deref(), is_provisioned),
         Condition::new("Paused", "False", "NotPaused"),
@@ -106,8 +106,8 @@ fn new_conditions(
             None => Condition::new("Deleting", "False", "NotDeleting"),
         },
     ];
-    told.extend(node_conditions(facts));
-    let failing = told
+    conditions.extend(node_conditions(facts));
+    let failing = conditions
         .iter()
         .find(|one| one.status != "True" && !matches!(one.kind, "Paused" | "Updating" | "Deleting"));
     let (ready, available) = match (leaving, failing) {
@@ -122,9 +122,9 @@ fn new_conditions(
         (None, None) => (Condition::new("Ready", "True", "Ready"), "True"),
     };
     let reason = if available == "True" { "Available" } else { "NotReady" };
-    told.push(ready);
-    told.push(Condition::new("Available", available, reason));
-    told
+    conditions.push(ready);
+    conditions.push(Condition::new("Available", available, reason));
+    conditions
 }
 
 /// The Machine's condition that mirrors the `Ready` condition of a part.
@@ -196,19 +196,23 @@ fn old_conditions(
         (false, Some(leaving)) => Condition::new("Ready", "False", "Deleting").saying(&leaving.message),
         (false, None) => Condition::new("Ready", "False", "NotReady"),
     };
-    let mut told = vec![bootstrap, infrastructure, healthy, ready];
+    let mut conditions = vec![bootstrap, infrastructure, healthy, ready];
     match leaving.map(|leaving| (leaving.deletion, &leaving.message)) {
         Some((DeletionStep::PreDrainHook, _)) => {
-            told.push(Condition::new("PreDrainDeleteHookSucceeded", "False", "WaitingExternalHook"));
+            conditions.push(Condition::new("PreDrainDeleteHookSucceeded", "False", "WaitingExternalHook"));
         }
         Some((DeletionStep::Drain, message)) => {
-            told.push(Condition::new("DrainingSucceeded", "False", "Draining").saying(message));
+            conditions.push(Condition::new("DrainingSucceeded", "False", "Draining").saying(message));
         }
         Some((DeletionStep::VolumeDetach, _)) => {
-            told.push(Condition::new("VolumeDetachSucceeded", "False", "WaitingForVolumeDetach"));
+            conditions.push(Condition::new("VolumeDetachSucceeded", "False", "WaitingForVolumeDetach"));
         }
         Some((DeletionStep::PreTerminateHook, _)) => {
-            told.push(Condition::new("PreTerminateDeleteHookSucceeded", "False", "WaitingExternalHook"));
+            conditions.push(Condition::new(
+                "PreTerminateDeleteHookSucceeded",
+                "False",
+                "WaitingExternalHook",
+            ));
         }
         Some((
             DeletionStep::Infrastructure
@@ -219,7 +223,7 @@ fn old_conditions(
         ))
         | None => {}
     }
-    told
+    conditions
 }
 
 /// Returns true if the Machine has a status: one without a finalizer has none.

@@ -198,7 +198,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_status_that_says_it_already_is_left_alone() {
+    fn an_equal_status_is_not_written() {
         let now =
             json!({"ready": true, "conditions": [{"type": "Ready", "lastTransitionTime": "yesterday"}]});
         assert!(contains(&now, &json!({"ready": true, "phase": null})));

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_taints_of_health_come_and_go() {
+    fn only_health_taints_are_changed() {
         let node = |taints: Value| -> DynamicObject {
             serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": {"taints": taints}}))
                 .expect("a Node")

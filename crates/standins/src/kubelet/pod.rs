@@ -32,8 +32,8 @@ pub(super) fn next(pod: &DynamicObject, timing: &Timing, now: Timestamp) -> Mome
         let takes =
             annotated(pod, STOPS_AFTER_ANNOTATION).unwrap_or_else(|| signed(timing.pod_stop)).min(grace);
         let takes = if has_ended(pod) { SignedDuration::ZERO } else { takes };
-        let asked = end.0.checked_sub(grace).unwrap_or(end.0);
-        return Moment::Stop(until(asked, takes, now));
+        let requested = end.0.checked_sub(grace).unwrap_or(end.0);
+        return Moment::Stop(until(requested, takes, now));
     }
     match pod.data["status"]["phase"].as_str() {
         Some("Running") => finish(pod, timing, now).map_or(Moment::Never, Moment::Finish),

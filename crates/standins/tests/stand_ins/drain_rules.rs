@@ -45,7 +45,7 @@ async fn pods_that_complete_by_themselves_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_spares_pods_of_the_machines_that_it_is_for() {
+async fn a_skip_rule_applies_to_its_machines_only() {
     let world = World::new();
     rule(&world, "ours", &json!({"drain": {"behavior": "Skip"}, "pods": app("spared")}));
     let elsewhere = json!([{"clusterSelector": {"matchLabels": {"env": "prod"}}}]);
@@ -72,7 +72,7 @@ async fn rules_put_pods_in_order() {
     world.budget("web");
     world.delete("Machine", "m").await;
     tokio::time::sleep(Duration::from_mins(2)).await;
-    assert_eq!(evictions(&world, "database"), 0, "its turn has not come");
+    assert_eq!(evictions(&world, "database"), 0, "pods of a lower order come first");
     let message = deleting(&world).await["message"].as_str().expect("a message").to_owned();
     assert!(message.contains("* Pod default/web: cannot evict pod as it would violate"), "{message}");
     assert!(message.ends_with("the following Pods will be evicted: default/database"), "{message}");
@@ -120,7 +120,7 @@ async fn attached_volumes_hold_the_machine_until_the_next_look() {
     );
     attach(json!([])).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(deleting(&world).await["reason"], "WaitingForVolumeDetach", "looks are twenty seconds apart");
+    assert_eq!(deleting(&world).await["reason"], "WaitingForVolumeDetach", "checks are twenty seconds apart");
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(deleting(&world).await["reason"], "WaitingForInfrastructureDeletion");
     world.until_gone("Machine", "m").await;
@@ -187,7 +187,7 @@ async fn a_silent_node_is_drained_without_its_pods_going() {
     world.delete("Machine", "m").await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let pod = world.get("Pod", "web").await;
-    assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], 1, "nobody is there to end it gracefully");
+    assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], 1, "no kubelet can stop it gracefully");
     assert_eq!(deleting(&world).await["reason"], "DrainingNode");
     tokio::time::sleep(Duration::from_secs(12)).await;
     assert_eq!(deleting(&world).await["reason"], "WaitingForInfrastructureDeletion");

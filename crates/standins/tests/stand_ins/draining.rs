@@ -38,7 +38,7 @@ async fn deletion_drains_and_cascades_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_holds_the_drain_and_passes_are_twenty_seconds_apart() {
+async fn a_budget_blocks_the_drain_with_a_pass_every_20_s() {
     let world = World::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
@@ -51,7 +51,7 @@ async fn a_budget_holds_the_drain_and_passes_are_twenty_seconds_apart() {
     assert!(deleting["message"].as_str().is_some_and(|text| text.contains("default/web")), "{deleting}");
     assert_eq!(world.get("Node", &node).await["spec"]["unschedulable"], true);
     let attempts = world.writes().iter().filter(|write| write.contains("eviction")).count();
-    assert_eq!(attempts, 3, "one at once, and two more");
+    assert_eq!(attempts, 3, "one at once and two retries");
     world.delete("PodDisruptionBudget", "web").await;
     world.until_gone("Machine", "m").await;
     assert!(world.get("Pod", "web").await.is_null());
@@ -68,7 +68,7 @@ async fn at_the_timeout_the_drain_ends_and_the_pod_stays() {
     assert!(!world.get("Node", &node).await.is_null(), "the next pass looks at the timeout");
     world.until_gone("Machine", "m").await;
     assert_eq!(world.get("Pod", "web").await["metadata"]["deletionTimestamp"], json!(null));
-    // Until the pod garbage collector notices.
+    // Until the pod garbage collector deletes it.
     world.until_gone("Pod", "web").await;
 }
 
@@ -98,7 +98,7 @@ async fn deleting_the_infrastructure_in_mid_drain_abandons_it() {
     assert!(!world.get("Node", &node).await.is_null());
     world.delete("RemoteMachine", "m-infra").await;
     world.until_gone("Machine", "m").await;
-    assert!(world.get("Node", &node).await.is_null(), "gone though the budget forbade it");
+    assert!(world.get("Node", &node).await.is_null(), "gone although the budget did not allow it");
 }
 
 #[tokio::test(start_paused = true)]

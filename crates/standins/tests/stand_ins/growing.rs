@@ -21,7 +21,7 @@ async fn a_machine_runs_with_its_node() {
     assert_eq!(machine["metadata"]["finalizers"], json!(["machine.cluster.x-k8s.io"]));
     let node = world.get("Node", &node).await;
     assert_eq!(node["spec"]["providerID"], machine["spec"]["providerID"]);
-    assert_eq!(node["spec"]["taints"], json!(null), "nothing keeps pods away");
+    assert_eq!(node["spec"]["taints"], json!(null), "no taint keeps pods away");
     assert!(node["status"]["nodeInfo"]["machineID"].is_string());
     for (kind, name) in [("K0sWorkerConfig", "m-bootstrap"), ("RemoteMachine", "m-infra")] {
         let owners = world.get(kind, name).await["metadata"]["ownerReferences"].clone();
@@ -100,7 +100,7 @@ async fn a_scheduled_machine_names_a_cluster_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_and_pods_live_in_the_other_cluster() {
+async fn nodes_and_pods_are_in_the_workload_cluster() {
     let world = World::of_two_clusters();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
@@ -111,7 +111,7 @@ async fn nodes_and_pods_live_in_the_other_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_nobody_knew_is_provided_for() {
+async fn an_unknown_provider_kind_is_served() {
     let world = World::new();
     let group = "infrastructure.cluster.x-k8s.io";
     world.api.create(

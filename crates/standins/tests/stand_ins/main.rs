@@ -1,4 +1,4 @@
-//! The stand-ins around the embedded API, under virtual time.
+//! The stand-ins on the in-memory API server, in virtual time.
 
 mod drain_rules;
 mod draining;

@@ -1,4 +1,4 @@
-//! The requests of an idle cluster, and that two runs of it are equal.
+//! The requests of an idle cluster, which are the same in two runs.
 
 use crate::world::World;
 use serde_json::json;
@@ -18,11 +18,11 @@ async fn a_quiet_week_costs_only_heartbeats() {
     let made: Vec<String> = world.writes().split_off(writes);
     let others: Vec<&String> = made.iter().filter(|write| !write.contains("leases")).collect();
     assert!(others.is_empty(), "{others:#?}");
-    // One an hour.
+    // One per hour.
     assert_eq!(made.len(), 168);
     assert_eq!(world.api.revision() - revision, 168);
     let watches = world.requests.seen().len() - requests - made.len();
-    assert!(watches < 300, "each watch begins anew once a day: {watches}");
+    assert!(watches < 300, "each watch restarts once a day: {watches}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The same seed gives the same ordered writes, transitions and virtual times, whatever goes wrong on the way.
+//! The same seed gives the same writes, transitions and virtual times in the same order, with faults too.
 
 use crate::world::{World, faulty_client};
 use five_spot_apiserver::faults::{Fault, Outcome, RequestKind, Rule, Trigger, WatchFault};
@@ -14,18 +14,18 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Everything that can be told of a run, in order.
+/// Everything observable of a run, in order.
 #[derive(Debug, PartialEq)]
 struct Trace {
     /// The requests, their times and outcomes.
     requests: Vec<String>,
-    /// The changes of objects as a watch saw them, and their times.
+    /// The changes of objects from a watch, and their times.
     transitions: Vec<String>,
     /// The errors of the stand-ins.
     errors: Vec<String>,
 }
 
-/// One run in a runtime of its own, with a clock that begins with it.
+/// One run in its own runtime, with a clock that starts with it.
 fn run(seed: u64) -> (Trace, BTreeSet<String>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -50,7 +50,7 @@ async fn eventful_hours(seed: u64) -> (Trace, BTreeSet<String>) {
             transitions.lock().expect("the list").push(line);
         }
     };
-    // Each is a task of its own: in which order they go is for the runtime to say, and must be the same every time.
+    // Each is a separate task: the runtime determines their order, which must be the same in every run.
     let mut tasks = tokio::task::JoinSet::new();
     for who in ["first", "second"] {
         tasks.spawn(watch_machines(world.api.client("default"), note(who)));
@@ -78,7 +78,7 @@ async fn eventful_hours(seed: u64) -> (Trace, BTreeSet<String>) {
     (trace, met.collect())
 }
 
-/// Some of everything that the door can do, by chance and by number.
+/// Faults of every kind, random and by number.
 fn rules() -> Vec<Rule> {
     let rule = |kind, trigger, fault| Rule { kind, path: String::new(), trigger, fault };
     let some = Trigger::PerMille(25);
@@ -107,7 +107,7 @@ fn rules() -> Vec<Rule> {
     rules
 }
 
-/// A small controller: makes pods at times that the seed decides, and tries again after a second.
+/// A small controller that creates pods at times that depend on the seed, and retries after a second.
 async fn write(client: Client, mut chance: Ids) {
     let pods: Api<Pod> = Api::default_namespaced(client);
     for number in 0..30 {
@@ -139,14 +139,14 @@ async fn watch_nodes(client: Client, note: impl Fn(String)) {
     follow(nodes, |node| json!(node.spec.as_ref()?.unschedulable).into(), note).await;
 }
 
-/// Tells what is seen of every object that comes, changes and goes.
+/// Records every change of every object.
 async fn follow<K>(api: Api<K>, seen_of: impl Fn(&K) -> Option<Value>, note: impl Fn(String))
 where
     K: kube::Resource + Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + 'static,
 {
     let mut events = watcher(api, watcher::Config::default()).boxed();
     while let Some(event) = events.next().await {
-        match event.expect("nothing goes wrong for bystanders") {
+        match event.expect("no fault for this client") {
             Event::Init | Event::InitDone => {}
             Event::InitApply(object) | Event::Apply(object) => {
                 let (name, version) = (object.name_any(), object.resource_version());
@@ -163,8 +163,8 @@ fn the_same_seed_gives_the_same_trace() {
     for seed in [1, 2, 3] {
         let ((trace, met), (again, _)) = (run(seed), run(seed));
         assert!(trace.transitions.len() > 300, "{} transitions", trace.transitions.len());
-        assert!(!trace.errors.is_empty(), "faults are felt");
-        assert!(met.len() >= 10, "several kinds of faults are met: {met:?}");
+        assert!(!trace.errors.is_empty(), "faults cause errors");
+        assert!(met.len() >= 10, "several kinds of faults occur: {met:?}");
         assert_same("requests", &trace.requests, &again.requests);
         assert_same("transitions", &trace.transitions, &again.transitions);
         assert_same("errors", &trace.errors, &again.errors);
@@ -173,7 +173,7 @@ fn the_same_seed_gives_the_same_trace() {
     }
 }
 
-/// Says where two lists part, instead of printing both.
+/// Reports the first difference of two lists, instead of printing both.
 fn assert_same(what: &str, one: &[String], other: &[String]) {
     let parting = one.iter().zip(other).position(|(one, other)| one != other);
     if let Some(number) = parting {

@@ -1,4 +1,4 @@
-//! Providers that hang and fail, Nodes that never join or fall silent.
+//! Providers that hang and fail, Nodes that never join or become silent.
 
 use crate::world::{World, condition};
 use five_spot_standins::{STOPS_AFTER_ANNOTATION, StepBehaviour};
@@ -6,7 +6,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_fails_says_why_and_recovers() {
+async fn a_failing_provider_reports_why_and_recovers() {
     let world = World::new();
     world.settings.in_namespace("default", |it| {
         it.provision = StepBehaviour::Fails("no route to host".to_owned());
@@ -64,7 +64,7 @@ async fn a_silent_node_is_lost_after_a_while_and_found_again() {
     assert_eq!(condition(&world.get("Machine", "m").await, "NodeReady")["status"], "Unknown");
     world.delete("Pod", "web").await;
     tokio::time::sleep(Duration::from_mins(10)).await;
-    assert!(!world.get("Pod", "web").await.is_null(), "nobody is there to end it");
+    assert!(!world.get("Pod", "web").await.is_null(), "no kubelet can stop it");
     world.settings.set_silent(&node, false);
     world.until_gone("Pod", "web").await;
     world.until("Node", &node, |node| condition(node, "Ready")["status"] == "True").await;

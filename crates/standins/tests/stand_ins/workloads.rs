@@ -1,4 +1,4 @@
-//! The pods of Deployments come back elsewhere; those of DaemonSets stay on their Nodes.
+//! Pods of Deployments are replaced on other Nodes; those of DaemonSets stay on their Nodes.
 
 use crate::world::World;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ async fn uids_of_pods(world: &World) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_spread_and_come_back_elsewhere() {
+async fn pods_are_spread_and_replaced_on_other_nodes() {
     let world = World::new();
     let first = world.running("m", &json!({}), &json!({})).await;
     let second = world.running("mm", &json!({}), &json!({})).await;
@@ -56,7 +56,7 @@ async fn pods_without_a_node_wait_for_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_of_nobody_is_scheduled_unless_somebody_else_is_asked() {
+async fn gated_pods_and_those_of_other_schedulers_are_ignored() {
     let world = World::new();
     let pod = |name: &str, scheduler: &str, gates: Value| {
         world.api.create(
@@ -126,13 +126,13 @@ async fn a_daemon_set_has_a_pod_on_every_node_that_it_selects() {
         world.until("DaemonSet", "agent", is_so).await;
     };
     has(0).await;
-    // A cordon keeps no pod of a DaemonSet away.
+    // A cordon does not affect pods of a DaemonSet.
     world.patch("Node", &node, json!({"spec": {"unschedulable": true}})).await;
     select(&node, json!("enabled")).await;
     select(&other, json!("enabled")).await;
     has(2).await;
     assert_eq!(nodes_of_pods(&world).await, [node.as_str(), other.as_str()]);
-    // Without the label it goes; with the Node as well.
+    // The pod is removed with the label, and with the Node.
     select(&other, Value::Null).await;
     has(1).await;
     world.delete("Machine", "m").await;

@@ -1,4 +1,4 @@
-//! A world with all actors in it, and sentences about it.
+//! An environment with all stand-ins, and functions to set it up and to query it.
 
 use five_spot_apiserver::faults::{FaultPlan, FaultyService};
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// A management cluster, a workload cluster (mostly the same one), and everybody who lives in them. The actors end
-/// with it.
+/// A management cluster, a workload cluster (usually the same one), and all stand-ins, which end with it.
 pub(crate) struct World {
     pub(crate) api: ApiServer,
     pub(crate) workload: ApiServer,
@@ -20,7 +19,7 @@ pub(crate) struct World {
     pub(crate) contract: Contract,
     /// The requests of the stand-ins.
     pub(crate) requests: FaultPlan,
-    /// Their errors. None, unless a test says otherwise.
+    /// Their errors; none are expected unless a test says otherwise.
     pub(crate) errors: ErrorLog,
     pub(crate) may_have_errors: bool,
     actors: JoinHandle<()>,
@@ -31,7 +30,7 @@ impl Drop for World {
         self.actors.abort();
         if !self.may_have_errors && !std::thread::panicking() {
             let errors: Vec<String> = self.errors.latest().iter().map(ToString::to_string).collect();
-            assert!(errors.is_empty(), "the actors tried in vain: {errors:#?}");
+            assert!(errors.is_empty(), "the stand-ins had errors: {errors:#?}");
         }
     }
 }
@@ -49,7 +48,7 @@ impl World {
         Self::made(Contract::V1Beta2, true, 0)
     }
 
-    /// A world in which names, and faults that are left to chance, follow from a seed.
+    /// An environment in which names and random faults depend on a seed.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self::made(Contract::V1Beta2, false, seed)
     }
@@ -112,7 +111,7 @@ impl World {
         self.api.create(&format!("/apis/cluster.x-k8s.io/{version}/namespaces/default/machines"), &machine);
     }
 
-    /// A Machine that runs, with its Node.
+    /// A running Machine with its Node.
     pub(crate) async fn running(&self, name: &str, annotations: &Value, spec: &Value) -> String {
         self.machine(name, annotations, spec);
         self.until("Machine", name, |machine| machine["status"]["phase"] == "Running").await;
@@ -137,14 +136,14 @@ impl World {
         self.until("Pod", name, |pod| pod["status"]["phase"] == "Running").await;
     }
 
-    /// A budget that forbids to disturb `app`.
+    /// A budget that does not allow to disrupt `app`.
     pub(crate) fn budget(&self, app: &str) {
         let spec = json!({"minAvailable": 1, "selector": {"matchLabels": {"app": app}}});
         let path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
         self.workload.create(path, &json!({"metadata": {"name": app}, "spec": spec}));
     }
 
-    fn door(&self, kind: &str) -> kube::Api<DynamicObject> {
+    fn api(&self, kind: &str) -> kube::Api<DynamicObject> {
         let (group, version, plural) = match kind {
             "Node" => ("", "v1", "nodes"),
             "Pod" => ("", "v1", "pods"),
@@ -159,7 +158,7 @@ impl World {
             "K0sWorkerConfig" => ("bootstrap.cluster.x-k8s.io", "v1beta2", "k0sworkerconfigs"),
             "FancyMachine" => ("infrastructure.cluster.x-k8s.io", "v1", "fancymachines"),
             "RemoteMachine" => ("infrastructure.cluster.x-k8s.io", "v1beta2", "remotemachines"),
-            other => panic!("no test speaks of {other}"),
+            other => panic!("unknown kind {other}"),
         };
         let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let resource = ApiResource {
@@ -180,32 +179,32 @@ impl World {
         }
     }
 
-    /// An object; null if it is not there.
+    /// An object; null if it does not exist.
     pub(crate) async fn get(&self, kind: &str, name: &str) -> Value {
-        let found = self.door(kind).get_opt(name).await.expect("the API answers");
+        let found = self.api(kind).get_opt(name).await.expect("the API answers");
         found.map(|object| serde_json::to_value(object).expect("JSON")).unwrap_or_default()
     }
 
     pub(crate) async fn list(&self, kind: &str) -> Vec<Value> {
-        let list = self.door(kind).list(&kube::api::ListParams::default()).await.expect("the API answers");
+        let list = self.api(kind).list(&kube::api::ListParams::default()).await.expect("the API answers");
         list.into_iter().map(|object| serde_json::to_value(object).expect("JSON")).collect()
     }
 
     pub(crate) async fn delete(&self, kind: &str, name: &str) {
-        self.door(kind).delete(name, &DeleteParams::default()).await.expect("it can be deleted");
+        self.api(kind).delete(name, &DeleteParams::default()).await.expect("deleted");
     }
 
     pub(crate) async fn patch(&self, kind: &str, name: &str, patch: Value) {
         let patch = Patch::Merge(patch);
-        self.door(kind).patch(name, &PatchParams::default(), &patch).await.expect("it can be patched");
+        self.api(kind).patch(name, &PatchParams::default(), &patch).await.expect("patched");
     }
 
     pub(crate) async fn patch_status(&self, kind: &str, name: &str, status: Value) {
         let patch = Patch::Merge(json!({"status": status}));
-        self.door(kind).patch_status(name, &PatchParams::default(), &patch).await.expect("it can be patched");
+        self.api(kind).patch_status(name, &PatchParams::default(), &patch).await.expect("patched");
     }
 
-    /// Waits, in virtual time, until an object is as it should be.
+    /// Waits, in virtual time, until an object satisfies a condition.
     pub(crate) async fn until(&self, kind: &str, name: &str, is_so: impl Fn(&Value) -> bool) {
         let mut last = Value::Null;
         for _ in 0..600 {
@@ -226,14 +225,14 @@ impl World {
         self.until(kind, name, Value::is_null).await;
     }
 
-    /// The writes that the actors have asked for so far: verb and path, with the virtual time of each.
+    /// The write requests of the actors so far: verb and path, with the virtual time of each.
     pub(crate) fn writes(&self) -> Vec<String> {
         let seen = self.requests.seen();
         seen.iter().filter(|one| one.is_write()).map(|one| format!("{one:?}")).collect()
     }
 }
 
-/// A client whose requests meet what a plan has for them.
+/// A client whose requests have the faults of a plan.
 pub(crate) fn faulty_client(api: &ApiServer, plan: &FaultPlan) -> Client {
     Client::new(FaultyService::new(api.service(), plan.clone()), "default")
 }

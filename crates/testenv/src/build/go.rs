@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn go_missing_says_what_to_install() {
+    fn a_missing_go_gives_install_instructions() {
         let error = Go::find(Path::new("/nonexistent/go"), Path::new("/cache")).expect_err("missing");
         assert!(matches!(error, GoError::Missing { .. }), "{error:?}");
         let message = error.to_string();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_prints_is_understood() {
+    fn known_errors_of_go_are_recognised() {
         let cases = [
             (
                 "go: downloading k8s.io/api v0.36.4\ngo: k8s.io/api@v0.36.4: Get \"https://proxy.example/k8s.io/api\": \

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_cache_needs_no_go_and_says_nothing() {
+    fn a_full_cache_needs_no_go_and_prints_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         let cache = cache_in(dir.path());
         fill(&cache);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_half_written_is_made_again() {
+    fn only_incomplete_items_are_built_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let cache = cache_in(dir.path());
         fill(&cache);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_envtest_provides_is_not_built() {
+    fn programs_of_envtest_are_not_built() {
         let dir = tempfile::tempdir().expect("a directory");
         let envtest = tempfile::tempdir().expect("a directory");
         fs::write(envtest.path().join("etcd"), "program").expect("write");

@@ -31,7 +31,7 @@ impl ControlPlane {
         let key = format!("/{}/{group}/{plural}/{namespace}/{name}", Side::Management.name());
         let client = self.etcd().await?;
         let key = encoded(key.into_bytes())?;
-        let found = ask(&client, "range", &json!({"key": key})).await?;
+        let found = call(&client, "range", &json!({"key": key})).await?;
         let value: ByteString =
             serde_json::from_value(found["kvs"][0]["value"].clone()).context("no such key")?;
         let mut object: Value = serde_json::from_slice(&value.0).context("not stored as JSON")?;
@@ -44,7 +44,7 @@ impl ControlPlane {
             "compare": [{"key": key, "target": "MOD", "result": "EQUAL", "modRevision": version}],
             "success": [{"requestPut": {"key": key, "value": encoded(serde_json::to_vec(&object)?)?}}],
         });
-        let answer = ask(&client, "txn", &swapped).await?;
+        let answer = call(&client, "txn", &swapped).await?;
         ensure!(answer["succeeded"] == true, "somebody has written {name} meanwhile");
         Ok(())
     }
@@ -63,7 +63,7 @@ fn encoded(bytes: Vec<u8>) -> serde_json::Result<Value> {
     serde_json::to_value(ByteString(bytes))
 }
 
-async fn ask(client: &Client, what: &str, body: &Value) -> anyhow::Result<Value> {
+async fn call(client: &Client, what: &str, body: &Value) -> anyhow::Result<Value> {
     let request = Request::post(format!("/v3/kv/{what}")).header("content-type", "application/json");
     Ok(client.request(request.body(body.to_string().into_bytes())?).await?)
 }

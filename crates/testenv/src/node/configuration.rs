@@ -55,7 +55,7 @@ snapshotter = "overlayfs"
 sandbox = "{PAUSE_IMAGE}"
 
 [plugins."io.containerd.cri.v1.runtime"]
-# A container may not be killed later than the machine's own processes, which only root in the first namespace may ask for.
+# A container may not be killed later than the machine's own processes, which only root in the initial namespace can request.
 restrict_oom_score_adj = true
 
 [plugins."io.containerd.cri.v1.runtime".cni]

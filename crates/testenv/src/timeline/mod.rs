@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_told_in_order_from_the_start() {
+    fn entries_are_printed_in_order() {
         let start = "2026-11-15T08:00:00Z".parse().expect("a time");
         let entries =
             vec![entry("2026-11-15T08:00:02.5Z", "a", "second"), entry("2026-11-15T08:00:01Z", "a", "first")];

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_told_with_what_was_before() {
+    fn a_change_shows_the_previous_value() {
         let before = json!({ "status": { "phase": "Pending", "conditions": [{ "type": "Ready", "status": "False" }] } });
         let after = json!({ "status": { "phase": "Running", "conditions": [
             { "type": "Ready", "status": "True", "reason": "NodeReady", "message": "all is well" },
