@@ -20,14 +20,14 @@ const OPERATIONS: usize = 100;
 const AT_ONCE: usize = 12;
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![the_recording_is_what_a_real_server_answers, both_servers_answer_random_walks_alike]
+    tests![a_real_server_gives_the_recorded_responses, both_servers_give_equal_responses_to_random_walks]
 }
 
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conformance")
 }
 
-async fn the_recording_is_what_a_real_server_answers(context: Arc<TestContext>) -> TestResult {
+async fn a_real_server_gives_the_recorded_responses(context: Arc<TestContext>) -> TestResult {
     let suite = Suite::load(&directory())?;
     let recording = Recording::load(&directory().join("recorded"))?;
     let runner = Runner::new(context.management().admin(), "conformance", Duration::from_millis(100));
@@ -45,7 +45,7 @@ async fn the_recording_is_what_a_real_server_answers(context: Arc<TestContext>) 
     Ok(())
 }
 
-async fn both_servers_answer_random_walks_alike(context: Arc<TestContext>) -> TestResult {
+async fn both_servers_give_equal_responses_to_random_walks(context: Arc<TestContext>) -> TestResult {
     let suite = Suite::load(&directory())?;
     let differences = Differences::load(&directory().join("differences.yaml"))?;
     let walks: Vec<Case> = (1..=WALKS).map(|seed| walk(seed, OPERATIONS)).collect();

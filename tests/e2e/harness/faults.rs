@@ -24,7 +24,7 @@ pub(crate) fn tests() -> Vec<Test> {
         #[alone]
         frozen_api_server_is_silent_until_it_thaws,
         #[alone]
-        killed_api_server_comes_back_and_watches_go_on,
+        watches_survive_a_killed_api_server,
         #[alone]
         restarted_etcd_has_forgotten_nothing,
         #[alone]
@@ -74,7 +74,7 @@ async fn frozen_api_server_is_silent_until_it_thaws(context: Arc<TestContext>) -
     Ok(())
 }
 
-async fn killed_api_server_comes_back_and_watches_go_on(context: Arc<TestContext>) -> TestResult {
+async fn watches_survive_a_killed_api_server(context: Arc<TestContext>) -> TestResult {
     let objects = config_maps(&context, &context.management().admin());
     let waiting = {
         let objects = objects.clone();

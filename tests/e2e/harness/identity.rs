@@ -13,10 +13,10 @@ use kube::api::ListParams;
 use serde_json::json;
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![identity_may_do_what_it_was_granted_and_no_more]
+    tests![an_identity_has_only_its_grants]
 }
 
-async fn identity_may_do_what_it_was_granted_and_no_more(context: Arc<TestContext>) -> TestResult {
+async fn an_identity_has_only_its_grants(context: Arc<TestContext>) -> TestResult {
     let namespace = context.namespace();
     let metadata = json!({ "name": "reader", "namespace": namespace });
     let rbac = "rbac.authorization.k8s.io";

@@ -20,7 +20,7 @@ use crate::cluster_api::machine::{
 pub(crate) fn tests() -> Vec<Test> {
     tests![
         hanging_bootstrap_keeps_the_machine_pending,
-        failing_machine_is_told_and_recovers,
+        a_failing_machine_is_reported_and_recovers,
         node_that_never_joins_leaves_the_machine_provisioned,
         hanging_release_holds_the_deletion,
         node_can_be_made_not_ready,
@@ -43,7 +43,7 @@ async fn hanging_bootstrap_keeps_the_machine_pending(context: Arc<TestContext>) 
     Ok(())
 }
 
-async fn failing_machine_is_told_and_recovers(context: Arc<TestContext>) -> TestResult {
+async fn a_failing_machine_is_reported_and_recovers(context: Arc<TestContext>) -> TestResult {
     context.provider(|behaviour| behaviour.provision = StepBehaviour::Fails("no route to host".into()));
     let cluster = cluster(&context).await?;
     let made = make(&context, &cluster, MachinePlan::new("m")).await?;

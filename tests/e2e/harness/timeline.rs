@@ -16,7 +16,7 @@ use crate::cluster_api::machine::{MachinePlan, cluster, running};
 use crate::cluster_api::workload::{evictions, pod_on};
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![timeline_tells_transitions_events_requests_and_logs, waiting_in_vain_tells_what_was_there_instead]
+    tests![timeline_tells_transitions_events_requests_and_logs, a_timeout_reports_the_last_state]
 }
 
 async fn timeline_tells_transitions_events_requests_and_logs(context: Arc<TestContext>) -> TestResult {
@@ -48,7 +48,7 @@ async fn timeline_tells_transitions_events_requests_and_logs(context: Arc<TestCo
     Ok(())
 }
 
-async fn waiting_in_vain_tells_what_was_there_instead(context: Arc<TestContext>) -> TestResult {
+async fn a_timeout_reports_the_last_state(context: Arc<TestContext>) -> TestResult {
     let objects: Api<ConfigMap> = Api::namespaced(context.management().admin(), context.namespace());
     let within = Duration::from_secs(1);
     let absent = wait::until_present(&objects, "nobody", "to exist", within, |_| true).await;

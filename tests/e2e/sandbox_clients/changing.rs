@@ -15,7 +15,7 @@ pub(crate) fn tests() -> Vec<Test> {
         a_difference_is_shown_and_not_made,
         objects_are_edited_patched_annotated_and_labelled,
         a_bad_object_is_refused_with_our_message,
-        a_field_that_somebody_else_manages_is_a_conflict,
+        a_field_of_another_manager_is_a_conflict,
     ]
 }
 
@@ -54,7 +54,11 @@ async fn a_difference_is_shown_and_not_made(context: Arc<TestContext>) -> TestRe
         for mode in ["", "--server-side "] {
             let output = server.run_with(&format!("diff {mode}-f -"), &other).await?;
             ensure!(output.code == Some(1), "{}", output.text);
-            ensure!(output.text.contains("-    - 9-17") && output.text.contains("+    - 9-18"), "{}", output.text);
+            ensure!(
+                output.text.contains("-    - 9-17") && output.text.contains("+    - 9-18"),
+                "{}",
+                output.text
+            );
         }
         ensure!(server.field("sm/one", ".spec.schedule.hoursOfDay[0]").await? == "9-17");
         Ok(())
@@ -112,7 +116,7 @@ async fn a_bad_object_is_refused_with_our_message(context: Arc<TestContext>) -> 
     .await
 }
 
-async fn a_field_that_somebody_else_manages_is_a_conflict(context: Arc<TestContext>) -> TestResult {
+async fn a_field_of_another_manager_is_a_conflict(context: Arc<TestContext>) -> TestResult {
     with_both(&context, async |server| {
         server.ok_with("apply --server-side --field-manager=first -f -", SCHEDULED_MACHINE).await?;
         let other = SCHEDULED_MACHINE.replace("9-17", "9-18");

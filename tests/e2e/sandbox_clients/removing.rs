@@ -11,7 +11,11 @@ use serde_json::json;
 use super::server::{SCHEDULED_MACHINE, Server, with_both};
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![what_is_owned_goes_as_it_is_told, a_namespace_takes_everything_with_it, many_are_deleted_at_once]
+    tests![
+        dependents_follow_the_propagation_policy,
+        a_namespace_takes_everything_with_it,
+        many_are_deleted_at_once
+    ]
 }
 
 /// A `ScheduledMachine`, and a Secret that belongs to it.
@@ -32,7 +36,7 @@ async fn own(server: &mut Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn what_is_owned_goes_as_it_is_told(context: Arc<TestContext>) -> TestResult {
+async fn dependents_follow_the_propagation_policy(context: Arc<TestContext>) -> TestResult {
     with_both(&context, async |server| {
         for cascade in ["background", "foreground"] {
             own(server).await?;

@@ -12,10 +12,10 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use super::server::{SCHEDULED_MACHINE, with_both};
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![waiting_ends_when_it_is_so, a_watch_shows_what_happens, bookmarks_come_to_those_who_want_them]
+    tests![kubectl_wait_ends_with_the_condition, a_watch_shows_every_change, bookmarks_are_sent_if_requested]
 }
 
-async fn waiting_ends_when_it_is_so(context: Arc<TestContext>) -> TestResult {
+async fn kubectl_wait_ends_with_the_condition(context: Arc<TestContext>) -> TestResult {
     with_both(&context, async |server| {
         server.ok_with("apply -f -", SCHEDULED_MACHINE).await?;
         let never = server.run("wait --for=condition=Ready sm/one --timeout=1s").await?;
@@ -40,7 +40,7 @@ async fn waiting_ends_when_it_is_so(context: Arc<TestContext>) -> TestResult {
     .await
 }
 
-async fn a_watch_shows_what_happens(context: Arc<TestContext>) -> TestResult {
+async fn a_watch_shows_every_change(context: Arc<TestContext>) -> TestResult {
     with_both(&context, async |server| {
         let mut watch = server.begin("get sm --watch --output-watch-events")?;
         let mut lines = BufReader::new(watch.stdout.take().context("kubectl has no output")?).lines();
@@ -72,7 +72,7 @@ async fn a_watch_shows_what_happens(context: Arc<TestContext>) -> TestResult {
     .await
 }
 
-async fn bookmarks_come_to_those_who_want_them(context: Arc<TestContext>) -> TestResult {
+async fn bookmarks_are_sent_if_requested(context: Arc<TestContext>) -> TestResult {
     with_both(&context, async |server| {
         let path = format!("/api/v1/namespaces/{}/configmaps", server.namespace);
         let list = server.begin(&format!("get --raw {path}"))?.wait_with_output().await?;
