@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_not_installed() {
+    fn installed_programs_are_not_installed_again() {
         let there = Tool { check: &["true"], package: "no-such-package" };
         assert!(install_missing(&[there]).is_ok());
     }
