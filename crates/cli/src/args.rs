@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// Lends machines to Kubernetes clusters by the clock.
 ///
-/// Without a command it is the controller, with all of its flags: see 5spot-controller --help.
+/// Without a command, 5spot runs the controller and accepts its flags: see 5spot-controller --help.
 #[derive(Debug, Parser)]
 #[command(name = "5spot", version, propagate_version = true)]
 pub struct Args {
@@ -34,13 +34,13 @@ pub enum Command {
 /// The name under which `kubectl` starts the program for `kubectl 5spot`.
 const PLUGIN: &str = "kubectl-5spot";
 
-/// True if `kubectl` has started the program as its plugin.
+/// Returns true if `kubectl` has started the program as its plugin.
 pub fn is_plugin(words: &[OsString]) -> bool {
     let program = words.first().map(Path::new).and_then(Path::file_stem);
     program.is_some_and(|program| program == PLUGIN)
 }
 
-/// The command line, or the end of the program with a message.
+/// Parses the command line. On an error, prints a message and exits.
 pub fn parse(words: Vec<OsString>) -> Args {
     let mut command = Args::command();
     if is_plugin(&words) {
@@ -52,8 +52,8 @@ pub fn parse(words: Vec<OsString>) -> Args {
     }
 }
 
-/// True if no command is named: then the controller is started, `5spot` and `5spot-controller` being the
-/// same program. The plugin of `kubectl` is only for people.
+/// Returns true if there is no subcommand. Then the controller starts: `5spot` and `5spot-controller` are the
+/// same program. The `kubectl` plugin never starts the controller.
 pub fn are_for_the_controller(words: &[OsString]) -> bool {
     if is_plugin(words) {
         return false;
@@ -68,12 +68,12 @@ pub fn are_for_the_controller(words: &[OsString]) -> bool {
 /// The exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is well.
+    /// Success.
     Fine,
-    /// Something at work failed, or something was found: a file that cannot be read, a machine that was not where it
-    /// was wanted.
+    /// The command failed or found a problem, such as a file that cannot be read or a machine in the wrong
+    /// state.
     Failed,
-    /// Wrong usage or invalid input: another try needs another command line or another file.
+    /// The command line or the input is invalid: the user must change one of them.
     Invalid,
 }
 
@@ -82,7 +82,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Fine => Self::SUCCESS,
             Outcome::Failed => Self::from(1),
-            // What clap exits with on a flag that it does not know.
+            // The exit status of clap for an unknown flag.
             Outcome::Invalid => Self::from(2),
         }
     }

@@ -1,5 +1,4 @@
-//! `5spot`: the tools for people, and without a command the controller. Flags are parsed first; only then is the
-//! world touched.
+//! `5spot`: the command-line tools, and without a subcommand the controller. Flags are parsed before any I/O.
 
 mod answer;
 mod args;

@@ -2,13 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Two weeks show every weekly pattern twice.
+/// The default length: two weeks show every weekly pattern twice.
 pub const DEFAULT_DAYS: u16 = 14;
 
-/// Ten years and a week: whoever asks for more has mistyped, and would wait for a long answer.
+/// The longest range: ten years and a week. A longer one is probably a typing error, and would take long to
+/// print.
 pub const MAX_DAYS: u16 = 3660;
 
-/// A half-open range: `from` is the first instant, `to` the first no longer inside.
+/// A half-open range of instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub from: Timestamp,
@@ -16,15 +17,15 @@ pub struct Range {
 }
 
 impl Range {
-    /// `days` times 24 hours.
+    /// A range of `days` times 24 hours.
     pub fn of_days(from: Timestamp, days: u16) -> Result<Self, String> {
         let to = from
             .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
-            .map_err(|_| format!("--from {from} is too late for {days} days more: {ALLOWED_YEARS}"))?;
+            .map_err(|_| format!("{days} days after --from {from} is out of range: {ALLOWED_YEARS}"))?;
         Self::between(from, to)
     }
 
-    /// Both ends given. Fractions of a second are dropped.
+    /// Creates a range from both ends. Fractions of a second are dropped.
     pub fn between(from: Timestamp, to: Timestamp) -> Result<Self, String> {
         let range = Self { from: whole_seconds(from), to: whole_seconds(to) };
         if range.to <= range.from {
@@ -32,7 +33,7 @@ impl Range {
         }
         if range.from < FIRST_INSTANT || range.to > LAST_INSTANT {
             return Err(format!(
-                "the range from {} to {} is too far away: {ALLOWED_YEARS}",
+                "the range from {} to {} is out of range: {ALLOWED_YEARS}",
                 range.from, range.to
             ));
         }
@@ -50,12 +51,12 @@ impl Range {
     }
 }
 
-const ALLOWED_YEARS: &str = "--from and --to lie between the years 1970 and 9998";
+const ALLOWED_YEARS: &str = "--from and --to must be between the years 1970 and 9998";
 
-/// Nobody lends machines before; local times are not settled by zones either.
+/// The first allowed instant. Local times before 1970 are not reliable in time zone data.
 const FIRST_INSTANT: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// 9999-01-01: local time and the next boundary of anything before it still have a calendar.
+/// The last allowed instant: every earlier local time and its next boundary are still in the calendar.
 const LAST_INSTANT: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
 fn whole_seconds(instant: Timestamp) -> Timestamp {
@@ -63,17 +64,18 @@ fn whole_seconds(instant: Timestamp) -> Timestamp {
     Timestamp::from_second(instant.as_second()).unwrap_or(instant)
 }
 
-/// An instant of the command line. Without a zone it would mean something else in every object.
+/// Parses an instant from the command line. A zone is required, because the objects can be in different
+/// zones.
 pub fn parse_instant(text: &str) -> Result<Timestamp, String> {
     const EXPECTED: &str =
         "expected RFC 3339 with a zone, such as 2026-11-15T09:00:00Z or 2026-11-15T09:00:00-05:00";
     if !has_rfc3339_shape(text) {
         return Err(EXPECTED.to_owned());
     }
-    text.parse().map_err(|_| format!("there is no such instant; {EXPECTED}"))
+    text.parse().map_err(|_| format!("no such time; {EXPECTED}"))
 }
 
-/// Stricter than the parser behind it, which knows more formats than RFC 3339.
+/// Checks the format more strictly than the parser, which accepts other formats too.
 fn has_rfc3339_shape(text: &str) -> bool {
     let Some((date_time, rest)) = text.split_at_checked("2026-11-15T09:00:00".len()) else {
         return false;
@@ -93,7 +95,7 @@ fn has_rfc3339_shape(text: &str) -> bool {
     is_date_time && (matches!(zone, "Z" | "z") || has_shape(zone, "+00:00") || has_shape(zone, "-00:00"))
 }
 
-/// `0` stands for a digit, everything else for itself.
+/// Compares text with a pattern in which `0` matches any digit.
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
         && text.bytes().zip(shape.bytes()).all(|(found, wanted)| match wanted {

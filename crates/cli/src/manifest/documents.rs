@@ -1,15 +1,16 @@
-//! The YAML documents of a file, each parsed on its own, so that a mistake in one hides nothing about
-//! the others. JSON is read as the YAML that it also is.
+//! The YAML documents of a file. Each is parsed on its own, so that an error in one does not hide the others.
+//! JSON is parsed as YAML.
 
 use serde_json::Value;
 use serde_saphyr::{Error, Options, budget::BudgetBreach};
 
-/// One document that is not empty.
+/// A document that is not empty.
 #[derive(Debug)]
 pub struct Document {
-    /// Counted from 1, empty documents too, as the `---` lines of the file suggest.
+    /// The number of the document, counted from 1. Empty documents count too, so that the number matches the
+    /// `---` lines.
     pub number: usize,
-    /// The value, or a sentence that says why it cannot be read.
+    /// The value, or a sentence that says why it cannot be parsed.
     pub value: Result<Value, String>,
 }
 
@@ -28,7 +29,7 @@ pub fn parse(text: &str) -> Vec<Document> {
         .collect()
 }
 
-/// A stretch of the file that holds one document.
+/// The part of the file that contains one document.
 #[derive(Debug, PartialEq, Eq)]
 struct Chunk<'a> {
     /// The line of the file on which it starts, counted from 0.
@@ -36,8 +37,8 @@ struct Chunk<'a> {
     text: &'a str,
 }
 
-/// Cuts at `---` and after `...`. At the start of a line both are document markers wherever they stand,
-/// even inside of a block scalar, so no parser is needed to find them.
+/// Splits at `---` and after `...`. At the start of a line, both are always document markers, even inside a
+/// block scalar, so no parser is needed.
 fn split(text: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
     let (mut start, mut start_line, mut offset) = (0, 0, 0);
@@ -71,14 +72,14 @@ fn is_marker(line: &str, marker: &str) -> bool {
     line.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// Nothing, a comment, or a directive such as `%YAML 1.2`.
+/// Returns true for empty lines, comments, and directives such as `%YAML 1.2`.
 fn is_prologue(line: &str) -> bool {
     let content = line.trim();
     content.is_empty() || content.starts_with('#') || line.starts_with('%')
 }
 
-/// Room for a `kind: List` of thousands of machines, no more nesting than the stack can take, and no more
-/// aliases than a person writes.
+/// Limits that allow a `kind: List` of thousands of machines, but protect the stack from deep nesting and the
+/// memory from aliases.
 fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -91,10 +92,10 @@ fn options() -> Options {
     }
 }
 
-/// A `ScheduledMachine` has 5 levels; a provider's spec inside of it may have some more.
+/// The deepest nesting. A `ScheduledMachine` has 5 levels; a provider's spec inside it may have a few more.
 const MAX_DEPTH: usize = 64;
 
-/// The parser's error in words for someone who has never heard of its settings, and its place in the file.
+/// Converts a parser error into a message without the parser's terms, with its location in the file.
 fn explain(error: &Error, first_line: u64) -> String {
     let what = reason(error);
     match error.location() {
@@ -103,14 +104,14 @@ fn explain(error: &Error, first_line: u64) -> String {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the parser may invent new errors")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the parser may add new errors")]
 fn reason(error: &Error) -> String {
     match error {
         Error::AliasError { error, .. } => reason(error),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
-            format!("the key {key:?} stands twice in one object")
+            format!("the key {key:?} occurs twice in one object")
         }
-        Error::DuplicateMappingKey { key: None, .. } => "a key stands twice in one object".to_owned(),
+        Error::DuplicateMappingKey { key: None, .. } => "a key occurs twice in one object".to_owned(),
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
@@ -119,7 +120,7 @@ fn reason(error: &Error) -> String {
             "it is too large once its aliases are resolved; split it into several documents".to_owned()
         }
         other => match message(other).as_str() {
-            // The scanner runs ahead of the budget, and has a limit of its own for brackets.
+            // The scanner reads ahead of the budget and has its own limit for brackets.
             "recursion limit exceeded" => too_deep(),
             message => format!("it is not valid YAML: {message}"),
         },
@@ -130,7 +131,7 @@ fn too_deep() -> String {
     format!("it is nested more than {MAX_DEPTH} levels deep")
 }
 
-/// The first line of the parser's message, without the place: that counts from the start of the document.
+/// The first line of the parser's message, without the location, which is relative to the document.
 fn message(error: &Error) -> String {
     let rendered = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
     let first_line = rendered.lines().next().unwrap_or_default();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read_however_it_is_indented() {
+    fn json_is_read_with_any_indentation() {
         for text in ["{\"a\": [1, \"\\u00e9\"]}", "{\n\t\"a\": [\n\t\t1,\n\t\t\"\\u00e9\"\n\t]\n}\n"] {
             assert_eq!(values(text), vec![(1, json!({"a": [1, "é"]}))], "{text:?}");
         }
@@ -197,7 +198,7 @@ mod tests {
     fn mistakes_are_placed_in_the_file_not_in_the_document() {
         let documents = parse("a: 1\n---\nb: 2\nb: 3\n");
         let message = documents[1].value.as_ref().expect_err("duplicate key");
-        assert_eq!(message, "the key \"b\" stands twice in one object (line 4, column 1)");
+        assert_eq!(message, "the key \"b\" occurs twice in one object (line 4, column 1)");
     }
 
     #[test]

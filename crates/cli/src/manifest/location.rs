@@ -1,4 +1,4 @@
-//! Locations in what was read, in the words of every message.
+//! Locations in the input, as messages show them.
 
 use crate::manifest::source::Source;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub source: Source,
-    /// Counted from 1.
+    /// The number of the document, counted from 1.
     pub document: usize,
-    /// The way from the document to the object through nested lists: `.items[2]`, mostly empty.
+    /// The path from the document to the object through nested lists, such as `.items[2]`; usually empty.
     pub path: String,
-    /// `metadata.name`, where it has one.
+    /// `metadata.name`, if present.
     pub name: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Manifests: from what a person named with `-f` to the objects in it, as raw values.
-//! They are validated elsewhere.
+//! Manifests: reads the sources that were given with `-f` and returns their objects as raw values. Validation
+//! is done elsewhere.
 
 mod documents;
 mod location;
@@ -14,7 +14,7 @@ use five_spot_api::names;
 use serde_json::Value;
 use source::Unreadable;
 
-/// An object that says what it is.
+/// An object with an apiVersion and a kind.
 #[derive(Debug)]
 pub struct Object {
     pub location: Location,
@@ -24,14 +24,14 @@ pub struct Object {
 /// One result of reading the input, in input order.
 #[derive(Debug)]
 pub enum Finding {
-    /// To be looked at further.
+    /// A `ScheduledMachine`, still to be validated.
     Object(Object),
     /// An object of another kind.
     Other(Object),
     Problem(Problem),
 }
 
-/// Reads one source to its end.
+/// Reads a source to its end.
 pub fn read(source: &Source) -> Vec<Finding> {
     match source.read() {
         Ok(text) => findings(source, &text),
@@ -45,7 +45,7 @@ pub fn read(source: &Source) -> Vec<Finding> {
 fn findings(source: &Source, text: &str) -> Vec<Finding> {
     let documents = documents::parse(text);
     if documents.is_empty() {
-        let message = format!("it holds no document; expected {API_VERSION} {}", names::KIND);
+        let message = format!("it contains no document; expected {API_VERSION} {}", names::KIND);
         return vec![Finding::Problem(Problem::BadSource(source.clone(), message))];
     }
     let mut findings = Vec::new();
@@ -61,7 +61,7 @@ fn findings(source: &Source, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Lists are opened, other kinds are told apart, as people mix them in one file.
+/// Expands Lists and separates other kinds, because manifests often contain several kinds.
 fn sort(location: Location, value: Value, findings: &mut Vec<Finding>) {
     let identity = match Identity::of(&value) {
         Ok(identity) => identity,
@@ -106,7 +106,7 @@ struct Identity {
 /// The treatment of an object.
 enum Role {
     ScheduledMachine,
-    /// Ours by its kind, but of a group or version that does not exist.
+    /// A `ScheduledMachine` of an unknown group or version.
     OtherVersion,
     List,
     OtherKind,
@@ -163,7 +163,7 @@ fn describe(value: &Value) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Everything that `text` gives, a line each.
+    /// All items that `text` yields, one per line.
     fn check(text: &str, expected: &[&str]) {
         let lines: Vec<String> = findings(&Source::File("f.yaml".into()), text)
             .into_iter()
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_opened_and_other_kinds_are_told_apart() {
+    fn lists_are_expanded_and_other_kinds_separated() {
         check(
             "{apiVersion: v1, kind: List, items: [
                {apiVersion: v1, kind: ConfigMap, metadata: {name: c}},
@@ -203,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_of_kubernetes_is_told_what_is_expected() {
-        check("", &["f.yaml: it holds no document; expected 5spot.finos.org/v1alpha1 ScheduledMachine"]);
+    fn malformed_objects_are_reported_with_the_expected_form() {
+        check("", &["f.yaml: it contains no document; expected 5spot.finos.org/v1alpha1 ScheduledMachine"]);
         for (text, found) in
             [("hello", "a string"), ("[]", "a list"), ("42", "a number"), ("true", "a boolean")]
         {

@@ -1,4 +1,4 @@
-//! Problems of the input, with everything needed to fix them.
+//! Problems with the input, with everything needed to fix them.
 
 use crate::manifest::location::Location;
 use crate::manifest::source::Source;
@@ -6,21 +6,21 @@ use five_spot_core::FieldError;
 use std::fmt;
 use std::io;
 
-/// One reason not to go on.
+/// A problem that stops the command.
 #[derive(Debug)]
 pub enum Problem {
-    /// The operating system did not hand out the file.
+    /// The operating system could not read the file.
     Unreadable(Source, io::Error),
-    /// The file as a whole is no manifest.
+    /// The file is not a manifest.
     BadSource(Source, String),
-    /// A document or object as a whole is nothing that can be understood.
+    /// A document or an object is malformed.
     BadDocument(Location, String),
-    /// A field of an object.
+    /// A field of an object is invalid.
     BadField(Location, FieldError),
 }
 
 impl Problem {
-    /// Returns true if the person has to change what is written, rather than where or by whom it is read.
+    /// Returns true if the user must change the content, rather than the path or its permissions.
     pub const fn is_in_the_input(&self) -> bool {
         match self {
             Self::Unreadable(..) => false,

@@ -1,4 +1,4 @@
-//! The source of a manifest, and its text: read within a bound, and proven to be text.
+//! The source of a manifest, and its text: read up to a size limit and checked to be text.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// No manifest of machines comes near this; what does is a wrong file, and is refused before it fills
-/// the memory. The API server takes 3 MiB for one object.
+/// The size limit of a manifest. Larger files are not manifests, and must not fill the memory. The API server
+/// accepts 3 MiB for one object.
 pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// An argument of `-f`.
@@ -15,7 +15,7 @@ pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
 pub enum Source {
     /// `-`.
     StandardInput,
-    /// Any other word.
+    /// A file name.
     File(PathBuf),
 }
 
@@ -34,12 +34,12 @@ impl fmt::Display for Source {
     }
 }
 
-/// The reason why a source gave no text.
+/// The reason why a source has no usable text.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// The operating system said no.
+    /// The operating system reported an error.
     Io(io::Error),
-    /// It was read, and is nothing that could be a manifest.
+    /// The content cannot be a manifest.
     NotText(String),
 }
 
@@ -48,15 +48,15 @@ impl Source {
     pub fn all(words: &[OsString]) -> Result<Vec<Self>, String> {
         let sources: Vec<Self> = words.iter().map(|word| Self::from(word.as_os_str())).collect();
         if sources.iter().filter(|source| **source == Self::StandardInput).count() > 1 {
-            return Err("-f - stands more than once; standard input can be read only once".to_owned());
+            return Err("-f - is given more than once; standard input can be read only once".to_owned());
         }
         if words.iter().any(|word| word.is_empty()) {
-            return Err("-f '' names no file; - is standard input".to_owned());
+            return Err("-f '' is not a file name; use -f - for standard input".to_owned());
         }
         Ok(sources)
     }
 
-    /// The whole text, without a byte order mark.
+    /// Reads the whole text, without a byte order mark.
     pub fn read(&self) -> Result<String, Unreadable> {
         let bytes = match self {
             Self::StandardInput => read_bounded(io::stdin().lock()),
@@ -66,7 +66,8 @@ impl Source {
     }
 }
 
-/// Opening a directory works on some systems and fails only when it is read, with words that help nobody.
+/// Reports directories early: on some systems, opening one succeeds and only reading fails, with an unhelpful
+/// message.
 fn open(path: &PathBuf) -> io::Result<File> {
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {
@@ -78,7 +79,7 @@ fn open(path: &PathBuf) -> io::Result<File> {
     Ok(file)
 }
 
-/// One byte more than allowed is enough to know, whatever the size of the file or the length of the pipe.
+/// Reads at most one byte more than the limit, which is enough to know that the source is too large.
 fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -90,7 +91,7 @@ fn decode(mut bytes: Vec<u8>) -> Result<String, String> {
     const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("it is larger than {} MiB, the most that is read", MAX_BYTES / 1024 / 1024));
+        return Err(format!("it is larger than {} MiB, the size limit", MAX_BYTES / 1024 / 1024));
     }
     if UTF16_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
         return Err("it is UTF-16; save it as UTF-8".to_owned());
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_text_is_refused_with_the_place() {
+    fn invalid_utf8_is_refused_with_its_line() {
         for (bytes, message) in [
             (&b"\xff\xfek\0i\0"[..], "UTF-16"),
             (b"\xfe\xff\0k", "UTF-16"),

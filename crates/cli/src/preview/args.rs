@@ -1,4 +1,4 @@
-//! The flags of `5spot preview`, and what they ask for once the defaults are filled in.
+//! Command-line flags of `5spot preview`, and the request that they resolve to.
 
 use crate::cluster_access::{ClusterArgs, NamespaceArgs};
 use crate::environment::ProcessEnvironment;
@@ -11,34 +11,34 @@ use std::ffi::OsString;
 
 /// Show when machines will be up
 ///
-/// Reads ScheduledMachine objects and shows when a machine is wanted: the schedule with its exceptions,
-/// lead time and override counted, to the second, in the machine's own time zone. Daylight saving is
-/// told where it moves, repeats or skips anything. With files no cluster is asked.
+/// Reads ScheduledMachine objects and shows when each machine is wanted: to the second, in the machine's own
+/// time zone, with exceptions, lead time and override taken into account. Notes explain where daylight saving
+/// moves, repeats or skips a window. With --filename, no cluster is contacted.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are the help text")]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// Objects in the cluster of your kubeconfig
+    /// Names of ScheduledMachines in the cluster of your kubeconfig
     #[arg(value_name = "NAME", conflicts_with = "filenames", value_parser = parse_name)]
     pub names: Vec<String>,
 
-    /// A file of YAML or JSON, `-` for standard input; may be repeated
+    /// File with YAML or JSON, `-` for standard input; may be repeated
     ///
-    /// A file may hold several documents and lists; objects of other kinds are skipped with a note.
+    /// A file may contain several documents and Lists; objects of other kinds are skipped with a note.
     #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE")]
     #[arg(value_hint = ValueHint::FilePath)]
     #[arg(required_unless_present = "names")]
     filenames: Vec<OsString>,
 
-    /// The first instant, such as 2026-11-01T00:00:00-04:00 [default: now]
+    /// Start of the range, such as 2026-11-01T00:00:00-04:00 [default: now]
     #[arg(long, value_name = "RFC3339", value_parser = parse_instant)]
     from: Option<Timestamp>,
 
-    /// The first instant no longer shown, in the form of --from
+    /// End of the range (exclusive), in the same format as --from
     #[arg(long, value_name = "RFC3339", value_parser = parse_instant, conflicts_with = "days")]
     to: Option<Timestamp>,
 
-    /// Show this many times 24 hours
+    /// Length of the range, in days of 24 hours
     #[arg(long, value_name = "N", default_value_t = DEFAULT_DAYS)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_DAYS)))]
     days: u16,
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u16).range(style::MIN_WIDTH as i64..=style::MAX_WIDTH as i64))]
     width: Option<u16>,
 
-    /// Draw the text with ASCII characters only, as is done where the locale is not UTF-8
+    /// Use only ASCII characters, which is the default if the locale is not UTF-8
     #[arg(long)]
     ascii: bool,
 
@@ -67,7 +67,7 @@ pub struct Args {
     pub cluster: ClusterArgs,
 }
 
-/// A file that was meant for --filename is an invalid name.
+/// Parses a name, and refuses file names, which belong after --filename.
 fn parse_name(text: &str) -> Result<String, String> {
     let is_file = [".yaml", ".yml", ".json"].iter().any(|ending| text.ends_with(ending));
     if is_file { Err(format!("to read a file, write -f {text}")) } else { Ok(text.to_owned()) }
@@ -81,23 +81,23 @@ Examples:
   5spot preview desk-17 -n desks
   kubectl get scheduledmachines -A -o yaml | 5spot preview -f - -o json
 
-Exit status: 0 if all is well, 1 if a file or the cluster cannot be read or the output cannot be written,
-2 if the command line or an object is invalid; then nothing is shown but what is wrong.";
+Exit status: 0 on success, 1 if a file or the cluster cannot be read or the output cannot be written,
+2 if the command line or an object is invalid; then only the errors are shown.";
 
-/// The forms of the answer.
+/// The output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A chart by local day, for a terminal
+    /// A chart by local day, for terminals
     Text,
     /// An array with one element per object
     Json,
-    /// The same data as json
+    /// The same data as YAML
     Yaml,
-    /// A picture
+    /// An SVG image
     Svg,
 }
 
-/// When the text is coloured.
+/// The use of colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Color {
     Auto,
@@ -111,12 +111,12 @@ pub struct Request {
     pub sources: Vec<Source>,
     pub range: Range,
     pub format: Format,
-    /// Only [`Format::Text`] looks at it.
+    /// Used by [`Format::Text`] only.
     pub style: Style,
 }
 
 impl Args {
-    /// Fills in the defaults, or says which flags do not go together.
+    /// Fills in the defaults, or returns an error that says which flags conflict.
     pub fn resolve(&self, process_environment: &ProcessEnvironment) -> Result<Request, String> {
         let sources = Source::all(&self.filenames)?;
         let from = self.from.unwrap_or(process_environment.now);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_it_is_two_weeks_from_now_as_text_of_80_columns() {
+    fn the_default_is_two_weeks_as_text_of_80_columns() {
         let request = resolve("-f a.yaml", &ProcessEnvironment::quiet()).expect("valid");
         assert_eq!(request.range.from.to_string(), "2026-11-15T09:00:00Z");
         assert_eq!(request.range.to.to_string(), "2026-11-29T09:00:00Z");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn conflicting_flags_are_refused() {
         for (line, message) in [
             ("", "--filename"),
             ("-f", "--filename"),

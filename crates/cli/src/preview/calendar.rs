@@ -1,5 +1,5 @@
-//! A range of instants laid out on local days, as the clock on the wall shows them: a skipped hour is a
-//! hole in its day, a repeated hour lies over itself. What a chart draws is here; how it looks is not.
+//! A range of instants arranged by local days, as clocks in the zone show them. A skipped hour is a gap in
+//! its day, and a repeated hour overlaps itself. This module computes what charts draw, not how they look.
 
 use crate::preview::clock_change::{ClockChange, LocalSpan};
 use crate::preview::forecast::{Piece, Window};
@@ -10,10 +10,10 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// The seconds of a day that a clock shows from one midnight to the next, whatever day it is.
+/// The seconds that a clock shows from one midnight to the next, on every day.
 pub const SECONDS_OF_DAY: u32 = 24 * 60 * 60;
 
-/// Part of a local day, in seconds that the clock shows since midnight; `to` is no longer inside.
+/// A part of a local day, half-open, in seconds since midnight as the clock shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     pub from: u32,
@@ -32,18 +32,18 @@ impl Stretch {
     }
 }
 
-/// Which time it is that a clock shows a local time.
+/// The occurrence of a local time: clocks can show one twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// It shows it once.
+    /// The clock shows it once.
     Only,
-    /// It will show it again.
+    /// The first of two occurrences.
     First,
-    /// It has shown it before.
+    /// The second of two occurrences.
     Second,
 }
 
-/// Part of a window on one day.
+/// A part of a window on one day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Up {
     pub stretch: Stretch,
@@ -54,21 +54,21 @@ pub struct Up {
     pub causes: Causes,
 }
 
-/// One local day, or as much of it as the range covers.
+/// One local day, or the part of it in the range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Day {
     pub date: Date,
-    /// The parts of the day that exist and lie in the range.
+    /// The parts of the day that exist and lie within the range.
     pub covered: Vec<Stretch>,
-    /// Local times that never come on this day.
+    /// Local times that the clock skips on this day.
     pub skipped: Vec<Stretch>,
-    /// Local times that come twice on this day.
+    /// Local times that the clock shows twice on this day.
     pub repeated: Vec<Stretch>,
     pub up: Vec<Up>,
 }
 
 impl Day {
-    /// The time a machine is wanted on this day.
+    /// The time for which a machine is wanted on this day.
     pub fn up_for(&self) -> SignedDuration {
         total(self.up.iter().map(|up| up.stretch))
     }
@@ -84,8 +84,8 @@ fn total(stretches: impl Iterator<Item = Stretch>) -> SignedDuration {
     SignedDuration::from_secs(stretches.map(|stretch| i64::from(stretch.seconds())).sum())
 }
 
-/// Every local day that the range touches, in order. A day that a zone leaves out altogether, as Samoa
-/// did with 2011-12-30, stands among them, skipped as a whole.
+/// Every local day in the range, in order. A day that a zone skips entirely, as Samoa skipped 2011-12-30, is
+/// included and marked as skipped.
 pub fn days(zone: &TimeZone, range: &Range, windows: &[Window]) -> Vec<Day> {
     let changes = ClockChange::all(zone, range);
     let mut days = Days::default();
@@ -129,7 +129,7 @@ struct Days(BTreeMap<Date, Entry>);
 
 struct Entry {
     day: Day,
-    /// For each stretch of `day.repeated`, the index of the change that repeats it.
+    /// For each part of `day.repeated`, the index of the clock change that repeats it.
     repeated_by: Vec<usize>,
 }
 
@@ -144,7 +144,7 @@ impl Days {
 }
 
 impl Entry {
-    /// Cuts it where the clock repeats itself, so that each part has one [`Pass`].
+    /// Splits a part where the clock repeats itself, so that each piece has one [`Pass`].
     fn add_up(&mut self, up: Up, steady: usize) {
         let mut rest = up.stretch;
         let mut parts = Vec::new();
@@ -162,7 +162,7 @@ impl Entry {
     }
 }
 
-/// A part of the range in which the clocks are left alone.
+/// A part of the range without a clock change.
 struct Steady {
     /// The index among the changes.
     index: usize,
@@ -172,7 +172,7 @@ struct Steady {
 }
 
 impl Steady {
-    /// The local times between two instants of this part, day by day.
+    /// The local times between two instants of this part, by day.
     fn local(&self, start: Timestamp, end: Timestamp) -> Vec<(Date, Stretch)> {
         by_day((self.offset.to_datetime(start), self.offset.to_datetime(end)))
     }
@@ -188,13 +188,13 @@ fn steady_stretches(zone: &TimeZone, range: &Range, changes: &[ClockChange]) -> 
         .collect()
 }
 
-/// Cuts at midnights.
+/// Splits at midnight.
 fn by_day((start, end): LocalSpan) -> Vec<(Date, Stretch)> {
     let mut parts = Vec::new();
     let mut at = start;
     while at.date() < end.date() {
         parts.push((at.date(), Stretch { from: second_of_day(at), to: SECONDS_OF_DAY }));
-        // The last day of the calendar has no tomorrow; no range comes near it.
+        // The last day of the calendar has no next day; no range includes it.
         let Ok(tomorrow) = at.date().tomorrow() else {
             return parts;
         };

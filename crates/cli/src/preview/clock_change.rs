@@ -1,11 +1,11 @@
-//! Moments at which a zone's clocks are moved.
+//! The instants at which the clocks of a zone change.
 
 use crate::range::Range;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
-/// Clocks go forward, so that local times are skipped, or back, so that they come twice.
+/// A clock change: forward, so that local times are skipped, or back, so that they repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockChange {
     pub at: Timestamp,
@@ -13,11 +13,12 @@ pub struct ClockChange {
     pub after: Offset,
 }
 
-/// Local times, the second one no longer inside.
+/// A half-open range of local times.
 pub type LocalSpan = (DateTime, DateTime);
 
 impl ClockChange {
-    /// Every change strictly inside of the range, in order. A zone that only renames its time is no change.
+    /// Every clock change inside the range, in order. A change of the zone's abbreviation alone does not
+    /// count.
     pub fn all(zone: &TimeZone, range: &Range) -> Vec<Self> {
         let mut before = zone.to_offset(range.from);
         let mut changes = Vec::new();
@@ -31,27 +32,27 @@ impl ClockChange {
         changes
     }
 
-    /// The local time without the change.
+    /// The local time at the change, by the old offset.
     pub fn local_before(&self) -> DateTime {
         self.before.to_datetime(self.at)
     }
 
-    /// The local time after the change.
+    /// The local time at the change, by the new offset.
     pub fn local_after(&self) -> DateTime {
         self.after.to_datetime(self.at)
     }
 
-    /// The shift of the clocks; negative is back.
+    /// The shift of the clocks; negative if they go back.
     pub fn shift(&self) -> SignedDuration {
         SignedDuration::from_secs(i64::from(self.after.seconds() - self.before.seconds()))
     }
 
-    /// Local times that never come.
+    /// The local times that are skipped.
     pub fn skipped(&self) -> Option<LocalSpan> {
         self.shift().is_positive().then(|| (self.local_before(), self.local_after()))
     }
 
-    /// Local times that come twice.
+    /// The local times that repeat.
     pub fn repeated(&self) -> Option<LocalSpan> {
         self.shift().is_negative().then(|| (self.local_after(), self.local_before()))
     }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_year_has_its_two_changes_with_what_they_skip_and_repeat() {
+    fn a_year_has_two_changes_with_skipped_and_repeated_times() {
         assert_eq!(
             changes("America/New_York", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
             [

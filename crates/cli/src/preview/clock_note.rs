@@ -1,4 +1,4 @@
-//! Notes on the effect of a clock change on the windows around it.
+//! Notes on the effects of a clock change on the windows around it.
 
 use crate::preview::clock_change::{ClockChange, LocalSpan};
 use crate::preview::forecast::{Piece, Window};
@@ -9,29 +9,29 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 
-/// A clock change, and what follows from it.
+/// A clock change and its effects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockNote {
     /// The local day on which the clocks are moved.
     pub date: Date,
     /// `clocks go back 1h at 02:00 EDT, to 01:00 EST`.
     pub change: String,
-    /// A sentence for each window that is longer, shorter or bounded otherwise than its local times say.
+    /// One sentence per window whose length or boundary differs from its local times.
     pub effects: Vec<String>,
 }
 
-/// The windows as they are wanted, and as they were written.
+/// The windows as computed, and as written.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows<'a> {
     pub wanted: &'a [Window],
-    /// The local times of the same schedule in a zone whose clocks are never moved.
+    /// The local times of the same schedule in a zone without clock changes.
     pub written: &'a [LocalSpan],
 }
 
 impl ClockNote {
     pub fn new(zone: &TimeZone, change: &ClockChange, windows: Windows<'_>) -> Self {
         let direction = if change.shift().is_positive() { "forward" } else { "back" };
-        // The instant before the change still goes by the old name.
+        // The instant before the change has the old abbreviation.
         let just_before = change.at - SignedDuration::from_secs(1);
         Self {
             date: change.local_before().min(change.local_after()).date(),
@@ -57,7 +57,7 @@ impl fmt::Display for ClockNote {
     }
 }
 
-/// Windows across the change last longer or shorter than they would by the clock.
+/// The windows that are longer or shorter than their local times suggest because of the change.
 fn stretched_windows<'a>(
     zone: &'a TimeZone,
     change: &'a ClockChange,
@@ -80,7 +80,7 @@ fn stretched_windows<'a>(
     })
 }
 
-/// Boundaries whose local time is skipped, or comes twice.
+/// The boundaries whose local time is skipped or repeated.
 fn moved_boundaries<'a>(
     zone: &'a TimeZone,
     change: &'a ClockChange,
@@ -91,7 +91,7 @@ fn moved_boundaries<'a>(
     });
     boundaries.filter_map(move |boundary| {
         let (instant, why) = boundary.moved_by(change)?;
-        // An override may have taken the boundary away.
+        // An override may have removed the boundary.
         windows.has(boundary.edge, instant).then(|| {
             let edge = boundary.edge.word();
             format!(
@@ -104,7 +104,8 @@ fn moved_boundaries<'a>(
 }
 
 impl Windows<'_> {
-    /// Returns true if a window really opens or closes at an instant. The lead time before the next one may hide it.
+    /// Returns true if a window opens or closes at this instant. The lead time of the next window can hide
+    /// it.
     fn has(&self, edge: Edge, instant: Timestamp) -> bool {
         let is_lead =
             |piece: Option<&Piece>| piece.is_none_or(|piece| piece.causes == Cause::LeadTime.into());
@@ -142,15 +143,15 @@ struct Boundary {
 }
 
 impl Boundary {
-    /// The instant of a boundary that has none by its local time, or two, and why.
+    /// The instant of a boundary whose local time is skipped or repeated, and the reason.
     fn moved_by(&self, change: &ClockChange) -> Option<(Timestamp, &'static str)> {
         let inside = |(start, end): &LocalSpan| *start <= self.local && self.local < *end;
         if change.skipped().as_ref().is_some_and(inside) {
             return Some((change.at, "does not come that day"));
         }
         let repeated = change.repeated().filter(inside)?;
-        // A window closes when the clock shows less than its end for the last time. If that is the very
-        // time to which the clock is put back, it never shows less again.
+        // A window closes at the last instant at which the clock shows less than its end. If the clock goes
+        // back to exactly that time, the first occurrence counts, because the clock never shows less again.
         let offset = match self.edge {
             Edge::Closes if self.local > repeated.0 => change.after,
             Edge::Closes | Edge::Opens => change.before,

@@ -1,9 +1,9 @@
-//! The preview for programs. Its shape is a promise: fields may be added, never changed.
+//! The preview as JSON and YAML. The format is stable: fields may be added, but never changed or removed.
 
 use crate::preview::forecast::{Forecast, Window};
 use serde::Serialize;
 
-/// One object.
+/// The preview of one object.
 #[derive(Debug, Serialize)]
 struct Entry<'a> {
     name: &'a str,
@@ -16,7 +16,7 @@ struct Entry<'a> {
     windows: Vec<Period>,
 }
 
-/// One window.
+/// A window.
 #[derive(Debug, Serialize)]
 struct Period {
     start: String,
@@ -30,7 +30,7 @@ impl<'a> From<&'a Forecast> for Entry<'a> {
             name: &forecast.name,
             namespace: &forecast.namespace,
             timezone: &forecast.timezone,
-            // A range has whole seconds, so this is RFC 3339 with seconds and nothing behind them.
+            // The range has whole seconds, so this is RFC 3339 without a fraction.
             from: forecast.range.from.to_string(),
             to: forecast.range.to.to_string(),
             note: forecast.note.as_deref(),
@@ -49,13 +49,13 @@ impl From<&Window> for Period {
     }
 }
 
-/// An array, whatever the number of objects.
+/// JSON: always an array, for a single object too.
 pub fn json(forecasts: &[Forecast]) -> anyhow::Result<String> {
     let entries: Vec<Entry<'_>> = forecasts.iter().map(Entry::from).collect();
     Ok(serde_json::to_string_pretty(&entries)? + "\n")
 }
 
-/// The same data.
+/// The same data as YAML.
 pub fn yaml(forecasts: &[Forecast]) -> anyhow::Result<String> {
     let entries: Vec<Entry<'_>> = forecasts.iter().map(Entry::from).collect();
     Ok(serde_saphyr::to_string(&entries)?)

@@ -1,4 +1,4 @@
-//! The times at which a machine is wanted, as the core says, with what a person needs to read them.
+//! The times at which a machine is wanted, as computed by `core`, prepared for display.
 
 use crate::preview::clock_change::{ClockChange, LocalSpan};
 use crate::preview::clock_note::{ClockNote, Windows};
@@ -15,13 +15,13 @@ use jiff::{SignedDuration, Timestamp};
 pub struct Forecast {
     pub name: String,
     pub namespace: String,
-    /// The zone as the object names it.
+    /// The zone as written in the object.
     pub timezone: String,
     pub zone: TimeZone,
     pub range: Range,
-    /// The reason why there is no window, where the schedule is not to blame.
+    /// The reason why there is no window, if it is not the schedule.
     pub note: Option<String>,
-    /// In order, none touching another.
+    /// Sorted by time; no two windows touch.
     pub windows: Vec<Window>,
     pub clock_notes: Vec<ClockNote>,
 }
@@ -33,15 +33,15 @@ pub struct Window {
     pub end: Timestamp,
     /// The causes of the whole window.
     pub causes: Causes,
-    /// Consecutive pieces, each with one set of causes; they cover the window without a gap.
+    /// Consecutive pieces with one set of causes each; together they cover the window.
     pub pieces: Vec<Piece>,
-    /// It began before the range: `start` is where the range begins.
+    /// The window began before the range; `start` is the start of the range.
     pub began_before: bool,
-    /// It goes on after the range: `end` is where the range ends.
+    /// The window continues after the range; `end` is the end of the range.
     pub goes_on: bool,
 }
 
-/// A part of a window that has the same causes throughout.
+/// A part of a window with the same causes throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub start: Timestamp,
@@ -83,7 +83,7 @@ impl Forecast {
     }
 }
 
-/// The causes of a window, that by which a person would call it first.
+/// The causes of a window, most important first.
 pub fn by_prominence(causes: Causes) -> impl Iterator<Item = Cause> {
     const ORDER: [Cause; 5] =
         [Cause::Override, Cause::Exception, Cause::Window, Cause::Schedule, Cause::LeadTime];
@@ -106,7 +106,7 @@ fn windows(plan: &Plan, range: Range) -> Vec<Window> {
         .collect()
 }
 
-/// Goes through a wanted period from change to change, and asks at each how things stand.
+/// Splits a wanted period at each change of its causes.
 fn pieces(plan: &Plan, start: Timestamp, end: Timestamp) -> Vec<Piece> {
     let mut pieces = Pieces(Vec::new());
     let mut at = start;
@@ -120,7 +120,7 @@ fn pieces(plan: &Plan, start: Timestamp, end: Timestamp) -> Vec<Piece> {
                     pieces.add(start, end, causes);
                 }
             }
-            // Not inside of a wanted period.
+            // Outside a wanted period.
             PlanState::OverrideDown | PlanState::Disabled | PlanState::OutsideWindow => {}
         }
         at = until;
@@ -128,7 +128,7 @@ fn pieces(plan: &Plan, start: Timestamp, end: Timestamp) -> Vec<Piece> {
     pieces.0
 }
 
-/// Pieces in order, none like the one before it.
+/// Merges adjacent pieces with equal causes.
 struct Pieces(Vec<Piece>);
 
 impl Pieces {
@@ -140,15 +140,16 @@ impl Pieces {
     }
 }
 
-/// The local times of the windows as if clocks were never moved: those of the same schedule in UTC.
+/// The local times of the windows without clock changes: those of the same schedule in UTC.
 fn written_times(schedule: &ScheduleSpec, zone: &TimeZone, range: Range) -> Vec<LocalSpan> {
     let in_utc = ScheduleSpec { timezone: "UTC".to_owned(), ..schedule.clone() };
     let Ok(in_utc) = Schedule::parse(&in_utc, "spec.schedule") else {
-        // It was valid in another zone, and no other field of it depends on the zone.
+        // The schedule was valid in another zone, and no other field depends on the zone.
         return Vec::new();
     };
     let local = |instant: Timestamp| Offset::UTC.to_timestamp(zone.to_datetime(instant)).unwrap_or(instant);
-    // A day more on either side: a clock change at the edge of the range may move what lies beyond it.
+    // One more day on either side: a clock change at the edge of the range can move a boundary from beyond
+    // it.
     let day = SignedDuration::from_hours(24);
     Plan::new(in_utc, SignedDuration::ZERO, true, None)
         .periods(local(range.from) - day, local(range.to) + day)

@@ -1,5 +1,5 @@
-//! `5spot preview`: read, check, foresee, show. Each step takes what the one before has made; only the
-//! first and the last touch the world.
+//! `5spot preview`: reads objects, validates them, computes forecasts and prints them. Only the first and the
+//! last step do I/O.
 
 mod args;
 mod calendar;
@@ -23,7 +23,7 @@ use args::{Format, Request};
 use five_spot_api::names;
 use forecast::Forecast;
 
-/// Does all of it.
+/// Runs the command and returns its exit status.
 pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
     let request = match args.resolve(process_environment) {
         Ok(request) => request,
@@ -34,7 +34,7 @@ pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
     };
     let (mut forecasts, problems) = foresee(&request.sources, request.range);
     if !problems.is_empty() {
-        // Half an answer would be taken for the whole.
+        // A partial result could be mistaken for a complete one.
         return report(&problems);
     }
     if !args.names.is_empty() {
@@ -58,7 +58,7 @@ pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
     }
 }
 
-/// Looks at every object of every source, so that every mistake is told at once.
+/// Validates every object of every source, so that all errors are reported at once.
 fn foresee(sources: &[Source], range: Range) -> (Vec<Forecast>, Vec<Problem>) {
     let (mut forecasts, mut problems) = (Vec::new(), Vec::new());
     for finding in sources.iter().flat_map(manifest::read) {
@@ -72,7 +72,7 @@ fn foresee(sources: &[Source], range: Range) -> (Vec<Forecast>, Vec<Problem>) {
             },
             Finding::Other(Object { location, value }) => {
                 let found = value["kind"].as_str().unwrap_or_default();
-                complain(&format!("note: {location}: skipped, it is a {found} and not a {}", names::KIND));
+                complain(&format!("note: {location}: skipped: kind {found} is not {}", names::KIND));
             }
             Finding::Problem(problem) => problems.push(problem),
         }

@@ -1,4 +1,4 @@
-//! The flags of `5spot sandbox`, and what they ask for once the defaults are filled in.
+//! Command-line flags of `5spot sandbox`, and the request that they resolve to.
 
 use crate::environment::ProcessEnvironment;
 use crate::manifest::Source;
@@ -11,60 +11,67 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// Watch a fleet through a week in minutes
+/// Simulate a fleet for a week, in minutes
 ///
-/// Runs everything on this machine, with nothing to install: a Kubernetes API in memory, stand-ins for Cluster API,
-/// a provider and kubelets, a demo fleet with a week of troubles, and the real controller, on a clock of its own.
+/// Everything runs on this machine; nothing needs to be installed. The sandbox starts an in-memory Kubernetes
+/// API, stand-ins for Cluster API, a provider and kubelets, a demo fleet, and the real controller, on a
+/// simulated clock. During the demo week, users change the fleet: one sets a kill switch, one starts a
+/// program on a lent machine.
 ///
-/// In a terminal it shows a timeline, one row a machine, and what happens under it; elsewhere a line for each thing
-/// that happens. It prints a KUBECONFIG= line: what you apply with kubectl works like the demo's machines and gets a
-/// row too. When the span is over, the clock goes on in real time, until Ctrl-C; then a summary follows.
+/// In a terminal, it shows a live timeline with one row per machine and the latest events below. Otherwise it
+/// prints one line per event. It also prints a KUBECONFIG= line: objects that you apply with kubectl behave
+/// like those of the demo and get a row of their own. After the span, the clock continues in real time until
+/// Ctrl-C; then the sandbox prints a summary.
 ///
-/// With --once the span runs in virtual time, as fast as it goes. Timeline and summary follow, and the exit status
-/// says whether every machine was where schedule, override, kill switch and its own timers wanted it.
+/// With --once, the span runs in virtual time, as fast as possible. The sandbox then prints the timeline and
+/// the summary. The exit status says whether every machine was up exactly when its schedule, override, kill
+/// switch and timeouts required it.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are the help text")]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// Run the span as fast as it goes, print timeline and summary, and end
+    /// Run the span as fast as possible, print the timeline and the summary, and exit
     #[arg(long)]
     once: bool,
 
-    /// Length of the run: a number and m, h, d or w
+    /// Length of the run: a number followed by m, h, d or w
     #[arg(long = "for", value_name = "SPAN", default_value = "7d", value_parser = span::parse)]
     span: SignedDuration,
 
-    /// The first instant, such as 2026-11-01T00:00:00-04:00 [default: now minus the span]
+    /// Start of the run, such as 2026-11-01T00:00:00-04:00 [default: now minus the span]
     #[arg(long, value_name = "RFC3339", value_parser = parse_instant)]
     start: Option<Timestamp>,
 
-    /// Simulated seconds in a real one [default: 2016, a week in five minutes]
+    /// Simulated seconds per real second [default: 2016, a week in five minutes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SPEED))]
     speed: Option<u32>,
 
-    /// Seed of UIDs, names and the time machines take; the same seed and start give the same run
+    /// Seed for UIDs, names and the time that machines take to join; the same seed and start give the same
+    /// run
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Your own ScheduledMachines instead of the demo; `-` is standard input; may be repeated
+    /// File with your own ScheduledMachines instead of the demo; `-` reads standard input; may be repeated
     ///
-    /// Objects of other kinds in the files (Namespaces, Deployments, PodDisruptionBudgets, ...) are applied too.
-    /// Namespaces that are missing are made, and so are kinds of providers that nobody has defined.
+    /// Objects of other kinds in the files (Namespaces, Deployments, PodDisruptionBudgets, ...) are created
+    /// too. Missing Namespaces are created, and provider kinds without a CRD get one.
     #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE")]
     #[arg(value_hint = ValueHint::FilePath)]
     filenames: Vec<OsString>,
 
-    /// Where kubectl finds the API: a loopback address, as there is no authentication [default: 127.0.0.1, any port]
+    /// Address of the API for kubectl; a loopback address, as there is no authentication [default: 127.0.0.1,
+    /// any port]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
 
-    /// Where to write the kubeconfig [default: a temporary file, removed at the end]
+    /// File for the kubeconfig [default: a temporary file, removed at exit]
     #[arg(long, value_name = "PATH")]
     kubeconfig_out: Option<PathBuf>,
 
-    /// Where to write the controller's metrics of every minute, for Prometheus
+    /// File for the controller's metrics, one sample per simulated minute, in the OpenMetrics format
     ///
-    /// promtool tsdb create-blocks-from openmetrics FILE DIR makes a database of it, on which dashboards and alerts can be tried.
+    /// To try dashboards and alerts on them, create a Prometheus database: promtool tsdb create-blocks-from
+    /// openmetrics FILE DIR
     #[arg(long, value_name = "FILE")]
     metrics_out: Option<PathBuf>,
 
@@ -73,7 +80,7 @@ pub struct Args {
     output: Format,
 }
 
-/// Beyond it a step of the clock is longer than a window.
+/// The highest speed: above it, one step of the clock is longer than a window.
 const MAX_SPEED: i64 = 100_000;
 
 /// A week in five minutes.
@@ -92,14 +99,14 @@ Examples:
 Exit status: 0 if every machine was where it was wanted, 1 if one was not or something failed,
 2 if the command line or an object is invalid.";
 
-/// The forms of the answer.
+/// The output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A timeline and a summary, for people
+    /// A timeline and a summary
     Text,
-    /// A line of JSON for each thing that happens, and one at the end
+    /// One JSON object per line: one per event, and one for the summary
     Json,
-    /// The span as a picture
+    /// The timeline as an SVG image
     Svg,
 }
 
@@ -107,50 +114,48 @@ pub enum Format {
 #[derive(Debug)]
 pub struct Request {
     pub range: Range,
-    /// Simulated seconds in a real one; without it, as fast as it goes.
+    /// Simulated seconds per real second; `None` means as fast as possible.
     pub speed: Option<u32>,
     pub seed: u64,
-    /// Empty: the demo.
+    /// The input files; the demo fleet if empty.
     pub sources: Vec<Source>,
-    /// The address at which the API is served; `None` if it is not.
+    /// The address of the API for `kubectl`; `None` if it is not served.
     pub serving: Option<Serving>,
-    /// The file for metrics.
+    /// The file for the metrics.
     pub metrics: Option<PathBuf>,
     pub format: Format,
     pub style: Style,
-    /// The timeline is drawn anew again and again, rather than told line by line.
+    /// Redraw a live timeline instead of printing one line per event.
     pub is_live: bool,
 }
 
-/// The address at which the API is served.
+/// The address of the API for `kubectl`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
     pub address: SocketAddr,
-    /// Where the kubeconfig goes, if not to a temporary file.
+    /// The file for the kubeconfig; `None` means a temporary file.
     pub kubeconfig: Option<PathBuf>,
 }
 
 impl Args {
-    /// Fills in the defaults, or says which flags do not go together.
+    /// Fills in the defaults, or returns an error that says which flags conflict.
     pub fn resolve(&self, process_environment: &ProcessEnvironment) -> Result<Request, String> {
         if self.output == Format::Svg && !self.once {
-            return Err("-o svg draws a span that is over: add --once".to_owned());
+            return Err("-o svg needs --once: the image shows a finished run".to_owned());
         }
         if self.once && self.speed.is_some() {
-            return Err(
-                "--speed does not go with --once, which runs as fast as it goes: leave one of them out"
-                    .to_owned(),
-            );
+            return Err("--speed conflicts with --once, which runs as fast as possible: remove one of them"
+                .to_owned());
         }
         if let Some(address) = self.listen.filter(|address| !address.ip().is_loopback()) {
             return Err(format!(
-                "--listen {address}: whoever reaches it may do anything, as there is no authentication; \
+                "--listen {address}: the sandbox has no authentication, so anyone who can connect could do anything; \
                  use a loopback address such as 127.0.0.1:{}",
                 address.port()
             ));
         }
         if self.kubeconfig_out.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
-            return Err("--kubeconfig-out '' names no file: give a path, or leave it out".to_owned());
+            return Err("--kubeconfig-out '' is not a file name: give a path, or remove the flag".to_owned());
         }
         let is_served = !self.once || self.listen.is_some() || self.kubeconfig_out.is_some();
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -206,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_it_is_the_last_week_in_five_minutes() {
+    fn without_flags_the_last_week_runs_in_five_minutes() {
         let request = valid("");
         assert_eq!(request.range.from.to_string(), "2026-11-08T09:00:00Z");
         assert_eq!(request.range.to.to_string(), "2026-11-15T09:00:00Z");
         assert_eq!((request.speed, request.seed, request.format), (Some(2016), 0, Format::Text));
         assert!(request.sources.is_empty());
-        let serving = request.serving.expect("kubectl can come in");
+        let serving = request.serving.expect("the API is served");
         assert_eq!((serving.address.to_string().as_str(), serving.kubeconfig), ("127.0.0.1:0", None));
     }
 
@@ -250,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_what_to_do() {
+    fn invalid_flags_are_refused_with_advice() {
         for (line, message) in [
             ("--for 7", "such as 36h, 7d or 2w"),
             ("--for 0d", "such as 36h, 7d or 2w"),
@@ -261,18 +266,18 @@ mod tests {
             ("--speed 0", "1..=100000"),
             ("--speed 100001", "1..=100000"),
             ("--speed fast", "invalid digit"),
-            ("--once --speed 3", "leave one of them out"),
+            ("--once --speed 3", "remove one of them"),
             ("--seed=-1", "--seed"),
             ("--seed x", "invalid digit"),
             ("-f", "--filename"),
-            ("-f ''", "names no file"),
+            ("-f ''", "is not a file name"),
             ("-f - -f -", "standard input can be read only once"),
             ("--listen 8001", "--listen"),
             ("--listen localhost:8001", "--listen"),
             ("--listen 0.0.0.0:8001", "use a loopback address such as 127.0.0.1:8001"),
-            ("--listen [::]:0", "there is no authentication"),
+            ("--listen [::]:0", "the sandbox has no authentication"),
             ("--kubeconfig-out ''", "--kubeconfig-out"),
-            ("-o svg", "add --once"),
+            ("-o svg", "needs --once"),
             ("-o yaml", "possible values: text, json, svg"),
             ("--twice", "unexpected argument"),
             ("machines.yaml", "unexpected argument"),

@@ -22,7 +22,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tower::util::BoxCloneSyncService;
 
-/// The DaemonSet of the reclaim agent, as it is shipped. Its pods are those of a stand-in: the owner's script acts for them.
+/// The DaemonSet of the reclaim agent, as it is shipped. A stand-in creates its pods; the demo script acts
+/// for the agents.
 pub(crate) const AGENTS: &str = include_str!("../../../../deploy/node-agent/daemonset.yaml");
 
 /// An API server with the CRDs of 5-Spot, Cluster API and the provider, the agents' DaemonSet, and a recorder.
@@ -35,11 +36,12 @@ pub struct SandboxEnvironment {
 }
 
 impl SandboxEnvironment {
-    /// An API with every kind that is needed, at an instant.
+    /// Creates an API server with all required kinds, at `start`.
     pub fn new(start: Timestamp, seed: u64) -> anyhow::Result<Self> {
         let clock = Clock::starting_at(start);
         let api = ApiServer::new(ApiServerConfig { seed, ..ApiServerConfig::new(clock.clone()) });
-        let ours = serde_json::to_value(five_spot_api::crd()).context("failed to write our own CRD")?;
+        let ours = serde_json::to_value(five_spot_api::crd())
+            .context("failed to serialise the ScheduledMachine CRD")?;
         let theirs = cluster_api_crds(Contract::V1Beta2).into_iter().chain(provider_crds());
         for crd in theirs.chain([ours]) {
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
@@ -47,7 +49,8 @@ impl SandboxEnvironment {
         api.create("/api/v1/namespaces", &json!({"metadata": {"name": SYSTEM_NAMESPACE}}));
         let account = json!({"metadata": {"name": "5spot-reclaim-agent"}});
         api.create(&format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts"), &account);
-        let agents: Value = serde_saphyr::from_str(AGENTS).context("failed to read the agents' DaemonSet")?;
+        let agents: Value =
+            serde_saphyr::from_str(AGENTS).context("failed to parse the DaemonSet of the reclaim agent")?;
         api.create(&format!("/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/daemonsets"), &agents);
         Ok(Self { recorder: Recorder::new(clock.clone()), metrics: Arc::default(), api, clock, seed })
     }
@@ -57,10 +60,10 @@ impl SandboxEnvironment {
         fleet.create_objects(&self.api.client("default")).await
     }
 
-    /// Runs until something fails or `stop` is called; the controller is shut down gracefully.
+    /// Runs until something fails or `stop` is cancelled; then shuts the controller down gracefully.
     ///
-    /// The recorder, the stand-ins and the script are one task each, with a fixed order inside: the same start and the
-    /// same seed give the same run.
+    /// The recorder, the stand-ins and the script are one task each and poll their inputs in a fixed order:
+    /// the same start and seed give the same run.
     pub async fn run(&self, fleet: SandboxFleet, stop: CancellationToken) -> anyhow::Result<()> {
         let client = || self.api.client("default");
         let recording = tokio::spawn(self.recorder.clone().follow(client()));
@@ -70,30 +73,30 @@ impl SandboxEnvironment {
         let script =
             tokio::spawn(fleet::run(fleet.script, client(), self.clock.clone(), self.recorder.clone()));
         let scripted = async {
-            // When everything is done, the rest is the clock's.
-            script.await.context("the script broke off")??;
+            // The script may end; the run continues.
+            script.await.context("the demo script panicked")??;
             std::future::pending::<anyhow::Result<()>>().await
         };
         let result = tokio::select! {
             biased;
             ended = controller => match ended {
                 Ok(result) => result.context("the controller failed"),
-                Err(error) => Err(error).context("the controller broke off"),
+                Err(error) => Err(error).context("the controller panicked"),
             },
-            ended = recording => ended.context("the recorder broke off").flatten(),
+            ended = recording => ended.context("the recorder panicked").flatten(),
             ended = scripted => ended,
-            ended = actors => ended.context("the actors broke off"),
+            ended = actors => ended.context("the stand-ins panicked"),
         };
         result
     }
 
-    /// The time that steps take: about as long as on real machines, and different for every seed.
+    /// The delays of the stand-ins: about as long as with real machines, and different for every seed.
     fn stand_in_settings(&self) -> StandInSettings {
         let mut chance = Ids::new(self.seed);
         StandInSettings::new(Timing {
             provision: Duration::from_secs(40 + chance.below(50)),
             join: Duration::from_secs(15 + chance.below(30)),
-            // Nobody here reads a lease, and each renewal is a write.
+            // No component in the sandbox reads node leases, and each renewal is a write.
             heartbeat: Duration::from_hours(24),
             ..Timing::default()
         })
@@ -108,14 +111,15 @@ impl SandboxEnvironment {
         )
     }
 
-    /// The settings of the controller: there is one cluster, and every Node is in it.
+    /// The settings of the controller. There is one cluster, which contains every Node.
     fn settings(&self) -> Settings {
         let management_nodes = vec![ANY_NAMESPACE.to_owned()];
         Settings { management_nodes, metrics: self.metrics.clone(), ..Settings::default() }
     }
 }
 
-/// Management and workload cluster are one: every kubeconfig leads there.
+/// The connector for a sandbox in which the management cluster is also the workload cluster: every kubeconfig
+/// leads to it.
 struct OneCluster(Raw);
 
 impl Dial for OneCluster {

@@ -1,5 +1,5 @@
-//! The expected state of a machine over time: computed from its specs alone, with the same plan that
-//! `preview` shows and without looking at what the controller did.
+//! The expected state of a machine over time. It is computed from the specs alone, with the same plan as
+//! `5spot preview`, and does not depend on what the controller did.
 
 use crate::sandbox::trace::{Key, Snapshot, Trace};
 use five_spot_api::{OnTimeout, Phase};
@@ -9,26 +9,26 @@ use jiff::{SignedDuration, Timestamp};
 /// The expected state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// A machine, whose node has to be Ready after this long.
+    /// A Machine exists, and its Node is Ready at the latest after the join timeout.
     Machine { join_timeout: SignedDuration },
-    /// No machine.
+    /// No Machine exists.
     Nothing(Removal),
-    /// Nobody can say: the spec is not valid, or somebody holds the controller back.
-    Whatever,
+    /// Unspecified: the spec is invalid, or the controller is paused for this object.
+    Unspecified,
 }
 
-/// The removal of a machine that is not wanted.
+/// The expected removal of a Machine that is not wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// The time until the Machine is deleted at the latest; zero under a kill switch.
+    /// The longest time until the Machine is deleted; zero with a kill switch.
     pub grace: SignedDuration,
-    /// Pods that may not leave can keep it for longer.
+    /// Blocked pods may delay the deletion.
     pub can_be_held: bool,
-    /// The phase in which it rests; nothing for an object that goes as well.
+    /// The phase after the removal; `None` if the object is deleted too.
     pub rest: Option<Phase>,
 }
 
-/// A half-open stretch of time in which one thing is wanted.
+/// A half-open interval with one expected state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     pub from: Timestamp,
@@ -44,7 +44,7 @@ pub fn intervals(trace: &Trace, key: &Key, end: Timestamp) -> Vec<Interval> {
         let to = snapshots.get(index + 1).map_or(end, |(next, _)| *next).min(end);
         match snapshot {
             Some(snapshot) => of_snapshot(snapshot, *from, to, &mut intervals),
-            None => add(&mut intervals, Interval { from: *from, to, expected: Expectation::Whatever }),
+            None => add(&mut intervals, Interval { from: *from, to, expected: Expectation::Unspecified }),
         }
     }
     intervals
@@ -55,7 +55,7 @@ fn of_snapshot(snapshot: &Snapshot, from: Timestamp, to: Timestamp, intervals: &
     let at_once =
         |rest| Expectation::Nothing(Removal { grace: SignedDuration::ZERO, can_be_held: false, rest });
     if snapshot.is_paused {
-        return add(intervals, whole(Expectation::Whatever));
+        return add(intervals, whole(Expectation::Unspecified));
     }
     if snapshot.kill_switch {
         let rest = snapshot.deleted_at.is_none().then_some(Phase::Terminated);
@@ -65,7 +65,7 @@ fn of_snapshot(snapshot: &Snapshot, from: Timestamp, to: Timestamp, intervals: &
         return add(intervals, whole(at_once(None)));
     }
     let Some(spec) = &snapshot.spec else {
-        return add(intervals, whole(Expectation::Whatever));
+        return add(intervals, whole(Expectation::Unspecified));
     };
     let gracefully = |rest| {
         Expectation::Nothing(Removal {

@@ -22,42 +22,42 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Objects that are there from the start, and what happens to them.
+/// The initial objects, and the scripted changes to them.
 #[derive(Debug, Default)]
 pub struct SandboxFleet {
     pub objects: Vec<InitialObject>,
-    /// In the order of time.
+    /// Sorted by time.
     pub script: Vec<UserAction>,
 }
 
-/// An object, and where it was read, if it was.
+/// An object, with its location in the input if it was read from a file.
 #[derive(Clone, Debug)]
 pub struct InitialObject {
     pub value: Value,
     pub location: Option<Location>,
 }
 
-/// Something that a person does.
+/// A change that a user makes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserAction {
     pub at: Timestamp,
-    /// A sentence that describes it.
+    /// A sentence that describes the change.
     pub sentence: String,
     pub change: Change,
 }
 
-/// The change that an action makes.
+/// The effect of a user action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A merge patch of a `ScheduledMachine`.
+    /// A merge patch to a `ScheduledMachine`.
     ScheduledMachine(Key, Value),
-    /// A merge patch of a disruption budget.
+    /// A merge patch to a `PodDisruptionBudget`.
     Budget(Key, Value),
     /// The owner of a machine starts this program on it.
     Program(Key, &'static str),
 }
 
-/// The reason why the sandbox refused an object: as a real API server would say it.
+/// An object that the sandbox refused, with the error of the API server.
 #[derive(Debug)]
 pub struct RefusedObject {
     pub location: Option<Location>,
@@ -65,7 +65,7 @@ pub struct RefusedObject {
 }
 
 impl SandboxFleet {
-    /// Puts every object into the API, what others need first.
+    /// Creates every object in the API server, dependencies first.
     pub async fn create_objects(&self, client: &Client) -> Result<(), RefusedObject> {
         let mut namespaces: BTreeSet<String> =
             ["default", "kube-system", "kube-public", "kube-node-lease", SYSTEM_NAMESPACE]
@@ -130,7 +130,7 @@ async fn create(client: &Client, value: &Value) -> Result<(), String> {
     }
 }
 
-/// Does everything in its time.
+/// Carries out the script: every action at its time.
 pub async fn run(
     script: Vec<UserAction>,
     client: Client,
@@ -143,7 +143,7 @@ pub async fn run(
         recorder.note(Fact::UserAction(action.sentence.clone()));
         perform(&client, &action.change, clock.now())
             .await
-            .with_context(|| format!("failed to do what the script says: {}", action.sentence))?;
+            .with_context(|| format!("failed to carry out a demo action: {}", action.sentence))?;
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ async fn perform(client: &Client, action: &Change, now: Timestamp) -> anyhow::Re
 async fn change(client: &Client, kind: &ApiResource, key: &Key, patch: &Value) -> kube::Result<()> {
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, kind);
     match api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await {
-        // Somebody at the keyboard has been faster: it is their sandbox.
+        // The user of the sandbox may have deleted the object.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         result => result.map(drop),
     }

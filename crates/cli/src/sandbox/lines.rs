@@ -1,5 +1,5 @@
-//! One line per event: words for people, or JSON for programs. The JSON format is stable: fields may
-//! be added, never changed.
+//! One line per event, as text or as JSON. The JSON format is stable: fields may be added, but never changed
+//! or removed.
 
 use crate::sandbox::rows::Shade;
 use crate::sandbox::text::{color, dim};
@@ -10,7 +10,7 @@ use five_spot_api::event::EventType;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// For a person: transitions, announcements and deeds. The single writes would drown them.
+/// Text: transitions, events and user actions. Writes are left out because there are too many of them.
 pub fn words(entry: &Entry, transition: Option<Transition<'_>>, style: Style) -> Option<String> {
     let what = match &entry.fact {
         Fact::Object(key, _) => {
@@ -36,7 +36,7 @@ pub fn words(entry: &Entry, transition: Option<Transition<'_>>, style: Style) ->
     Some(format!("{} {what}", dim(style, &time)))
 }
 
-/// For a program.
+/// JSON.
 pub fn json(entry: &Entry, transition: Option<Transition<'_>>) -> Option<String> {
     let time = entry.time.to_string();
     let value = match &entry.fact {
@@ -68,7 +68,7 @@ fn write_value(time: &str, write: &Write) -> Value {
     value
 }
 
-/// A time as the chart reads it.
+/// A time in the format of the chart.
 pub fn moment(time: Timestamp) -> String {
     time.strftime("%a %d %b %Y %H:%M:%S UTC").to_string()
 }
@@ -86,7 +86,7 @@ fn phase_color(phase: Phase) -> anstyle::Style {
     })
 }
 
-/// Notes may hold what objects hold: nothing in them may steer a terminal.
+/// Removes control characters: notes can contain text from objects, which must not control the terminal.
 fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

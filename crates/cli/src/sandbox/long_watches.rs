@@ -1,6 +1,7 @@
-//! A service in front of the API server that makes watches last longer. Most of the work of an idle week would be watches
-//! that restart every five minutes, and bookmarks every minute. Here a watch lasts for a day and sends a bookmark only
-//! shortly before its reader would give it up. Changes are delivered as always.
+//! A layer in front of the API server that makes watches last longer. In an idle week, most of the work would
+//! be watches that restart every five minutes and bookmarks every minute. Through this layer, a watch lasts
+//! for a day and sends a bookmark only shortly before its client would give up. Changes are delivered without
+//! delay.
 
 use bytes::Bytes;
 use five_spot_apiserver::{ApiServer, ApiService, BoxError, ResponseBody};
@@ -15,8 +16,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tower::Service;
 
-/// The controller gives a watch up after three silent minutes.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(170);
+/// The interval between bookmarks: the controller gives up a watch after three minutes without an event.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(170);
 
 /// The API server for clients in this process, with long watches.
 #[derive(Clone, Debug)]
@@ -50,12 +51,13 @@ impl Service<Request<Body>> for LongWatches {
         Box::pin(async move {
             let answer = answer.await?;
             let is_watch = answer.status().is_success();
-            Ok(if is_watch { answer.map(|body| with_signs_of_life(body, api, &path)) } else { answer })
+            Ok(if is_watch { answer.map(|body| with_bookmarks(body, api, &path)) } else { answer })
         })
     }
 }
 
-/// The same watch for a day and without bookmarks; nothing if it is no watch that wants them.
+/// Returns the same watch with a timeout of one day and without bookmarks, or `None` if the request is not a
+/// watch with bookmarks.
 fn longer_watch(uri: &Uri) -> Option<Uri> {
     let query = uri.query()?;
     let has = |wanted: &str| query.split('&').any(|pair| pair == wanted);
@@ -69,15 +71,15 @@ fn longer_watch(uri: &Uri) -> Option<Uri> {
     format!("{}?{}", uri.path(), query.join("&")).parse().ok()
 }
 
-/// The body with a bookmark whenever it has been silent for long. Whatever has changed up to then has been sent: the
-/// body had nothing more to say.
-fn with_signs_of_life(body: ResponseBody, api: ApiServer, path: &str) -> ResponseBody {
+/// A body that yields a bookmark after each silent period. The bookmark is correct because all earlier
+/// changes have been sent: the inner body has no more data.
+fn with_bookmarks(body: ResponseBody, api: ApiServer, path: &str) -> ResponseBody {
     let version = api_version(path);
     let frames = stream::unfold(body, move |mut body| {
         let (api, version) = (api.clone(), version.clone());
         async move {
             let next = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context));
-            match tokio::time::timeout(SIGN_OF_LIFE, next).await {
+            match tokio::time::timeout(BOOKMARK_INTERVAL, next).await {
                 Ok(frame) => Some((frame?, body)),
                 Err(_) => Some((Ok(Frame::data(bookmark(&version, api.revision()))), body)),
             }
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_watch_says_that_it_lives_and_changes_come_at_once() {
+    async fn a_silent_watch_gets_bookmarks_and_changes_are_prompt() {
         let api = ApiServer::new(ApiServerConfig::new(Clock::starting_at(
             "2026-03-02T08:00:00Z".parse().expect("an instant"),
         )));
@@ -144,17 +146,17 @@ mod tests {
                     assert_eq!(mark.metadata.resource_version, api.revision().to_string());
                     break;
                 }
-                // The default objects of a new namespace.
+                // The objects that the server creates in every new namespace.
                 WatchEvent::Added(_) => {}
                 WatchEvent::Modified(_) | WatchEvent::Deleted(_) | WatchEvent::Error(_) => {
                     panic!("unexpected")
                 }
             }
         }
-        assert_eq!(origin.elapsed(), SIGN_OF_LIFE);
+        assert_eq!(origin.elapsed(), BOOKMARK_INTERVAL);
         api.create("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "news"}}));
         let Some(Ok(WatchEvent::Added(map))) = events.next().await else { panic!("no news") };
         assert_eq!(map.metadata.name.as_deref(), Some("news"));
-        assert_eq!(origin.elapsed(), SIGN_OF_LIFE);
+        assert_eq!(origin.elapsed(), BOOKMARK_INTERVAL);
     }
 }

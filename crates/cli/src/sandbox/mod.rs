@@ -1,5 +1,5 @@
-//! `5spot sandbox`: creates the fleet, runs it and reports. The run is the real controller on an in-memory API server with
-//! a clock of its own; all output and all checks are functions of the recorded trace.
+//! `5spot sandbox`: creates a fleet, runs it and reports. The run uses the real controller, an in-memory API
+//! server and a simulated clock. All output and all checks are functions of the recorded trace.
 
 mod args;
 pub(crate) mod environment;
@@ -46,10 +46,10 @@ use summary::Run;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-/// The time the controller may take to end, in virtual time.
+/// The virtual time that the controller gets to shut down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Runs the command.
+/// Runs the command and returns its exit status.
 pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
     let request = match args.resolve(process_environment) {
         Ok(request) => request,
@@ -72,7 +72,7 @@ fn prepare_and_run(request: &Request) -> anyhow::Result<Outcome> {
         Ok(fleet) => fleet,
         Err(problems) => return Ok(report(&problems)),
     };
-    // Paused time jumps to the next timer whenever nothing else can run: a week takes seconds.
+    // Paused time jumps to the next timer whenever no task can run, so a week takes seconds.
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.context("failed to start")?.block_on(run_fleet(request, fleet))
 }
@@ -83,7 +83,7 @@ fn read_fleet(request: &Request) -> Result<SandboxFleet, Vec<Problem>> {
     }
     let fleet = fleet::read(&request.sources)?;
     if !fleet.objects.iter().any(|one| one.value["kind"] == five_spot_api::names::KIND) {
-        complain("note: there is no ScheduledMachine in the files; the sandbox starts empty");
+        complain("note: the files contain no ScheduledMachine; the sandbox starts empty");
     }
     Ok(fleet)
 }
@@ -124,7 +124,7 @@ async fn run_fleet(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Out
         ended = &mut run => return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the controller ended unexpectedly"))),
         reported = progress.report() => reported,
     };
-    // What comes after is no part of the run.
+    // The shutdown is not part of the run.
     let end = environment.clock.now();
     let trace = environment.recorder.finish();
     stop.cancel();
@@ -132,22 +132,22 @@ async fn run_fleet(request: &Request, fleet: SandboxFleet) -> anyhow::Result<Out
     if let Some(sampling) = sampling {
         sampling
             .await
-            .context("the recording of metrics broke off")?
+            .context("the task that records metrics panicked")?
             .context("failed to write the metrics")?;
     }
     if !reported? {
-        // Nobody listens any more.
+        // Standard output is closed.
         return Ok(Outcome::Fine);
     }
     let violations = verdict::violations(&trace, end);
     let run = Run { trace: &trace, range: request.range, end, violations: &violations };
-    show(&conclusion(&run, request)).context("failed to write the answer")?;
+    show(&conclusion(&run, request)).context("failed to write the output")?;
     Ok(if violations.is_empty() { Outcome::Fine } else { Outcome::Failed })
 }
 
 /// The text at the end of a run.
 fn conclusion(run: &Run<'_>, request: &Request) -> String {
-    // A terminal may have become another one meanwhile.
+    // The terminal may have been resized.
     let style = if request.is_live { Style::of(&ProcessEnvironment::observe()) } else { request.style };
     let whole = |lines: Vec<String>| lines.into_iter().map(|line| line + "\n").collect::<String>();
     match request.format {
@@ -155,7 +155,7 @@ fn conclusion(run: &Run<'_>, request: &Request) -> String {
         Format::Json => whole(vec![summary::json(run)]),
         Format::Text => {
             let mut lines = Vec::new();
-            // Line by line it has been printed already.
+            // Otherwise the events have been printed line by line.
             if request.is_live || request.speed.is_none() {
                 lines.extend(text::chart(&run.rows(), run.shown(), style));
             }

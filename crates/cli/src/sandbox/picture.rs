@@ -1,5 +1,6 @@
-//! The span as a picture: the rows of the timeline, below each of them when a machine was wanted, and marks where
-//! something went out of the ordinary. It needs nothing but itself, and follows the viewer's light or dark ground.
+//! The run as an SVG image: the rows of the timeline, below each row the periods in which the machine was
+//! wanted, and marks for warnings. The image needs no other files and follows the viewer's light or dark
+//! colour scheme.
 
 mod theme;
 
@@ -15,18 +16,18 @@ use jiff::{SignedDuration, Timestamp};
 
 const WIDTH: u32 = 1060;
 const MARGIN: u32 = 24;
-/// For the names, which are cut where they are longer.
+/// The width of the names column; longer names are cut.
 const NAMES: u32 = 190;
 const CHART: u32 = WIDTH - NAMES - 2 * MARGIN;
 const HEADER: u32 = 92;
 const ROW: u32 = 38;
 const BAR: u32 = 18;
-/// Below the bar: when a machine was wanted.
+/// The height of the line below the bar that shows when a machine was wanted.
 const WANTED: u32 = 4;
-/// An estimate: a picture cannot measure text before it is shown.
+/// The estimated width of a character: text cannot be measured before it is shown.
 const CHARACTER: u32 = 7;
 
-/// The whole picture.
+/// Renders the image.
 pub fn render(run: &Run<'_>) -> String {
     let rows = run.rows();
     let mut elements = vec![title(run, rows.len()), subtitle(run)];
@@ -91,7 +92,7 @@ fn name(key: &Key, y: u32) -> Element {
     label(MARGIN, y + 13, "name", &shown).titled(&key.to_string())
 }
 
-/// The position of instants.
+/// Converts instants to x positions.
 struct Chart {
     range: Range,
     rows: u32,
@@ -103,14 +104,15 @@ impl Chart {
         f64::from(MARGIN + NAMES) + (part.clamp(0.0, 1.0) * f64::from(CHART) * 10.0).round() / 10.0
     }
 
-    /// A box over a stretch of time, wide enough to be seen and to be pointed at.
+    /// A rectangle over a period, wide enough to be visible and to point at.
     fn interval(&self, from: Timestamp, to: Timestamp, y: u32, height: u32) -> Element {
         let (left, right) = (self.x(from), self.x(to));
         let width = ((right - left) * 10.0).round() / 10.0;
         Element::new("rect").with("x", left).with("y", y).with("width", width.max(1.0)).with("height", height)
     }
 
-    /// A line and a name where a day begins, in UTC; for long spans, only for as many as there is room for.
+    /// A line and a label at the start of each day, in UTC. Long spans have labels only for as many days as
+    /// fit.
     fn days(&self) -> Vec<Element> {
         let days = self.range.duration().as_hours() / 24 + 1;
         let step = days / 14 + 1;
@@ -146,7 +148,8 @@ impl Chart {
             let words = format!("{}: {} to {} ({long})", bar.shade.words(), moment(bar.from), moment(bar.to));
             self.interval(bar.from, bar.to, y, BAR).with("class", theme::class(bar.shade)).titled(&words)
         };
-        // What is short is drawn last, so that the minute in which a machine comes is not hidden behind its day.
+        // Short bars are drawn last, so that the minute in which a machine joins is not hidden behind the
+        // rest of the day.
         let mut bars: Vec<&rows::Bar> = row.bars.iter().collect();
         bars.sort_by_key(|bar| std::cmp::Reverse(bar.to.duration_since(bar.from)));
         bars.into_iter().map(bar).collect()
@@ -162,7 +165,7 @@ impl Chart {
             .collect()
     }
 
-    /// Announcements that a person should look at.
+    /// Warning events.
     fn marks(&self, run: &Run<'_>, key: &Key, y: u32) -> Vec<Element> {
         let entries = run.trace.entries.iter();
         let warnings = entries.filter_map(|entry| match &entry.fact {
@@ -181,7 +184,7 @@ impl Chart {
     }
 }
 
-/// The legend, with only the colours that are in the picture.
+/// The legend, with only the colours that occur in the image.
 fn legend(rows: &[Row], y: u32) -> Vec<Element> {
     let is_shown = |shade: &Shade| rows.iter().any(|row| row.bars.iter().any(|bar| bar.shade == *shade));
     let shades = Shade::ALL.into_iter().filter(is_shown);

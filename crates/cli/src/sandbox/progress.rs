@@ -1,4 +1,4 @@
-//! Progress of a run: a live timeline, a line for each event, or nothing until the end.
+//! Progress of a run: a live timeline, one line per event, or nothing until the end.
 
 use crate::output::complain;
 use crate::sandbox::args::{Format, Request};
@@ -17,14 +17,14 @@ use tokio::signal::unix::{SignalKind, signal};
 /// The interval between updates, in real time: short enough to look continuous.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// The size of a terminal that does not report it any more.
+/// The size to assume if the terminal no longer reports one.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
 /// Reports the progress of a run.
 pub struct ProgressReporter<'a> {
     request: &'a Request,
     environment: &'a SandboxEnvironment,
-    /// The line to paste; empty if there is no way in.
+    /// The `KUBECONFIG=` line; empty if the API is not served.
     kubeconfig_line: String,
 }
 
@@ -45,7 +45,7 @@ impl<'a> ProgressReporter<'a> {
         };
         match result {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            result => result.context("failed to show what happens").map(|()| true),
+            result => result.context("failed to write to standard output").map(|()| true),
         }
     }
 
@@ -55,7 +55,7 @@ impl<'a> ProgressReporter<'a> {
         }
         self.until_the_end().await;
         match self.request.format {
-            Format::Json => News::default().print(self),
+            Format::Json => PrintedEntries::default().print(self),
             Format::Text | Format::Svg => Ok(()),
         }
     }
@@ -79,7 +79,7 @@ impl<'a> ProgressReporter<'a> {
         }
     }
 
-    /// The span at its speed; from its end on, an hour is an hour.
+    /// Advances the clock: at the requested speed during the span, in real time after it.
     async fn pass_time(&self, speed: u32) {
         tokio::select! {
             biased;
@@ -89,7 +89,7 @@ impl<'a> ProgressReporter<'a> {
         pace(1.0).await;
     }
 
-    /// A moment of real time, in the time of the play.
+    /// Waits for one frame of real time, measured on the simulated clock.
     async fn frame(&self, speed: u32) {
         let is_over = self.environment.clock.now() >= self.request.range.to;
         tokio::time::sleep(FRAME * if is_over { 1 } else { speed }).await;
@@ -112,25 +112,25 @@ impl<'a> ProgressReporter<'a> {
     async fn print(&self, speed: u32) -> io::Result<()> {
         match self.request.format {
             Format::Text => write_all(&format!("{}\n", self.kubeconfig_line))?,
-            // A line that is not JSON has no place among lines of JSON.
+            // The `KUBECONFIG=` line is not JSON, so it goes to standard error.
             Format::Json | Format::Svg => complain(&self.kubeconfig_line),
         }
-        let mut news = News::default();
+        let mut printed = PrintedEntries::default();
         loop {
-            news.print(self)?;
+            printed.print(self)?;
             self.frame(speed).await;
         }
     }
 }
 
-/// The lines that have been printed.
+/// The number of entries that have been printed.
 #[derive(Debug, Default)]
-struct News {
-    told: usize,
+struct PrintedEntries {
+    count: usize,
     transitions: Transitions,
 }
 
-impl News {
+impl PrintedEntries {
     fn print(&mut self, progress: &ProgressReporter<'_>) -> io::Result<()> {
         let text = progress.environment.recorder.look(|trace| self.text(trace, progress.request));
         if text.is_empty() { Ok(()) } else { write_all(&text) }
@@ -138,7 +138,7 @@ impl News {
 
     fn text(&mut self, trace: &Trace, request: &Request) -> String {
         let mut text = String::new();
-        for entry in &trace.entries[self.told..] {
+        for entry in &trace.entries[self.count..] {
             let transition = self.transitions.next(&entry.fact);
             let line = match request.format {
                 Format::Json => lines::json(entry, transition),
@@ -149,7 +149,7 @@ impl News {
                 text.push('\n');
             }
         }
-        self.told = trace.entries.len();
+        self.count = trace.entries.len();
         text
     }
 }

@@ -1,4 +1,4 @@
-//! The reclaims of a run, with the time that each took.
+//! The reclaims of a run, with the duration of each stage.
 
 use crate::sandbox::lines::moment;
 use crate::sandbox::trace::{Fact, Key, Trace};
@@ -11,7 +11,7 @@ pub struct Reclaim<'a> {
     record: &'a ReclaimRecord,
 }
 
-/// Returns the reclaims of all machines in the order of their requests, each as it was last seen.
+/// Returns the reclaims of all machines, sorted by request time, each in its last recorded state.
 pub fn reclaims(trace: &Trace) -> Vec<Reclaim<'_>> {
     let mut found: Vec<Reclaim<'_>> = Vec::new();
     for entry in &trace.entries {
@@ -33,7 +33,7 @@ pub fn reclaims(trace: &Trace) -> Vec<Reclaim<'_>> {
 }
 
 impl Reclaim<'_> {
-    /// For a person: the time from the request to each stage that was reached.
+    /// Text: the time from the request to each stage that was reached.
     pub fn text(&self) -> String {
         let Self { key, record } = self;
         let stages: Vec<String> = self
@@ -44,7 +44,7 @@ impl Reclaim<'_> {
         format!("{key}: reclaimed {} ({}): {reached}", moment(record.requested_at.0), record.reason)
     }
 
-    /// For a program.
+    /// JSON.
     pub fn json(&self) -> Value {
         let Self { key, record } = self;
         let seconds: Map<String, Value> =

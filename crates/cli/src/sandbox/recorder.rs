@@ -1,4 +1,4 @@
-//! Writes the trace: what watches tell, what the controller asks for, and what the script does.
+//! Records the trace: changes from watches, the controller's writes, and the script's actions.
 
 use crate::sandbox::trace::{Entry, Event, Fact, Key, Presence, Snapshot, Trace, Write};
 use anyhow::Context as _;
@@ -14,58 +14,58 @@ use kube::{Api, Client, ResourceExt as _};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The trace in the making. Clones write the same one.
+/// A trace that is being recorded. Clones record to the same trace.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     clock: Clock,
-    tape: Arc<Mutex<Tape>>,
+    recording: Arc<Mutex<Recording>>,
 }
 
 #[derive(Debug, Default)]
-struct Tape {
+struct Recording {
     trace: Trace,
     is_over: bool,
 }
 
 impl Recorder {
     pub fn new(clock: Clock) -> Self {
-        Self { clock, tape: Arc::default() }
+        Self { clock, recording: Arc::default() }
     }
 
-    /// Adds what has just happened, unless the recording is over.
+    /// Adds an entry with the current time, unless the recording has ended.
     pub fn note(&self, fact: Fact) {
-        let mut tape = self.tape();
-        if !tape.is_over {
+        let mut recording = self.recording();
+        if !recording.is_over {
             let time = self.clock.now();
-            tape.trace.entries.push(Entry { time, fact });
+            recording.trace.entries.push(Entry { time, fact });
         }
     }
 
-    /// Looks at what there is so far.
-    pub fn look<T>(&self, at: impl FnOnce(&Trace) -> T) -> T {
-        at(&self.tape().trace)
+    /// Passes the trace so far to `read`.
+    pub fn look<T>(&self, read: impl FnOnce(&Trace) -> T) -> T {
+        read(&self.recording().trace)
     }
 
-    /// Ends the recording: what is done to clean up is no part of the story.
+    /// Ends the recording, so that the cleanup is not recorded, and returns the trace.
     pub fn finish(&self) -> Trace {
-        let mut tape = self.tape();
-        tape.is_over = true;
-        std::mem::take(&mut tape.trace)
+        let mut recording = self.recording();
+        recording.is_over = true;
+        std::mem::take(&mut recording.trace)
     }
 
-    fn tape(&self) -> MutexGuard<'_, Tape> {
-        // Every change is one push: a panic cannot leave it half done.
-        self.tape.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recording(&self) -> MutexGuard<'_, Recording> {
+        // Every change is a single push, so a panic cannot leave the trace in an inconsistent state.
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows everything that is worth telling, for as long as the future is polled.
+    /// Watches all recorded kinds for as long as the future is polled.
     pub async fn follow(self, client: Client) -> anyhow::Result<()> {
         let mut machines = Watch::of(&client, &scheduled_machines());
         let mut capi = Watch::of(&client, &capi_machines());
         let mut events = Watch::of(&client, &resource("events.k8s.io", "v1", "Event", "events"));
         let mut specs = Specs::default();
         loop {
-            // One task and a fixed order: the same run tells the same story.
+            // One task with a fixed polling order makes the trace reproducible.
             tokio::select! {
                 biased;
                 change = machines.next() => self.note_object(&change?, &mut specs),
@@ -127,7 +127,7 @@ impl RequestObserver for Recorder {
     }
 }
 
-/// The specs that were understood last, so that a change of status alone costs nothing.
+/// The last parsed spec of each object, so that a status update does not parse the spec again.
 #[derive(Debug, Default)]
 struct Specs(BTreeMap<Key, (i64, Option<Arc<ValidSpec>>)>);
 
@@ -168,7 +168,7 @@ fn understand(object: &DynamicObject) -> Option<Arc<ValidSpec>> {
     ValidSpec::parse(&spec).ok().map(Arc::new)
 }
 
-/// The kind that everything here is about.
+/// The `ScheduledMachine` resource.
 pub fn scheduled_machines() -> ApiResource {
     resource(names::GROUP, names::VERSION, names::KIND, "scheduledmachines")
 }
@@ -177,7 +177,7 @@ fn capi_machines() -> ApiResource {
     resource("cluster.x-k8s.io", "v1beta2", "Machine", "machines")
 }
 
-/// A kind by its names.
+/// An `ApiResource` with the given names.
 pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource {
         group: group.to_owned(),
@@ -188,21 +188,22 @@ pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiReso
     }
 }
 
-/// An object that is new, changed or gone.
+/// An object that was created, changed or deleted.
 struct Change {
     object: DynamicObject,
     is_there: bool,
 }
 
-/// Every single change of a kind. A reflector would do with the latest state; a story needs all that was between.
+/// A watch that returns every change of a kind. A reflector would keep only the latest state; the trace needs
+/// every state.
 struct Watch {
     api: Api<DynamicObject>,
     open: Option<BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>>,
-    /// The newest resource version seen; a restarted watch repeats older events.
+    /// The newest resource version seen. A restarted watch repeats older events.
     seen: u64,
 }
 
-/// A watch is renewed once a day: the rest of a quiet night then costs nothing.
+/// A watch is renewed once a day, so that idle periods cost nothing.
 const WATCH_SECONDS: u32 = 24 * 60 * 60;
 
 impl Watch {

@@ -1,4 +1,5 @@
-//! The trace as rows: one for each machine, with what it showed from when to when. Text and picture draw the same.
+//! The trace as rows, one per machine, each with its states over time. The text and the image both draw these
+//! rows.
 
 use crate::range::Range;
 use crate::sandbox::expectation::{Expectation, intervals};
@@ -9,13 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 /// The state of a machine as the chart shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shade {
-    /// Lent, and its node is Ready.
+    /// Lent, with a Ready Node.
     Ready,
-    /// Wanted, and its node is not there yet.
+    /// Wanted, without a Ready Node.
     Coming,
-    /// On its way out.
+    /// Being removed.
     ShuttingDown,
-    /// On its way out, and pods hold it.
+    /// Being removed, with a drain that is blocked by pods.
     Held,
     Inactive,
     Disabled,
@@ -67,7 +68,7 @@ impl Shade {
     }
 }
 
-/// A half-open stretch of time with one shade.
+/// A half-open interval with one shade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     pub from: Timestamp,
@@ -75,28 +76,28 @@ pub struct Bar {
     pub shade: Shade,
 }
 
-/// One machine.
+/// The row of one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub key: Key,
-    /// In order, none touching one of its own shade.
+    /// Sorted by time. Adjacent bars have different shades.
     pub bars: Vec<Bar>,
 }
 
 impl Row {
-    /// The time it was lent with its node Ready.
+    /// The total time for which the machine was lent with a Ready Node.
     pub fn ready_for(&self) -> SignedDuration {
         let ready = self.bars.iter().filter(|bar| bar.shade == Shade::Ready);
         ready.map(|bar| bar.to.duration_since(bar.from)).sum()
     }
 
-    /// The shade at the end, if there still is one.
+    /// The shade at the end, if the object still exists.
     pub fn last(&self, end: Timestamp) -> Option<Shade> {
         self.bars.last().filter(|bar| bar.to == end).map(|bar| bar.shade)
     }
 }
 
-/// All machines in the order of their names, as far as `now`.
+/// The rows of all machines, sorted by name, up to `now`.
 pub fn rows(trace: &Trace, range: Range, now: Timestamp) -> Vec<Row> {
     let end = now.min(range.to);
     trace.keys().into_iter().map(|key| Row { key: key.clone(), bars: bars(trace, key, end) }).collect()
@@ -124,7 +125,7 @@ pub fn wanted(trace: &Trace, key: &Key, end: Timestamp) -> Vec<(Timestamp, Times
     let mut wanted: Vec<(Timestamp, Timestamp)> = Vec::new();
     for interval in intervals.filter(|interval| matches!(interval.expected, Expectation::Machine { .. })) {
         match wanted.last_mut() {
-            // Another join timeout is no other window.
+            // A different join timeout does not start a new window.
             Some(last) if last.1 == interval.from => last.1 = interval.to,
             Some(_) | None => wanted.push((interval.from, interval.to)),
         }

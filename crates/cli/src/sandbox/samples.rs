@@ -1,4 +1,5 @@
-//! The metrics of the controller during a run, in a file that `promtool` reads into a database of Prometheus.
+//! The metrics of the controller during a run, written to a file that `promtool` can import into a Prometheus
+//! database.
 
 use crate::sandbox::recorder::Recorder;
 use five_spot_apiserver::Clock;
@@ -11,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The usual interval of scrapes.
+/// The usual scrape interval.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// Passes requests to the timeline and to the metrics.
+/// Passes each request to the recorder and to the metrics.
 pub struct Observers {
     pub recorder: Recorder,
     pub metrics: Arc<Metrics>,
@@ -27,7 +28,7 @@ impl RequestObserver for Observers {
     }
 }
 
-/// A file of samples in the format `OpenMetrics`.
+/// A file of samples in the `OpenMetrics` format.
 pub struct Samples(BufWriter<File>);
 
 impl Samples {
@@ -36,7 +37,7 @@ impl Samples {
         File::create(path).map(|file| Self(BufWriter::new(file)))
     }
 
-    /// Writes a page every minute of the clock until `stop` is called.
+    /// Writes the metrics once per simulated minute until `stop` is cancelled.
     pub async fn record(
         mut self,
         metrics: Arc<Metrics>,
@@ -51,7 +52,8 @@ impl Samples {
     }
 }
 
-/// Writes the samples of a page with a time. Types and descriptions are left out: their form differs, and a database keeps none.
+/// Writes the samples of a metrics page with a timestamp. HELP and TYPE lines are left out: their format
+/// differs in `OpenMetrics`, and a database does not store them.
 fn write_page(file: &mut impl Write, page: &str, seconds: i64) -> io::Result<()> {
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         writeln!(file, "{line} {seconds}")?;

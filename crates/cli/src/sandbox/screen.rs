@@ -1,4 +1,4 @@
-//! The live timeline: as much of everything as the terminal has room for, drawn anew again and again.
+//! The live timeline, fitted to the size of the terminal and redrawn continuously.
 
 use crate::range::Range;
 use crate::sandbox::lines::{moment, words};
@@ -10,11 +10,13 @@ use anstyle::Effects;
 use jiff::Timestamp;
 use std::io::{self, Write};
 
-/// The other screen without a cursor, so that what was on the terminal is there again afterwards.
+/// Switches to the alternate screen and hides the cursor, so that the previous contents of the terminal are
+/// restored at exit.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
-/// Lines may be longer than the terminal when it has just become narrower: they are cut, not wrapped.
+/// Turns line wrapping off: lines can be longer than the terminal if it has just become narrower, and are
+/// cut.
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 const CLEAR_REST_OF_LINE: &str = "\x1b[K";
@@ -25,13 +27,13 @@ pub struct Frame<'a> {
     pub trace: &'a Trace,
     pub range: Range,
     pub now: Timestamp,
-    /// Simulated seconds in a real one.
+    /// Simulated seconds per real second.
     pub speed: u32,
-    /// The line to paste.
+    /// The `KUBECONFIG=` line.
     pub kubeconfig_line: &'a str,
 }
 
-/// The terminal while it shows the timeline. It is left as it was found, whatever happens.
+/// The terminal while it shows the timeline. Dropping it restores the terminal, after an error too.
 #[derive(Debug)]
 pub struct Screen(());
 
@@ -42,8 +44,8 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Needs the screen: on any other there is something that a person wants to keep.
-    #[expect(clippy::unused_self, reason = "whoever draws has entered")]
+    /// Takes `&self`, so that nothing is drawn before the alternate screen is entered.
+    #[expect(clippy::unused_self, reason = "drawing requires the alternate screen")]
     pub fn draw(&self, frame: &Frame<'_>, style: Style, (columns, lines): (usize, usize)) -> io::Result<()> {
         let style = Style { width: columns.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
         let mut text = String::from(HOME);
@@ -61,7 +63,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // If the terminal is gone, it needs no tidying up.
+        // If the terminal is gone, there is nothing to restore.
         let _ = put(&format!("{WRAP}{LEAVE}"));
     }
 }
@@ -72,7 +74,7 @@ fn put(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The lines of a frame, at most as many as fit: the clock, the chart, and under it the latest that happened.
+/// The lines of a frame, at most as many as fit: the clock, the chart, and the latest events.
 pub fn compose(frame: &Frame<'_>, style: Style, height: usize) -> Vec<String> {
     let range = Range { from: frame.range.from, to: frame.range.to.max(frame.now) };
     let speed = if frame.now < frame.range.to { format!("{}x", frame.speed) } else { "real time".to_owned() };
@@ -80,24 +82,24 @@ pub fn compose(frame: &Frame<'_>, style: Style, height: usize) -> Vec<String> {
     let mut lines = vec![style.paint(anstyle::Style::new().effects(Effects::BOLD), &clock), String::new()];
     lines.extend(text::chart(&rows(frame.trace, range, frame.now), range, style));
     lines.push(String::new());
-    // The clock above and the way in below stay whatever else has no room.
+    // The clock and the `KUBECONFIG=` line are always shown.
     let room = height.saturating_sub(1);
     if lines.len() > room {
         lines.truncate(room.saturating_sub(1).max(1));
-        lines.push(dim(style, "(the terminal is too low for all of it)"));
+        lines.push(dim(style, "(enlarge the terminal to see more)"));
         lines.truncate(room.max(1));
     }
     let left = room.saturating_sub(lines.len());
     lines.extend(latest(frame.trace, left, style));
     lines.resize(room.max(1), String::new());
-    lines.push(dim(style, &format!("{}   Ctrl-C ends", frame.kubeconfig_line)));
+    lines.push(dim(style, &format!("{}   Ctrl-C to quit", frame.kubeconfig_line)));
     lines
 }
 
-/// The last lines of what happened, cut to the width.
+/// The latest events, cut to the width of the terminal.
 fn latest(trace: &Trace, number: usize, style: Style) -> Vec<String> {
-    let told: Vec<_> = trace.told().collect();
-    let mut lines: Vec<String> = told
+    let entries: Vec<_> = trace.with_transitions().collect();
+    let mut lines: Vec<String> = entries
         .into_iter()
         .rev()
         .filter_map(|(entry, transition)| words(entry, transition, style))

@@ -1,4 +1,4 @@
-//! The way in for `kubectl`: an address, and a file that says so.
+//! Access for `kubectl`: a listening address and a kubeconfig for it.
 
 use crate::sandbox::args::Serving;
 use anyhow::Context as _;
@@ -6,14 +6,14 @@ use five_spot_apiserver::{ApiServer, HttpServer, serve};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The API on a port, for as long as this lives.
+/// The API server on a port; dropping it stops the server.
 #[derive(Debug)]
 pub struct KubectlAccess {
     _server: HttpServer,
     kubeconfig: File,
 }
 
-/// The path of the kubeconfig. A temporary one is removed at the end.
+/// The path of the kubeconfig. A temporary file is removed on drop.
 #[derive(Debug)]
 enum File {
     Kept(PathBuf),
@@ -32,14 +32,14 @@ impl KubectlAccess {
             File::Kept(path.clone())
         } else {
             let file = tempfile::Builder::new().prefix("5spot-sandbox-").suffix(".kubeconfig").tempfile();
-            let file = file.context("failed to make a temporary file for the kubeconfig")?;
+            let file = file.context("failed to create a temporary file for the kubeconfig")?;
             std::fs::write(file.path(), text).context("failed to write the kubeconfig")?;
             File::Temporary(file)
         };
         Ok(Self { _server: server, kubeconfig })
     }
 
-    /// The line to paste.
+    /// The `KUBECONFIG=` line for the user's shell.
     pub fn line(&self) -> String {
         format!("export KUBECONFIG={}", quoted(self.path()))
     }
@@ -52,7 +52,7 @@ impl KubectlAccess {
     }
 }
 
-/// As a shell reads it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');

@@ -1,11 +1,11 @@
-//! Parses the length of a run: `36h`, `7d`, `2w`.
+//! Parses the length of a run, such as `36h`, `7d` or `2w`.
 
 use jiff::SignedDuration;
 
-/// A year and a day: enough for every season, and nobody waits for longer.
+/// The longest run, a year and a day: every season occurs in it, and a longer one would take too long.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 366);
 
-/// A number and one unit.
+/// Parses a number and a unit.
 pub fn parse(text: &str) -> Result<SignedDuration, String> {
     const EXPECTED: &str = "expected a number and m, h, d or w, such as 36h, 7d or 2w, from 1m to 366d";
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

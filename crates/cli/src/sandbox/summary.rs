@@ -1,4 +1,4 @@
-//! The summary: a line per machine, counts, and the result.
+//! The summary of a run: one line per machine, counts, and the result.
 
 use crate::range::Range;
 use crate::sandbox::lines::moment;
@@ -14,11 +14,11 @@ use anstyle::Effects;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-/// A run that is over, or as much of it as is.
+/// A run that has ended.
 pub struct Run<'a> {
     pub trace: &'a Trace,
     pub range: Range,
-    /// The end: that of the range, or later or earlier where somebody watched.
+    /// The end of the run. A user who watches can end it before or after the end of the range.
     pub end: Timestamp,
     pub violations: &'a [Violation],
 }
@@ -28,7 +28,7 @@ impl Run<'_> {
         rows::rows(self.trace, self.shown(), self.end)
     }
 
-    /// The range of the chart: that of the request, or longer if the clock went on.
+    /// The period that the chart shows: the requested range, extended if the run continued after it.
     pub fn shown(&self) -> Range {
         Range { from: self.range.from, to: self.range.to.max(self.end) }
     }
@@ -38,7 +38,7 @@ impl Run<'_> {
     }
 }
 
-/// For a person.
+/// The summary as text.
 pub fn text(run: &Run<'_>, style: Style) -> Vec<String> {
     let rows = run.rows();
     let mut lines = vec![String::new()];
@@ -46,7 +46,7 @@ pub fn text(run: &Run<'_>, style: Style) -> Vec<String> {
     let reclaims = reclaims(run.trace);
     lines.extend(reclaims.iter().flat_map(|reclaim| wrap(&reclaim.text(), style.width, 0, 4)));
     lines.push(String::new());
-    let transitions = run.trace.told().filter(|(_, transition)| transition.is_some()).count();
+    let transitions = run.trace.with_transitions().filter(|(_, transition)| transition.is_some()).count();
     let figures = format!(
         "{} to {}: {}, {}, {}, {} by the controller",
         moment(run.range.from),
@@ -89,7 +89,7 @@ fn whole_minutes(duration: SignedDuration) -> SignedDuration {
     SignedDuration::from_mins(duration.as_mins())
 }
 
-/// For a program: the last line.
+/// The summary as JSON: the last line of the output.
 pub fn json(run: &Run<'_>) -> String {
     let machines: Vec<Value> = run.rows().iter().map(|row| machine_value(run, row)).collect();
     let violations: Vec<Value> = run

@@ -14,15 +14,15 @@ use serde_json::json;
 
 const PLAIN: Style = Style { width: 80, charset: Charset::Unicode, colored: false };
 
-/// A good morning, a noon at which the kill switch is thrown and taken back, an afternoon in which the owner needs the machine
-/// for an hour, and an evening in which pods hold on.
+/// A trace of one day. At noon, a user turns the kill switch on and off; in the afternoon, the owner needs
+/// the machine for an hour; in the evening, pods block the drain.
 fn eventful() -> Trace {
     TraceFixture::new()
         .phase("09:00:00", Phase::Pending)
         .machine("09:00:00", Presence::There)
         .phase("09:00:01", Phase::Active)
         .ready("09:40:00", true)
-        .action("12:00:00", "someone throws the kill switch of bench-01")
+        .action("12:00:00", "a user turns on the kill switch of bench-01")
         .spec("12:00:00", &json!({"killSwitch": true}))
         .warning("12:00:00", "KillSwitchActivated", "Kill switch on:\u{1b}[2J removed <without> draining")
         .ready("12:00:00", false)
@@ -65,7 +65,7 @@ fn eventful() -> Trace {
         .machine("20:00:10", Presence::Gone)
         .ready("20:00:10", false)
         .phase("20:00:11", Phase::Inactive)
-        .error("22:00:00", "the API server is of another opinion")
+        .error("22:00:00", "the API server refused the request")
         .done()
 }
 
@@ -74,7 +74,7 @@ fn with_run<T>(trace: &Trace, then: impl FnOnce(&Run<'_>) -> T) -> T {
     then(&Run { trace, range: day(), end: day().to, violations: &violations })
 }
 
-fn told(style: Style) -> String {
+fn report(style: Style) -> String {
     let trace = eventful();
     with_run(&trace, |run| {
         let mut lines = text::chart(&run.rows(), run.shown(), style);
@@ -84,22 +84,22 @@ fn told(style: Style) -> String {
 }
 
 #[test]
-fn the_timeline_and_what_it_amounts_to() {
-    insta::assert_snapshot!(told(PLAIN));
+fn the_timeline_and_the_summary() {
+    insta::assert_snapshot!(report(PLAIN));
 }
 
 #[test]
-fn a_terminal_without_unicode_is_enough() {
-    let ascii = told(Style { charset: Charset::Ascii, ..PLAIN });
+fn a_terminal_without_unicode_gets_ascii() {
+    let ascii = report(Style { charset: Charset::Ascii, ..PLAIN });
     assert!(ascii.is_ascii(), "{ascii}");
     insta::assert_snapshot!(ascii);
 }
 
 #[test]
-fn colours_are_put_on_and_taken_off_and_change_nothing_else() {
-    let colored = told(Style { colored: true, ..PLAIN });
+fn colours_are_reset_and_do_not_change_the_text() {
+    let colored = report(Style { colored: true, ..PLAIN });
     assert!(colored.contains("\u{1b}[32m█"), "{colored:?}");
-    assert_eq!(without_colors(&colored), told(PLAIN));
+    assert_eq!(without_colors(&colored), report(PLAIN));
 }
 
 fn without_colors(text: &str) -> String {
@@ -113,9 +113,9 @@ fn without_colors(text: &str) -> String {
 }
 
 #[test]
-fn it_fits_every_width() {
+fn the_timeline_fits_every_width() {
     for width in MIN_WIDTH..=MAX_WIDTH {
-        let text = told(Style { width, ..PLAIN });
+        let text = report(Style { width, ..PLAIN });
         for line in text.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
@@ -131,44 +131,49 @@ fn the_picture() {
 }
 
 #[test]
-fn a_picture_of_nothing_is_a_picture() {
+fn an_empty_fleet_gives_a_valid_picture() {
     let trace = Trace::default();
     let svg = with_run(&trace, picture::render);
     assert!(svg.contains("0 machines over 24h"), "{svg}");
 }
 
 #[test]
-fn what_happens_in_words() {
+fn events_as_text() {
     let trace = eventful();
-    let lines: Vec<String> =
-        trace.told().filter_map(|(entry, transition)| lines::words(entry, transition, PLAIN)).collect();
+    let lines: Vec<String> = trace
+        .with_transitions()
+        .filter_map(|(entry, transition)| lines::words(entry, transition, PLAIN))
+        .collect();
     insta::assert_snapshot!(lines.join("\n"));
 }
 
 #[test]
-fn what_happens_for_programs() {
+fn events_as_json() {
     let trace = eventful();
     let mut lines: Vec<String> =
-        trace.told().filter_map(|(entry, transition)| lines::json(entry, transition)).collect();
+        trace.with_transitions().filter_map(|(entry, transition)| lines::json(entry, transition)).collect();
     lines.push(with_run(&trace, summary::json));
     insta::assert_snapshot!(lines.join("\n"));
 }
 
 #[test]
-fn an_object_that_goes_is_told_to_be_gone() {
+fn a_deleted_object_is_reported_as_gone() {
     let trace = TraceFixture::new().forgotten("07:00:00").done();
-    let lines: Vec<String> =
-        trace.told().filter_map(|(entry, transition)| lines::words(entry, transition, PLAIN)).collect();
+    let lines: Vec<String> = trace
+        .with_transitions()
+        .filter_map(|(entry, transition)| lines::words(entry, transition, PLAIN))
+        .collect();
     assert_eq!(
         lines,
         ["Mon 09 00:00:00 lab/bench-01: Inactive", "Mon 09 07:00:00 lab/bench-01: Inactive to gone"]
     );
-    let last = trace.told().filter_map(|(entry, transition)| lines::json(entry, transition)).last();
+    let last =
+        trace.with_transitions().filter_map(|(entry, transition)| lines::json(entry, transition)).last();
     assert!(last.is_some_and(|line| line.contains(r#""from":"Inactive""#) && line.contains(r#""to":null"#)));
 }
 
 #[test]
-fn the_screen_is_full_and_no_fuller() {
+fn a_frame_fills_the_screen() {
     let trace = eventful();
     let frame = Frame {
         trace: &trace,
@@ -187,7 +192,7 @@ fn the_screen_is_full_and_no_fuller() {
 }
 
 #[test]
-fn when_the_span_is_over_the_clock_goes_on_in_real_time() {
+fn after_the_span_the_clock_runs_in_real_time() {
     let trace = eventful();
     let later = day().to + jiff::SignedDuration::from_hours(1);
     let frame = Frame { trace: &trace, range: day(), now: later, speed: 2016, kubeconfig_line: "" };
@@ -196,7 +201,7 @@ fn when_the_span_is_over_the_clock_goes_on_in_real_time() {
 }
 
 #[test]
-fn long_names_are_cut_at_their_beginning() {
+fn long_names_are_cut_at_the_start() {
     let long = Key::new("a-namespace-that-is-rather-long", "and-a-name-that-ends-in-01");
     let rows = [crate::sandbox::rows::Row { key: long, bars: Vec::new() }];
     let chart = text::chart(&rows, day(), Style { width: 40, ..PLAIN });
@@ -204,7 +209,7 @@ fn long_names_are_cut_at_their_beginning() {
 }
 
 #[test]
-fn violations_are_told_as_they_are() {
+fn violations_are_listed() {
     let violation = Violation { time: at("12:00:00"), key: key(), what: "it was not there".to_owned() };
     let trace = TraceFixture::new().done();
     let run =

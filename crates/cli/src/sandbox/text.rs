@@ -7,10 +7,10 @@ use anstyle::{AnsiColor, Effects};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// No name takes more than this part of a line.
+/// The part of a line that names may use, at most.
 const WIDEST_NAME: usize = 3;
 
-/// The rows with their axis above and the meaning of the colours below.
+/// The rows, with the axis above and the legend below.
 pub fn chart(rows: &[Row], range: Range, style: Style) -> Vec<String> {
     let layout = Layout::of(rows, range, style);
     let mut lines = vec![dim(style, &layout.axis())];
@@ -42,7 +42,7 @@ impl Layout {
         self.range.from + SignedDuration::from_secs(seconds)
     }
 
-    /// The days, each where it starts, as far as there is room for them.
+    /// The labels of the days, each at its start, as far as they fit.
     fn axis(&self) -> String {
         let mut axis = " ".repeat(self.names);
         let mut cells = vec![' '; self.cells];
@@ -51,7 +51,7 @@ impl Layout {
             let date = |instant: Timestamp| TimeZone::UTC.to_datetime(instant).date();
             let is_new = cell == 0 || date(self.start(cell)) != date(self.start(cell - 1));
             let label = date(self.start(cell)).strftime("%a %d").to_string();
-            // A day that has begun before gets its name only where the next one leaves room for it.
+            // A day that started before the range gets a label only if there is room before the next one.
             let next = (cell + 1..self.cells).find(|next| date(self.start(*next)) != date(self.start(cell)));
             let room = next.unwrap_or(self.cells) - cell;
             if is_new && cell >= free && room > label.len() {
@@ -80,9 +80,8 @@ impl Layout {
         line.trim_end().to_owned()
     }
 
-    /// The state that fills most of a cell. Errors are shown however short they were, and transitions from a part on
-    /// that can
-    /// be seen at all.
+    /// The state to show in a cell: the one that fills most of it. Errors are shown even if they were short,
+    /// and transitions if they fill a visible part of the cell.
     fn shade(&self, row: &Row, cell: usize) -> Option<Shade> {
         let (from, to) = (self.start(cell), self.start(cell + 1));
         let mut shares: Vec<(SignedDuration, Shade)> = Vec::new();
@@ -110,7 +109,7 @@ const fn weight(shade: Shade) -> i32 {
     }
 }
 
-/// A name in so many columns.
+/// A name, cut or padded to a number of columns.
 fn fit(name: &str, columns: usize, charset: Charset) -> String {
     let length = name.chars().count();
     if length <= columns {
@@ -120,11 +119,11 @@ fn fit(name: &str, columns: usize, charset: Charset) -> String {
         Charset::Unicode => '…',
         Charset::Ascii => '~',
     };
-    // The end tells machines apart.
+    // Names are cut at the start, because similar names differ at the end.
     std::iter::once(cut).chain(name.chars().skip(length + 1 - columns)).collect()
 }
 
-/// Only what is in the chart.
+/// The legend, with only the states that occur in the chart.
 fn legend(rows: &[Row], style: Style) -> Vec<String> {
     let is_shown = |shade: &Shade| rows.iter().any(|row| row.bars.iter().any(|bar| bar.shade == *shade));
     let mut lines: Vec<String> = Vec::new();
@@ -175,7 +174,7 @@ const fn glyph(shade: Shade, charset: Charset) -> char {
     }
 }
 
-/// Of the colours that every terminal has, those that can be read on light and on dark ground.
+/// Colours that every terminal has and that are readable on light and dark backgrounds.
 pub fn color(shade: Shade) -> anstyle::Style {
     let plain = anstyle::Style::new();
     let colored = |color: AnsiColor| plain.fg_color(Some(color.into()));
@@ -190,7 +189,7 @@ pub fn color(shade: Shade) -> anstyle::Style {
     }
 }
 
-/// Less important than the rest.
+/// Dimmed text.
 pub fn dim(style: Style, text: &str) -> String {
     style.paint(anstyle::Style::new().effects(Effects::DIMMED), text)
 }

@@ -1,4 +1,5 @@
-//! The trace: everything that happened, in order. All output and all checks are computed from it alone.
+//! The trace: everything that happened in a run, in order. All output and all checks are computed from it
+//! alone.
 
 use five_spot_api::{Phase, ReclaimRecord};
 use five_spot_core::ValidSpec;
@@ -26,7 +27,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// Something that happened.
+/// Something that happened, with its time.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub time: Timestamp,
@@ -35,15 +36,15 @@ pub struct Entry {
 
 #[derive(Clone, Debug)]
 pub enum Fact {
-    /// A `ScheduledMachine` is new or has changed; nothing is left of one that is gone.
+    /// A `ScheduledMachine` was created or changed; `None` if it was deleted.
     Object(Key, Option<Snapshot>),
-    /// Its CAPI Machine has come, is on its way out, or has gone.
+    /// Its CAPI Machine was created, is being deleted, or was deleted.
     Machine(Key, Presence),
-    /// The controller has announced something.
+    /// The controller published an event.
     Event(Event),
-    /// The controller has asked for a change.
+    /// The controller sent a write request.
     Write(Write),
-    /// A person did something, in a sentence.
+    /// A user did something, described in a sentence.
     UserAction(String),
 }
 
@@ -56,19 +57,19 @@ pub struct Snapshot {
     pub deleted_at: Option<Timestamp>,
     pub phase: Option<Phase>,
     pub message: String,
-    /// Its node is in the cluster and Ready.
+    /// Its Node is Ready.
     pub is_ready: bool,
-    /// Pods may not leave its node yet.
+    /// Pods block the drain of its Node.
     pub is_held: bool,
-    /// Its owner wants it back, and has not got it yet.
+    /// Its owner has requested it back, and it has not been returned yet.
     pub is_reclaimed: bool,
-    /// Somebody holds the controller back.
+    /// The object is paused.
     pub is_paused: bool,
     /// The reclaims in its status, newest first.
     pub reclaims: Vec<ReclaimRecord>,
 }
 
-/// The presence of a CAPI Machine.
+/// The state of a CAPI Machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     There,
@@ -81,12 +82,12 @@ pub enum Presence {
 pub struct Event {
     pub key: Key,
     pub reason: String,
-    /// A person should look at it; `Normal` otherwise.
+    /// The type is `Warning`; `Normal` otherwise.
     pub is_warning: bool,
     pub note: String,
 }
 
-/// A request that was to change something, and what came of it.
+/// A write request and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
     pub verb: &'static str,
@@ -94,7 +95,7 @@ pub struct Write {
     pub subresource: Option<String>,
     pub namespace: Option<String>,
     pub name: Option<String>,
-    /// Absent if there was no answer.
+    /// Absent if the request was not answered.
     pub status: Option<u16>,
 }
 
@@ -104,24 +105,24 @@ impl Write {
     }
 }
 
-/// From one phase to another.
+/// A change of the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition<'a> {
     pub key: &'a Key,
-    /// Absent for an object that has just come.
+    /// Absent for a new object.
     pub from: Option<Phase>,
-    /// Absent for an object that is gone.
+    /// Absent for a deleted object.
     pub to: Option<Phase>,
 }
 
-/// A run, or as much of it as is over.
+/// The trace of a run, complete or so far.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     pub entries: Vec<Entry>,
 }
 
 impl Trace {
-    /// Every object that there was.
+    /// Every object that existed during the run.
     pub fn keys(&self) -> BTreeSet<&Key> {
         let keys = self.entries.iter().filter_map(|entry| match &entry.fact {
             Fact::Object(key, _) => Some(key),
@@ -140,7 +141,7 @@ impl Trace {
         })
     }
 
-    /// The presence of the Machine of one object over time.
+    /// The presence of an object's Machine over time.
     pub fn machine<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = (Timestamp, Presence)> {
         self.entries.iter().filter_map(move |entry| match &entry.fact {
             Fact::Machine(of, presence) if of == key => Some((entry.time, *presence)),
@@ -158,14 +159,14 @@ impl Trace {
         })
     }
 
-    /// Every entry with the transition that it means, if it means one.
-    pub fn told(&self) -> impl Iterator<Item = (&Entry, Option<Transition<'_>>)> {
+    /// Every entry, with the transition that it caused, if any.
+    pub fn with_transitions(&self) -> impl Iterator<Item = (&Entry, Option<Transition<'_>>)> {
         let mut transitions = Transitions::default();
         self.entries.iter().map(move |entry| (entry, transitions.next(&entry.fact)))
     }
 }
 
-/// Finds the transitions among the changes, one after the other.
+/// Derives transitions from consecutive changes.
 #[derive(Debug, Default)]
 pub struct Transitions {
     phases: BTreeMap<Key, Phase>,

@@ -1,4 +1,4 @@
-//! Traces made by hand, for tests: sentences about what happened to one machine on one day.
+//! Hand-written traces for tests: a builder for the events of one machine on one day.
 
 use crate::range::Range;
 use crate::sandbox::trace::{Entry, Event, Fact, Key, Presence, Snapshot, Trace, Write};
@@ -9,12 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The day: a Monday, on which the machine is wanted from 9:00 to 18:00.
+/// The day of the trace: a Monday, on which the machine is wanted from 9:00 to 18:00.
 pub fn at(time: &str) -> Timestamp {
     format!("2026-11-09T{time}Z").parse().expect("a time")
 }
 
-/// All of the day.
+/// The whole day.
 pub fn day() -> Range {
     Range { from: at("00:00:00"), to: "2026-11-10T00:00:00Z".parse().expect("an instant") }
 }
@@ -23,7 +23,7 @@ pub fn key() -> Key {
     Key::new("lab", "bench-01")
 }
 
-/// A story in the making.
+/// A trace under construction.
 pub struct TraceFixture {
     trace: Trace,
     now: Snapshot,
@@ -31,7 +31,7 @@ pub struct TraceFixture {
 }
 
 impl TraceFixture {
-    /// From midnight on, nothing but a schedule.
+    /// An object with only a schedule, from midnight on.
     pub fn new() -> Self {
         let provider = |group: &str| json!({"apiVersion": format!("{group}.cluster.x-k8s.io/v1beta2"), "kind": "Host", "spec": {}});
         let spec = json!({
@@ -55,7 +55,7 @@ impl TraceFixture {
             .phase("00:00:00", Phase::Inactive)
     }
 
-    /// A day on which everything goes well, up to 18:00:06.
+    /// A day without problems, up to 18:00:06.
     pub fn good() -> Self {
         Self::new()
             .phase("09:00:00", Phase::Pending)
@@ -67,7 +67,7 @@ impl TraceFixture {
             .machine("18:00:06", Presence::Terminating)
     }
 
-    /// Its good end.
+    /// The normal end of the window.
     pub fn and_gone(self) -> Self {
         self.machine("18:00:12", Presence::Gone).ready("18:00:12", false).phase("18:00:13", Phase::Inactive)
     }
@@ -87,7 +87,7 @@ impl TraceFixture {
         self.add(time, Fact::Object(key(), Some(snapshot)))
     }
 
-    /// The spec with these fields besides.
+    /// The spec with additional fields.
     pub fn spec(mut self, time: &str, fields: &Value) -> Self {
         for (field, value) in fields.as_object().into_iter().flatten() {
             self.spec[field] = value.clone();
@@ -100,7 +100,7 @@ impl TraceFixture {
         })
     }
 
-    /// A spec that nobody understands.
+    /// An invalid spec.
     pub fn nonsense(self, time: &str) -> Self {
         self.change(time, |now| now.spec = None)
     }
@@ -130,7 +130,8 @@ impl TraceFixture {
         self.change(time, |now| now.is_reclaimed = true)
     }
 
-    /// The end of a reclaim that was requested at this time: its pods left after half a second, and its Node after six.
+    /// The end of a reclaim that was requested at `requested`: its pods left after half a second, and its
+    /// Node after six seconds.
     pub fn reclaim_ended(self, requested_at: &str, time: &str) -> Self {
         let after = |millis| Some(MicroTime(at(requested_at) + jiff::SignedDuration::from_millis(millis)));
         let record = ReclaimRecord {
@@ -179,7 +180,7 @@ impl TraceFixture {
         self.add(time, Fact::Write(write))
     }
 
-    /// The controller is refused an eviction.
+    /// An eviction by the controller is refused.
     pub fn blocked(self, time: &str) -> Self {
         let write = Write {
             verb: "create",

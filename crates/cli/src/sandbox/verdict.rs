@@ -1,5 +1,6 @@
-//! Was every machine where it was wanted? What is wanted comes from the specs, where it was from the Machines
-//! themselves; the controller's own word counts only for what it alone can know: whether pods hold a node.
+//! Checks that every machine was up when it was wanted and only then. The specs say when a machine was
+//! wanted, and the Machine objects say when it existed. The controller's status is used only for what no
+//! other object shows: whether pods block a drain.
 
 mod machine_history;
 #[cfg(test)]
@@ -12,19 +13,19 @@ use five_spot_api::Phase;
 use jiff::{SignedDuration, Timestamp};
 use machine_history::MachineHistory;
 
-/// The time within which the controller acts. It wakes up at the boundary; this leaves room for its requests.
+/// The time within which the controller acts. It wakes up at the boundary; this leaves time for its requests.
 const REACTION: SignedDuration = SignedDuration::from_secs(5);
 
-/// The longest time until a blocked drain is retried: the last step of the backoff.
+/// The longest interval between retries of a blocked drain: the last step of the backoff.
 const LAST_RETRY: SignedDuration = SignedDuration::from_mins(5);
 
-/// The time that the provider may take to remove a deleted Machine and its parts.
+/// The time that the provider may take to remove a deleted Machine and its objects.
 const RELEASE: SignedDuration = SignedDuration::from_mins(2);
 
-/// The time a deleted object may stay: the controller's default.
+/// The time for which a deleted object may still exist: the default of the controller.
 const FINALIZER_TIMEOUT: SignedDuration = SignedDuration::from_secs(600);
 
-/// A machine that was not where it was wanted.
+/// A deviation of a machine from its expected state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub time: Timestamp,
@@ -39,41 +40,40 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Everything that was wrong up to `end`, in the order of time.
+/// All violations up to `end`, sorted by time.
 pub fn violations(trace: &Trace, end: Timestamp) -> Vec<Violation> {
     let mut violations = Vec::new();
     for key in trace.keys() {
-        let mut judge =
-            Judge { key, history: MachineHistory::of(trace, key, end), end, violations: Vec::new() };
-        judge.errors();
-        judge.deletion();
+        let mut checker =
+            Checker { key, history: MachineHistory::of(trace, key, end), end, violations: Vec::new() };
+        checker.errors();
+        checker.deletion();
         for interval in intervals(trace, key, end) {
             match interval.expected {
-                Expectation::Machine { join_timeout } => judge.wanted(interval, join_timeout),
-                Expectation::Nothing(removal) => judge.unwanted(interval, removal),
-                Expectation::Whatever => {}
+                Expectation::Machine { join_timeout } => checker.wanted(interval, join_timeout),
+                Expectation::Nothing(removal) => checker.unwanted(interval, removal),
+                Expectation::Unspecified => {}
             }
         }
-        violations.append(&mut judge.violations);
+        violations.append(&mut checker.violations);
     }
     violations.sort();
     violations
 }
 
-struct Judge<'a> {
+struct Checker<'a> {
     key: &'a Key,
     history: MachineHistory<'a>,
     end: Timestamp,
     violations: Vec<Violation>,
 }
 
-impl Judge<'_> {
-    fn blame(&mut self, time: Timestamp, what: impl Into<String>) {
+impl Checker<'_> {
+    fn report(&mut self, time: Timestamp, what: impl Into<String>) {
         self.violations.push(Violation { time, key: self.key.clone(), what: what.into() });
     }
 
-    /// An error needs someone, unless it is a drain that is held: that is in time for as long as it is held, and until
-    /// it has been tried again.
+    /// Phase Error is a violation, except during a blocked drain and until the next retry after it.
     fn errors(&mut self) {
         for (from, to, message) in self.history.errors() {
             let mut excused = from;
@@ -83,12 +83,12 @@ impl Judge<'_> {
                 }
             }
             if excused < to {
-                self.blame(excused, format!("in phase Error: {message}"));
+                self.report(excused, format!("in phase Error: {message}"));
             }
         }
     }
 
-    /// A deleted object goes, whatever stands in its way.
+    /// A deleted object must disappear before the finalizer timeout.
     fn deletion(&mut self) {
         let mut snapshots = self.history.snapshots.iter();
         let Some(deleted) = snapshots.find_map(|(_, one)| one.and_then(|one| one.deleted_at)) else {
@@ -97,7 +97,7 @@ impl Judge<'_> {
         let gone = snapshots.find(|(_, one)| one.is_none()).map_or(self.end, |(time, _)| *time);
         let deadline = deleted + FINALIZER_TIMEOUT + REACTION;
         if gone > deadline {
-            self.blame(deadline, "it was deleted and is still not gone");
+            self.report(deadline, "the object was deleted but still exists");
         }
     }
 
@@ -106,13 +106,13 @@ impl Judge<'_> {
             match presence {
                 Presence::Gone => self.missing(from, to),
                 Presence::There => self.lent(from, to, join_timeout),
-                // One that was on its way out already, or that somebody deleted, has to be gone before the next one.
+                // A Machine that is being deleted must be gone before the next one is created.
                 Presence::Terminating => {}
             }
         }
         for time in self.history.deletions_between(interval.from, interval.to) {
             if !self.history.is_replaced(time) {
-                self.blame(time, "the controller deleted its machine while it was wanted");
+                self.report(time, "the controller deleted the Machine while it was wanted");
             }
         }
     }
@@ -120,7 +120,7 @@ impl Judge<'_> {
     fn missing(&mut self, from: Timestamp, to: Timestamp) {
         if to > from + REACTION && !self.history.is_faulty(from, to) {
             let long = wording::duration(to.duration_since(from));
-            self.blame(from, format!("a machine was wanted and there was none for {long}"));
+            self.report(from, format!("there was no Machine for {long} although one was wanted"));
         }
     }
 
@@ -128,14 +128,14 @@ impl Judge<'_> {
         let (settled, deadline) = (from + REACTION, from + join_timeout + REACTION);
         if to > deadline && !self.history.is_ready_between(from, deadline) {
             let long = wording::duration(join_timeout);
-            self.blame(deadline, format!("its node was not Ready {long} after its machine was made"));
+            self.report(deadline, format!("the Node was not Ready {long} after the Machine was created"));
         }
         if let Some((time, phase)) = self.history.first_other_phase(settled, to, Phase::Active)
             && !self.history.is_replaced(time)
         {
-            self.blame(
+            self.report(
                 time,
-                format!("in phase {phase} while its machine was wanted and there, not in Active"),
+                format!("in phase {phase} instead of Active while the Machine was wanted and existed"),
             );
         }
     }
@@ -146,7 +146,7 @@ impl Judge<'_> {
             let came_late = from > interval.from + REACTION;
             match presence {
                 Presence::There if came_late => {
-                    self.blame(from, "a machine was made while none was wanted");
+                    self.report(from, "a Machine was created while none was wanted");
                 }
                 Presence::There => self.overstayed(interval.from, to, removal),
                 Presence::Terminating => self.lingered(from, to),
@@ -164,20 +164,20 @@ impl Judge<'_> {
         }
         if to > deadline {
             let why = if removal.grace.is_zero() {
-                "its machine was to go at once, and was not deleted".to_owned()
+                "the Machine should have been deleted at once but was not".to_owned()
             } else {
                 format!(
-                    "its machine was not deleted within {} of its window",
+                    "the Machine was not deleted within {} after its window",
                     wording::duration(removal.grace)
                 )
             };
-            self.blame(deadline, why);
+            self.report(deadline, why);
         }
     }
 
     fn lingered(&mut self, from: Timestamp, to: Timestamp) {
         if to > from + RELEASE {
-            self.blame(from + RELEASE, "its deleted machine was still not gone");
+            self.report(from + RELEASE, "the deleted Machine still existed");
         }
     }
 
@@ -186,15 +186,15 @@ impl Judge<'_> {
             return;
         };
         if let Some((time, phase)) = self.history.first_other_phase(from + RELEASE, to, rest) {
-            self.blame(
+            self.report(
                 time,
-                format!("in phase {phase} though its machine was not wanted and gone, not in {rest}"),
+                format!("in phase {phase} instead of {rest} although no Machine was wanted and none existed"),
             );
         }
     }
 }
 
-/// To the second, as a person reads it.
+/// Truncates to whole seconds.
 fn to_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

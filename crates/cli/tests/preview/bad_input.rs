@@ -23,9 +23,9 @@ fn check(input: impl AsRef<[u8]>, expected: &[&str]) {
 }
 
 #[test]
-fn what_is_no_manifest() {
+fn files_that_are_not_manifests_are_refused() {
     let nothing =
-        "error: standard input: it holds no document; expected 5spot.finos.org/v1alpha1 ScheduledMachine";
+        "error: standard input: it contains no document; expected 5spot.finos.org/v1alpha1 ScheduledMachine";
     check("", &[nothing]);
     check(" \n\t\n", &[nothing]);
     check("# only a comment\n", &[nothing]);
@@ -46,7 +46,7 @@ fn what_is_no_manifest() {
 }
 
 #[test]
-fn what_would_fill_the_stack_or_the_memory() {
+fn deep_nesting_and_alias_bombs_are_refused() {
     check("[".repeat(1_000_000), &["document 1: it is nested more than 64 levels deep"]);
     check("{a: ".repeat(1_000_000), &["document 1: it is nested more than 64 levels deep"]);
     check("{\"a\":".repeat(1_000_000), &["document 1: it is nested more than 64 levels deep"]);
@@ -62,15 +62,15 @@ fn what_would_fill_the_stack_or_the_memory() {
 }
 
 #[test]
-fn yaml_that_means_something_else_to_every_reader() {
-    check("a: 1\na: 2\n", &["document 1: the key \"a\" stands twice in one object (line 2, column 1)"]);
-    check("{\"a\": 1, \"a\": 2}", &["document 1: the key \"a\" stands twice"]);
+fn ambiguous_yaml_is_refused() {
+    check("a: 1\na: 2\n", &["document 1: the key \"a\" occurs twice in one object (line 2, column 1)"]);
+    check("{\"a\": 1, \"a\": 2}", &["document 1: the key \"a\" occurs twice"]);
     check("a:\n\t- b\n", &["document 1: it is not valid YAML: .. (line 2, column"]);
     check("a: *nowhere\n", &["document 1: it is not valid YAML: reference to unknown value"]);
 }
 
 #[test]
-fn what_is_no_scheduled_machine_of_ours() {
+fn other_groups_and_versions_are_refused() {
     check(
         "{}",
         &["document 1: apiVersion: required; a ScheduledMachine has apiVersion: 5spot.finos.org/v1alpha1"],
@@ -142,7 +142,7 @@ fn every_class_of_bad_value_names_its_field_and_what_is_allowed() {
 }
 
 #[test]
-fn bad_metadata_is_told_as_well() {
+fn invalid_metadata_is_reported_too() {
     let with = |metadata: &str| machine("m", "hoursOfDay: ['9']").replace("  name: m\n", metadata);
     check(with("  labels: {}\n"), &["document 1: metadata.name .. required"]);
     check(with("  name: 5\n"), &["document 1: metadata.name .. must be of type string"]);
@@ -169,7 +169,7 @@ fn every_error_of_every_bad_object_is_reported() {
     check(
         input,
         &[
-            "note: standard input: document 4 (other): skipped, it is a ConfigMap and not a ScheduledMachine",
+            "note: standard input: document 4 (other): skipped: kind ConfigMap is not ScheduledMachine",
             "error: standard input: document 2 (first): spec.schedule.daysOfWeek[0]",
             "error: standard input: document 2 (first): spec.schedule.hoursOfDay[0]",
             "error: standard input: document 2 (first): spec.schedule.timezone",
@@ -254,7 +254,7 @@ fn wrong_usage() {
         ("-f a.yaml --days 2 --to 2026-11-15T09:00:00Z", "'--days <N>' cannot be used with '--to <RFC3339>'"),
         ("-f a.yaml --from 2026-11-15", "expected RFC 3339 with a zone, such as 2026-11-15T09:00:00Z"),
         ("-f a.yaml --from 2026-11-15T09:00:00", "expected RFC 3339 with a zone"),
-        ("-f a.yaml --from 2026-02-30T09:00:00Z", "there is no such instant"),
+        ("-f a.yaml --from 2026-02-30T09:00:00Z", "no such time"),
         (
             "-f a.yaml --from 2026-11-15T09:00:00Z --to 2026-11-15T09:00:00Z",
             "is not after --from 2026-11-15T09:00:00Z",
@@ -270,9 +270,11 @@ fn wrong_usage() {
 }
 
 #[test]
-fn the_program_alone_explains_itself() {
+fn the_program_has_help_and_a_version() {
     let help = five_spot(&["--help"]).text();
-    for words in ["Usage: 5spot <COMMAND>", "preview", "sandbox", "Without a command it is the controller"] {
+    for words in
+        ["Usage: 5spot <COMMAND>", "preview", "sandbox", "Without a command, 5spot runs the controller"]
+    {
         assert!(help.contains(words), "{words}: {help}");
     }
     assert!(five_spot(&["preview", "--help"]).text().contains("Exit status:"));
@@ -281,7 +283,7 @@ fn the_program_alone_explains_itself() {
 }
 
 #[test]
-fn without_a_command_it_is_the_controller_which_needs_a_cluster() {
+fn without_a_command_the_controller_starts() {
     let alone = answer(command(&[]).env("KUBECONFIG", "/nowhere").stdin(Stdio::null()));
     assert_eq!(alone.code, FAILED, "{alone:?}");
     assert!(alone.stdout.contains("try `5spot sandbox`, which needs no cluster"), "{alone:?}");
@@ -291,7 +293,7 @@ fn without_a_command_it_is_the_controller_which_needs_a_cluster() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = command(&["preview", "-f", "examples/fleet.yaml", "--days", "3660"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -28,7 +28,7 @@ fn check(fields: &str, line: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_whole_of_it_is_as_promised_to_the_last_character() {
+fn the_output_is_exactly_as_documented() {
     let answer =
         preview("-f examples/office-hours.yaml -o json --from 2026-10-30T00:00:00-04:00 --days 4").text();
     assert_eq!(
@@ -59,7 +59,7 @@ fn the_whole_of_it_is_as_promised_to_the_last_character() {
 }
 
 #[test]
-fn it_is_an_array_whatever_the_number_of_objects() {
+fn the_output_is_an_array_for_any_number_of_objects() {
     let config_map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}";
     let answer = preview_of(config_map, "-o json");
     assert!(answer.stderr.contains("note: standard input: document 1 (c): skipped"), "{answer:?}");
@@ -101,7 +101,7 @@ fn objects_keep_the_order_of_files_documents_and_items() {
 }
 
 #[test]
-fn what_kubectl_prints_can_be_read_back() {
+fn the_output_of_kubectl_can_be_read() {
     let object: Value = serde_saphyr::from_str(&machine("m", "hoursOfDay: ['9']")).expect("YAML");
     let mut stored = object;
     stored["metadata"] = json!({
@@ -191,7 +191,7 @@ fn the_override_wins_until_it_expires() {
 }
 
 #[test]
-fn a_note_says_why_there_is_nothing() {
+fn a_note_explains_missing_windows() {
     let range = "--from 2026-11-02T00:00:00Z --days 1";
     let note = |fields: &str| {
         let object = only(fields, range);
@@ -216,7 +216,7 @@ fn a_note_says_why_there_is_nothing() {
 }
 
 #[test]
-fn daylight_saving_moves_what_it_must_and_nothing_else() {
+fn windows_follow_daylight_saving() {
     // Nights across the change in New York: one hour short, one hour long.
     let nights = "hoursOfDay: [22-6]\ntimezone: America/New_York";
     check(

@@ -31,7 +31,7 @@ fn a_night_in_which_the_clocks_go_back() {
 }
 
 #[test]
-fn it_is_well_formed_whatever_it_shows() {
+fn the_picture_is_always_well_formed() {
     let disabled = machine("idle", "hoursOfDay: ['9']\nenabled: false");
     for svg in [
         preview("-f examples/fleet.yaml -f examples/holidays.yaml --from 2026-12-20T00:00:00Z -o svg").text(),

@@ -21,7 +21,7 @@ fn weeks_in_which_clocks_are_moved() {
 }
 
 #[test]
-fn what_a_clock_change_does_is_told_in_words() {
+fn effects_of_a_clock_change_are_described() {
     let check = |fields: &str, range: &str, sentences: &[&str]| {
         let text = preview_of(machine("m", fields), &format!("{range} --width 200")).text();
         for sentence in sentences {
@@ -87,7 +87,7 @@ fn lead_time_hides_no_boundary() {
 }
 
 #[test]
-fn an_override_across_a_change_hides_what_the_schedule_would_do() {
+fn an_override_across_a_change_hides_its_effect() {
     let fields = "windows: [{from: 'sun 02:30', to: 'sun 05:00'}]
                   timezone: America/New_York
                   spec.override: {state: up, until: 2026-03-09T00:00:00Z}";
@@ -178,5 +178,5 @@ fn colour_and_characters_follow_the_surroundings() {
 #[test]
 fn a_long_list_of_transitions_is_cut_short_with_a_word() {
     let text = preview("-f examples/office-hours.yaml --from 2026-11-01T00:00:00Z --days 60").text();
-    assert!(text.contains("more, all of which -o json lists"), "{text}");
+    assert!(text.contains("more; -o json lists all of them"), "{text}");
 }

@@ -15,7 +15,7 @@ const WEEKS: [(&str, u32); 3] = [
 ];
 
 #[test]
-fn windows_open_and_close_when_preview_says_so() {
+fn windows_match_the_preview() {
     let mut compared = 0;
     for (start, days) in WEEKS {
         let files = "-f examples/fleet.yaml -f examples/weekend-window.yaml";

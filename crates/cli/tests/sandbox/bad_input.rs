@@ -9,11 +9,11 @@ fn bad_flags_and_combinations_exit_with_2() {
         ("--start yesterday", "expected RFC 3339 with a zone"),
         ("--speed 0", "'--speed <N>'"),
         ("--seed many", "'--seed <N>'"),
-        ("--listen 10.0.0.1:8001", "--listen 10.0.0.1:8001: whoever reaches it may do anything"),
+        ("--listen 10.0.0.1:8001", "--listen 10.0.0.1:8001: the sandbox has no authentication"),
         ("--listen nowhere", "'--listen <ADDR:PORT>'"),
-        ("-o svg", "-o svg draws a span that is over: add --once"),
+        ("-o svg", "-o svg needs --once: the image shows a finished run"),
         ("-o xml", "[possible values: text, json, svg]"),
-        ("--once --speed 5", "--speed does not go with --once"),
+        ("--once --speed 5", "--speed conflicts with --once"),
         ("-f - -f -", "standard input can be read only once"),
         ("--once=yes", "unexpected value 'yes' for '--once'"),
         ("extra", "unexpected argument 'extra'"),
@@ -49,7 +49,7 @@ fn bad_objects_exit_with_2_and_name_the_field() {
 }
 
 #[test]
-fn what_the_system_refuses_exits_with_1() {
+fn system_errors_exit_with_1() {
     let answer = sandbox("--once -f examples/no-such-file.yaml");
     assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
     assert!(answer.stderr.contains("failed to read examples/no-such-file.yaml"), "{}", answer.stderr);
@@ -63,7 +63,7 @@ fn what_the_system_refuses_exits_with_1() {
 }
 
 #[test]
-fn an_unknown_command_is_told_the_known_ones() {
+fn an_unknown_command_suggests_a_similar_one() {
     let answer = five_spot("", "sandbax");
     assert_eq!(answer.code, 2);
     assert!(

@@ -22,7 +22,7 @@ fn events(name: &str, reason: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_machine_is_where_it_is_wanted() {
+fn every_machine_is_up_exactly_when_wanted() {
     assert_eq!((DEMO.code, DEMO.stderr.as_str()), (0, ""), "{DEMO:?}");
     let lines = DEMO.lines();
     let summary = lines.last().expect("a summary");
@@ -78,7 +78,7 @@ fn the_holiday_is_closed() {
 }
 
 #[test]
-fn the_budget_holds_the_drain_until_someone_lets_go() {
+fn a_budget_blocks_the_drain_until_it_is_changed() {
     let lines = DEMO.lines();
     let refused: Vec<String> = lines
         .iter()
@@ -96,7 +96,7 @@ fn the_budget_holds_the_drain_until_someone_lets_go() {
 }
 
 #[test]
-fn the_kill_switch_removes_at_once_and_is_taken_back() {
+fn a_kill_switch_removes_the_machine_at_once() {
     assert_eq!(events("ny-desk-02", "KillSwitchActivated"), ["2026-11-11T16:20:00Z"]);
     let day: Vec<(String, String)> =
         transitions("ny-desk-02").into_iter().filter(|(time, _)| time.starts_with("2026-11-11T1")).collect();

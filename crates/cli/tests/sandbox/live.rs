@@ -63,7 +63,7 @@ fn applied_machines_get_a_row_and_ctrl_c_prints_a_summary() {
 }
 
 #[test]
-fn lines_of_json_come_as_things_happen_and_nothing_else_does() {
+fn json_lines_are_printed_as_events_happen() {
     let directory = tempfile::TempDir::new().expect("a directory");
     let kubeconfig = directory.path().join("kubeconfig");
     let mut child =
@@ -83,7 +83,7 @@ fn lines_of_json_come_as_things_happen_and_nothing_else_does() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     for line in ["sandbox --once --for 12h -o json", "sandbox --speed 20000", "sandbox --speed 20000 -o json"]
     {
         let mut child = start(line);

@@ -5,7 +5,7 @@ use crate::program::{about, machine, sandbox, sandbox_of, second};
 const DAY: &str = "--once -f - --start 2026-11-09T00:00:00Z --for 24h -o json";
 
 #[test]
-fn other_kinds_are_applied_and_missing_namespaces_made() {
+fn other_kinds_and_missing_namespaces_are_created() {
     // The Deployment's pod runs on the machine, and its budget holds the drain for good: the deadline passes, which is
     // in time for as long as it is held.
     let others = "
@@ -36,7 +36,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
 }
 
 #[test]
-fn kinds_of_unknown_providers_are_made_up() {
+fn unknown_provider_kinds_get_a_crd() {
     let input = machine("bench-01", "{hoursOfDay: ['9-17']}", "")
         .replace("kind: RemoteMachine", "kind: ForeignMachine")
         .replace(
@@ -61,7 +61,7 @@ fn a_machine_in_the_wrong_state_is_reported_with_exit_status_1() {
 }
 
 #[test]
-fn a_dump_of_a_cluster_can_be_fed_back() {
+fn a_dump_of_a_cluster_can_be_loaded() {
     let dump = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Namespace, metadata: {name: lab, uid: u}}]}\n";
     let machine = machine("bench-01", "{hoursOfDay: ['9-17']}", "").replace(
         "metadata: {name: bench-01,",
@@ -79,7 +79,7 @@ fn files_without_a_machine_make_an_empty_sandbox() {
         (answer.code, answer.stdout.trim()),
         (0, r#"{"machines":[],"reclaims":[],"type":"summary","violations":[]}"#)
     );
-    assert!(answer.stderr.contains("there is no ScheduledMachine"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("the files contain no ScheduledMachine"), "{}", answer.stderr);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Days with holes and days that overlap themselves, drawn from zones that have had the oddest of both.
+//! Tests with skipped and repeated local times, from zones with unusual clock changes.
 
 use super::*;
 use five_spot_core::schedule::Cause;
@@ -58,7 +58,7 @@ fn a_repeated_hour_lies_over_itself() {
     );
 }
 
-/// Half an hour, across midnight, at one minute past midnight, a whole day, and none at all.
+/// Shifts of half an hour, across midnight, at one minute past midnight, of a whole day, and none.
 const ZONES: [(&str, &str); 7] = [
     ("Australia/Lord_Howe", "2026-04-04T00:00:00Z"),
     ("America/Havana", "2026-10-31T00:00:00Z"),

@@ -1,4 +1,4 @@
-//! The chart of one machine: a row for each local day, midnight to midnight by the clock on the wall.
+//! The chart of one machine: a row for each local day, from midnight to midnight as the clock shows it.
 
 use crate::element::Element;
 use crate::preview::calendar::{self, Day, Pass, SECONDS_OF_DAY, Stretch, Up};
@@ -16,14 +16,14 @@ const HOUR_WIDTH: u32 = 32;
 const BAR_END: u32 = LABEL_WIDTH + 24 * HOUR_WIDTH;
 const ROW_HEIGHT: u32 = 22;
 const BAR_HEIGHT: u32 = 16;
-/// From the top of a row to the line on which its text stands.
+/// The distance from the top of a row to the baseline of its text.
 const BASELINE: u32 = 12;
 const LINE_HEIGHT: u32 = 18;
-/// Between the first and the second time that the clocks show an hour.
+/// The gap between the first and the second occurrence of a repeated hour.
 const LANE_GAP: u32 = 2;
 /// The height of the stripe for further causes of a part, below the colour of the first.
 const STRIPE_HEIGHT: u32 = 3;
-/// The number of characters of a note that fit a line in the widest common font.
+/// The number of characters of a note that fit on a line in the widest common font.
 const NOTE_CHARACTERS: usize = 135;
 
 pub fn block(forecast: &Forecast) -> Block {
@@ -42,7 +42,7 @@ pub fn block(forecast: &Forecast) -> Block {
     Block { elements: drawing.elements, height: drawing.y }
 }
 
-/// Elements from the top down.
+/// Elements from top to bottom.
 struct Drawing {
     elements: Vec<Element>,
     y: u32,
@@ -76,7 +76,7 @@ impl Drawing {
         }
     }
 
-    /// The time that there is, below the grid, which lies below the windows.
+    /// The background: the time that exists, below the grid, which is below the windows.
     fn tracks(&mut self, days: &[Day]) {
         for (day, y) in days.iter().zip((self.y..).step_by(ROW_HEIGHT as usize)) {
             let tracks =
@@ -144,7 +144,7 @@ impl Drawing {
     }
 }
 
-/// A part of a window on one day, with all of the window in its tooltip.
+/// A part of a window on one day, with the whole window in its tooltip.
 fn piece(forecast: &Forecast, window: &Window, up: Up, y: u32) -> Element {
     let lane = (BAR_HEIGHT - LANE_GAP) / 2;
     let (y, height) = match up.pass {
@@ -166,7 +166,7 @@ fn piece(forecast: &Forecast, window: &Window, up: Up, y: u32) -> Element {
 
 fn bar(stretch: Stretch, y: u32, height: u32) -> Element {
     let (from, to) = (column(stretch.from), column(stretch.to));
-    // A window of minutes must still be there to be seen and pointed at.
+    // A window of a few minutes must still be visible and possible to point at.
     let width = (to - from).max(1.5);
     Element::new("rect")
         .with("x", format_args!("{from:.2}"))
@@ -175,7 +175,7 @@ fn bar(stretch: Stretch, y: u32, height: u32) -> Element {
         .with("height", height)
 }
 
-/// Every third hour, and where it is.
+/// The labels of every third hour and their positions.
 fn hour_marks() -> impl Iterator<Item = (u32, u32)> {
     (0..=24).step_by(3).map(|hour| (hour, LABEL_WIDTH + hour * HOUR_WIDTH))
 }

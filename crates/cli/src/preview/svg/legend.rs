@@ -1,4 +1,4 @@
-//! The legend, with only the colours that are in the picture.
+//! The legend, with only the colours that occur in the image.
 
 use crate::element::Element;
 use crate::preview::calendar;
@@ -8,7 +8,7 @@ use crate::preview::svg::theme;
 use five_spot_core::schedule::Causes;
 
 const SWATCH: u32 = 12;
-/// An estimate: a picture cannot measure text before it is shown.
+/// The estimated width of a character: text cannot be measured before it is shown.
 const CHARACTER_WIDTH: u32 = 7;
 const HEIGHT: u32 = 16;
 

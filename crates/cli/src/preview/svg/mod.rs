@@ -1,5 +1,5 @@
-//! The preview as a picture: the same chart as the text, with every window telling its times when pointed
-//! at. It needs nothing but itself, and follows the viewer's light or dark ground.
+//! The preview as an SVG image: the same chart as the text, with the times of each window in a tooltip. The
+//! image needs no other files and follows the viewer's light or dark colour scheme.
 
 mod chart;
 mod legend;
@@ -12,7 +12,7 @@ use crate::wording;
 const WIDTH: u32 = 1060;
 const MARGIN: u32 = 24;
 
-/// A part of the picture: what is in it, from its own top left corner, and how high it is.
+/// A part of the image: its elements, relative to its top left corner, and its height.
 struct Block {
     elements: Vec<Element>,
     height: u32,

@@ -1,8 +1,9 @@
-//! Colours. Each stands out from both grounds by at least 3 to 1, and text by 4.5 to 1, as WCAG asks.
+//! Colours. Each has a contrast of at least 3 to 1 with the light and the dark background, and text 4.5 to 1,
+//! as WCAG requires.
 
 use five_spot_core::schedule::Cause;
 
-/// The class that gives a window its colour.
+/// The CSS class that gives a window its colour.
 pub const fn class(cause: Cause) -> &'static str {
     match cause {
         Cause::Exception => "exception",
@@ -13,7 +14,7 @@ pub const fn class(cause: Cause) -> &'static str {
     }
 }
 
-/// Light by default, dark where the viewer is.
+/// Light by default; dark if the viewer prefers it.
 pub const STYLE: &str = "
 text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; font-size: 12px; fill: #1f2933; }
 .ground { fill: #ffffff; }

@@ -1,4 +1,4 @@
-//! A local day in columns of a terminal. Half of a column is the finest that can be drawn.
+//! A local day in terminal columns, with a resolution of half a column.
 
 use crate::preview::calendar::{Day, Pass, SECONDS_OF_DAY, Stretch, Up};
 use crate::preview::text::paint::Glyph;
@@ -12,7 +12,7 @@ pub struct Cell {
     pub causes: Option<Causes>,
 }
 
-/// The 24 hours of a day, `columns` cells each.
+/// The 24 hours of a day, with `columns` cells per hour.
 pub fn cells(day: &Day, columns: usize) -> Vec<Cell> {
     let halves = halves(day, 24 * columns * 2);
     let pairs = halves.chunks_exact(2).enumerate();
@@ -25,14 +25,14 @@ struct Half {
     is_covered: bool,
     is_skipped: bool,
     is_repeated: bool,
-    /// The reason why a machine is up when the clock first, or only, shows this time.
+    /// The cause at the first or only occurrence of this local time.
     first: Option<Causes>,
-    /// The reason why a machine is up when the clock shows this time again.
+    /// The cause at the second occurrence of this local time.
     second: Option<Causes>,
 }
 
 impl Half {
-    /// The reason why a machine is up, at whatever pass.
+    /// The cause at any occurrence.
     fn causes(self) -> Option<Causes> {
         self.first.or(self.second)
     }
@@ -89,21 +89,21 @@ fn halves(day: &Day, count: usize) -> Vec<Half> {
     halves
 }
 
-/// A day in equal parts.
+/// A day divided into equal parts.
 #[derive(Clone, Copy)]
 struct Grid {
     count: usize,
 }
 
 impl Grid {
-    /// The parts of which a stretch covers at least half, its ends rounded to the nearest.
+    /// The parts of which a range covers at least half; its ends are rounded to the nearest part.
     fn mostly(self, stretch: Stretch) -> std::ops::Range<usize> {
         let part = SECONDS_OF_DAY as usize / self.count;
         let nearest = |second: u32| (second as usize + part / 2) / part;
         nearest(stretch.from)..nearest(stretch.to)
     }
 
-    /// The same, but at least one: a window that is too short to be seen would be a lie.
+    /// The same, but at least one part, so that even a short window is visible.
     fn visibly(self, stretch: Stretch) -> std::ops::Range<usize> {
         let parts = self.mostly(stretch);
         if parts.is_empty() {

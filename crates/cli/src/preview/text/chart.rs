@@ -1,4 +1,4 @@
-//! The chart: a row for each local day, midnight to midnight by the clock on the wall.
+//! The chart: a row for each local day, from midnight to midnight as the clock shows it.
 
 use crate::preview::calendar::{self, Day};
 use crate::preview::forecast::Forecast;
@@ -26,11 +26,11 @@ pub fn lines(forecast: &Forecast, painter: Painter) -> Vec<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     margins: Margins,
-    /// Columns of an hour.
+    /// The number of columns per hour.
     columns: usize,
 }
 
-/// The columns beside the 24 hours.
+/// The margins beside the 24 hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Margins {
     /// `Sun 01 Nov` to the left, `10h 30m  25h day` to the right.
@@ -39,11 +39,11 @@ enum Margins {
     Narrow,
 }
 
-/// Beyond 10 minutes a column the eye gains nothing.
+/// A finer resolution than 10 minutes per column does not help a reader.
 const MOST_COLUMNS_OF_AN_HOUR: usize = 6;
 
 impl Layout {
-    /// Wide margins where half an hour still has a column, and otherwise the finest chart that fits.
+    /// Chooses wide margins if half an hour still has a column, otherwise the finest chart that fits.
     fn for_width(width: usize) -> Self {
         let finest = |margins: Margins| {
             let columns = width.saturating_sub(margins.columns()) / 24;
@@ -53,7 +53,7 @@ impl Layout {
         if wide.columns >= narrow.columns.min(2) { wide } else { narrow }
     }
 
-    /// The hours, each label at the column at which its hour starts.
+    /// The axis, with each label at the column at which its hour starts.
     fn axis(self) -> String {
         let step = if self.columns < 3 { 3 } else { 1 };
         let mut axis = " ".repeat(self.margins.left());
@@ -78,7 +78,7 @@ impl Layout {
     }
 }
 
-/// Neighbours of one colour are painted at once, or a row would be mostly escape codes.
+/// Paints adjacent cells of one colour together, so that a row has few escape codes.
 fn paint(run: &[Cell], painter: Painter) -> String {
     let text: String = run.iter().map(|cell| painter.glyph(cell.glyph)).collect();
     match run.first().and_then(|cell| cell.causes) {
@@ -95,7 +95,7 @@ impl Margins {
         }
     }
 
-    /// Of both sides.
+    /// The width of both margins.
     const fn columns(self) -> usize {
         let right = match self {
             Self::Wide => " 23h 59m  24h30m day".len(),
@@ -111,7 +111,7 @@ impl Margins {
         }
     }
 
-    /// The time a machine is up, to the minute, and a remark if the day is not 24 hours long.
+    /// The time for which a machine is up, to the minute, and the length of the day if it is not 24 hours.
     fn remark(self, day: &Day) -> String {
         const ORDINARY: SignedDuration = SignedDuration::from_hours(24);
         let up = SignedDuration::from_mins(day.up_for().as_mins());

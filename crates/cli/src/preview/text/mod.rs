@@ -1,4 +1,4 @@
-//! The preview for a terminal: a headline, a chart by local day, what the clocks do, and when things change.
+//! The preview for a terminal: a headline, a chart by local day, notes on clock changes, and the transitions.
 
 mod cells;
 mod chart;

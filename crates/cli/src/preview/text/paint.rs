@@ -1,4 +1,4 @@
-//! Colours and characters, so that the layout need not know whether there are any.
+//! Colours and glyphs, independent of the layout.
 
 use crate::preview::forecast::by_prominence;
 use crate::style::{Charset, Style};
@@ -14,23 +14,23 @@ pub struct Painter {
 /// The glyph of a chart cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyph {
-    /// Up all the time.
+    /// Up in the whole cell.
     Full,
     /// Up in the earlier half of the cell.
     Left,
     /// Up in the later half of the cell.
     Right,
-    /// The clock shows this twice, and up the first time only.
+    /// A repeated time; up at the first occurrence only.
     First,
-    /// The clock shows this twice, and up the second time only.
+    /// A repeated time; up at the second occurrence only.
     Second,
-    /// Not up; at the start of an hour.
+    /// Not up, at the start of an hour.
     Hour,
     /// Not up.
     Down,
-    /// The clock never shows this.
+    /// A time that the clock skips.
     Skipped,
-    /// Outside of the range.
+    /// Outside the range.
     Outside,
 }
 
@@ -51,7 +51,7 @@ impl Painter {
         self.style.paint(anstyle::Style::new().fg_color(Some(AnsiColor::Yellow.into())), text)
     }
 
-    /// In the colour of what makes a window.
+    /// Paints text in the colour of a cause.
     pub fn cause(self, causes: Causes, text: &str) -> String {
         let color = by_prominence(causes).next().map(|cause| color(cause).into());
         self.style.paint(anstyle::Style::new().fg_color(color), text)
@@ -87,7 +87,7 @@ impl Painter {
         }
     }
 
-    /// Between two facts of one line.
+    /// The separator between two facts on one line.
     pub const fn separator(self) -> &'static str {
         match self.style.charset {
             Charset::Unicode => " · ",
@@ -96,7 +96,7 @@ impl Painter {
     }
 }
 
-/// Of the eight that every terminal has, those that can be read on light and on dark ground.
+/// Those of the eight colours of every terminal that are readable on light and dark backgrounds.
 const fn color(cause: Cause) -> AnsiColor {
     match cause {
         Cause::Override => AnsiColor::Magenta,

@@ -11,7 +11,7 @@ use jiff::tz::TimeZoneDatabase;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
-/// Windows and gaps of these seconds, one after the other.
+/// A forecast with windows and gaps of these lengths in seconds.
 fn forecast(zone_name: &str, first: Timestamp, seconds: &[i64], name_length: usize) -> Forecast {
     let zone = TimeZoneDatabase::bundled().get(zone_name).expect("a zone");
     let causes: Causes = Cause::ALL.into_iter().collect();

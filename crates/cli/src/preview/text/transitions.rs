@@ -1,4 +1,4 @@
-//! The times at which a machine comes and goes, by the local clock and in UTC.
+//! The times at which a machine starts or stops being wanted, in local time and in UTC.
 
 use crate::preview::forecast::{Forecast, Window};
 use crate::preview::text::paint::Painter;
@@ -7,14 +7,15 @@ use crate::wrap::wrap;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt::Write as _;
 
-/// Two weeks of working days. The chart shows the rest, and the other forms list everything.
+/// The number of transitions shown: two weeks of working days. The chart shows the rest, and the other
+/// formats list all.
 const MOST: usize = 20;
 
 /// A moment at which a machine becomes wanted or unwanted.
 struct Transition<'a> {
     at: Timestamp,
     goes: Goes<'a>,
-    /// Until the next transition, if that is still in the range.
+    /// The time until the next transition, if that is within the range.
     lasts: Option<SignedDuration>,
 }
 
@@ -33,13 +34,13 @@ pub fn lines(forecast: &Forecast, painter: Painter) -> Vec<String> {
         transitions.iter().take(MOST).map(|transition| Row::new(forecast, transition)).collect();
     lines.extend(lay_out(&rows, painter));
     if transitions.len() > MOST {
-        let more = format!("and {} more, all of which -o json lists", transitions.len() - MOST);
+        let more = format!("and {} more; -o json lists all of them", transitions.len() - MOST);
         lines.extend(wrap(&more, painter.style.width, 2, 2).iter().map(|line| painter.dim(line)));
     }
     lines
 }
 
-/// Returns the transitions. A window edge that the range cuts off is none.
+/// Returns the transitions. The edge of a window at the edge of the range is not one.
 fn transitions(windows: &[Window]) -> Vec<Transition<'_>> {
     let mut transitions = Vec::new();
     for (index, window) in windows.iter().enumerate() {
@@ -59,7 +60,7 @@ fn transitions(windows: &[Window]) -> Vec<Transition<'_>> {
 struct Row<'a> {
     cells: [String; 4],
     reason: String,
-    /// True if the fourth is a duration.
+    /// True if the fourth column is a duration.
     lasts: bool,
     window: Option<&'a Window>,
 }
@@ -88,7 +89,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// `2026-11-02T14:00Z`; seconds only where there are some.
+/// A time such as `2026-11-02T14:00Z`, with seconds only if they are not zero.
 fn utc(instant: Timestamp) -> String {
     let text = instant.to_string();
     match text.strip_suffix(":00Z") {
@@ -101,7 +102,7 @@ const HEADINGS: [&str; 4] = ["", "local", "UTC", "for"];
 const INDENT: usize = 2;
 const GAP: usize = 2;
 
-/// A table where it fits, and otherwise each row wrapped on its own.
+/// A table if it fits; otherwise each row is wrapped on its own.
 fn lay_out(rows: &[Row<'_>], painter: Painter) -> Vec<String> {
     let mut widths = HEADINGS.map(str::len);
     for row in rows {
@@ -132,7 +133,7 @@ impl Table {
         format!("{word:width$}", width = self.widths[0])
     }
 
-    /// The first cell may be painted, and comes in its full width.
+    /// The first cell may contain escape codes and has its full width already.
     fn line(&self, first: &str, [_, cells @ ..]: [&str; 4]) -> String {
         let mut line = format!("{:INDENT$}{first}", "");
         for (cell, width) in cells.iter().zip(&self.widths[1..]) {
@@ -142,7 +143,7 @@ impl Table {
         line
     }
 
-    /// The reason has no bound to its length, and goes below where there is no room beside.
+    /// The reason can be long: it goes on the next line if it does not fit.
     fn row(&self, row: &Row<'_>) -> Vec<String> {
         let cells = row.cells.each_ref().map(String::as_str);
         let line = self.line(&row.paint(&self.first(cells[0]), self.painter), cells);

@@ -1,7 +1,8 @@
-//! The demo: a small fleet in four time zones, and a week in which something happens to it.
+//! The demo: a small fleet in four time zones, and scripted changes for one week.
 //!
-//! The week may begin on any day at any hour. So most things happen on a certain working day: the first four that are
-//! whole after the start all lie within a week of it. So does a Wednesday, on which an owner comes back.
+//! The week may start on any day at any hour. Most changes happen on one of the first four whole working days
+//! after the start, which always lie within a week. So does a Wednesday, on which an owner reclaims a
+//! machine.
 
 use crate::sandbox::fleet::{Change, InitialObject, SandboxFleet, UserAction};
 use crate::sandbox::trace::Key;
@@ -16,7 +17,7 @@ const BERLIN: &str = "Europe/Berlin";
 const LONDON: &str = "Europe/London";
 const TOKYO: &str = "Asia/Tokyo";
 
-/// The machines, what runs on them, and what is done to them, from `start` on.
+/// The machines, their workloads and the scripted changes, from `start` on.
 pub fn demo(start: Timestamp) -> SandboxFleet {
     let office = |zone: &str| json!({"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-17"], "timezone": zone});
     let holiday = working_day(start, TOKYO, 4);
@@ -29,7 +30,7 @@ pub fn demo(start: Timestamp) -> SandboxFleet {
     for (number, (key, schedule, further)) in [
         (desk(1), office(NEW_YORK), json!({"killIfCommands": ["java"]})),
         (desk(2), office(NEW_YORK), json!({"priority": 80})),
-        // Its database must be moved by hand before it may go: an hour leaves time for that.
+        // The database must be moved by hand before the drain can finish; an hour leaves time for that.
         (database(), office(NEW_YORK), json!({"gracefulShutdownTimeout": "1h", "nodeDrainTimeout": "1h"})),
         (Key::new("europe", "berlin-render-01"), nights, json!({})),
         (overridden(), office(BERLIN), json!({})),
@@ -50,7 +51,7 @@ pub fn demo(start: Timestamp) -> SandboxFleet {
 /// The time for which the owner of a machine uses it.
 const JAVA_RUNS: SignedDuration = SignedDuration::from_mins(270);
 
-/// The time in which every machine of the demo joins its cluster.
+/// The time within which every machine of the demo joins its cluster.
 const JOINED_WITHIN: SignedDuration = SignedDuration::from_mins(15);
 
 fn desk(number: u32) -> Key {
@@ -78,18 +79,18 @@ fn script(start: Timestamp) -> Vec<UserAction> {
     let mut script = vec![
         action(
             at(NEW_YORK, 1, time(12, 0, 0, 0)),
-            "someone protects the database of ny-database-01",
+            "a user protects the database on ny-database-01",
             set_budget(1),
         ),
-        // The window has closed at 18:00, and the budget holds the drain.
+        // The window closes at 18:00, and the budget blocks the drain.
         action(
             at(NEW_YORK, 1, time(18, 30, 0, 0)),
-            "someone has moved the database of ny-database-01",
+            "a user has moved the database off ny-database-01",
             set_budget(0),
         ),
         action(
             at(BERLIN, 2, time(19, 30, 0, 0)),
-            "someone wants berlin-render-02 up until 23:00 in Berlin",
+            "a user overrides berlin-render-02: up until 23:00 in Berlin",
             late,
         ),
         action(java_starts, "the owner of ny-desk-01 starts java", Change::Program(desk(1), "java")),
@@ -100,12 +101,12 @@ fn script(start: Timestamp) -> Vec<UserAction> {
         ),
         action(
             at(NEW_YORK, 3, time(11, 20, 0, 0)),
-            "someone throws the kill switch of ny-desk-02",
+            "a user turns on the kill switch of ny-desk-02",
             set_switch(true),
         ),
         action(
             at(NEW_YORK, 3, time(14, 5, 0, 0)),
-            "someone takes the kill switch of ny-desk-02 back",
+            "a user turns off the kill switch of ny-desk-02",
             set_switch(false),
         ),
     ];
@@ -113,8 +114,9 @@ fn script(start: Timestamp) -> Vec<UserAction> {
     script
 }
 
-/// The time on Wednesday at which the owner starts the program: in the morning, or once a machine has joined in a run that begins
-/// later on that day. If that is too late in the day, the story is told a week later, and still ends within the week.
+/// The time on a Wednesday at which the owner starts the program: in the morning, or as soon as a machine has
+/// joined if the run starts later on that day. If that is too late in the day, the time is a week later,
+/// which is still within the week of the run.
 fn java_start(start: Timestamp) -> Timestamp {
     let today = zone_of(NEW_YORK).to_datetime(start).date();
     let joined = start + JOINED_WITHIN;
@@ -125,10 +127,10 @@ fn java_start(start: Timestamp) -> Timestamp {
         .map_or(Timestamp::MAX, |(morning, _)| morning.max(joined))
 }
 
-/// The `number`-th whole working day after `start`, from 1.
+/// The `number`-th whole working day after `start`, counted from 1.
 fn working_day(start: Timestamp, zone: &str, number: usize) -> Date {
     let today = zone_of(zone).to_datetime(start).date();
-    // A day that has begun counts only if it begins just now.
+    // The current day counts only if it has just started.
     let first = if instant(zone, today, Time::midnight()) >= start { today } else { day_after(today) };
     std::iter::successors(Some(first), |day| Some(day_after(*day)))
         .filter(|day| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday))
@@ -171,10 +173,10 @@ fn machine(key: &Key, number: usize, schedule: &Value, further: &Value) -> Value
     machine
 }
 
-/// A workload for each machine while it is lent, so that there is something to drain.
+/// A workload for each machine while it is lent, so that there are pods to drain.
 fn deployment(key: &Key) -> Value {
     let node = node_name(&key.namespace, &five_spot_api::names::infrastructure(&key.name));
-    // Two of most things; there is only one database.
+    // Most workloads have two replicas; the database has one.
     let replicas = if *key == database() { 1 } else { 2 };
     let labels = json!({"app": key.name});
     json!({
@@ -193,7 +195,7 @@ fn deployment(key: &Key) -> Value {
     })
 }
 
-/// It forbids nothing until someone says so.
+/// A budget that allows every eviction until a user changes it.
 fn budget() -> Value {
     let Key { namespace, name } = database();
     json!({
@@ -209,7 +211,7 @@ mod tests {
     use crate::validity::Checked;
 
     #[test]
-    fn whenever_it_begins_the_whole_story_lies_within_a_week() {
+    fn every_start_has_all_changes_within_a_week() {
         let first: Timestamp = "2026-10-19T00:00:00Z".parse().expect("an instant");
         for hour in 0..24 * 21 {
             let start = first + SignedDuration::from_hours(hour);

@@ -1,11 +1,11 @@
-//! A person's own machines, checked with the words of `preview`.
+//! The user's own machines, validated with the same messages as in `5spot preview`.
 
 use crate::manifest::{self, Finding, Object, Problem, Source};
 use crate::sandbox::fleet::{InitialObject, SandboxFleet};
 use crate::validity::Checked;
 use serde_json::Value;
 
-/// Everything in the files, or everything that is wrong with it.
+/// Returns all objects in the files, or all problems with them.
 pub fn read(sources: &[Source]) -> Result<SandboxFleet, Vec<Problem>> {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
     for finding in sources.iter().flat_map(manifest::read) {
@@ -26,7 +26,7 @@ pub fn read(sources: &[Source]) -> Result<SandboxFleet, Vec<Problem>> {
     if problems.is_empty() { Ok(SandboxFleet { objects, script: Vec::new() }) } else { Err(problems) }
 }
 
-/// Without what another API server has written: a dump of a cluster is a fine start for a sandbox.
+/// Removes the fields that an API server sets, so that a dump of a cluster can be loaded.
 fn as_new(mut object: Value) -> Value {
     const SERVERS_OWN: [&str; 9] = [
         "creationTimestamp",
@@ -54,7 +54,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_dump_of_another_cluster_becomes_new() {
+    fn a_dump_of_another_cluster_can_be_loaded() {
         let dumped = json!({
             "kind": "Deployment", "status": {"replicas": 1},
             "metadata": {"name": "a", "labels": {"b": "c"}, "uid": "u", "resourceVersion": "7", "finalizers": ["f"]},

@@ -1,5 +1,5 @@
-//! The owner of a lent machine, who starts a program on it. The sandbox has no processes, so the kernel is left out; the
-//! reclaim agent is the real one in what it decides and writes: its configuration, its matcher and its patch.
+//! The owner of a lent machine, who starts a program on it. The sandbox has no processes, so no kernel events
+//! are involved; configuration, matcher and patch are those of the real reclaim agent.
 
 use crate::sandbox::trace::Key;
 use anyhow::Context as _;
@@ -15,13 +15,14 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
 use std::ops::ControlFlow;
 
-/// Starts a program on a machine. If the agent of its node looks for it, it requests a reclaim.
+/// Starts a program on a machine. If the agent of its Node is configured to match it, the agent requests a
+/// reclaim.
 pub async fn start_program(client: &Client, key: &Key, program: &str, now: Timestamp) -> anyhow::Result<()> {
     let name = node_name(&key.namespace, &names::infrastructure(&key.name));
     let configs: Api<ConfigMap> = Api::namespaced(client.clone(), CONFIG_NAMESPACE);
     let nodes: Api<Node> = Api::all(client.clone());
     let (config, node) = (configs.get_opt(&config_map(&name)).await?, nodes.get_opt(&name).await?);
-    // Without both there is no agent, and the program just runs.
+    // Without a Node and a configuration there is no agent, and nothing happens.
     let (Some(config), Some(node)) = (config, node) else { return Ok(()) };
     let text = config.data.and_then(|mut data| data.remove(CONFIG_KEY)).unwrap_or_default();
     let Ok(parsed) = AgentConfig::parse(&text) else { return Ok(()) };
@@ -33,7 +34,7 @@ pub async fn start_program(client: &Client, key: &Key, program: &str, now: Times
 
 async fn annotate_node(client: &Client, node: &OwnNode, pattern: &str, now: Timestamp) -> anyhow::Result<()> {
     let request = annotate::request_for(pattern, now);
-    // As the agent does: the second form is for a Node that has no annotations yet.
+    // The agent does the same: the second patch is for a Node without annotations.
     if send(client, node, &annotate::patch(node, &request, true)).await.is_ok() {
         return Ok(());
     }
@@ -49,7 +50,7 @@ async fn send(client: &Client, node: &OwnNode, patch: &Value) -> anyhow::Result<
     Ok(())
 }
 
-/// A process of the owner: on the host, and in no pod.
+/// A process of the owner, on the host and in no pod.
 struct Program<'a>(&'a str);
 
 impl ProcessFacts for Program<'_> {

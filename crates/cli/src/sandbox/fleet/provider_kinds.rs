@@ -1,12 +1,12 @@
-//! Kinds of providers that a person's machines name and that nobody has defined: they are made up, so that any
-//! manifest runs.
+//! Definitions for provider kinds that the user's machines refer to and that have no CRD, so that any
+//! manifest can run.
 
 use kube::Client;
 use kube::api::GroupVersionKind;
 use kube::discovery::pinned_kind;
 use serde_json::{Value, json};
 
-/// The definitions that a `ScheduledMachine` lacks.
+/// The CRDs that a `ScheduledMachine` needs and that do not exist.
 pub async fn missing(client: &Client, machine: &Value) -> Vec<Value> {
     let mut missing = Vec::new();
     for field in ["bootstrapSpec", "infrastructureSpec"] {
@@ -35,7 +35,7 @@ fn definition(group: &str, version: &str, kind: &str) -> Value {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {
             "name": format!("{plural}.{group}"),
-            // How Cluster API learns which version of its contract a provider's version keeps.
+            // The label by which Cluster API finds the provider's version for a version of its contract.
             "labels": {"cluster.x-k8s.io/v1beta2": version},
         },
         "spec": {

@@ -1,14 +1,14 @@
-//! The places of one machine over time.
+//! The states of one machine over time.
 
 use crate::sandbox::trace::{Key, Presence, Snapshot, Trace};
 use five_spot_api::{Phase, names};
 use jiff::Timestamp;
 
-/// The course of one object and its Machine.
+/// The history of one object and its Machine.
 pub struct MachineHistory<'a> {
     pub snapshots: Vec<(Timestamp, Option<&'a Snapshot>)>,
     machine: Vec<(Timestamp, Presence)>,
-    /// The time at which the controller deleted the Machine.
+    /// The times at which the controller deleted the Machine.
     deletions: Vec<Timestamp>,
     end: Timestamp,
 }
@@ -31,19 +31,19 @@ impl<'a> MachineHistory<'a> {
         }
     }
 
-    /// The Machine in a stretch of time, piece by piece, without gaps.
+    /// The presence of the Machine in an interval, as consecutive pieces without gaps.
     pub fn machine_between(&self, from: Timestamp, to: Timestamp) -> Vec<(Timestamp, Timestamp, Presence)> {
         let mut changes = vec![(Timestamp::MIN, Presence::Gone)];
         changes.extend(&self.machine);
         pieces(&changes, from, to)
     }
 
-    /// The time at which the controller deleted the Machine, after the start of a stretch of time.
+    /// The times at which the controller deleted the Machine in an interval, without its start.
     pub fn deletions_between(&self, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
         self.deletions.iter().copied().filter(|time| from < *time && *time < to).collect()
     }
 
-    /// Returns true if the Machine that was there at a time was made from another spec than the one that holds then.
+    /// Returns true if the Machine at `time` was created from a spec other than the current one.
     pub fn is_replaced(&self, time: Timestamp) -> bool {
         let made = self.machine.iter().rfind(|(at, presence)| *at <= time && *presence == Presence::There);
         let hash = |at: Timestamp| {
@@ -52,7 +52,7 @@ impl<'a> MachineHistory<'a> {
         made.is_some_and(|(made, _)| hash(*made) != hash(time))
     }
 
-    /// The periods in phase Error, with their first messages.
+    /// The periods in phase Error, each with its first message.
     pub fn errors(&self) -> Vec<(Timestamp, Timestamp, String)> {
         let errors = self.phases(Timestamp::MIN, self.end).into_iter();
         errors
@@ -64,7 +64,8 @@ impl<'a> MachineHistory<'a> {
             .collect()
     }
 
-    /// Returns true if an error explains what happened in a stretch of time. The error itself is told elsewhere.
+    /// Returns true if phase Error explains a deviation in an interval. The error itself is reported
+    /// separately.
     pub fn is_faulty(&self, from: Timestamp, to: Timestamp) -> bool {
         self.phases(from, to).iter().any(|(_, _, phase)| *phase == Some(Phase::Error))
     }
@@ -75,7 +76,7 @@ impl<'a> MachineHistory<'a> {
         pieces(&ready, from, to).iter().any(|(_, _, is_ready)| *is_ready)
     }
 
-    /// The first moment of a stretch in which the phase is another one, errors aside.
+    /// The first time in an interval at which the phase differs, not counting errors.
     pub fn first_other_phase(
         &self,
         from: Timestamp,
@@ -88,7 +89,7 @@ impl<'a> MachineHistory<'a> {
             .find(|(_, found)| *found != phase && *found != Phase::Error)
     }
 
-    /// The periods in which pods held the node.
+    /// The periods in which pods blocked the drain.
     pub fn holds_since(&self, from: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let held: Vec<_> =
             self.snapshots.iter().map(|(time, one)| (*time, one.is_some_and(|one| one.is_held))).collect();

@@ -1,4 +1,4 @@
-//! Every way to be wrong is found, and nothing that is right is taken for wrong.
+//! Every kind of violation is found, and correct behaviour is not reported.
 
 use super::*;
 use crate::sandbox::trace::Presence::{Gone, Terminating, There};
@@ -16,7 +16,7 @@ fn a_good_day_is_a_good_day() {
 }
 
 #[test]
-fn a_machine_that_comes_late_or_never() {
+fn a_late_or_missing_machine_is_a_violation() {
     let late = TraceFixture::new()
         .phase("09:00:00", Phase::Pending)
         .machine("09:00:06", There)
@@ -26,10 +26,13 @@ fn a_machine_that_comes_late_or_never() {
         .phase("18:00:00", Phase::ShuttingDown);
     check(
         late.and_gone(),
-        &["lab/bench-01 at 2026-11-09T09:00:00Z: a machine was wanted and there was none for 6s"],
+        &["lab/bench-01 at 2026-11-09T09:00:00Z: there was no Machine for 6s although one was wanted"],
     );
     let never = TraceFixture::new();
-    check(never, &["lab/bench-01 at 2026-11-09T09:00:00Z: a machine was wanted and there was none for 9h"]);
+    check(
+        never,
+        &["lab/bench-01 at 2026-11-09T09:00:00Z: there was no Machine for 9h although one was wanted"],
+    );
 }
 
 #[test]
@@ -40,12 +43,12 @@ fn a_node_that_never_joins() {
         .machine("18:00:00", Terminating);
     check(
         fixture.and_gone(),
-        &["lab/bench-01 at 2026-11-09T09:20:05Z: its node was not Ready 20m after its machine was made"],
+        &["lab/bench-01 at 2026-11-09T09:20:05Z: the Node was not Ready 20m after the Machine was created"],
     );
 }
 
 #[test]
-fn a_machine_that_is_deleted_while_it_is_wanted() {
+fn deleting_a_wanted_machine_is_a_violation() {
     let fixture = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
@@ -58,12 +61,12 @@ fn a_machine_that_is_deleted_while_it_is_wanted() {
         .and_gone();
     check(
         fixture,
-        &["lab/bench-01 at 2026-11-09T12:00:00Z: the controller deleted its machine while it was wanted"],
+        &["lab/bench-01 at 2026-11-09T12:00:00Z: the controller deleted the Machine while it was wanted"],
     );
 }
 
 #[test]
-fn a_person_may_delete_a_machine_and_another_spec_replaces_it() {
+fn deletions_by_users_and_replacements_are_allowed() {
     let by_hand = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
@@ -97,31 +100,29 @@ fn a_phase_that_tells_another_story() {
     check(
         asleep.and_gone(),
         &[
-            "lab/bench-01 at 2026-11-09T09:00:05Z: in phase Inactive while its machine was wanted and there, not in Active",
+            "lab/bench-01 at 2026-11-09T09:00:05Z: in phase Inactive instead of Active while the Machine was wanted and existed",
         ],
     );
     let dreaming = TraceFixture::good().machine("18:00:12", Gone);
     check(
         dreaming,
-        &[
-            "lab/bench-01 at 2026-11-09T18:02:12Z: in phase ShuttingDown though its machine was not wanted and gone, \
-           not in Inactive",
-        ],
+        &["lab/bench-01 at 2026-11-09T18:02:12Z: in phase ShuttingDown instead of Inactive although \
+             no Machine was wanted and none existed"],
     );
 }
 
 #[test]
-fn a_machine_that_is_made_while_none_is_wanted() {
+fn creating_an_unwanted_machine_is_a_violation() {
     let fixture = TraceFixture::new().machine("07:00:00", There).machine("07:30:00", Gone);
     let found = violations(&fixture.done(), day().to);
     assert_eq!(
         found[0].to_string(),
-        "lab/bench-01 at 2026-11-09T07:00:00Z: a machine was made while none was wanted"
+        "lab/bench-01 at 2026-11-09T07:00:00Z: a Machine was created while none was wanted"
     );
 }
 
 #[test]
-fn a_machine_that_stays_beyond_its_grace() {
+fn staying_after_the_grace_period_is_a_violation() {
     let fixture = TraceFixture::new()
         .machine("09:00:00", There)
         .phase("09:00:00", Phase::Active)
@@ -132,11 +133,11 @@ fn a_machine_that_stays_beyond_its_grace() {
         .phase("18:05:11", Phase::Inactive);
     check(
         fixture,
-        &["lab/bench-01 at 2026-11-09T18:05:05Z: its machine was not deleted within 5m of its window"],
+        &["lab/bench-01 at 2026-11-09T18:05:05Z: the Machine was not deleted within 5m after its window"],
     );
 }
 
-/// Up, and held from 18:00:05 to `released`, deleted at `deleted`.
+/// A drain that pods block from 18:00:05 until `released`, with the Machine deleted at `deleted`.
 fn held(released: &str, deleted: &str) -> TraceFixture {
     TraceFixture::new()
         .machine("09:00:00", There)
@@ -153,11 +154,11 @@ fn held(released: &str, deleted: &str) -> TraceFixture {
 }
 
 #[test]
-fn a_drain_that_is_held_is_in_time_while_it_is_held() {
+fn a_blocked_drain_is_not_late() {
     check(held("20:24:00", "20:28:30"), &[]);
     check(
         held("18:30:00", "20:28:30"),
-        &["lab/bench-01 at 2026-11-09T18:35:05Z: its machine was not deleted within 5m of its window"],
+        &["lab/bench-01 at 2026-11-09T18:35:05Z: the Machine was not deleted within 5m after its window"],
     );
     let forced = held("20:24:00", "20:28:30").done();
     let mut forced_entries = forced;
@@ -169,8 +170,8 @@ fn a_drain_that_is_held_is_in_time_while_it_is_held() {
         }
     }
     let found = violations(&forced_entries, day().to);
-    assert_eq!(found.len(), 1, "with Force nothing may hold it: {found:?}");
-    assert!(found[0].to_string().contains("at 2026-11-09T18:05:05Z: its machine was not deleted"));
+    assert_eq!(found.len(), 1, "with Force nothing may block the drain: {found:?}");
+    assert!(found[0].to_string().contains("at 2026-11-09T18:05:05Z: the Machine was not deleted"));
 }
 
 #[test]
@@ -189,15 +190,13 @@ fn a_kill_switch_gives_no_grace() {
     check(killed("12:00:01"), &[]);
     check(
         killed("12:00:06"),
-        &["lab/bench-01 at 2026-11-09T12:00:05Z: its machine was to go at once, and was not deleted"],
+        &["lab/bench-01 at 2026-11-09T12:00:05Z: the Machine should have been deleted at once but was not"],
     );
     let inactive = killed("12:00:01").phase("14:00:00", Phase::Inactive);
     let found = violations(&inactive.done(), day().to);
-    assert!(
-        found[0]
-            .to_string()
-            .ends_with("in phase Inactive though its machine was not wanted and gone, not in Terminated")
-    );
+    assert!(found[0].to_string().ends_with(
+        "in phase Inactive instead of Terminated although no Machine was wanted and none existed"
+    ));
 }
 
 #[test]
@@ -212,7 +211,7 @@ fn an_owner_gets_a_machine_back_at_once() {
         .machine("12:03:10", Gone);
     check(
         fixture,
-        &["lab/bench-01 at 2026-11-09T12:00:05Z: its machine was to go at once, and was not deleted"],
+        &["lab/bench-01 at 2026-11-09T12:00:05Z: the Machine should have been deleted at once but was not"],
     );
 }
 
@@ -220,12 +219,12 @@ fn an_owner_gets_a_machine_back_at_once() {
 fn a_deleted_machine_that_does_not_go() {
     check(
         TraceFixture::good().machine("18:03:00", Gone).phase("18:03:01", Phase::Inactive),
-        &["lab/bench-01 at 2026-11-09T18:02:06Z: its deleted machine was still not gone"],
+        &["lab/bench-01 at 2026-11-09T18:02:06Z: the deleted Machine still existed"],
     );
 }
 
 #[test]
-fn an_error_that_nobody_holds() {
+fn an_error_without_a_blocked_drain_is_a_violation() {
     check(
         TraceFixture::good().and_gone().error("20:00:00", "no such kind").phase("21:00:00", Phase::Inactive),
         &["lab/bench-01 at 2026-11-09T20:00:00Z: in phase Error: no such kind"],
@@ -233,30 +232,33 @@ fn an_error_that_nobody_holds() {
 }
 
 #[test]
-fn an_object_that_is_deleted_goes() {
+fn a_deleted_object_that_stays_is_a_violation() {
     let deleted = || TraceFixture::new().deleted("07:00:00").phase("07:00:00", Phase::ShuttingDown);
     check(deleted().forgotten("07:00:02"), &[]);
     check(
         deleted().forgotten("07:11:00"),
-        &["lab/bench-01 at 2026-11-09T07:10:05Z: it was deleted and is still not gone"],
+        &["lab/bench-01 at 2026-11-09T07:10:05Z: the object was deleted but still exists"],
     );
 }
 
 #[test]
-fn an_override_is_what_is_wanted() {
+fn ignoring_an_override_is_a_violation() {
     let until = json!({"override": {"state": "up", "until": "2026-11-09T23:00:00Z", "reason": "late"}});
     let ignored = TraceFixture::good().and_gone().spec("20:00:00", &until);
-    check(ignored, &["lab/bench-01 at 2026-11-09T20:00:00Z: a machine was wanted and there was none for 3h"]);
+    check(
+        ignored,
+        &["lab/bench-01 at 2026-11-09T20:00:00Z: there was no Machine for 3h although one was wanted"],
+    );
 }
 
 #[test]
-fn nobody_can_say_what_is_wanted_of_nonsense_or_under_a_pause() {
+fn invalid_and_paused_objects_have_no_expectation() {
     check(TraceFixture::new().nonsense("08:00:00"), &[]);
     check(TraceFixture::new().paused("08:00:00"), &[]);
 }
 
 #[test]
-fn what_was_not_over_is_not_judged() {
+fn unfinished_intervals_are_not_checked() {
     let trace = TraceFixture::new().machine("09:00:00", There).phase("09:00:00", Phase::Active).done();
     assert_eq!(violations(&trace, crate::sandbox::trace_fixture::at("09:20:00")), []);
 }
