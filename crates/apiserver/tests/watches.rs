@@ -43,19 +43,21 @@ async fn timetable(api: &ApiServer, path: String) -> (Vec<(String, u64)>, u64) {
 
 #[tokio::test(start_paused = true)]
 async fn watches_are_woken_in_the_order_of_their_opening() {
-    let (api, heard) = (api(), Arc::new(Mutex::new(Vec::new())));
+    let (api, notified) = (api(), Arc::new(Mutex::new(Vec::new())));
     // Enough that a random order would be noticed, and more than are woken in one batch.
     let names: Vec<String> = (0..100).map(|number| format!("watch-{number:03}")).collect();
     for name in &names {
-        let (heard, name) = (heard.clone(), name.clone());
+        let (notified, name) = (notified.clone(), name.clone());
         let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", api.revision());
-        tokio::spawn(watch(api.clone(), path, move |_| heard.lock().expect("the list").push(name.clone())));
+        tokio::spawn(watch(api.clone(), path, move |_| {
+            notified.lock().expect("the list").push(name.clone())
+        }));
         tokio::task::yield_now().await;
     }
     for number in 0..3 {
         api.create(CONFIG_MAPS, &json!({"metadata": {"name": format!("c{number}")}}));
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(std::mem::take(&mut *heard.lock().expect("the list")), names, "write {number}");
+        assert_eq!(std::mem::take(&mut *notified.lock().expect("the list")), names, "write {number}");
     }
 }
 

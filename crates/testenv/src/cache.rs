@@ -287,7 +287,7 @@ mod tests {
     fn a_second_build_waits_for_the_first() {
         let dir = tempfile::tempdir().expect("a directory");
         let cache = Cache::locate(&environment(dir.path().to_str(), None, None)).expect("a place");
-        let first = cache.lock(|| panic!("nobody else is building")).expect("lock");
+        let first = cache.lock(|| panic!("no other build runs")).expect("lock");
         let (waiting, is_waiting) = std::sync::mpsc::channel();
         let second = std::thread::spawn(move || cache.lock(|| waiting.send(()).expect("send")).map(drop));
         is_waiting.recv().expect("the second build says that it waits");

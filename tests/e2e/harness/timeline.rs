@@ -52,7 +52,7 @@ async fn a_timeout_reports_the_last_state(context: Arc<TestContext>) -> TestResu
     let objects: Api<ConfigMap> = Api::namespaced(context.management().admin(), context.namespace());
     let within = Duration::from_secs(1);
     let absent = wait::until_present(&objects, "nobody", "to exist", within, |_| true).await;
-    let message = absent.expect_err("nobody comes").to_string();
+    let message = absent.expect_err("the object does not exist").to_string();
     assert_eq!(message, "waited 1s for nobody to exist; it was last seen absent");
     let never = wait::until_present(&objects, "kube-root-ca.crt", "to be blue", within, |_| false).await;
     let error = never.expect_err("it is not blue");

@@ -38,7 +38,7 @@ impl Writes {
     pub(super) fn never_overlap(&self) -> anyhow::Result<()> {
         for write in &self.others {
             let holder = self.renewals.iter().rev().find(|renewal| renewal.answered <= write.received);
-            let holder = holder.map_or("nobody", |renewal| renewal.pod.as_str());
+            let holder = holder.map_or("no pod", |renewal| renewal.pod.as_str());
             ensure!(
                 holder == write.pod,
                 "{write} at {} by {}, while {holder} held the Lease\n{self}",

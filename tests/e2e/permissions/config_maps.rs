@@ -79,7 +79,7 @@ async fn the_controller_writes_no_config_map_but_those_of_agents(context: Arc<Te
     controller.patch(AGENT, &PatchParams::default(), &patch("agent")).await?;
     controller.delete(AGENT, &DeleteParams::default()).await?;
     for name in ["5spot-config", "another"] {
-        ours.patch(name, &PatchParams::default(), &patch("somebody else")).await?;
+        ours.patch(name, &PatchParams::default(), &patch("another user")).await?;
         ours.delete(name, &DeleteParams::default()).await?;
     }
     Ok(())

@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(
             step(&unknown, false),
             DeletionStep::Infrastructure,
-            "nobody else runs it, as far as is known"
+            "it is not known to be externally managed"
         );
         let with_machine = Facts { has_control_plane_machine: true, ..unknown };
         assert_eq!(step(&with_machine, false), DeletionStep::PreDrainHook);

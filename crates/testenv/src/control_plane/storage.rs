@@ -45,7 +45,7 @@ impl ControlPlane {
             "success": [{"requestPut": {"key": key, "value": encoded(serde_json::to_vec(&object)?)?}}],
         });
         let answer = call(&client, "txn", &swapped).await?;
-        ensure!(answer["succeeded"] == true, "somebody has written {name} meanwhile");
+        ensure!(answer["succeeded"] == true, "{name} was changed meanwhile");
         Ok(())
     }
 
