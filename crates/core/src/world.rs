@@ -338,7 +338,7 @@ pub enum NodeFact {
     NotYet,
     /// The Machine names a Node that does not exist in the cluster in which it was last seen.
     Gone,
-    /// The workload cluster cannot be reached, or it contradicts the Machine.
+    /// The workload cluster cannot be reached or identified, or it contradicts the Machine.
     Unknown,
     /// A Node of that name exists, but its provider ID differs from that of the Machine. It is never touched.
     Mismatch {

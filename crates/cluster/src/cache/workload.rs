@@ -107,8 +107,13 @@ impl WorkloadLink {
 
     /// Reads the identity of the cluster, these Nodes and the ConfigMaps of the agents, for a link without watches.
     pub(super) async fn read_once(&self, nodes: &[NodeName]) {
-        if let Err(error) = self.read_nodes(nodes).await {
-            self.nodes.fail(ReadFailure::of(&error));
+        let failure = match tokio::time::timeout(READ_ONCE_WITHIN, self.read_nodes(nodes)).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(ReadFailure::of(&error)),
+            Err(_) => Some(ReadFailure::late(READ_ONCE_WITHIN)),
+        };
+        if let Some(failure) = failure {
+            self.nodes.fail(failure);
             return;
         }
         let api: Api<PartialObjectMeta<ConfigMap>> = Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
@@ -154,8 +159,14 @@ impl WorkloadLink {
                 WatchSignal::NotServed => {}
             };
             let filling = fill(&source, nodes, Config::default(), None, &store, project::node, handle);
-            let monitoring = reachability
-                .monitor(|| async { read_identity(&client).await.is_ok() }, || notify_sync_state());
+            // A cluster that no longer permits this is as good as one that does not respond: its Nodes are unknown.
+            let monitoring = reachability.monitor(
+                || async {
+                    let nodes: Api<Node> = Api::all(client.clone());
+                    nodes.list_metadata(&ListParams::default().limit(1)).await.is_ok()
+                },
+                || notify_sync_state(),
+            );
             stop.run_until_cancelled(async { tokio::join!(filling, monitoring) }).await;
         });
     }
@@ -334,6 +345,9 @@ const IDENTITY_NAMESPACE: &str = "kube-system";
 
 /// The time after which a failed identification is tried again.
 const IDENTIFY_AGAIN: Duration = Duration::from_secs(5);
+
+/// The time limit of a person's single look at a cluster that may hang.
+const READ_ONCE_WITHIN: Duration = Duration::from_secs(4);
 
 /// Identifies the cluster, and retries until the API server has answered. A failure counts as one of the store of Nodes.
 async fn identify(

@@ -112,6 +112,12 @@ impl ReadFailure {
         };
         Self { kind, message: explain(error) }
     }
+
+    /// The failure of a server that has not answered in time.
+    pub(crate) fn late(limit: Duration) -> Self {
+        let message = format!("no answer within {} s", limit.as_secs());
+        Self { kind: ReadFailureKind::Unreachable, message }
+    }
 }
 
 /// Turns "not found" into `None`, if the API server says so about the object itself.

@@ -82,7 +82,8 @@ fn world(
     let lookups =
         link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
     let node = link.as_deref().map_or(NodeFact::Unknown, |link| {
-        node_fact(machine.as_ref(), link, key, memory, !lookups.are_needed())
+        let seen_in = status.workload_cluster.as_ref();
+        node_fact(machine.as_ref(), (link, seen_in), key, memory, !lookups.are_needed())
     });
     let former_node = if machine.is_some() {
         FormerNode::Gone
@@ -116,7 +117,7 @@ fn world(
         references,
         bootstrap: bootstrap.slot,
         infrastructure: infrastructure.slot,
-        machine: machine_slot(machine, memory),
+        machine: machine_slot(machine, &caches.machines.sync_state(), memory),
         agent_configs: link.as_deref().map_or_else(Vec::new, |link| agent_configs(key, link)),
         former_node,
         unrecorded_since: memory.unrecorded_since,
@@ -148,11 +149,15 @@ fn cluster_api_problem(caches: &Caches) -> Option<ReferenceProblem> {
     })
 }
 
-fn machine_slot(machine: Option<MachineFacts>, memory: &Memory) -> Slot<MachineView> {
+fn machine_slot(machine: Option<MachineFacts>, state: &SyncState, memory: &Memory) -> Slot<MachineView> {
     if let Some(owner) = memory.foreign.get(&Part::Machine) {
         return Slot::Foreign { owner: owner.clone() };
     }
-    machine.map_or(Slot::Absent, |facts| {
+    let without = match state {
+        SyncState::Failed(failure) if failure.kind != ReadFailureKind::NoSuchKind => Slot::Unknown,
+        SyncState::Failed(_) | SyncState::Syncing | SyncState::Synced => Slot::Absent,
+    };
+    machine.map_or(without, |facts| {
         Slot::Ours(MachineView {
             intact: memory.is_intact(&facts.uid, &facts.digest),
             delete_refused: memory.delete_refused.as_ref() == Some(&facts.uid),

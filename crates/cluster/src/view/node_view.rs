@@ -6,34 +6,42 @@ use crate::cache::store::{Item, SyncState};
 use crate::cache::workload::{WorkloadLink, node_key};
 use crate::transport::key::ObjectKey;
 use crate::view::observed::Lookups;
-use five_spot_api::ScheduledMachineStatus;
 use five_spot_api::condition::{ConditionType, Reason};
+use five_spot_api::{ScheduledMachineStatus, WorkloadCluster};
 use five_spot_core::world::{
     AgentConfigView, FormerNode, NodeFact, NodeName, NodeView, PodDrain, PodView, ResourceVersion,
 };
 
-/// The Node of the Machine.
+/// The Node of the Machine. `seen_in` is the cluster in the status.
 pub(super) fn node_fact(
     machine: Option<&MachineFacts>,
-    link: &WorkloadLink,
+    (link, seen_in): (&WorkloadLink, Option<&WorkloadCluster>),
     object: &ObjectKey,
     memory: &Memory,
     drain_rules_resolved: bool,
 ) -> NodeFact {
     let Some(machine) = machine else { return NodeFact::NotYet };
     let Some(name) = &machine.node else { return NodeFact::NotYet };
+    let is_witness = is_witness(link.identity().as_deref(), seen_in);
     let Some(Item { version, view: facts }) = link.nodes.get(&node_key(name)) else {
         // Cluster API reads the Node itself: as long as it sees the Node, one of the two reads the wrong cluster.
-        return if machine.node_healthy { NodeFact::Unknown } else { NodeFact::Gone };
+        return if machine.node_healthy || !is_witness { NodeFact::Unknown } else { NodeFact::Gone };
     };
     if facts.provider_id.is_none() || facts.provider_id != machine.provider_id {
-        return NodeFact::Mismatch { name: name.clone() };
+        return if is_witness { NodeFact::Mismatch { name: name.clone() } } else { NodeFact::Unknown };
     }
     let pods = link.watched_pods(name).filter(|store| store.sync_state() == SyncState::Synced);
     let is_there = |pod: &PodFacts| !memory.left.contains(&pod.id.uid);
     let pods = pods.map(|store| store.select(|_, pod| is_there(pod).then(|| pod_view(pod, link, memory))));
     let view = node_view(name.clone(), version, facts, object);
     NodeFact::Found(NodeView { pods, drain_rules_resolved, ..view })
+}
+
+/// Returns true if a Node that the cluster does not have is gone: it is the cluster in which the Node was last seen, as far as
+/// that is known. A kubeconfig that may not read the identity of its cluster proves nothing.
+fn is_witness(identity: Option<&str>, seen_in: Option<&WorkloadCluster>) -> bool {
+    let seen_in = seen_in.and_then(|cluster| cluster.cluster_uid.as_deref());
+    seen_in.is_none() || seen_in == identity
 }
 
 fn node_view(name: NodeName, version: String, facts: NodeFacts, object: &ObjectKey) -> NodeView {
@@ -113,11 +121,37 @@ pub(super) fn former_node(
     let Some(link) = link else { return FormerNode::Unknown };
     let there = link.nodes.view(&node_key(&NodeName::from(recorded.name.as_str())));
     let is_same = |node: &NodeFacts| recorded.uid.as_deref().is_none_or(|uid| uid == node.uid.as_str());
-    let Some(node) = there.filter(is_same) else { return FormerNode::Gone };
+    let Some(node) = there.filter(is_same) else {
+        let is_witness = is_witness(link.identity().as_deref(), status.workload_cluster.as_ref());
+        return if is_witness { FormerNode::Gone } else { FormerNode::Unknown };
+    };
     let is_reported = status.conditions.iter().any(|condition| {
         condition.type_ == ConditionType::MachineReady.as_str()
             && condition.reason == Reason::NodeLeftBehind.as_str()
     });
     let is_read = memory.left_behind.as_ref() == Some(&node.uid);
     if is_reported || is_read { FormerNode::LeftBehind } else { FormerNode::Cached }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_cluster_in_which_a_node_was_seen_can_miss_it() {
+        let of = |uid: Option<&str>| WorkloadCluster {
+            cluster_uid: uid.map(str::to_owned),
+            ..WorkloadCluster::of_secret("prod-kubeconfig", "value")
+        };
+        for (identity, seen_in, expected) in [
+            (Some("one"), Some(of(Some("one"))), true),
+            (Some("two"), Some(of(Some("one"))), false),
+            (None, Some(of(Some("one"))), false),
+            (Some("one"), Some(of(None)), true),
+            (None, Some(of(None)), true),
+            (None, None, true),
+        ] {
+            assert_eq!(is_witness(identity, seen_in.as_ref()), expected, "{identity:?} {seen_in:?}");
+        }
+    }
 }

@@ -126,8 +126,8 @@ async fn reach_by(
         SyncState::Syncing => Reach::pending(cluster),
         SyncState::Synced if link.is_lost() => {
             let message =
-                "the workload cluster has not responded for 5 minutes, so the state of the Node is unknown; \
-                           the controller continues when it responds again"
+                "the Nodes of the workload cluster could not be read for 5 minutes, so the state of the Node is unknown; \
+                           the controller continues when they can be read again"
                     .to_owned();
             Reach::unusable(cluster, WorkloadProblem::Unreachable, message)
         }

@@ -243,6 +243,9 @@ pub(super) fn delete_machine(machine: &MachineView, draft: &mut Draft) {
 /// Deletes the provider objects that are left when the Machine is gone. Never earlier: Cluster API abandons its drain when the
 /// infrastructure object is being deleted.
 pub(super) fn clear_leftovers(situation: &Situation<'_>, draft: &mut Draft) {
+    if situation.world.machine.is_unknown() {
+        return;
+    }
     if let Some(uid) = leftover(&situation.world.infrastructure) {
         draft.act(Action::DeleteInfrastructure { uid });
     }

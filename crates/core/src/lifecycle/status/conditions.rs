@@ -249,7 +249,7 @@ fn unknown_node(situation: &Situation<'_>) -> ConditionValue {
         }
         Workload::Reachable(_) => ConditionValue::unknown(
             Reason::NodeLost,
-            "the workload cluster has no Node for this Machine, but Cluster API reports the node as healthy; 5-Spot takes no action until the two agree",
+            "the workload cluster has no Node for this Machine, but Cluster API reports the node as healthy, or the kubeconfig may not read the namespace kube-system, by which 5-Spot identifies the cluster; 5-Spot takes no action until it is certain that the Node is gone",
         ),
     }
 }

@@ -176,6 +176,20 @@ fn a_reclaim_is_not_finished_while_the_machine_is_unknown() {
 }
 
 #[test]
+fn provider_objects_stay_while_the_machine_is_unknown() {
+    let mut killed = at_work();
+    killed.edit(|spec| spec.kill_switch = true);
+    for mut simulation in [killed, reclaiming()] {
+        simulation.world.machine = Slot::Unknown;
+        let actions = simulation.decide().actions;
+        let deletes = |action: &Action| {
+            matches!(action, Action::DeleteInfrastructure { .. } | Action::DeleteBootstrap { .. })
+        };
+        assert!(!actions.iter().any(deletes), "{actions:?}");
+    }
+}
+
+#[test]
 fn a_kill_switch_that_is_lifted_at_once_has_its_effect() {
     let mut simulation = at_work();
     simulation.provider_works = false;
