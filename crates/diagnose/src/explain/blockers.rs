@@ -4,6 +4,7 @@ use super::{Blocker, Remedy, Subject};
 use crate::shell::quoted;
 use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::{Phase, names};
+use five_spot_core::claim::{Claim, first};
 use five_spot_core::world::{
     FormerNode, NodeFact, Readiness, ReferenceProblemKind, Slot, Workload, WorkloadProblem,
 };
@@ -20,6 +21,7 @@ pub(super) fn all(subject: &Subject<'_>) -> Vec<Blocker> {
     blockers.extend(pause(subject));
     blockers.extend(subject.decision.fault.as_ref().map(|fault| of_fault(subject, fault)));
     blockers.extend(missing_reference(subject));
+    blockers.extend(machine_in_use(subject));
     blockers.extend(failed_attempts(subject));
     blockers.extend(drain(subject));
     blockers.extend(old_objects(subject));
@@ -256,8 +258,10 @@ fn workload(subject: &Subject<'_>, problem: WorkloadProblem) -> (&'static str, V
 
 /// A reference that is no fault at the moment, and will be one when the next Machine has to be created.
 fn missing_reference(subject: &Subject<'_>) -> Option<Blocker> {
-    let condition =
-        subject.condition(ConditionType::ReferencesValid).filter(|(status, ..)| *status == "False")?;
+    let is_reference = |(status, reason, _): &(&str, &str, &str)| {
+        *status == "False" && *reason != Reason::MachineInUse.as_str()
+    };
+    let condition = subject.condition(ConditionType::ReferencesValid).filter(is_reference)?;
     if subject.decision.fault.is_some() || !super::is_wanted(subject.decision.demand) {
         return None;
     }
@@ -324,6 +328,35 @@ fn drain(subject: &Subject<'_>) -> Option<Blocker> {
 }
 
 /// The objects of the last Machine, which have to be gone before another is created.
+/// Another object that has the physical machine, or comes first when it is free; or that is lent it at the same time.
+fn machine_in_use(subject: &Subject<'_>) -> Option<Blocker> {
+    let kinds = [ConditionType::Ready, ConditionType::ReferencesValid];
+    let (kind, condition) = kinds.into_iter().find_map(|kind| {
+        let condition = subject.condition(kind)?;
+        (condition.1 == Reason::MachineInUse.as_str()).then_some((kind, condition))
+    })?;
+    let claims = &subject.world.claims;
+    let holder = match &claims.current {
+        Claim::Taken { holder } => Some(holder),
+        Claim::Free { waiters, .. } => first(waiters).map(|waiter| &waiter.object),
+        Claim::NotNeeded | Claim::Unprotected | Claim::Unknown | Claim::Held(_) | Claim::Abandoned(_) => {
+            claims.also_lent_by.as_ref()
+        }
+    };
+    let look = holder.map(|other| {
+        Remedy::command(format!("5spot explain {} -n {}", quoted(&other.name), quoted(&other.namespace)))
+    });
+    let advice = Remedy::advice(
+        "wait until the other object has given the machine back, or end its loan; if they are two machines, correct the \
+         address, or set spec.machineIdentity of both",
+    );
+    Some(blocker(
+        "another ScheduledMachine uses the same physical machine",
+        vec![words(kind, condition)],
+        look.into_iter().chain([advice]).collect(),
+    ))
+}
+
 fn old_objects(subject: &Subject<'_>) -> Option<Blocker> {
     let world = subject.world;
     let (namespace, name) = (subject.namespace(), subject.name());

@@ -5,6 +5,7 @@ use five_spot_api::{
     NodeTaint, OverrideState, ReclaimRecord, ReclaimResume, ScheduleException, ScheduleState,
     ScheduledMachineStatus, TaintEffect, WorkloadCluster,
 };
+use five_spot_core::claim::{Claim, ObjectName};
 use five_spot_core::world::{
     DeletionView, FormerNode, NodeFact, PauseLevel, PodDrain, Readiness, ReferenceProblem,
     ReferenceProblemKind, Slot, Workload, WorkloadProblem,
@@ -134,6 +135,10 @@ fn reference(kind: ReferenceProblemKind, message: &str) -> ReferenceProblem {
     ReferenceProblem { field: "spec.infrastructureSpec".to_owned(), kind, message: message.to_owned() }
 }
 
+fn other() -> ObjectName {
+    ObjectName { namespace: "night".to_owned(), name: "desk-17".to_owned() }
+}
+
 fn creation() -> Vec<World> {
     vec![
         with("creation: no Cluster", new(), |simulation| {
@@ -166,6 +171,14 @@ fn creation() -> Vec<World> {
         with("creation: the name is taken", new(), |simulation| {
             simulation.world.machine = Slot::Foreign { owner: "MachineSet workers".to_owned() };
             simulation.advance_to(TEN);
+        }),
+        with("creation: another object has the machine", new(), |simulation| {
+            simulation.world.claims.current = Claim::Taken { holder: other() };
+            simulation.advance_to(TEN);
+        }),
+        with("creation: another object is lent the machine too", at_work(), |simulation| {
+            simulation.world.claims.also_lent_by = Some(other());
+            simulation.settle();
         }),
         with("creation: the old Machine is still there", at_work(), |simulation| {
             simulation.provider_works = false;
