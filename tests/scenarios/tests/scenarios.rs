@@ -1,8 +1,8 @@
-//! Every scenario on the in-memory environment, undisturbed.
+//! Every scenario on the in-memory environment, undisturbed: in every layout at full size, otherwise in one of them in turn.
 
 use five_spot_scenarios::faults::layouts;
 use five_spot_scenarios::in_memory::{Disturbance, Layout, run};
-use five_spot_scenarios::{Scenario, all};
+use five_spot_scenarios::{Scenario, Size, all};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() {
@@ -10,11 +10,11 @@ fn main() {
         tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).init();
     }
     let arguments = Arguments::from_args();
-    let trials = all().into_iter().flat_map(trials).collect();
+    let trials = all().into_iter().enumerate().flat_map(trials).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-fn trials(scenario: Scenario) -> Vec<Trial> {
+fn trials((number, scenario): (usize, Scenario)) -> Vec<Trial> {
     let trial = |layout: &Layout| {
         let (name, layout) = (format!("{layout}::{}", scenario.name), *layout);
         Trial::test(name, move || {
@@ -23,7 +23,11 @@ fn trials(scenario: Scenario) -> Vec<Trial> {
     };
     let usual = layouts(&scenario);
     let old = usual.iter().take(1).map(|_| &Layout::OldClusterApi);
-    usual.iter().chain(old).map(trial).collect()
+    let layouts: Vec<&Layout> = usual.iter().chain(old).collect();
+    match Size::of_process() {
+        Size::Full => layouts.into_iter().map(trial).collect(),
+        Size::Sample => layouts.get(number % layouts.len().max(1)).into_iter().copied().map(trial).collect(),
+    }
 }
 
 fn told(error: &anyhow::Error) -> Failed {
