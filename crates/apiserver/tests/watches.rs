@@ -50,7 +50,7 @@ async fn watches_are_woken_in_the_order_of_their_opening() {
         let (notified, name) = (notified.clone(), name.clone());
         let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", api.revision());
         tokio::spawn(watch(api.clone(), path, move |_| {
-            notified.lock().expect("the list").push(name.clone())
+            notified.lock().expect("the list").push(name.clone());
         }));
         tokio::task::yield_now().await;
     }

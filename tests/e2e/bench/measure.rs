@@ -88,7 +88,8 @@ pub(super) async fn kill_switch_to_delete(
     place: u64,
     object: &str,
 ) -> anyhow::Result<Duration> {
-    let took = logged(log, place, &AuditQuery::all().writes(), |records| {
+    let writes = AuditQuery::all().writes();
+    let took = logged(log, place, &writes, |records| {
         let is_change = |record: &&AuditRecord| {
             record.object.name == object && record.user_agent.starts_with(HARNESS_AGENT)
         };

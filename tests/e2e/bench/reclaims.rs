@@ -108,7 +108,8 @@ async fn reclaim_once(
 
     let began = Timestamp::now();
     let _program = OwnersProgram::start(program)?;
-    let delete = logged(&log, place, &AuditQuery::all().writes(), |records| {
+    let writes = AuditQuery::all().writes();
+    let delete = logged(&log, place, &writes, |records| {
         records.iter().find(|record| is_machine_delete(record, subject.name())).map(|record| record.received)
     });
     let deleted = delete.await.with_context(|| format!("no Machine was deleted\n{}", agent.log()))?;

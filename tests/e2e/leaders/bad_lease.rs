@@ -62,7 +62,10 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
             .await?;
         program.said_with("The Lease has no usable duration", &["some-operator"]).await?;
     }
-    ensure!(!is_leader(&one).await? && !is_leader(&other).await?, "a replica leads although another program holds the Lease");
+    ensure!(
+        !is_leader(&one).await? && !is_leader(&other).await?,
+        "a replica leads although another program holds the Lease"
+    );
 
     // Invalid data that the API server accepts, and then no Lease at all.
     let garbage = json!({"spec": {
