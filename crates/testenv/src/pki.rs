@@ -2,7 +2,7 @@
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, SigningKey as _,
 };
 use time::{Duration, OffsetDateTime};
 
@@ -95,6 +95,25 @@ pub fn service_account_key() -> Result<SigningKey, PkiError> {
         .map(|key| SigningKey { private: key.serialize_pem(), public: key.public_key_pem() })
         .map_err(|source| PkiError { subject: "the service account issuer".into(), source })
 }
+
+/// Signs a token with the private key of the issuer (ES256): `unsigned` is its header and claims. Returns the signature as a JWT has
+/// it, the two numbers one after the other.
+pub fn sign_token(private: &str, unsigned: &str) -> Result<Vec<u8>, PkiError> {
+    let signed = KeyPair::from_pem(private).and_then(|key| key.sign(unsigned.as_bytes()));
+    let der = signed.map_err(|source| PkiError { subject: "a token".into(), source })?;
+    // A sequence of two integers, each with a zero before it if its first bit is set: all lengths are below 128.
+    let (r, rest) = der[4..].split_at(usize::from(der[3]));
+    let number = |bytes: &[u8]| {
+        let start = bytes.len().saturating_sub(NUMBER_BYTES);
+        let mut padded = vec![0; NUMBER_BYTES - bytes[start..].len()];
+        padded.extend_from_slice(&bytes[start..]);
+        padded
+    };
+    Ok([number(r), number(&rest[2..])].concat())
+}
+
+/// The bytes of a number of the curve P-256.
+const NUMBER_BYTES: usize = 32;
 
 fn parameters(
     name: &str,

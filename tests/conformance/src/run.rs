@@ -57,7 +57,7 @@ pub struct Runner {
 }
 
 /// The number of polls.
-const LOOKS: usize = 150;
+const LOOKS: usize = 600;
 
 impl Runner {
     /// Creates a runner for the server of `client`.

@@ -1,10 +1,14 @@
 //! Tokens of the agent's service account, bound to a pod on a node as the kubelet's are.
 
 use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_testenv::cluster::Cluster;
 use five_spot_testenv::kubeconfig::{self, Credentials};
 use five_spot_testenv::manifests::Applier;
+use five_spot_testenv::pki;
+use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::api::{DeleteParams, PostParams};
@@ -48,6 +52,21 @@ pub(super) async fn node(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(cluster.admin());
     nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
     Ok(())
+}
+
+/// The same token, signed again with the key of its issuer, so that it ends in so many seconds, or has ended.
+pub(super) fn ending_in(token: &str, issuer_key: &str, seconds: i64) -> anyhow::Result<String> {
+    let (header, rest) = token.split_once('.').context("no header")?;
+    let (claims, _) = rest.split_once('.').context("no claims")?;
+    let mut claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;
+    let end = Timestamp::now().as_second() + seconds;
+    claims["exp"] = end.into();
+    for began in ["iat", "nbf"] {
+        claims[began] = (end - 2 * TOKEN_SECONDS).into();
+    }
+    let unsigned = format!("{header}.{}", URL_SAFE_NO_PAD.encode(serde_json::to_vec(&claims)?));
+    let signature = pki::sign_token(issuer_key, &unsigned)?;
+    Ok(format!("{unsigned}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }
 
 /// A pod of the agent on `node`, and its token.

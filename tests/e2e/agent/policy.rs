@@ -62,6 +62,16 @@ async fn an_agent_may_annotate_its_own_node_and_nothing_else(context: Arc<TestCo
     let answer = ask(&unbound, Method::PATCH, &own_path, JSON_PATCH, Some(&reclaim_patch())).await?;
     denied("a token without a node", &answer, "not bound to a node")?;
 
+    // Signed again with another end: what is refused is that it has passed.
+    let key = context.clusters().control_plane().directory().join("pki/service-accounts.key");
+    let key = std::fs::read_to_string(key)?;
+    for (seconds, code) in [(600, 200), (-600, 401)] {
+        let client = bound::client(cluster, &bound::ending_in(&bound.token, &key, seconds)?).await?;
+        let path = format!("{own_path}?dryRun=All");
+        let answer = ask(&client, Method::PATCH, &path, JSON_PATCH, Some(&reclaim_patch())).await?;
+        ensure!(answer.code == code, "a token that ends in {seconds} s: {answer:?}");
+    }
+
     // Another machine with the name of this Node: the patch itself refuses it.
     let mut of_another = reclaim_patch();
     of_another[0]["value"] = "ffffffffffffffffffffffffffffffff".into();

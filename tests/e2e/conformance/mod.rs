@@ -11,6 +11,7 @@ use five_spot_conformance::{Case, Differences, Recording, Runner, Suite, compare
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
+use jiff::Timestamp;
 
 /// The random walks and the operations in each, in addition to the cases.
 const WALKS: u64 = 25;
@@ -27,10 +28,15 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conformance")
 }
 
+/// A prefix of the names of namespaces. A test that is run again does not find what is left of its first run.
+fn prefix(name: &str) -> String {
+    format!("{name}-{}", Timestamp::now().as_millisecond() % 1_000_000)
+}
+
 async fn a_real_server_gives_the_recorded_responses(context: Arc<TestContext>) -> TestResult {
     let suite = Suite::load(&directory())?;
     let recording = Recording::load(&directory().join("recorded"))?;
-    let runner = Runner::new(context.management().admin(), "conformance", Duration::from_millis(100));
+    let runner = Runner::new(context.management().admin(), &prefix("conformance"), Duration::from_millis(100));
     runner.set_up(&suite).await?;
     let mut problems = Vec::new();
     for (case, answers) in runner.run_all(&suite.cases, AT_ONCE).await {
@@ -49,9 +55,10 @@ async fn both_servers_give_equal_responses_to_random_walks(context: Arc<TestCont
     let suite = Suite::load(&directory())?;
     let differences = Differences::load(&directory().join("differences.yaml"))?;
     let walks: Vec<Case> = (1..=WALKS).map(|seed| walk(seed, OPERATIONS)).collect();
-    let real = Runner::new(context.management().admin(), "walk", Duration::from_millis(100));
+    let prefix = prefix("walk");
+    let real = Runner::new(context.management().admin(), &prefix, Duration::from_millis(100));
     let api = ApiServer::new(ApiServerConfig::new(Clock::system()));
-    let embedded = Runner::new(api.client("default"), "walk", Duration::from_millis(1));
+    let embedded = Runner::new(api.client("default"), &prefix, Duration::from_millis(1));
     real.set_up(&suite).await?;
     embedded.set_up(&suite).await?;
     let (expected, found) = (real.run_all(&walks, AT_ONCE).await, embedded.run_all(&walks, AT_ONCE).await);
