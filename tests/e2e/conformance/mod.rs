@@ -36,7 +36,8 @@ fn prefix(name: &str) -> String {
 async fn a_real_server_gives_the_recorded_responses(context: Arc<TestContext>) -> TestResult {
     let suite = Suite::load(&directory())?;
     let recording = Recording::load(&directory().join("recorded"))?;
-    let runner = Runner::new(context.management().admin(), &prefix("conformance"), Duration::from_millis(100));
+    let runner =
+        Runner::new(context.management().admin(), &prefix("conformance"), Duration::from_millis(100));
     runner.set_up(&suite).await?;
     let mut problems = Vec::new();
     for (case, answers) in runner.run_all(&suite.cases, AT_ONCE).await {
