@@ -54,25 +54,19 @@ pub enum ClientError {
 impl ClientError {
     /// True if an admission policy or webhook refused. The API server tells that from other refusals by its message alone.
     pub fn is_denied_by_admission(&self) -> bool {
-        match self {
-            Self::Refused { message, .. } => {
-                ["denied request", "denied the request"].iter().any(|words| message.contains(words))
-            }
-            Self::Credentials { .. }
-            | Self::CertificateAuthority(_)
-            | Self::Connect { .. }
-            | Self::Timeout(_)
-            | Self::Http(_)
-            | Self::Request(_)
-            | Self::Body(_)
-            | Self::Malformed(_) => false,
-        }
+        let denials = ["denied request", "denied the request"];
+        self.refusal().is_some_and(|(_, message)| denials.iter().any(|words| message.contains(words)))
     }
 
     /// The status code of a refusal.
     pub fn code(&self) -> Option<u16> {
+        self.refusal().map(|(code, _)| code)
+    }
+
+    /// The status code and the message of a refusal.
+    fn refusal(&self) -> Option<(u16, &str)> {
         match self {
-            Self::Refused { code, .. } => Some(code.as_u16()),
+            Self::Refused { code, message } => Some((code.as_u16(), message)),
             Self::Credentials { .. }
             | Self::CertificateAuthority(_)
             | Self::Connect { .. }
