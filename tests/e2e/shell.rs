@@ -18,6 +18,15 @@ pub(crate) fn five_spot() -> std::io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("5spot"))
 }
 
+/// Copies a program in a process of its own. If this process had the copy open for writing, a child that another test
+/// starts at that moment would have it open as well until it runs its own program, and the copy could not be
+/// started meanwhile.
+pub(crate) fn copy_program(from: &str, to: &Path) -> anyhow::Result<()> {
+    let status = std::process::Command::new("cp").arg(from).arg(to).status()?;
+    ensure!(status.success(), "failed to copy {from}: {status}");
+    Ok(())
+}
+
 /// A shell of the administrator of a cluster, in the root of the repository unless another directory is
 /// given.
 pub(crate) struct Shell {

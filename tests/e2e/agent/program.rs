@@ -33,7 +33,7 @@ async fn a_program_of_the_owner_annotates_the_node(context: Arc<TestContext>) ->
     let node = context.cluster_scoped("desk");
     bound::node(cluster, &node).await?;
     let owners_program = context.directory().join("fs-e2e-java");
-    std::fs::copy("/bin/sleep", &owners_program)?;
+    crate::shell::copy_program("/bin/sleep", &owners_program)?;
 
     let config = AgentConfig { match_commands: vec!["fs-e2e-java".into()], ..AgentConfig::default() };
     let object = json!({

@@ -74,7 +74,7 @@ impl Times {
 async fn measure(context: &TestContext, clusters: &dyn Environment, runs: usize) -> anyhow::Result<Times> {
     install(context.workload()).await?;
     let program = context.directory().join(PROGRAM);
-    std::fs::copy("/bin/sleep", &program)?;
+    crate::shell::copy_program("/bin/sleep", &program)?;
     let subject = Subject::lent(clusters, json!({"killIfCommands": [PROGRAM]})).await?;
     let mut times = Times::default();
     for run in 1..=runs {

@@ -11,15 +11,11 @@ pub(crate) struct Program {
     child: Child,
 }
 
-/// Starts a program whose file was just written. Another test that starts a process at the same time may hold the file
-/// open for writing for a moment.
-fn spawn(command: &mut Command) -> Child {
-    loop {
-        match command.spawn() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
-            other => return other.expect("a process"),
-        }
-    }
+/// Copies `sleep` in a process of its own. If this process had the copy open for writing, a child that another test starts
+/// at that moment would have it open as well until it runs its own program, and the copy could not be started meanwhile.
+fn copy_sleep(to: &std::path::Path) {
+    let status = Command::new("cp").arg("/bin/sleep").arg(to).status().expect("cp");
+    assert!(status.success(), "{status}");
 }
 
 /// Waits until a process has its name and its arguments: `spawn` returns while the kernel is still giving them to it.
@@ -34,8 +30,8 @@ impl Program {
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
-        std::fs::copy("/bin/sleep", &path).expect("a copy of sleep");
-        let child = spawn(Command::new(&path).arg("60").args(arguments));
+        copy_sleep(&path);
+        let child = Command::new(&path).arg("60").args(arguments).spawn().expect("a process");
         until_started(&child, &name[..name.len().min(15)]);
         Self { _folder: folder, child }
     }
@@ -101,7 +97,7 @@ fn a_program_that_replaces_an_idle_process_is_seen_later() {
     // The shell waits for a line, so that it is idle and known before it becomes the program.
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("fs-java-2");
-    std::fs::copy("/bin/sleep", &path).expect("a copy of sleep");
+    copy_sleep(&path);
     let mut shell = Command::new("/bin/sh")
         .args(["-c", &format!("read line; exec {} 60", path.display())])
         .stdin(std::process::Stdio::piped())

@@ -2,6 +2,7 @@
 
 use crate::server::{MACHINE_ID, NODE, Server};
 use serde_json::Value;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -118,6 +119,13 @@ impl Agent {
     }
 }
 
+/// Copies a program in a process of its own. If this process had the copy open for writing, a child that another test starts
+/// at that moment would have it open as well until it runs its own program, and the copy could not be started meanwhile.
+pub fn copy_program(from: &str, to: &Path) {
+    let status = std::process::Command::new("cp").arg(from).arg(to).status().expect("cp");
+    assert!(status.success(), "{status}");
+}
+
 /// A copy of `sleep` under another name. It ends when it is dropped.
 pub struct OwnersProgram {
     _folder: TempDir,
@@ -128,16 +136,9 @@ impl OwnersProgram {
     pub fn start(name: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
-        std::fs::copy("/bin/sleep", &path).expect("a copy of sleep");
-        loop {
-            match Command::new(&path).arg("600").kill_on_drop(true).spawn() {
-                // A test that starts a process at the same time may hold the copy open for a moment.
-                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                    std::thread::yield_now();
-                }
-                child => return Self { _folder: folder, child: child.expect("a process") },
-            }
-        }
+        copy_program("/bin/sleep", &path);
+        let child = Command::new(&path).arg("600").kill_on_drop(true).spawn().expect("a process");
+        Self { _folder: folder, child }
     }
 
     pub fn pid(&self) -> u32 {

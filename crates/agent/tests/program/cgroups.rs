@@ -1,6 +1,6 @@
 //! Real cgroups of this machine: a program in a pod's, and a fork bomb in one with a limit.
 
-use crate::agent::{Host, OwnersProgram, SOON};
+use crate::agent::{Host, OwnersProgram, SOON, copy_program};
 use crate::server::Server;
 use five_spot_agent::matcher::Matcher;
 use five_spot_agent::procfs::{ProcRoot, Scanner};
@@ -94,7 +94,7 @@ async fn a_program_in_a_pod_never_matches() {
     let host = Host::new(&server);
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("fsp-tenant");
-    std::fs::copy("/bin/sleep", &program).expect("a copy of sleep");
+    copy_program("/bin/sleep", &program);
     for detector in ["netlink", "poll"] {
         let cgroup = Cgroup::create(detector, POD);
         let config = format!(
@@ -126,7 +126,7 @@ async fn a_program_in_a_pod_that_ends_never_matches() {
     const MEMORY_BYTES: usize = 200 << 20;
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("fsp-ending");
-    std::fs::copy("/bin/dd", &program).expect("a copy of dd");
+    copy_program("/bin/dd", &program);
     let cgroup = Cgroup::create("ending", POD);
     let script = format!("exec $PROGRAM if=/dev/zero of=/dev/null bs={MEMORY_BYTES}");
     let _child = cgroup.start(&script, &program);
