@@ -13,7 +13,7 @@ pub(crate) struct Program {
 
 /// Copies `sleep` in a process of its own. If this process had the copy open for writing, a child that another test starts
 /// at that moment would have it open as well until it runs its own program, and the copy could not be started meanwhile.
-fn copy_sleep(to: &std::path::Path) {
+fn copy_sleep(to: &Path) {
     let status = Command::new("cp").arg("/bin/sleep").arg(to).status().expect("cp");
     assert!(status.success(), "{status}");
 }
