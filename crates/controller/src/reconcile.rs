@@ -8,7 +8,7 @@ use five_spot_api::Phase;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::Caches;
 use five_spot_cluster::execute::{self, Basis, ExecutionError};
-use five_spot_cluster::view::{self, Observed};
+use five_spot_cluster::view::{self, Observed, Scope};
 use five_spot_core::world::{Failures, Uid};
 use five_spot_core::{Decision, Evidence};
 use jiff::{SignedDuration, Timestamp};
@@ -151,12 +151,19 @@ impl Reconciler {
         if !confirms {
             return self.carry_out(key, Basis::Cached(&observed), &decision, report).await;
         }
-        let Some(mut confirmed) = view::confirm(&self.caches, key, &observed, &self.failures(key)).await?
-        else {
-            return Ok(self.unobserved(key, report));
-        };
-        let decision = self.decide(key, confirmed.observed_mut(), report);
-        self.carry_out(key, Basis::Confirmed(&confirmed), &decision, report).await
+        let mut scope = Scope::of(&decision, &observed.world);
+        loop {
+            let failures = self.failures(key);
+            let Some(mut confirmed) = view::confirm(&self.caches, key, &observed, scope, &failures).await?
+            else {
+                return Ok(self.unobserved(key, report));
+            };
+            let decision = self.decide(key, confirmed.observed_mut(), report);
+            if confirmed.suffices_for(&decision) {
+                return self.carry_out(key, Basis::Confirmed(&confirmed), &decision, report).await;
+            }
+            scope = Scope::Everything;
+        }
     }
 
     async fn carry_out(

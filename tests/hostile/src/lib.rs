@@ -130,6 +130,8 @@ type Stream = Box<dyn Duplex>;
 async fn accept(listener: TcpListener, attack: Attack, seen: Arc<Seen>, identity: Option<Identity>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        // Otherwise every response in two parts waits 40 ms for an acknowledgement of the first.
+        let _ = stream.set_nodelay(true);
         seen.connections.fetch_add(1, Ordering::Relaxed);
         let (attack, seen) = (attack.clone(), seen.clone());
         let acceptor = identity.as_ref().map(|identity| identity.acceptor.clone());

@@ -70,6 +70,8 @@ where
     // The connections are in a `JoinSet`, so that they end with the server.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        // Watch events are small: without this each waits up to 40 ms for the acknowledgement of the one before.
+        let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(Guarded::new(service.clone()));
         connections.spawn(async move {
             // A client may disconnect in the middle of a response.

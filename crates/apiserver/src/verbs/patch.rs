@@ -144,6 +144,8 @@ fn server_side_apply(state: &mut State, call: &Call) -> Result<Reply, ApiError> 
         let applied = apply(&zero, &config, resource.type_ref(), &owner, force)
             .map_err(|conflicts| refusal(call, &conflicts))?;
         let mut value = applied.object;
+        // Not an error here, unlike in a POST: a version can only conflict with that of an existing object.
+        object::remove_meta(&mut value, "resourceVersion");
         decode::drop_empty_collections(&mut value, resource);
         create::prepare(state, resource, &mut value)?;
         strategy::apply_defaults(resource, &mut value);

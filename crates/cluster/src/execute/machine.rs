@@ -2,10 +2,11 @@
 
 use crate::cache::caches::machine_key;
 use crate::cache::managed_fields::Digest;
+use crate::cache::watches;
 use crate::cache::write_back::{put_machine, put_provider, remove_machine, remove_provider};
 use crate::execute::job::{Claimed, Job, Warrant};
 use crate::execute::outcome::{Acted, ActionOutcome, SkipReason};
-use crate::transport::error::{CallError, or_absent};
+use crate::transport::error::{CallError, is_unserved, or_absent};
 use crate::transport::key::ObjectKey;
 use crate::transport::kinds::{CapiVersion, capi_resource};
 use crate::transport::operation::{Operation, TargetKind, Verb};
@@ -25,37 +26,54 @@ use serde_json::{Value, json};
 impl Job<'_> {
     pub(super) async fn apply_bootstrap(&self, template: &Template, _: Claimed, cluster: &Uid) -> Acted {
         let desired = render::bootstrap(&template.source(self.key, self.capi()?), cluster);
-        self.apply_provider(&template.spec.bootstrap, &desired).await
+        self.apply_provider(&template.spec.bootstrap, &desired, &self.observed.world.bootstrap).await
     }
 
     pub(super) async fn apply_infrastructure(&self, template: &Template, _: Claimed, cluster: &Uid) -> Acted {
         let desired = render::infrastructure(&template.source(self.key, self.capi()?), cluster);
-        self.apply_provider(&template.spec.infrastructure, &desired).await
+        self.apply_provider(&template.spec.infrastructure, &desired, &self.observed.world.infrastructure)
+            .await
     }
 
-    async fn apply_provider(&self, kind: &ProviderKind, desired: &Value) -> Acted {
+    async fn apply_provider(&self, kind: &ProviderKind, desired: &Value, slot: &Slot<ProviderView>) -> Acted {
         let Some(resource) = self.caches.kinds.known(kind) else {
             let target = TargetKind::cluster_api(kind.kind.as_str());
             let missing = DiscoveryError::MissingKind(format!("{} in {}", kind.kind, kind.api_version));
             let operation = Operation::new(Verb::Apply, target, self.desired_key(desired));
             return Err(CallError::new(operation, kube::Error::Discovery(missing)).into());
         };
-        let object = self.apply(&resource, desired).await?;
-        put_provider(self.caches, kind, &object);
+        let answer = self.apply(&resource, desired, Presence::of(slot)).await;
+        if answer.as_ref().is_err_and(|error| is_unserved(&error.source))
+            && self.caches.kinds.is_gone(kind).await
+        {
+            watches::forget_kind(self.caches, kind);
+        }
+        put_provider(self.caches, kind, &answer?);
         Ok(ActionOutcome::Done)
     }
 
     pub(super) async fn apply_machine(&self, template: &Template, _: Claimed) -> Acted {
         let version = self.capi()?;
         let desired = render::machine(&template.source(self.key, version));
-        let object = self.apply(&capi_resource(version, "Machine", "machines"), &desired).await?;
+        let presence = Presence::of(&self.observed.world.machine);
+        let object = self.apply(&capi_resource(version, "Machine", "machines"), &desired, presence).await?;
         put_machine(self.caches, &object);
         Ok(ActionOutcome::Done)
     }
 
-    /// Applies an object by server-side apply, and notes our fields of it.
-    async fn apply(&self, resource: &ApiResource, desired: &Value) -> Result<DynamicObject, CallError> {
+    /// Applies an object by server-side apply, and notes our fields of it. An object that was found absent is created, and
+    /// nothing else: if there is one by now, the API server answers with a conflict, and everything is read again.
+    async fn apply(
+        &self,
+        resource: &ApiResource,
+        desired: &Value,
+        presence: Presence,
+    ) -> Result<DynamicObject, CallError> {
         let name = self.desired_key(desired);
+        let desired = &match presence {
+            Presence::Absent => with_version(desired, NO_VERSION),
+            Presence::Possible => desired.clone(),
+        };
         let api = self.caches.api(&self.key.namespace, resource);
         let parameters = PatchParams::apply(FIELD_MANAGER).force();
         let failed = |verb: Verb| {
@@ -189,6 +207,32 @@ impl Job<'_> {
     fn capi(&self) -> Result<CapiVersion, SkipReason> {
         self.caches.capi().ok_or(SkipReason::NoClusterApi)
     }
+}
+
+/// The presence of an object, as far as the decision to apply it knows.
+#[derive(Clone, Copy, Debug)]
+enum Presence {
+    Absent,
+    Possible,
+}
+
+impl Presence {
+    const fn of<T>(slot: &Slot<T>) -> Self {
+        match slot {
+            Slot::Absent => Self::Absent,
+            Slot::Ours(_) | Slot::Foreign { .. } | Slot::Unknown => Self::Possible,
+        }
+    }
+}
+
+/// A resource version that no object ever has: the first write to etcd gets revision 2. An apply with it creates an object,
+/// but conflicts with every existing one.
+const NO_VERSION: &str = "1";
+
+fn with_version(object: &Value, version: &str) -> Value {
+    let mut object = object.clone();
+    object["metadata"]["resourceVersion"] = version.into();
+    object
 }
 
 fn is_invalid<T>(answer: &Result<T, kube::Error>) -> bool {

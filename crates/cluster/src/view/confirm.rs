@@ -26,18 +26,40 @@ use crate::view::observe::observe;
 use crate::view::observed::Observed;
 use crate::view::render::{self, Source};
 use five_spot_api::{ScheduledMachineSpec, names};
-use five_spot_core::world::{Failures, ProviderView, Slot, Uid};
-use five_spot_core::{MachineIdentity, ValidSpec};
+use five_spot_core::world::{Failures, ProviderView, Slot, Uid, World};
+use five_spot_core::{Decision, MachineIdentity, ValidSpec};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::Value;
 use std::sync::Arc;
 
+/// The objects that a confirmation reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything that the decision was made on.
+    Everything,
+    /// Everything but the bootstrap and infrastructure objects: the decision only creates them, and the API server refuses
+    /// that for an object that exists.
+    AllButProviderObjects,
+}
+
+impl Scope {
+    /// The scope that confirms a decision about this world.
+    pub fn of(decision: &Decision, world: &World) -> Self {
+        if decision.only_creates_provider_objects(world) {
+            Self::AllButProviderObjects
+        } else {
+            Self::Everything
+        }
+    }
+}
+
 /// An object and its world, read from the API server a moment ago.
 pub struct Confirmed {
     observed: Box<Observed>,
     template: Option<Template>,
+    scope: Scope,
 }
 
 impl Confirmed {
@@ -49,6 +71,11 @@ impl Confirmed {
     /// The object and its world, for facts that only the caller knows.
     pub fn observed_mut(&mut self) -> &mut Observed {
         &mut self.observed
+    }
+
+    /// Returns true if everything that a decision about this world depends on has been read.
+    pub fn suffices_for(&self, decision: &Decision) -> bool {
+        self.scope == Scope::Everything || Scope::of(decision, &self.observed.world) == self.scope
     }
 
     /// The spec as it was written, from which objects are made; `None` if it is invalid.
@@ -89,37 +116,44 @@ pub async fn confirm(
     caches: &Arc<Caches>,
     key: &ObjectKey,
     observed: &Observed,
+    scope: Scope,
     failures: &Failures,
 ) -> Result<Option<Confirmed>, CallError> {
-    let template = read_all(caches, key, observed, Occasion::Confirm).await?;
+    let template = read_facts(caches, key, observed, (Occasion::Confirm, scope)).await?;
     caches.note_confirmed(key);
     let observed = observe(caches, key, failures).await?;
-    Ok(observed.map(|observed| Confirmed { observed, template }))
+    Ok(observed.map(|observed| Confirmed { observed, template, scope }))
 }
 
 /// Reads the facts about an object from the API server into the caches, after a write failed because something has changed.
 pub async fn reread(caches: &Arc<Caches>, key: &ObjectKey, failures: &Failures) -> Result<(), CallError> {
     if let Cached::Known(observed) = assemble(caches, key, failures).await {
-        read_all(caches, key, &observed, Occasion::Conflict).await?;
+        read_facts(caches, key, &observed, (Occasion::Conflict, Scope::Everything)).await?;
     }
     Ok(())
 }
 
-async fn read_all(
+async fn read_facts(
     caches: &Arc<Caches>,
     key: &ObjectKey,
     observed: &Observed,
-    occasion: Occasion,
+    (occasion, scope): (Occasion, Scope),
 ) -> Result<Option<Template>, CallError> {
     let template = confirm_object(caches, key).await?;
     let cluster = observed.world.cluster.as_ref().map(|cluster| &cluster.uid);
     let provider = |part, slot| confirm_provider(caches, key, part, slot, template.as_ref(), cluster);
+    let providers = async {
+        match scope {
+            Scope::AllButProviderObjects => Ok(()),
+            Scope::Everything => {
+                let bootstrap = provider(Part::Bootstrap, &observed.world.bootstrap);
+                let infrastructure = provider(Part::Infrastructure, &observed.world.infrastructure);
+                futures::try_join!(bootstrap, infrastructure).map(|((), ())| ())
+            }
+        }
+    };
     // None of these depends on another: together they take as long as one.
-    futures::try_join!(
-        confirm_machine(caches, key, template.as_ref()),
-        provider(Part::Bootstrap, &observed.world.bootstrap),
-        provider(Part::Infrastructure, &observed.world.infrastructure),
-    )?;
+    futures::try_join!(confirm_machine(caches, key, template.as_ref()), providers)?;
     confirm_secret(caches, key, template.as_ref()).await?;
     let machine = template.as_ref().and_then(|template| template.spec.identity);
     confirm_claim(caches, key, machine, &observed.world.claims, occasion).await?;

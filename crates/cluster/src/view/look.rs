@@ -7,7 +7,7 @@ use crate::transport::connection::Connection;
 use crate::transport::error::CallError;
 use crate::transport::key::ObjectKey;
 use crate::view::assemble::{Cached, assemble};
-use crate::view::confirm::{Confirmed, confirm};
+use crate::view::confirm::{Confirmed, Scope, confirm};
 use crate::view::pod_watch::watch_pods;
 use five_spot_core::world::Failures;
 
@@ -42,12 +42,14 @@ pub async fn look(
     let failures = Failures::default();
     let Cached::Known(observed) = assemble(&caches, key, &failures).await else { return Ok(None) };
     watch_pods(&caches, key, &observed, observed.decide(caches.now()).watch_pods);
-    let Some(confirmed) = confirm(&caches, key, &observed, &failures).await? else { return Ok(None) };
+    let Some(confirmed) = confirm(&caches, key, &observed, Scope::Everything, &failures).await? else {
+        return Ok(None);
+    };
     let needs_pods = confirmed.observed().decide(caches.now()).watch_pods;
     let has_pods = confirmed.observed().world.node.found().is_none_or(|node| node.pods.is_some());
     if !needs_pods || has_pods {
         return Ok(Some(confirmed));
     }
     watch_pods(&caches, key, confirmed.observed(), true);
-    Ok(confirm(&caches, key, confirmed.observed(), &failures).await?)
+    Ok(confirm(&caches, key, confirmed.observed(), Scope::Everything, &failures).await?)
 }

@@ -67,6 +67,43 @@ async fn nothing_is_asked_for_while_nothing_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_opening_takes_ten_requests() {
+    let mut world = World::new("info");
+    world.lend(&machine("m0", &json!({})));
+    world.begin();
+    world.until(0, "08:59:59").await;
+    let before = world.clock.now();
+    world.until(0, "09:00:01").await;
+    assert_eq!(world.status("m0").await["phase"], "Active");
+    let kind = |uri: &str| {
+        let path = uri.split('?').next().unwrap_or_default();
+        let parts: Vec<&str> = path.split('/').skip_while(|part| *part != "namespaces").skip(2).collect();
+        parts.into_iter().filter(|part| !part.starts_with("m0")).collect::<Vec<_>>().join("/")
+    };
+    let mut asked: Vec<String> = world
+        .asked_since(before)
+        .iter()
+        .filter(|asked| !is_watch(asked) && !asked.uri.contains("-instance-"))
+        .map(|asked| format!("{} {}", asked.method, kind(&asked.uri)))
+        .collect();
+    asked.sort();
+    let expected = [
+        "GET machines",
+        "GET scheduledmachines",
+        "PATCH k0sworkerconfigs",
+        "PATCH machines",
+        "PATCH remotemachines",
+        "PATCH scheduledmachines/status",
+        "PATCH scheduledmachines/status",
+        "POST events",
+        "POST events",
+        "POST leases",
+    ];
+    assert_eq!(asked, expected);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn lists_come_in_pages_and_watches_see_no_more_than_they_must() {
     let mut world = lent(1).await;
     // A drain, with which pods are watched.

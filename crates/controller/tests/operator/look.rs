@@ -25,7 +25,9 @@ async fn from_caches(caches: &Arc<Caches>, key: &ObjectKey) -> Confirmed {
             let has_pods = observed.world.node.found().is_none_or(|node| node.pods.is_some());
             if (!wants_pods || has_pods)
                 && let Some(confirmed) =
-                    view::confirm(caches, key, &observed, &failures).await.expect("the API answers")
+                    view::confirm(caches, key, &observed, view::Scope::Everything, &failures)
+                        .await
+                        .expect("the API answers")
             {
                 return confirmed;
             }

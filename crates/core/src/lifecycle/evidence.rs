@@ -4,7 +4,7 @@ use super::Decision;
 use super::draft::Draft;
 use super::reclaim::same_request;
 use crate::action::Action;
-use crate::world::World;
+use crate::world::{Slot, World};
 use five_spot_api::ReclaimRecord;
 
 /// The evidence that is required before the actions of a decision are carried out.
@@ -32,6 +32,18 @@ pub(super) fn needed(draft: &Draft) -> Evidence {
     } else {
         Evidence::Cached
     }
+}
+
+/// Returns true if the action could do harm when an object exists that was thought to be absent.
+const fn relies_on_absence(action: &Action) -> bool {
+    let is_creation = matches!(
+        action,
+        Action::ApplyBootstrap { .. }
+            | Action::ApplyInfrastructure { .. }
+            | Action::ApplyMachine
+            | Action::Claim { .. }
+    );
+    cannot_be_undone(action) && !is_creation
 }
 
 /// Returns true if the action could do harm when it is based on a stale cache.
@@ -64,6 +76,18 @@ const fn cannot_be_undone(action: &Action) -> bool {
 }
 
 impl Decision {
+    /// Returns true if the decision holds whether the bootstrap and infrastructure objects exist or not: it creates both,
+    /// which the API server refuses for an object that exists, and does nothing that relies on their absence.
+    pub fn only_creates_provider_objects(&self, world: &World) -> bool {
+        let both_absent = matches!((&world.bootstrap, &world.infrastructure), (Slot::Absent, Slot::Absent));
+        let creates = |wanted: fn(&Action) -> bool| self.actions.iter().any(wanted);
+        both_absent
+            && self.fault.is_none()
+            && creates(|action| matches!(action, Action::ApplyBootstrap { .. }))
+            && creates(|action| matches!(action, Action::ApplyInfrastructure { .. }))
+            && !self.actions.iter().any(relies_on_absence)
+    }
+
     /// Returns true if the status must be written before the actions are carried out. With [`Evidence::BestEffort`] this is
     /// the case only for a reclaim that is not recorded yet, because the Node with the request is about to disappear, and for
     /// the removal of the finalizer, after which the object has no status.

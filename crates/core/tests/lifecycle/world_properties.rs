@@ -481,6 +481,25 @@ proptest! {
         prop_assert_eq!(second.actions, first.actions);
     }
 
+    /// Only a decision that creates both provider objects, and does nothing that an existing one would make wrong, is made
+    /// without reading them.
+    #[test]
+    fn provider_objects_are_read_before_anything_relies_on_them(spec in spec(), world in world(), now in moment()) {
+        let decision = decision(&spec, &world, now);
+        if decision.only_creates_provider_objects(&world) {
+            prop_assert_eq!((&world.bootstrap, &world.infrastructure), (&Slot::Absent, &Slot::Absent));
+            let relies = |action: &Action| matches!(
+                action,
+                Action::DeleteMachine { .. }
+                    | Action::DeleteBootstrap { .. }
+                    | Action::DeleteInfrastructure { .. }
+                    | Action::Release { .. }
+                    | Action::RemoveFinalizer
+            );
+            prop_assert!(!decision.actions.iter().any(relies), "{:?}", decision.actions);
+        }
+    }
+
     /// No action violates a rule of higher precedence.
     #[test]
     fn no_action_violates_a_rule_of_higher_precedence(spec in spec(), world in world(), now in moment()) {

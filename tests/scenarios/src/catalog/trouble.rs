@@ -18,6 +18,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         changed_to_what_is_not_there => 2,
         provider_kind_appears_later => 6,
         foreign_machine_has_our_name => 35,
+        foreign_infrastructure_has_our_name => 35,
         provider_hangs_and_goes_on => 5,
         provider_fails_and_recovers => 305,
         provider_is_slow_to_give_back => 6,
@@ -145,6 +146,28 @@ async fn foreign_machine_has_our_name(env: &dyn Environment) -> anyhow::Result<E
     subject.until_ready().await?;
     // The first of them was theirs.
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
+}
+
+/// A foreign infrastructure object is never changed, although only the API server knows of it: no cache holds objects without
+/// our label. When it is gone, ours is created.
+async fn foreign_infrastructure_has_our_name(env: &dyn Environment) -> anyhow::Result<Ending> {
+    env.make_cluster(CLUSTER_NAME).await?;
+    let foreign = json!({
+        "metadata": {"name": "desk-infra", "labels": {"example.org/owner": "somebody"}},
+        "spec": {"address": "192.0.2.99", "port": 22},
+    });
+    let foreign = env.create(INFRASTRUCTURE, foreign).await?;
+    let subject = Subject::make_without_cluster(env, json!({})).await?;
+    subject.until_condition("Ready", "False", "NameTaken").await?;
+    subject.until_phase("Error").await?;
+    let theirs = env.get(INFRASTRUCTURE, "desk-infra").await?;
+    for part in ["/metadata/uid", "/metadata/labels", "/metadata/ownerReferences", "/spec"] {
+        ensure!(theirs.pointer(part) == foreign.pointer(part), "{part} of {theirs}");
+    }
+    ensure!(env.get(MACHINE, &subject.machine()).await?.is_null(), "no Machine is made for it");
+    env.delete(INFRASTRUCTURE, "desk-infra").await?;
+    subject.until_ready().await?;
+    Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
 /// A slow provider is not an error.

@@ -5,11 +5,10 @@ use crate::in_memory::Disturbance;
 use crate::scenario::Controllers;
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 
-/// Someone else has just created an object with a name of ours, a drain rule, or a `DaemonSet`: its existence can only
-/// be known from a consistent read, which a real server guarantees for a read without a resource version. Reads from
-/// before our own last write are tried there as well.
-const MADE_BY_OTHERS: [&str; 3] =
-    ["foreign_machine_has_our_name", "mirror_and_daemon_pods_stay", "rules_and_labels_of_cluster_api"];
+/// Someone else has just created a drain rule or a `DaemonSet`: its existence can only be known from a consistent read,
+/// which a real server guarantees for a read without a resource version. Reads from before our own last write are tried
+/// there as well.
+const MADE_BY_OTHERS: [&str; 2] = ["mirror_and_daemon_pods_stay", "rules_and_labels_of_cluster_api"];
 
 /// A controller is started in the middle of a reclaim: a list from before a pod has left shows it again, and this controller
 /// has not seen it leave, so that status counts it a second time.

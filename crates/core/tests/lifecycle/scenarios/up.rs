@@ -8,6 +8,17 @@ use five_spot_core::world::{NodeFact, Readiness, Slot};
 use jiff::SignedDuration;
 
 #[test]
+fn a_window_that_opens_only_creates_provider_objects() {
+    let mut simulation = Simulation::new(office_hours());
+    simulation.settle();
+    assert!(!simulation.decide().only_creates_provider_objects(&simulation.world));
+    simulation.now = time("2026-11-16T09:00:00Z");
+    assert!(simulation.decide().only_creates_provider_objects(&simulation.world));
+    simulation.settle();
+    assert!(!simulation.decide().only_creates_provider_objects(&simulation.world));
+}
+
+#[test]
 fn a_new_object_outside_its_window_is_inactive_and_ready() {
     let mut simulation = Simulation::new(office_hours());
     simulation.settle();
