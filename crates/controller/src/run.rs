@@ -168,8 +168,9 @@ struct Running {
 impl EventLoop {
     async fn run(mut self, stop: CancellationToken) {
         loop {
-            self.start_workers();
-            let wake = self.next_wake();
+            let now = Instant::now();
+            self.start_workers(now);
+            let wake = self.next_wake(now);
             self.health.turned();
             self.metrics.queued(self.queue.depth(Instant::now()), self.queue.next_due());
             tokio::select! {
@@ -280,19 +281,20 @@ impl EventLoop {
         self.metrics.forget_objects();
     }
 
-    fn start_workers(&mut self) {
+    /// Starts workers for all keys that are due at this moment, as far as there are slots.
+    fn start_workers(&mut self, now: Instant) {
         if self.is_standby() {
             return;
         }
-        let now = Instant::now();
         while self.slots.is_free_for_emergency()
-            && let Some(key) = self.queue.next_emergency(now)
+            && let Some(key) =
+                self.queue.next_emergency_of(now, |namespace| self.slots.has_room_for_emergency(namespace))
         {
             self.slots.begin_emergency(key.clone());
             self.start_worker(key);
         }
         while self.slots.is_free(now)
-            && let Some(key) = self.queue.next(now)
+            && let Some(key) = self.queue.next_of(now, |namespace| self.slots.has_room(namespace))
         {
             self.slots.begin(key.clone(), now);
             self.start_worker(key);
@@ -321,12 +323,16 @@ impl EventLoop {
         }));
     }
 
-    /// The time of the next wake-up: when the next key is due and there is a worker for it, or to compare the clocks.
-    fn next_wake(&self) -> Instant {
+    /// The time of the next wake-up: when the next key is due and there is a worker for it, or to compare the clocks. Workers
+    /// for those that were due have been started: if there are slots left, the others wait for one of their own namespace.
+    fn next_wake(&self, now: Instant) -> Instant {
         let check = self.clock.0 + CLOCK_CHECK;
-        let free = self.slots.free_at(Instant::now());
-        let due = free.zip(self.queue.next_due()).map(|(free, due)| free.max(due));
-        let emergency = self.queue.next_emergency_due().filter(|_| self.slots.is_free_for_emergency());
+        let due = match self.slots.free_at(now) {
+            Some(free) if free <= now => self.queue.next_due_after(now),
+            free => free.zip(self.queue.next_due()).map(|(free, due)| free.max(due)),
+        };
+        let emergency =
+            self.queue.next_emergency_due_after(now).filter(|_| self.slots.is_free_for_emergency());
         let leavers = self.assignment.cut_off_at();
         [due, emergency, self.recovery.due(), leavers].into_iter().flatten().fold(check, Instant::min)
     }

@@ -134,21 +134,29 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
 
     /// The most urgent key that is due and not in flight. It is in flight from now on, until [`Queue::done`].
     pub fn next(&mut self, now: Instant) -> Option<K> {
-        self.notice_due(now);
-        self.take(|_| true)
+        self.next_of(now, |_| true)
     }
 
-    /// The same as [`Queue::next`], of emergencies alone.
-    pub fn next_emergency(&mut self, now: Instant) -> Option<K> {
+    /// The same as [`Queue::next`], of the tenants that have room for one more.
+    pub fn next_of(&mut self, now: Instant, has_room: impl Fn(&str) -> bool) -> Option<K> {
         self.notice_due(now);
-        self.take(|order| !order.calm)
+        self.take(|_| true, has_room)
+    }
+
+    /// The same as [`Queue::next_of`], of emergencies alone.
+    pub fn next_emergency_of(&mut self, now: Instant, has_room: impl Fn(&str) -> bool) -> Option<K> {
+        self.notice_due(now);
+        self.take(|order| !order.calm, has_room)
     }
 
     /// Takes the most urgent key of those that are meant: of tenants that have less than their share in flight, or of
-    /// all if there are none.
-    fn take(&mut self, is_meant: impl Fn(&Order) -> bool) -> Option<K> {
+    /// all that have room if there are none.
+    fn take(&mut self, is_meant: impl Fn(&Order) -> bool, has_room: impl Fn(&str) -> bool) -> Option<K> {
         let share = self.share();
         let first = |(tenant, keys): (&Arc<str>, &BTreeSet<(Order, K)>)| {
+            if !has_room(tenant) {
+                return None;
+            }
             let (order, key) = keys.first().filter(|(order, _)| is_meant(order))?;
             let has_its_share = self.in_flight.get(tenant).is_some_and(|count| *count >= share);
             Some((has_its_share, *order, key.clone()))
@@ -167,10 +175,10 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
         self.workers.div_ceil((self.in_flight.len() + waiting).max(1))
     }
 
-    /// The due time of the earliest emergency that is not in flight.
+    /// The due time of the earliest emergency that is not due yet.
     #[must_use]
-    pub fn next_emergency_due(&self) -> Option<Instant> {
-        self.emergencies.first().map(|(at, _)| *at)
+    pub fn next_emergency_due_after(&self, now: Instant) -> Option<Instant> {
+        self.emergencies.iter().map(|(at, _)| *at).find(|at| *at > now)
     }
 
     /// The key is no longer in flight; what was asked for meanwhile counts from now on.
@@ -200,6 +208,12 @@ impl<K: Ord + Clone + Tenant> Queue<K> {
     pub fn next_due(&self) -> Option<Instant> {
         let earliest = |keys: &BTreeSet<(Instant, K)>| keys.first().map(|(at, _)| *at);
         earliest(&self.due).into_iter().chain(earliest(&self.later)).min()
+    }
+
+    /// The same, of those that are not due yet.
+    #[must_use]
+    pub fn next_due_after(&self, now: Instant) -> Option<Instant> {
+        self.later.iter().map(|(at, _)| *at).find(|at| *at > now)
     }
 
     /// The number of keys that are due and wait.

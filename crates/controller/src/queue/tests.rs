@@ -230,12 +230,31 @@ fn many_urgent_objects_leave_other_tenants_their_share() {
     assert_eq!(queue.next(now), Some("greedy.3"), "what nobody else wants may be taken");
     queue.add("modest.2", emergency(0), line.at(1));
     queue.add("greedy.6", emergency(100), line.at(1));
-    assert_eq!(queue.next_emergency(now), Some("modest.2"), "also among emergencies");
-    assert_eq!(queue.next_emergency(now), Some("greedy.6"));
-    assert_eq!(queue.next_emergency(now), None);
+    assert_eq!(queue.next_emergency_of(now, |_| true), Some("modest.2"), "also among emergencies");
+    assert_eq!(queue.next_emergency_of(now, |_| true), Some("greedy.6"));
+    assert_eq!(queue.next_emergency_of(now, |_| true), None);
     for key in ["greedy.1", "greedy.2", "greedy.3", "greedy.6"] {
         queue.done(&key);
     }
     queue.add("modest.3", calm(0), line.at(1));
     assert_eq!(queue.next(now), Some("greedy.4"), "whoever has nothing in flight competes by urgency");
+}
+
+#[test]
+fn a_tenant_without_room_waits_and_delays_nobody() {
+    let (line, mut queue) = (Line::new(), Queue::new(4));
+    let now = line.at(0);
+    queue.add("greedy.1", emergency(100), now);
+    queue.add("modest.1", calm(0), now);
+    let has_room = |tenant: &str| tenant != "greedy";
+    assert_eq!(queue.next_emergency_of(now, has_room), None);
+    assert_eq!(queue.next_of(now, has_room), Some("modest.1"));
+    assert_eq!(queue.next_of(now, has_room), None);
+    assert_eq!(queue.next_due_after(now), None, "what is due waits for room, not for time");
+    assert_eq!(queue.next_emergency_due_after(now), None);
+    queue.add("modest.2", calm(0), line.at(5));
+    queue.add("greedy.2", emergency(0), line.at(7));
+    assert_eq!(queue.next_due_after(now), Some(line.at(5)));
+    assert_eq!(queue.next_emergency_due_after(now), Some(line.at(7)));
+    assert_eq!(queue.next_emergency_of(now, |_| true), Some("greedy.1"), "when there is room");
 }
