@@ -81,14 +81,34 @@ pub async fn listen(port: u16, flag: &'static str) -> Result<TcpListener, PortEr
 
 /// Serves `/metrics` for as long as it is polled.
 pub async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) -> std::io::Result<()> {
-    // The page grows with the fleet: it is written once at a time, however many ask, and not on the thread that serves.
-    let writing = Arc::new(Semaphore::new(1));
-    let page = move || async move {
-        let _turn = writing.acquire_owned().await;
-        let page = spawn_blocking(move || metrics.page()).await.unwrap_or_default();
-        ([(header::CONTENT_TYPE, CONTENT_TYPE)], page)
-    };
+    let rendering = Rendering::new(move || metrics.page());
+    let page = move || async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], rendering.page().await) };
     serve_connections(listener, Router::new().route("/metrics", get(page))).await
+}
+
+/// Renders a page that grows with the fleet: once at a time, however many ask, and not on the thread that serves.
+#[derive(Clone)]
+struct Rendering {
+    render: Arc<dyn Fn() -> String + Send + Sync>,
+    turn: Arc<Semaphore>,
+}
+
+impl Rendering {
+    fn new(render: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { render: Arc::new(render), turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    async fn page(&self) -> String {
+        let turn = self.turn.clone().acquire_owned().await;
+        let render = self.render.clone();
+        // The turn ends with the rendering, also if nobody waits for the page any more.
+        let rendering = spawn_blocking(move || {
+            let page = render();
+            drop(turn);
+            page
+        });
+        rendering.await.unwrap_or_default()
+    }
 }
 
 /// Serves `/health` and `/ready`, also under the names that Kubernetes gives them, for as long as it is polled.
@@ -157,6 +177,7 @@ async fn answer(health: Arc<Health>, ask: fn(&Health) -> Report) -> (StatusCode,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
     use std::time::Instant;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -190,6 +211,34 @@ mod tests {
         let answer = timeout(HEAD_DEADLINE, ask(connect(port).await, REQUEST)).await.expect("at once");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         serving.abort();
+    }
+
+    #[tokio::test]
+    async fn metrics_are_rendered_once_at_a_time_on_another_thread() {
+        let (begin, mut began) = tokio::sync::mpsc::unbounded_channel();
+        let (finish, finished) = std::sync::mpsc::channel::<()>();
+        let finished = Mutex::new(finished);
+        let rendering = Rendering::new(move || {
+            let _ = begin.send(std::thread::current().id());
+            let _ = finished.lock().expect("no panic").recv();
+            "page".to_owned()
+        });
+        let asked = rendering.clone();
+        let first = tokio::spawn(async move { asked.page().await });
+        let thread = began.recv().await.expect("it is rendered");
+        assert_ne!(thread, std::thread::current().id(), "this thread serves");
+        // A client that hangs up, or whose connection is ended for a newer one.
+        first.abort();
+        assert!(first.await.expect_err("it is given up").is_cancelled());
+        assert_eq!(rendering.turn.available_permits(), 0, "its page is still being rendered");
+        let asked = rendering.clone();
+        let second = tokio::spawn(async move { asked.page().await });
+        for _ in 0..2 {
+            finish.send(()).expect("it waits");
+        }
+        assert_eq!(second.await.expect("no panic"), "page");
+        assert!(began.recv().await.is_some());
+        assert_eq!(rendering.turn.available_permits(), 1);
     }
 
     #[tokio::test]
