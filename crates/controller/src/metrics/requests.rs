@@ -7,15 +7,28 @@ use http::StatusCode;
 /// The `code` of a request without an answer.
 const NO_ANSWER: &str = "none";
 
+/// The `code` of an answer whose status is none that HTTP defines: a hostile server could have a series made of each of
+/// hundreds.
+const OTHER: &str = "other";
+
 impl RequestObserver for Metrics {
     fn answered(&self, exchange: &Exchange) {
         crate::health::progress();
         say(exchange);
-        let code = exchange.status.map_or_else(|| NO_ANSWER.to_owned(), |status| status.as_u16().to_string());
+        let code = code(exchange.status);
         self.families.api_requests.with_label_values(&[exchange.call.verb, &code]).inc();
         if let Some(result) = eviction(&exchange.call, exchange.status) {
             self.families.pod_evictions.with_label_values(&[result]).inc();
         }
+    }
+}
+
+/// The value of the label `code`.
+fn code(status: Option<StatusCode>) -> String {
+    match status {
+        None => NO_ANSWER.to_owned(),
+        Some(status) if status.canonical_reason().is_none() => OTHER.to_owned(),
+        Some(status) => status.as_u16().to_string(),
     }
 }
 
@@ -51,4 +64,22 @@ fn eviction(call: &Call, status: Option<StatusCode>) -> Option<&'static str> {
         Some(status) if status.is_success() => "success",
         Some(_) | None => "error",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_server_that_invents_status_codes_makes_no_series() {
+        let codes = (100..1000).filter_map(|code| StatusCode::from_u16(code).ok());
+        let labels: BTreeSet<String> = codes.map(|status| code(Some(status))).collect();
+        assert!(labels.len() < 80, "{} values of one label", labels.len());
+        for expected in ["200", "409", "429", "503", OTHER] {
+            assert!(labels.contains(expected), "{expected}");
+        }
+        assert_eq!(code(StatusCode::from_u16(777).ok()), OTHER);
+        assert_eq!(code(None), NO_ANSWER);
+    }
 }
