@@ -38,6 +38,12 @@ pub(crate) fn references(key: &ObjectKey, object: &ObjectFacts) -> References {
     References { kinds, secrets }
 }
 
+/// True if an object refers to a provider kind.
+pub(crate) fn uses_kind(object: &ObjectFacts, kind: &ProviderKind) -> bool {
+    object.record.former_kinds.contains(kind)
+        || object.spec.as_ref().is_ok_and(|spec| spec.bootstrap == *kind || spec.infrastructure == *kind)
+}
+
 /// The Secrets that an object names, each with the key inside it.
 pub(crate) fn secret_keys(key: &ObjectKey, object: &ObjectFacts) -> Vec<(ObjectKey, String)> {
     let recorded = object.record.workload_cluster.as_ref();

@@ -7,7 +7,7 @@ use crate::cache::claim_watch;
 use crate::cache::lock::lock;
 use crate::cache::namespace_watch;
 use crate::cache::project::{self, ProviderFacts};
-use crate::cache::references::owner;
+use crate::cache::references::{owner, uses_kind};
 use crate::cache::secrets;
 use crate::cache::store::{Scope, Store};
 use crate::cache::watch::{WatchSignal, fill, fill_from};
@@ -254,7 +254,7 @@ fn watch_provider(caches: &Arc<Caches>, kind: &ProviderKind) -> Watched<Provider
                         }
                         caches.notify_owner(&key, ChangeCause::Provider);
                     }
-                    WatchSignal::SyncState => caches.notify_all(ChangeCause::Watch),
+                    WatchSignal::SyncState => notify_users(&caches, &kind),
                     WatchSignal::NotServed | WatchSignal::Failed => {}
                 };
                 let (api, config) =
@@ -276,13 +276,19 @@ async fn find_kind(caches: &Caches, kind: &ProviderKind, store: &Store<ProviderF
             Err(failure) => {
                 let pause = backoff.after(failure.kind);
                 if store.fail(failure) {
-                    caches.notify_all(ChangeCause::Watch);
+                    notify_users(caches, kind);
                 }
                 pause
             }
         };
         tokio::time::sleep(pause).await;
     }
+}
+
+/// Reports a change of the watch of a provider's kind to the objects that refer to the kind. A tenant can name any number
+/// of kinds, which do not concern other objects.
+fn notify_users(caches: &Caches, kind: &ProviderKind) {
+    caches.notify_where(ChangeCause::Watch, |_, object| uses_kind(object, kind));
 }
 
 #[cfg(test)]
