@@ -5,6 +5,7 @@ mod bench_diagnose;
 mod bench_fleet;
 mod bench_kill_switch;
 mod bench_leaders;
+mod bench_neighbours;
 mod bench_operator;
 mod campaign;
 mod cargo;
@@ -51,6 +52,8 @@ enum Task {
     BenchKillSwitch(bench_kill_switch::Args),
     /// Measure failover and the cost of a standby on a real API server.
     BenchLeaders(bench_leaders::Args),
+    /// Measure the latencies of one tenant without and with a hostile tenant beside it.
+    BenchNeighbours(bench_neighbours::Args),
     /// Measure the cost of an idle fleet on a real control plane: requests, latency, memory.
     BenchOperator(bench_operator::Args),
     /// Run the tests at full size: every time zone, every case, larger samples of faults and property cases.
@@ -98,6 +101,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::BenchFleet(args) => bench_fleet::run(&args),
         Task::BenchKillSwitch(args) => bench_kill_switch::run(&args),
         Task::BenchLeaders(args) => bench_leaders::run(&args),
+        Task::BenchNeighbours(args) => bench_neighbours::run(&args),
         Task::BenchOperator(args) => bench_operator::run(&args),
         Task::Campaign(args) => campaign::run(&args),
         Task::Conformance(args) => conformance::run(&args),

@@ -6,6 +6,7 @@ mod fleet;
 mod kill_switches;
 mod leaders;
 mod measure;
+mod neighbours;
 mod reclaims;
 mod report;
 mod scale;
@@ -43,9 +44,16 @@ struct Wanted {
 pub(crate) fn asked_for() -> Option<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (word, rest) = arguments.split_first()?;
-    if ![WORD, diagnoses::WORD, kill_switches::WORD, leaders::WORD, reclaims::WORD, scale::WORD]
-        .contains(&word.as_str())
-    {
+    let words = [
+        WORD,
+        diagnoses::WORD,
+        kill_switches::WORD,
+        leaders::WORD,
+        neighbours::WORD,
+        reclaims::WORD,
+        scale::WORD,
+    ];
+    if !words.contains(&word.as_str()) {
         return None;
     }
     guard::enter();
@@ -70,6 +78,7 @@ fn perform(word: &str, arguments: &[String]) -> anyhow::Result<()> {
         diagnoses::WORD => runtime.block_on(diagnoses::run(arguments)),
         kill_switches::WORD => runtime.block_on(kill_switches::run(arguments)),
         leaders::WORD => runtime.block_on(leaders::run(arguments)),
+        neighbours::WORD => runtime.block_on(neighbours::run(arguments)),
         reclaims::WORD => runtime.block_on(reclaims::run(arguments)),
         scale::WORD => runtime.block_on(scale::run(arguments)),
         _ => runtime.block_on(run(&parse(arguments)?)),

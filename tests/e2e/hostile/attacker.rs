@@ -26,14 +26,14 @@ const AT_A_TIME: usize = 8;
 const SECRET_CHANGES_EVERY: Duration = Duration::from_millis(100);
 
 /// The attack, which ends on drop.
-pub(super) struct Attacker {
+pub(crate) struct Attacker {
     servers: Vec<(Attack, HostileServer)>,
     changes: JoinHandle<()>,
 }
 
 impl Attacker {
     /// Does everything that a tenant can do, with servers that claim to have these Nodes of another tenant.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         context: &Arc<TestContext>,
         foreign_nodes: Vec<String>,
     ) -> anyhow::Result<Self> {
@@ -80,7 +80,7 @@ impl Attacker {
     }
 
     /// The attacks whose servers the controller has never connected to.
-    pub(super) fn never_reached(&self) -> Vec<&Attack> {
+    pub(crate) fn never_reached(&self) -> Vec<&Attack> {
         self.servers
             .iter()
             .filter(|(_, server)| server.connections() == 0)
@@ -89,7 +89,7 @@ impl Attacker {
     }
 
     /// All requests to hostile servers, by their first lines.
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.servers.iter().flat_map(|(_, server)| server.requests()).collect()
     }
 }

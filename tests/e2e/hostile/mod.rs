@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use crate::bench::{Fleet, Latency, Memory};
 use crate::scenarios::{another_control_plane, controller_identity};
 use crate::startup::controller_program;
-use attacker::Attacker;
+pub(crate) use attacker::Attacker;
 
 /// Machines of the victim.
 const MACHINES: usize = 4;
