@@ -11,6 +11,7 @@ use kube::api::{ListParams, WatchParams};
 use kube::{Api, Client, Config};
 use std::error::Error;
 use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Mutex, MutexGuard, Semaphore};
 use tokio::time::Instant;
 
@@ -306,4 +307,22 @@ async fn the_clusters_of_one_namespace_share_one_budget() {
     assert!(errors.iter().filter(is_over).count() > 0, "{errors:?}");
     let grown = resident_bytes().saturating_sub(scene.memory);
     assert!(grown < 2 * MEMORY, "memory grew by {grown} bytes");
+}
+
+#[tokio::test]
+async fn a_long_head_of_an_answer_is_not_buffered() {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let _ = stream.read(&mut [0; 4096]).await;
+        let head = format!("HTTP/1.1 200 OK\r\nx-long: {}\r\n", "a".repeat(200 << 10));
+        let _ = stream.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await;
+        let _ = stream.read(&mut [0; 1]).await;
+    });
+    let error =
+        client(&url).request_text(http::Request::get("/version").body(Vec::new()).expect("a request"));
+    let error = error.await.expect_err("it is refused");
+    assert_eq!(why(&error), Some(TransportError::Unreachable), "{error}");
+    serving.abort();
 }

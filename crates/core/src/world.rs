@@ -320,6 +320,8 @@ pub enum WorkloadProblem {
     Unreachable,
     /// The kubeconfig refers to a different cluster than the one in which the Node was last seen.
     WrongCluster,
+    /// The controller is connected to as many clusters of the namespace as one namespace may have.
+    TooManyClusters,
 }
 
 impl Workload {

@@ -21,7 +21,7 @@ use five_spot_core::world::{NodeName, Policy, Uid};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
@@ -67,6 +67,8 @@ pub struct Caches {
     /// By namespace.
     pub(super) secrets: Mutex<BTreeMap<Arc<str>, NamespaceSecrets>>,
     pub(super) links: Mutex<BTreeMap<WorkloadKey, Arc<WorkloadLink>>>,
+    /// The namespaces in which a link was refused because there were too many.
+    pub(super) refused_links: Mutex<BTreeSet<Arc<str>>>,
     pub(super) node_index: NodeIndex,
     /// The number of times that this instance has become the leader; 0 without an election.
     term: AtomicU64,
@@ -114,6 +116,7 @@ impl Caches {
             providers: Mutex::default(),
             secrets: Mutex::default(),
             links: Mutex::default(),
+            refused_links: Mutex::default(),
             node_index: NodeIndex::default(),
             term: AtomicU64::new(0),
             scopes,
@@ -251,8 +254,11 @@ impl Caches {
         match cluster {
             // Where no Secret is found, and the operator allows it, the Node is in the management cluster.
             WorkloadKey::Management => self.allows_management_nodes(&key.namespace),
-            WorkloadKey::Kubeconfig { .. } => {
-                workload_of(key, object) == *cluster || spec_workload(key, object).as_ref() == Some(cluster)
+            // The namespace first: this is asked of every object, and the rest takes a while.
+            WorkloadKey::Kubeconfig { secret, .. } => {
+                secret.namespace == key.namespace
+                    && (workload_of(key, object) == *cluster
+                        || spec_workload(key, object).as_ref() == Some(cluster))
             }
         }
     }

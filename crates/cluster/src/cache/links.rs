@@ -2,52 +2,77 @@
 
 use crate::cache::caches::Caches;
 use crate::cache::change_cause::ChangeCause;
+use crate::cache::link_limit::{self, TooManyClusters};
 use crate::cache::lock::lock;
 use crate::cache::references::WorkloadKey;
 use crate::cache::watch::WatchSource;
 use crate::cache::workload::{MadeFrom, NotifyNode, NotifySyncState, WorkloadLink};
 use crate::transport::credential;
+use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::{self, SecretFacts};
 use std::sync::Arc;
 
-/// The link to a cluster, opened anew if its kubeconfig has changed. The error is a message for people.
+/// The error of a link that cannot be opened. The messages are for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LinkError {
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig in Secret {secret} {problem}")]
+    Kubeconfig {
+        /// The Secret.
+        secret: ObjectKey,
+        /// The rest of the sentence.
+        problem: String,
+    },
+    /// The namespace has as many links as it may have.
+    #[error(transparent)]
+    TooManyClusters(#[from] TooManyClusters),
+}
+
+/// The link to a cluster, opened anew if its kubeconfig has changed.
 pub(crate) async fn link(
     caches: &Arc<Caches>,
     key: &WorkloadKey,
     secret: Option<&SecretFacts>,
-) -> Result<Arc<WorkloadLink>, String> {
+) -> Result<Arc<WorkloadLink>, LinkError> {
     if let Some(link) = lock(&caches.links).get(key)
         && link.made_from.secret.as_ref() == secret
     {
         return Ok(link.clone());
     }
-    let (client, credential) = match (key, secret) {
-        (WorkloadKey::Kubeconfig { secret: name, key }, Some(facts)) => {
-            let kubeconfig = kubeconfig::read(facts, key)
-                .map_err(|problem| format!("the kubeconfig in Secret {name} {problem}"))?;
+    // Before anything is made for it, and again when it is there: others are opened meanwhile.
+    link_limit::check(caches, key)?;
+    let (client, credential) = match key {
+        WorkloadKey::Kubeconfig { secret: name, key } => {
+            let failure = |problem| LinkError::Kubeconfig { secret: name.clone(), problem };
+            let facts = secret.ok_or_else(|| failure("has not been read".to_owned()))?;
+            let kubeconfig = kubeconfig::read(facts, key).map_err(failure)?;
             let expiries = caches.connection.credential_expiries();
             let credential = credential::expiry(&kubeconfig).map(|at| expiries.note(&name.to_string(), at));
             let client = caches
                 .connection
                 .workload_of(name, kubeconfig)
                 .await
-                .map_err(|error| format!("the kubeconfig in Secret {name} cannot be used: {error}"))?;
+                .map_err(|error| failure(format!("cannot be used: {error}")))?;
             (client, credential)
         }
-        (WorkloadKey::Kubeconfig { .. } | WorkloadKey::Management, _) => (caches.client.clone(), None),
+        WorkloadKey::Management => (caches.client.clone(), None),
     };
-    let source = match key {
-        WorkloadKey::Management => caches.source.clone(),
-        WorkloadKey::Kubeconfig { secret, .. } => WatchSource::workload(&secret.to_string()),
+    let (source, budget) = match key {
+        WorkloadKey::Management => (caches.source.clone(), None),
+        WorkloadKey::Kubeconfig { secret, .. } => {
+            let share = caches.connection.namespace_share(secret);
+            (WatchSource::workload(&secret.to_string(), share.warnings()), Some(share.kept_budget()))
+        }
     };
     let link = WorkloadLink::open(
         client,
         source,
         MadeFrom { secret: secret.cloned(), _credential: credential },
+        budget,
         &caches.stop,
         caches.is_watched.then(|| (notify_node(caches, key), notify_users(caches, key))),
     );
-    lock(&caches.links).insert(key.clone(), link.clone());
+    link_limit::insert(caches, key, &link)?;
     Ok(link)
 }
 

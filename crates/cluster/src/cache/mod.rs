@@ -11,6 +11,7 @@ pub(crate) mod drain_rules;
 #[cfg(test)]
 mod fuzz;
 mod garbage_collection;
+mod link_limit;
 pub(crate) mod links;
 pub(crate) mod lock;
 pub(crate) mod managed_fields;
@@ -22,6 +23,7 @@ pub(crate) mod project;
 pub(crate) mod reachability;
 pub(crate) mod read_once;
 pub(crate) mod references;
+pub(crate) mod room;
 mod secret_store;
 pub(crate) mod secrets;
 pub(crate) mod standings;

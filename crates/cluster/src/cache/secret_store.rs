@@ -22,10 +22,18 @@ impl NamespaceSecrets {
         Self { secrets, _ends_watch: Arc::new(ends_watch) }
     }
 
-    /// Forgets the Secrets that no object names any more. True if some are left.
-    pub(super) fn retain(&self, is_used: impl Fn(&ObjectKey) -> bool) -> bool {
+    /// Forgets the Secrets and the keys in them that no object names any more. True if some are left.
+    pub(super) fn retain(
+        &self,
+        is_used: impl Fn(&ObjectKey) -> bool,
+        is_key_used: impl Fn(&ObjectKey, &str) -> bool,
+    ) -> bool {
         let mut used = lock(&self.secrets.used);
-        used.retain(|name, _| is_used(&self.secrets.key(name)));
+        used.retain(|name, used| {
+            let secret = self.secrets.key(name);
+            used.keys.retain(|key| is_key_used(&secret, key));
+            is_used(&secret)
+        });
         !used.is_empty()
     }
 }

@@ -3,7 +3,8 @@
 //! A store is filled by watches and by the answers to our own writes, so that no decision is made on a state before our
 //! last write. Both may come late; of two versions of an object the newer stays.
 
-use crate::transport::error::ReadFailure;
+use crate::cache::room::{Place, Room};
+use crate::transport::error::{ReadFailure, ReadFailureKind};
 use crate::transport::key::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,8 +44,15 @@ impl<V> Clone for Store<V> {
     }
 }
 
+/// One object of a store, and its place in the room of the store if that is limited.
+#[derive(Debug)]
+struct Entry<V> {
+    item: Item<V>,
+    place: Option<Place>,
+}
+
 /// Boxed, because a map has room for nearly twice as many as it holds.
-type Items<V> = BTreeMap<ObjectKey, Box<Item<V>>>;
+type Items<V> = BTreeMap<ObjectKey, Box<Entry<V>>>;
 
 #[derive(Debug)]
 struct Inner<V> {
@@ -52,6 +60,10 @@ struct Inner<V> {
     listing: BTreeMap<Scope, Items<V>>,
     unfilled: BTreeSet<Scope>,
     failure: Option<ReadFailure>,
+    /// The room for its objects; absent if that is not limited.
+    room: Option<Room<V>>,
+    /// The reason for which an object of the list that is being received was not stored.
+    overflow: BTreeMap<Scope, String>,
     /// Single objects are read at their latest state, not only at one as new as this store.
     reads_latest: bool,
     /// The newest version of any object that was ever in this store.
@@ -71,11 +83,21 @@ impl<V: Clone + PartialEq> Store<V> {
             listing: BTreeMap::new(),
             unfilled: scopes.into_iter().collect(),
             failure: None,
+            room: None,
+            overflow: BTreeMap::new(),
             reads_latest: false,
             latest: None,
             deletions: BTreeMap::new(),
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// The same store with limited room for its objects. An object without room is not stored, and a list with such an
+    /// object fails as a whole: what it lacks must not count as gone.
+    #[must_use]
+    pub(crate) fn within(self, room: Option<Room<V>>) -> Self {
+        self.lock().room = room;
+        self
     }
 
     pub(crate) fn sync_state(&self) -> SyncState {
@@ -88,16 +110,16 @@ impl<V: Clone + PartialEq> Store<V> {
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Item<V>> {
-        self.lock().items.get(key).map(|item| (**item).clone())
+        self.lock().items.get(key).map(|entry| entry.item.clone())
     }
 
     pub(crate) fn view(&self, key: &ObjectKey) -> Option<V> {
-        self.lock().items.get(key).map(|item| item.view.clone())
+        self.lock().items.get(key).map(|entry| entry.item.view.clone())
     }
 
     /// The part of an object that `pick` selects.
     pub(crate) fn read<R>(&self, key: &ObjectKey, pick: impl FnOnce(&V) -> R) -> Option<R> {
-        self.lock().items.get(key).map(|item| pick(&item.view))
+        self.lock().items.get(key).map(|entry| pick(&entry.item.view))
     }
 
     /// True if the store is complete and there is no such object.
@@ -121,7 +143,7 @@ impl<V: Clone + PartialEq> Store<V> {
         if inner.reads_latest {
             return None;
         }
-        inner.items.get(key).map(|item| item.version.clone()).or_else(|| inner.latest.clone())
+        inner.items.get(key).map(|entry| entry.item.version.clone()).or_else(|| inner.latest.clone())
     }
 
     /// Makes reads of single objects ask for the latest state from now on. A read that is only as new as this store may
@@ -141,14 +163,14 @@ impl<V: Clone + PartialEq> Store<V> {
 
     /// The results of `pick`, in the order of keys.
     pub(crate) fn select<R>(&self, mut pick: impl FnMut(&ObjectKey, &V) -> Option<R>) -> Vec<R> {
-        self.lock().items.iter().filter_map(|(key, item)| pick(key, &item.view)).collect()
+        self.lock().items.iter().filter_map(|(key, entry)| pick(key, &entry.item.view)).collect()
     }
 
     /// Stores a version of an object. True if the projection has changed.
     pub(crate) fn put(&self, key: ObjectKey, version: &str, view: V) -> bool {
         let mut inner = self.lock();
         if let Some(known) = inner.items.get(&key)
-            && is_older(version, &known.version)
+            && is_older(version, &known.item.version)
         {
             return false;
         }
@@ -156,12 +178,17 @@ impl<V: Clone + PartialEq> Store<V> {
         if inner.deletions.get(&key).is_some_and(|deletion| !is_older(deletion, version)) {
             return false;
         }
+        let Ok(entry) = inner.entry(&key, version, view) else { return false };
         inner.deletions.remove(&key);
-        let item = Box::new(Item { version: version.to_owned(), view });
-        let changed = inner.items.get(&key).is_none_or(|known| known.view != item.view);
+        let changed = inner.items.get(&key).is_none_or(|known| known.item.view != entry.item.view);
         inner.note_version(version);
-        inner.items.insert(key, item);
+        inner.items.insert(key, entry);
         changed
+    }
+
+    /// The reason for which there is no room for an object, if there is none.
+    pub(crate) fn no_room_for(&self, key: &ObjectKey, view: &V) -> Option<String> {
+        self.lock().place(key, view).err()
     }
 
     /// Notes the version of an event.
@@ -193,13 +220,22 @@ impl<V: Clone + PartialEq> Store<V> {
 
     /// Begins a list.
     pub(crate) fn begin(&self, scope: &Scope) {
-        self.lock().listing.insert(scope.clone(), BTreeMap::new());
+        let mut inner = self.lock();
+        inner.listing.insert(scope.clone(), BTreeMap::new());
+        inner.overflow.remove(scope);
     }
 
     /// Adds an object to the list.
     pub(crate) fn listed(&self, scope: &Scope, key: ObjectKey, version: &str, view: V) {
-        let item = Box::new(Item { version: version.to_owned(), view });
-        self.lock().listing.entry(scope.clone()).or_default().insert(key, item);
+        let mut inner = self.lock();
+        match inner.entry(&key, version, view) {
+            Ok(entry) => {
+                inner.listing.entry(scope.clone()).or_default().insert(key, entry);
+            }
+            Err(reason) => {
+                inner.overflow.insert(scope.clone(), reason);
+            }
+        }
     }
 
     /// Adds an object to the list; a newer version that is known already is kept.
@@ -211,11 +247,15 @@ impl<V: Clone + PartialEq> Store<V> {
         }
     }
 
-    /// Completes the list: objects that it lacks are gone. Returns the objects that have changed, and whether the store has
-    /// become complete by that.
+    /// Completes the list: objects that it lacks are gone. Returns the objects that have changed, and whether the sync state
+    /// of the store has changed by that.
     pub(crate) fn complete(&self, scope: &Scope) -> (Vec<ObjectKey>, bool) {
         let mut inner = self.lock();
         let listed = inner.listing.remove(scope).unwrap_or_default();
+        if let Some(message) = inner.overflow.remove(scope) {
+            let is_new = inner.fail(ReadFailure { kind: ReadFailureKind::Unreachable, message });
+            return (Vec::new(), is_new);
+        }
         inner.deletions.clear();
         let in_scope = |key: &ObjectKey| scope.as_ref().is_none_or(|namespace| *key.namespace == **namespace);
         let mut changed: Vec<ObjectKey> =
@@ -223,12 +263,12 @@ impl<V: Clone + PartialEq> Store<V> {
         for key in &changed {
             inner.items.remove(key);
         }
-        for (key, item) in listed {
-            inner.note_version(&item.version);
-            if inner.items.get(&key).is_none_or(|known| known.view != item.view) {
+        for (key, entry) in listed {
+            inner.note_version(&entry.item.version);
+            if inner.items.get(&key).is_none_or(|known| known.item.view != entry.item.view) {
                 changed.push(key.clone());
             }
-            inner.items.insert(key, item);
+            inner.items.insert(key, entry);
         }
         changed.sort();
         let was_unfilled = inner.unfilled.remove(scope) || inner.failure.is_some();
@@ -245,10 +285,7 @@ impl<V: Clone + PartialEq> Store<V> {
 
     /// Notes that the watch has failed. True if the failure is new and the first list has not come yet.
     pub(crate) fn fail(&self, failure: ReadFailure) -> bool {
-        let mut inner = self.lock();
-        let is_new = !inner.unfilled.is_empty() && inner.failure.as_ref() != Some(&failure);
-        inner.failure = Some(failure);
-        is_new
+        self.lock().fail(failure)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<V>> {
@@ -258,6 +295,24 @@ impl<V: Clone + PartialEq> Store<V> {
 }
 
 impl<V> Inner<V> {
+    fn fail(&mut self, failure: ReadFailure) -> bool {
+        let is_new = !self.unfilled.is_empty() && self.failure.as_ref() != Some(&failure);
+        self.failure = Some(failure);
+        is_new
+    }
+
+    fn entry(&self, key: &ObjectKey, version: &str, view: V) -> Result<Box<Entry<V>>, String> {
+        let place = self.place(key, &view)?;
+        Ok(Box::new(Entry { item: Item { version: version.to_owned(), view }, place }))
+    }
+
+    /// The place for an object, which may be the one that it has. The error is a message for people.
+    fn place(&self, key: &ObjectKey, view: &V) -> Result<Option<Place>, String> {
+        let Some(room) = &self.room else { return Ok(None) };
+        let before = self.items.get(key).and_then(|entry| entry.place.as_ref());
+        room.place(view, before).map(Some)
+    }
+
     fn note_deletion(&mut self, key: &ObjectKey, version: &str) {
         if version.parse::<u64>().is_err() {
             return;
@@ -289,7 +344,8 @@ fn is_older(version: &str, than: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::error::ReadFailureKind;
+    use crate::cache::room::Footprint;
+    use crate::transport::http::Budget;
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey::new("a", name)
@@ -393,5 +449,68 @@ mod tests {
         assert_eq!(store.complete(&None), (vec![], true));
         assert!(!store.fail(failure));
         assert_eq!(store.sync_state(), SyncState::Synced);
+    }
+
+    /// The facts about an object that take so many bytes.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Sized(usize);
+
+    impl Footprint for Sized {
+        fn heap_bytes(&self) -> usize {
+            self.0
+        }
+    }
+
+    fn within(budget: &Budget) -> Store<Sized> {
+        Store::new([None]).within(Some(Room::new(budget)))
+    }
+
+    fn fill(store: &Store<Sized>, version: &str, names: &[&str], bytes: usize) -> (Vec<ObjectKey>, bool) {
+        store.begin(&None);
+        for name in names {
+            store.listed(&None, key(name), version, Sized(bytes));
+        }
+        store.complete(&None)
+    }
+
+    #[test]
+    fn stores_of_one_cluster_share_its_room() {
+        let budget = Budget::new(10_000);
+        let (nodes, pods) = (within(&budget), within(&budget));
+        assert_eq!(fill(&nodes, "1", &["a", "b"], 3000), (vec![key("a"), key("b")], true));
+        assert_eq!(fill(&pods, "1", &["a"], 4000), (Vec::new(), true), "there is no room for it");
+        let SyncState::Failed(failure) = pods.sync_state() else { panic!("it is not complete") };
+        assert!(failure.message.contains("more memory"), "{}", failure.message);
+        assert!(nodes.deleted(&key("a"), "2"));
+        assert_eq!(fill(&pods, "3", &["a"], 4000), (vec![key("a")], true), "when others have gone");
+        drop(pods);
+        assert!(nodes.put(key("c"), "4", Sized(4000)), "and when their store has");
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_does_not_count_as_gone() {
+        let store = within(&Budget::new(10_000));
+        fill(&store, "1", &["a", "b"], 3000);
+        assert_eq!(fill(&store, "2", &["a", "b"], 3000), (Vec::new(), false), "the same takes no more room");
+        assert!(!store.put(key("c"), "3", Sized(6000)));
+        assert!(store.no_room_for(&key("c"), &Sized(6000)).is_some());
+        assert_eq!(fill(&store, "4", &["b", "c", "d"], 3000), (Vec::new(), false));
+        assert_eq!(store.keys(), [key("a"), key("b")], "a list that was cut short shows nothing");
+        assert_eq!(store.sync_state(), SyncState::Synced);
+        assert!(store.put(key("a"), "5", Sized(2000)), "a change that needs no more room is stored");
+        assert_eq!(fill(&store, "6", &["b", "c"], 3000).0, [key("a"), key("c")], "as soon as there is room");
+    }
+
+    #[test]
+    fn clusters_of_one_namespace_share_its_room() {
+        let namespace = Budget::new(10_000);
+        let [one, other] = [(); 2].map(|()| within(&Budget::new(8000).within(&namespace)));
+        fill(&one, "1", &["a"], 6000);
+        fill(&other, "1", &["a"], 6000);
+        let SyncState::Failed(failure) = other.sync_state() else { panic!("it is not complete") };
+        assert!(failure.message.contains("all workload clusters of the namespace"), "{}", failure.message);
+        drop(one);
+        fill(&other, "2", &["a"], 6000);
+        assert_eq!(other.sync_state(), SyncState::Synced);
     }
 }

@@ -51,10 +51,11 @@ impl WatchSource {
         Self { cluster: "management".into(), warnings: Arc::default(), most_objects: usize::MAX }
     }
 
-    /// The workload cluster that a Secret leads to, with no more objects of one kind than a list may have.
-    pub(crate) fn workload(cluster: &str) -> Self {
+    /// The workload cluster that a Secret leads to, with no more objects of one kind than a list may have. The clusters of a
+    /// namespace share `warnings`.
+    pub(crate) fn workload(cluster: &str, warnings: Arc<Repeats>) -> Self {
         let most_objects = Limits::WORKLOAD.pages_per_list as usize * PAGE as usize;
-        Self { cluster: cluster.into(), warnings: Arc::default(), most_objects }
+        Self { cluster: cluster.into(), warnings, most_objects }
     }
 
     /// The same with fewer objects.
@@ -78,8 +79,13 @@ impl WatchSource {
         true
     }
 
+    /// Notes a warning about the cluster. Returns how often it came since it was last logged, if it is to be logged now.
+    pub(super) fn note(&self, warning: &str) -> Option<u64> {
+        self.warnings.note(&format!("{}: {warning}", self.cluster))
+    }
+
     fn warn(&self, path: &str, error: &str) {
-        if let Some(repeated) = self.warnings.note(&format!("{path}: {error}")) {
+        if let Some(repeated) = self.note(&format!("{path}: {error}")) {
             tracing::warn!(cluster = %self.cluster, watch = path, error, repeated, "Watch failed, and is tried again");
         }
     }
@@ -231,6 +237,9 @@ async fn follow<K, V>(
                 listed += 1;
                 let version = object.resource_version().unwrap_or_default();
                 let (key, view) = (ObjectKey::of(&object), project(&object));
+                if let Some(reason) = store.no_room_for(&key, &view) {
+                    source.warn(path, &reason);
+                }
                 match beginning {
                     Beginning::Stream if !has_begun => store.listed_afresh(scope, key, &version, view),
                     Beginning::List | Beginning::Stream => store.listed(scope, key, &version, view),
@@ -252,8 +261,11 @@ async fn follow<K, V>(
                 if !source.accepts(path, &object, kept) {
                     continue;
                 }
-                let version = object.resource_version().unwrap_or_default();
-                if store.put(key.clone(), &version, project(&object)) {
+                let (version, view) = (object.resource_version().unwrap_or_default(), project(&object));
+                if let Some(reason) = store.no_room_for(&key, &view) {
+                    source.warn(path, &reason);
+                }
+                if store.put(key.clone(), &version, view) {
                     notify(WatchSignal::Changed(key));
                 }
             }
@@ -382,8 +394,10 @@ mod tests {
         let later = ["e/..", "f", "a"].map(|name| Ok(Event::Apply(named(name))));
         let events = [Ok(Event::Init)].into_iter().chain(listed).chain([Ok(Event::InitDone)]).chain(later);
         let store = Store::new([None]);
-        let (signals, source) =
-            (std::sync::Mutex::new(Vec::new()), WatchSource::workload("shop/demo").with_most_objects(2));
+        let (signals, source) = (
+            std::sync::Mutex::new(Vec::new()),
+            WatchSource::workload("shop/demo", Arc::default()).with_most_objects(2),
+        );
         let notify = |signal: WatchSignal| signals.lock().expect("no panic").push(signal);
         // It ends with an error that never comes.
         let events = futures::stream::iter(events).chain(futures::stream::pending());

@@ -6,14 +6,17 @@ use crate::cache::drain_rules::Labels;
 use crate::cache::lock::lock;
 use crate::cache::project::{self, AgentConfigFacts, AgentPodFacts, NodeFacts, PodFacts};
 use crate::cache::reachability::Reachability;
+use crate::cache::room::Room;
 use crate::cache::store::{Store, SyncState};
 use crate::cache::watch::{WatchSignal, WatchSource, fill};
 use crate::transport::core_kinds::{Node, Pod};
 use crate::transport::credential::UsedCredential;
 use crate::transport::error::{CallError, ReadFailure, is_absent, or_absent};
+use crate::transport::http::Budget;
 use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::SecretFacts;
 use crate::transport::operation::{Operation, TargetKind, Verb};
+use crate::transport::valid_name::is_identifier;
 use five_spot_api::names::label;
 use five_spot_api::reclaim::{AGENT_SELECTOR, CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
 use five_spot_core::world::NodeName;
@@ -34,6 +37,8 @@ pub(crate) struct WorkloadLink {
     pub(crate) client: Client,
     source: WatchSource,
     pub(crate) made_from: MadeFrom,
+    /// For what is kept of its objects; absent if it is trusted.
+    budget: Option<Budget>,
     pub(crate) nodes: Store<NodeFacts>,
     pub(crate) agent_configs: Store<AgentConfigFacts>,
     /// The UID of its `kube-system` namespace, which identifies the cluster. Absent until it has been read, and where
@@ -73,18 +78,21 @@ pub(crate) type NotifyNode = Arc<dyn Fn(&NodeName, ChangeCause) + Send + Sync>;
 pub(crate) type NotifySyncState = Arc<dyn Fn() + Send + Sync>;
 
 impl WorkloadLink {
-    /// Opens a link. With callbacks its watches are started; `stop` ends them with everything else.
+    /// Opens a link. With callbacks its watches are started; `stop` ends them with everything else. With a budget no more is
+    /// kept of its objects than that.
     pub(crate) fn open(
         client: Client,
         source: WatchSource,
         made_from: MadeFrom,
+        budget: Option<Budget>,
         stop: &CancellationToken,
         notify: Option<(NotifyNode, NotifySyncState)>,
     ) -> Arc<Self> {
         let stop = stop.child_token();
         let link = Arc::new(Self {
-            nodes: Store::new([None]),
-            agent_configs: Store::new([None]),
+            nodes: Store::new([None]).within(budget.as_ref().map(Room::new)),
+            agent_configs: Store::new([None]).within(budget.as_ref().map(Room::new)),
+            budget,
             identity: Arc::default(),
             reachability: Arc::default(),
             pods: Mutex::new(BTreeMap::new()),
@@ -151,7 +159,7 @@ impl WorkloadLink {
             let ignored = IgnoredRequests::default();
             let handle = |signal: WatchSignal| match signal {
                 WatchSignal::Changed(key) => {
-                    ignored.check(&key, store.view(&key).as_ref());
+                    ignored.check(&source, &key, store.view(&key).as_ref());
                     notify(&NodeName::from(&*key.name), ChangeCause::Node);
                 }
                 WatchSignal::SyncState => notify_sync_state(),
@@ -235,7 +243,7 @@ impl WorkloadLink {
     }
 
     fn open_pod_watch(&self, node: &NodeName, notify: NotifyNode) -> PodWatch<PodFacts> {
-        let store = Store::new([None]);
+        let store = Store::new([None]).within(self.budget.as_ref().map(Room::new));
         let stop = self.stop.child_token();
         let users = BTreeSet::new();
         let watch = PodWatch { users, store: store.clone(), _ends_watch: stop.clone().drop_guard() };
@@ -277,7 +285,7 @@ impl WorkloadLink {
     }
 
     fn open_agent_pod_watch(&self) -> PodWatch<AgentPodFacts> {
-        let store = Store::new([None]);
+        let store = Store::new([None]).within(self.budget.as_ref().map(Room::new));
         let stop = self.stop.child_token();
         let users = BTreeSet::new();
         let watch = PodWatch { users, store: store.clone(), _ends_watch: stop.clone().drop_guard() };
@@ -323,20 +331,35 @@ struct IgnoredRequests {
 }
 
 impl IgnoredRequests {
-    fn check(&self, key: &ObjectKey, node: Option<&NodeFacts>) {
-        let mut logged = lock(&self.logged);
-        let Some(value) = node.and_then(|node| node.ignored_request.clone()) else {
-            logged.remove(key);
-            return;
-        };
-        if logged.get(key) != Some(&value) {
+    fn check(&self, source: &WatchSource, key: &ObjectKey, node: Option<&NodeFacts>) {
+        if let Some((value, repeated)) = self.note(source, key, node) {
             tracing::warn!(
                 node = &*key.name,
                 value = &*value,
+                repeated,
                 "Annotation {REQUESTED} is ignored: only \"{REQUESTED_TRUE}\" asks for a node"
             );
-            logged.insert(key.clone(), value);
         }
+    }
+
+    /// Notes the value of a Node. Returns it if it is to be logged now: the cluster can change it as often as it likes.
+    fn note(
+        &self,
+        source: &WatchSource,
+        key: &ObjectKey,
+        node: Option<&NodeFacts>,
+    ) -> Option<(Box<str>, u64)> {
+        let mut logged = lock(&self.logged);
+        let Some(value) = node.and_then(|node| node.ignored_request.clone()) else {
+            logged.remove(key);
+            return None;
+        };
+        if logged.get(key) == Some(&value) {
+            return None;
+        }
+        logged.insert(key.clone(), value.clone());
+        let repeated = source.note(&format!("ignored request of {}: {value}", key.name))?;
+        Some((value, repeated))
     }
 }
 
@@ -372,11 +395,12 @@ async fn identify(
     }
 }
 
-/// The UID of the namespace; `None` if it may not be read or does not exist.
+/// The UID of the namespace; `None` if it may not be read, does not exist or has no valid UID.
 async fn read_identity(client: &Client) -> Result<Option<String>, kube::Error> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     match namespaces.get_metadata(IDENTITY_NAMESPACE).await {
-        Ok(namespace) => Ok(namespace.metadata.uid),
+        // It enters status and messages. One that is no UID identifies nothing.
+        Ok(namespace) => Ok(namespace.metadata.uid.filter(|uid| !uid.is_empty() && is_identifier(uid))),
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),
@@ -386,4 +410,44 @@ async fn read_identity(client: &Client) -> Result<Option<String>, kube::Error> {
 /// The key of a Node, which has no namespace.
 pub(crate) fn node_key(name: &NodeName) -> ObjectKey {
     ObjectKey::new("", name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::http::Transport;
+    use serde_json::json;
+
+    #[tokio::test(start_paused = true)]
+    async fn values_that_change_without_end_do_not_fill_the_log() {
+        let source = WatchSource::workload("shop/demo", Arc::default());
+        let ignored = IgnoredRequests::default();
+        let node = |value: &str| {
+            let annotations = json!({REQUESTED: value});
+            let object = json!({"metadata": {"name": "a", "annotations": annotations}});
+            project::node(&serde_json::from_value(object).expect("a Node"))
+        };
+        let is_logged = |number: &i32| {
+            let key = ObjectKey::new("", format!("node-{}", number % 10));
+            ignored.note(&source, &key, Some(&node(&number.to_string()))).is_some()
+        };
+        let lines = (0..1000).filter(is_logged).count();
+        assert!((1..=64).contains(&lines), "{lines} lines");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_uid_identifies_no_cluster() {
+        let answer = |uid: &str| json!({"metadata": {"name": IDENTITY_NAMESPACE, "uid": uid}}).to_string();
+        for (uid, expected) in
+            [("7c1d", Some("7c1d")), ("", None), ("a\nb", None), (&*"x".repeat(100_000), None)]
+        {
+            let body = answer(uid);
+            let service = tower::service_fn(move |_| {
+                let body = http_body_util::Full::new(bytes::Bytes::from(body.clone()));
+                async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+            });
+            let client = Transport::new("test").workload("shop/demo").client_over(service);
+            assert_eq!(read_identity(&client).await.expect("an answer").as_deref(), expected);
+        }
+    }
 }

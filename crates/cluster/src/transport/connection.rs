@@ -3,7 +3,7 @@
 
 use crate::transport::credential::CredentialExpiries;
 use crate::transport::http::{
-    AddressRules, Cidr, ConnectRules, NamespaceShares, RequestObserver, Transport, WriteGuard,
+    AddressRules, Cidr, ConnectRules, NamespaceShare, NamespaceShares, RequestObserver, Transport, WriteGuard,
 };
 use crate::transport::key::ObjectKey;
 use futures::future::BoxFuture;
@@ -236,6 +236,11 @@ impl Connection {
         let rules = self.dial.reach().within(&namespace);
         let transport = self.transport.workload(&secret.to_string()).within(namespace);
         self.client(kubeconfig, &transport, rules).await
+    }
+
+    /// The share of the namespace of a Secret. It is the same for as long as there is a client of one of its clusters.
+    pub(crate) fn namespace_share(&self, secret: &ObjectKey) -> Arc<NamespaceShare> {
+        self.namespace_shares.of(&secret.namespace)
     }
 
     async fn client(

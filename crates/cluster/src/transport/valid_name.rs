@@ -23,7 +23,7 @@ fn is_plain_label(text: &str) -> bool {
 }
 
 /// True if a text can be a UID or a resource version.
-fn is_identifier(text: &str) -> bool {
+pub(crate) fn is_identifier(text: &str) -> bool {
     text.len() <= IDENTIFIER
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':'))
 }

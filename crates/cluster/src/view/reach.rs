@@ -1,7 +1,7 @@
 //! The choice of the cluster in which the Node of an object lives, and the link to it.
 
 use crate::cache::caches::Caches;
-use crate::cache::links;
+use crate::cache::links::{self, LinkError};
 use crate::cache::project::ObjectFacts;
 use crate::cache::references::{WorkloadKey, default_secret, secret_of};
 use crate::cache::secrets;
@@ -120,7 +120,13 @@ async fn reach_by(
 ) -> Reach {
     let link = match links::link(caches, &workload, secret.as_ref()).await {
         Ok(link) => link,
-        Err(message) => return Reach::unusable(cluster, WorkloadProblem::KubeconfigInvalid, message),
+        Err(error) => {
+            let problem = match &error {
+                LinkError::Kubeconfig { .. } => WorkloadProblem::KubeconfigInvalid,
+                LinkError::TooManyClusters(_) => WorkloadProblem::TooManyClusters,
+            };
+            return Reach::unusable(cluster, problem, error.to_string());
+        }
     };
     match link.nodes.sync_state() {
         SyncState::Syncing => Reach::pending(cluster),

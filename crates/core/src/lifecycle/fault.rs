@@ -65,6 +65,7 @@ pub(super) const fn workload_reason(problem: WorkloadProblem) -> Reason {
         WorkloadProblem::KubeconfigInvalid => Reason::KubeconfigInvalid,
         WorkloadProblem::Unreachable => Reason::Unreachable,
         WorkloadProblem::WrongCluster => Reason::WrongCluster,
+        WorkloadProblem::TooManyClusters => Reason::NotAllowed,
     }
 }
 

@@ -332,6 +332,7 @@ fn workload() -> impl Strategy<Value = Workload> {
         Just(WorkloadProblem::Refused),
         Just(WorkloadProblem::Unreachable),
         Just(WorkloadProblem::WrongCluster),
+        Just(WorkloadProblem::TooManyClusters),
     ];
     let unusable = {
         let cluster = cluster.clone();

@@ -253,6 +253,15 @@ fn workload(subject: &Subject<'_>, problem: WorkloadProblem) -> (&'static str, V
             "the kubeconfig leads to another cluster than the one of the Node",
             look_and("put the kubeconfig of the right cluster back into the Secret"),
         ),
+        WorkloadProblem::TooManyClusters => (
+            "the controller is connected to as many workload clusters of the namespace as it may have",
+            vec![
+                Remedy::command(format!("kubectl get scheduledmachines -n {namespace}")),
+                Remedy::advice(
+                    "delete those that are not needed, or use another namespace for some clusters",
+                ),
+            ],
+        ),
     }
 }
 

@@ -462,6 +462,11 @@ fn workloads() -> Vec<World> {
         ),
         ("kubeconfig: unreachable", WorkloadProblem::Unreachable, "the cluster is unreachable"),
         ("kubeconfig: of another cluster", WorkloadProblem::WrongCluster, "leads to another cluster"),
+        (
+            "kubeconfig: of one cluster too many",
+            WorkloadProblem::TooManyClusters,
+            "the ScheduledMachines of namespace team name more than 100 workload clusters",
+        ),
     ];
     let mut worlds: Vec<World> = cases
         .into_iter()

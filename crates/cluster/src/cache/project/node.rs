@@ -1,5 +1,6 @@
 //! Nodes, and the ConfigMaps of reclaim agents beside them.
 
+use crate::cache::room::Footprint;
 use crate::transport::core_kinds::Node;
 use five_spot_api::NodeTaint;
 use five_spot_api::TaintEffect;
@@ -36,6 +37,22 @@ pub(crate) struct NodeFacts {
     pub(crate) reclaim: Option<ReclaimRequest>,
     /// The value of the reclaim annotation, if it is not the one that counts.
     pub(crate) ignored_request: Option<Box<str>>,
+}
+
+impl Footprint for NodeFacts {
+    fn heap_bytes(&self) -> usize {
+        let taint = |taint: &NodeTaint| {
+            size_of::<NodeTaint>() + taint.key.len() + taint.value.as_ref().map_or(0, String::len)
+        };
+        let reclaim = |request: &ReclaimRequest| request.reason.len();
+        self.uid.as_str().len()
+            + self.provider_id.as_ref().map_or(0, String::len)
+            + self.cordoned_by.as_ref().map_or(0, String::len)
+            + self.taints.iter().map(taint).sum::<usize>()
+            + self.owned_taints.iter().map(|id| size_of::<TaintId>() + id.key.len()).sum::<usize>()
+            + self.reclaim.as_ref().map_or(0, reclaim)
+            + self.ignored_request.as_ref().map_or(0, |value| value.len())
+    }
 }
 
 pub(crate) fn node(object: &Node) -> NodeFacts {
@@ -104,6 +121,14 @@ pub(crate) struct AgentConfigFacts {
     pub(crate) rendered: Option<Fingerprint>,
     /// The UID of the Node that it was written for.
     pub(crate) node_uid: Option<Uid>,
+}
+
+impl Footprint for AgentConfigFacts {
+    fn heap_bytes(&self) -> usize {
+        self.node.as_str().len()
+            + self.made_for.as_ref().map_or(0, String::len)
+            + self.node_uid.as_ref().map_or(0, |uid| uid.as_str().len())
+    }
 }
 
 pub(crate) fn agent_config(object: &PartialObjectMeta<ConfigMap>) -> AgentConfigFacts {

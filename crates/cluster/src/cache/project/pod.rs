@@ -1,6 +1,7 @@
 //! Pods on a node that is being emptied.
 
 use crate::cache::drain_rules::{Labels, by_label};
+use crate::cache::room::Footprint;
 use crate::transport::core_kinds::Pod;
 use crate::transport::key::ObjectKey;
 use crate::transport::valid_name::is_subdomain;
@@ -33,6 +34,18 @@ pub(crate) struct PodFacts {
     /// The behaviour by its own label; without one, rules may apply.
     pub(crate) drain: Option<PodDrain>,
     pub(crate) labels: Labels,
+}
+
+impl Footprint for PodFacts {
+    fn heap_bytes(&self) -> usize {
+        /// The places of a key and a value in a map, and their own sizes.
+        const LABEL: usize = 2 * size_of::<String>();
+        self.id.namespace.len()
+            + self.id.name.len()
+            + self.id.uid.as_str().len()
+            + self.daemon_set.as_ref().map_or(0, |key| key.namespace.len() + key.name.len())
+            + self.labels.iter().map(|(key, value)| LABEL + key.len() + value.len()).sum::<usize>()
+    }
 }
 
 pub(crate) fn pod(object: &Pod) -> PodFacts {
@@ -69,6 +82,12 @@ pub(crate) struct AgentPodFacts {
     pub(crate) node: NodeName,
     /// True if it is Ready and not about to end.
     pub(crate) is_ready: bool,
+}
+
+impl Footprint for AgentPodFacts {
+    fn heap_bytes(&self) -> usize {
+        self.node.as_str().len()
+    }
 }
 
 pub(crate) fn agent_pod(object: &Pod) -> AgentPodFacts {

@@ -1,12 +1,12 @@
-//! The memory that answers of one cluster may take while they are read.
+//! The memory that the answers of one cluster may take while they are read, and what is kept of them afterwards.
 
 use super::TransportError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The bytes that are buffered for a cluster, or for all clusters of a namespace. Clones are the same budget.
+/// The bytes that are buffered or kept for a cluster, or for all clusters of a namespace. Clones are the same budget.
 #[derive(Clone, Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     buffered: Arc<AtomicUsize>,
     limit: usize,
     /// The budget of its namespace, of which everything is taken as well.
@@ -14,12 +14,12 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { buffered: Arc::default(), limit, of_namespace: None }
     }
 
     /// The same budget as a part of that of its namespace.
-    pub(super) fn within(self, namespace: &Self) -> Self {
+    pub(crate) fn within(self, namespace: &Self) -> Self {
         Self { of_namespace: Some(Box::new(namespace.clone())), ..self }
     }
 
@@ -34,21 +34,21 @@ impl Budget {
     }
 
     /// A part of the budget of which nothing is used yet.
-    pub(super) fn share(&self) -> Share {
+    pub(crate) fn share(&self) -> Share {
         Share { budget: self.clone(), bytes: 0 }
     }
 }
 
-/// The part of a budget that one answer uses, until this is dropped.
+/// The part of a budget that one answer or one object uses, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(crate) struct Share {
     budget: Budget,
     bytes: usize,
 }
 
 impl Share {
     /// Takes more, if the budget allows it.
-    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), TransportError> {
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), TransportError> {
         self.bytes += bytes;
         let is_within = self.budget.add(bytes);
         let over = self.budget.of_namespace.as_ref().filter(|namespace| !namespace.add(bytes));
@@ -60,7 +60,7 @@ impl Share {
     }
 
     /// Returns everything to the budget.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.budget.give_back(self.bytes);
         if let Some(namespace) = &self.budget.of_namespace {
             namespace.give_back(self.bytes);

@@ -8,6 +8,7 @@
 use super::NamespaceShare;
 use super::address::AddressRules;
 use super::limits::{ADDRESSES, CONNECT_DEADLINE, CONNECTIONS};
+use super::lookup::Lookups;
 use super::pool::{Pings, Pool, PooledBody};
 use super::protocol::{LatestProtocol, Protocol};
 use http::{Request, Response};
@@ -21,7 +22,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -44,23 +45,26 @@ pub struct ConnectRules {
     /// A connection needs a permit from each: the limits of the namespace, of the cluster, and of all workload
     /// clusters together.
     connections: Vec<Arc<Semaphore>>,
+    lookups: Lookups,
 }
 
 impl ConnectRules {
     /// For the management cluster: anywhere, and as often as needed.
     pub fn management() -> Self {
-        Self { addresses: AddressRules::Any, connections: Vec::new() }
+        Self { addresses: AddressRules::Any, connections: Vec::new(), lookups: Lookups::unlimited() }
     }
 
     /// For one workload cluster, which shares `connections` with the others.
     pub fn workload(addresses: AddressRules, connections: Arc<Semaphore>) -> Self {
-        Self { addresses, connections: vec![Arc::new(Semaphore::new(CONNECTIONS)), connections] }
+        let connections = vec![Arc::new(Semaphore::new(CONNECTIONS)), connections];
+        Self { addresses, connections, lookups: Lookups::unlimited() }
     }
 
     /// The same within the share of a namespace.
     #[must_use]
     pub fn within(mut self, namespace: &NamespaceShare) -> Self {
         self.connections.insert(0, namespace.connections.clone());
+        self.lookups = namespace.lookups.clone();
         self
     }
 }
@@ -159,7 +163,7 @@ impl Connector {
     async fn connect(
         &self,
     ) -> Result<(Either<TcpStream, Box<TlsStream<TcpStream>>>, Protocol), ConnectError> {
-        let stream = connect(&self.rules.addresses, self.host.clone(), self.port).await?;
+        let stream = connect(&self.rules, self.host.clone(), self.port).await?;
         let Some((connector, name)) = &self.tls else { return Ok((Either::Left(stream), Protocol::Http1)) };
         let stream = connector
             .connect(name.clone(), stream)
@@ -181,16 +185,16 @@ fn tls(config: &Config, host: &str) -> Result<(TlsConnector, ServerName<'static>
     Ok((TlsConnector::from(Arc::new(tls)), server))
 }
 
-async fn connect(addresses: &AddressRules, host: String, port: u16) -> Result<TcpStream, ConnectError> {
+async fn connect(rules: &ConnectRules, host: String, port: u16) -> Result<TcpStream, ConnectError> {
     // A number is an address in any notation that the system's resolver knows. It returns the plain notation.
-    let found: Vec<SocketAddr> = match lookup_host((host.as_str(), port)).await {
-        Ok(found) => found.take(ADDRESSES).collect(),
+    let found = match rules.lookups.find(&host, port).await {
+        Ok(found) => found,
         Err(source) => return Err(ConnectError::Resolve { host: host.clone(), source }),
     };
     let mut last = ConnectError::NoAddress { host: host.clone() };
-    for address in found {
+    for address in found.into_iter().take(ADDRESSES) {
         // A denied address does not hide a permitted one, and a permitted one does not hide a denied one.
-        if !addresses.permits(address.ip()) {
+        if !rules.addresses.permits(address.ip()) {
             last = ConnectError::Denied { host: host.clone(), address };
             continue;
         }

@@ -29,6 +29,8 @@ pub struct Limits {
     pub pages_per_list: u32,
     /// Bytes that are buffered for the cluster at any moment, over all its connections.
     pub buffered_bytes: usize,
+    /// Bytes that are kept of the objects of the cluster, in all stores.
+    pub kept_bytes: usize,
     /// Bytes a minute that are read from the watches of the cluster. Beyond that they are read more slowly.
     pub watch_bytes_per_minute: usize,
     /// Requests a minute that are sent to the cluster.
@@ -58,6 +60,8 @@ impl Limits {
         pages_per_list: 400,
         // Two list pages at once, or 32 watch events of the largest kind.
         buffered_bytes: 64 * MIB,
+        // 20,000 Nodes of 500 bytes, and as much again for pods and the ConfigMaps of agents.
+        kept_bytes: 20 * MIB,
         // The status of 5,000 Nodes every five minutes, at 20 KB each, is 20 MB a minute; a list is a burst on top.
         watch_bytes_per_minute: 128 * MIB,
         // 10,000 machines that join within a minute cost three requests each.
@@ -78,6 +82,7 @@ impl Limits {
         objects_per_page: usize::MAX,
         pages_per_list: u32::MAX,
         buffered_bytes: usize::MAX,
+        kept_bytes: usize::MAX,
         watch_bytes_per_minute: usize::MAX,
         requests_per_minute: u32::MAX,
         failures_per_minute: u32::MAX,
@@ -106,6 +111,28 @@ pub(super) const NAMESPACE_CONNECTIONS: usize = 1024;
 /// Bytes that are buffered for all workload clusters of one namespace at any moment: two clusters at their own limit. A page
 /// of 50 Nodes has about one megabyte.
 pub(super) const NAMESPACE_BUFFERED_BYTES: usize = 2 * Limits::WORKLOAD.buffered_bytes;
+
+/// Bytes that are kept of the objects of all workload clusters of one namespace: a hundred clusters of 1,000 Nodes of 500
+/// bytes, or three clusters at their own limit.
+pub(super) const NAMESPACE_KEPT_BYTES: usize = 64 * MIB;
+
+/// Bytes that are read ahead on a connection over HTTP/1.1, outside every budget, and the most that the head of an answer
+/// may have. That of an API server has less than a kilobyte.
+pub(super) const HTTP1_BUFFER: usize = 64 * KIB;
+
+/// Workload clusters of one namespace that are connected to at the same time. Each costs a client with its certificates,
+/// three connections and their buffers, watches and stores: about half a megabyte if it is well-behaved. With three
+/// connections each, a hundred fit into half of the 768 connections that a process has by default
+/// ([`super::NamespaceShares`]), and a tenant with more clusters can use another namespace.
+pub(crate) const NAMESPACE_CLUSTERS: usize = 100;
+
+/// Host names of one namespace that are looked up at the same time. One takes milliseconds, or up to a minute if nobody
+/// answers for it: a hundred clusters that are reconnected at once wait for a fraction of a second.
+pub(super) const NAMESPACE_LOOKUPS: usize = 4;
+
+/// Host names of all namespaces that are looked up at the same time. Each blocks one of the 512 threads that `tokio` has
+/// for blocking work; health checks and metrics need some of the others.
+pub(super) const LOOKUPS: usize = 64;
 
 /// Addresses of one host name that are tried.
 pub(super) const ADDRESSES: usize = 8;

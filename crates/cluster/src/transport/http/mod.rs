@@ -16,6 +16,7 @@ mod failure;
 #[cfg(test)]
 mod fuzz;
 mod limits;
+mod lookup;
 mod namespace_share;
 mod pool;
 mod protocol;
@@ -31,18 +32,19 @@ mod tests;
 mod watches;
 
 pub use address::{AddressRules, Cidr, CidrError};
+pub(crate) use budget::{Budget, Share};
 pub use call::Call;
 pub use connect::ConnectRules;
 pub use failure::TransportError;
 pub(crate) use failure::with_causes;
 pub use limits::Limits;
+pub(crate) use limits::NAMESPACE_CLUSTERS;
 pub use namespace_share::{NamespaceShare, NamespaceShares};
 pub use protocol::Protocol;
 pub use service::TransportService;
 pub use watches::WatchState;
 
 use crate::transport::repeat::Repeats;
-use budget::Budget;
 use clock_skew::ClockSkew;
 use http::{HeaderValue, StatusCode};
 use jiff::{SignedDuration, Timestamp};

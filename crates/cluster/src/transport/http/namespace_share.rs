@@ -1,10 +1,12 @@
-//! The share of one namespace in the connections, the memory and the log lines of all workload clusters together.
+//! The share of one namespace in the connections, the look-ups of host names, the memory and the log lines of all workload
+//! clusters together.
 //!
 //! A tenant can name any number of Secrets, each of which leads to another server. Limits for each cluster are therefore
 //! not enough to keep one tenant from taking everything.
 
 use super::budget::Budget;
-use super::limits::{NAMESPACE_BUFFERED_BYTES, NAMESPACE_CONNECTIONS};
+use super::limits::{Limits, NAMESPACE_BUFFERED_BYTES, NAMESPACE_CONNECTIONS, NAMESPACE_KEPT_BYTES};
+use super::lookup::Lookups;
 use crate::transport::repeat::Repeats;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,8 +16,23 @@ use tokio::sync::Semaphore;
 #[derive(Debug)]
 pub struct NamespaceShare {
     pub(super) connections: Arc<Semaphore>,
+    pub(super) lookups: Lookups,
     pub(super) budget: Budget,
+    /// For what is kept of the objects of its clusters.
+    kept: Budget,
     pub(super) warnings: Arc<Repeats>,
+}
+
+impl NamespaceShare {
+    /// The budget for what is kept of the objects of one of its clusters.
+    pub(crate) fn kept_budget(&self) -> Budget {
+        Budget::new(Limits::WORKLOAD.kept_bytes).within(&self.kept)
+    }
+
+    /// The warnings that were logged of its clusters lately.
+    pub(crate) fn warnings(&self) -> Arc<Repeats> {
+        self.warnings.clone()
+    }
 }
 
 /// The shares of all namespaces. Clones are the same shares.
@@ -24,13 +41,19 @@ pub struct NamespaceShares {
     /// Those of namespaces with a client.
     in_use: Arc<Mutex<BTreeMap<String, Weak<NamespaceShare>>>>,
     connections: usize,
+    /// Those of all namespaces together.
+    lookups: Lookups,
 }
 
 impl NamespaceShares {
     /// Shares of so many connections to all workload clusters together: no namespace has more than half of them.
     #[must_use]
     pub fn new(connections: usize) -> Self {
-        Self { in_use: Arc::default(), connections: (connections / 2).clamp(1, NAMESPACE_CONNECTIONS) }
+        Self {
+            in_use: Arc::default(),
+            connections: (connections / 2).clamp(1, NAMESPACE_CONNECTIONS),
+            lookups: Lookups::for_all(),
+        }
     }
 
     /// The share of a namespace, which all its clients have in common.
@@ -44,7 +67,9 @@ impl NamespaceShares {
         in_use.retain(|_, share| share.strong_count() > 0);
         let share = Arc::new(NamespaceShare {
             connections: Arc::new(Semaphore::new(self.connections)),
+            lookups: self.lookups.for_namespace(),
             budget: Budget::new(NAMESPACE_BUFFERED_BYTES),
+            kept: Budget::new(NAMESPACE_KEPT_BYTES),
             warnings: Arc::default(),
         });
         in_use.insert(namespace.to_owned(), Arc::downgrade(&share));

@@ -294,7 +294,12 @@ fn references_valid(situation: &Situation<'_>) -> ConditionValue {
     }
     match &world.workload {
         Workload::Unusable { problem, message, .. }
-            if matches!(problem, WorkloadProblem::SecretMissing | WorkloadProblem::SecretForbidden) =>
+            if matches!(
+                problem,
+                WorkloadProblem::SecretMissing
+                    | WorkloadProblem::SecretForbidden
+                    | WorkloadProblem::TooManyClusters
+            ) =>
         {
             ConditionValue::new(false, workload_reason(*problem), message.clone())
         }

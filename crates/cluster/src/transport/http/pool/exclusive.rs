@@ -3,7 +3,7 @@
 use super::body::PooledBody;
 use super::{Failed, KEPT_IDLE};
 use crate::transport::http::connect::Stream;
-use crate::transport::http::limits::IDLE_CONNECTIONS;
+use crate::transport::http::limits::{HTTP1_BUFFER, IDLE_CONNECTIONS};
 use http::{HeaderValue, Request, Response, Uri, header};
 use hyper::client::conn::http1::{self, SendRequest};
 use kube::client::Body;
@@ -46,7 +46,7 @@ impl Idle {
 }
 
 pub(super) async fn open(stream: Stream) -> Result<Sender, hyper::Error> {
-    let (sender, connection) = http1::handshake(stream).await?;
+    let (sender, connection) = http1::Builder::new().max_buf_size(HTTP1_BUFFER).handshake(stream).await?;
     // It ends when the server closes it, or with the last sender. A caller that waits for an answer gets the
     // error.
     tokio::spawn(async move {
