@@ -26,6 +26,42 @@ fn every_metric_is_on_its_page_with_type_and_labels() {
     }
 }
 
+/// Collects all sources below a directory.
+fn sources(directory: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(std::fs::read_to_string(&path).expect("a source"));
+        }
+    }
+}
+
+#[test]
+fn every_guarantee_names_a_test_that_exists() {
+    let page = page("security.md");
+    let guarantees = page.split("## Guarantees").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let mut found = Vec::new();
+    for directory in ["crates", "tests"] {
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(directory), &mut found);
+    }
+    let rows: Vec<&str> =
+        guarantees.expect("a section").lines().filter(|line| line.starts_with("| ")).collect();
+    assert!(rows.len() > 30, "{}", rows.len());
+    for row in rows {
+        let tests = row.trim_end_matches('|').rsplit(" | ").next().unwrap_or_default().trim();
+        assert!(!tests.is_empty() && row.matches(" | ").count() > 0, "no test: {row}");
+        for name in tests.split('`').skip(1).step_by(2) {
+            let is_test =
+                name.len() > 20 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            let defined = [format!("fn {name}("), format!("\"{name}\"")];
+            let exists = || found.iter().any(|text| defined.iter().any(|words| text.contains(words)));
+            assert!(!is_test || exists(), "{name} does not exist: {row}");
+        }
+    }
+}
+
 #[test]
 fn every_event_is_on_its_page_with_its_type() {
     let page = page("events.md");

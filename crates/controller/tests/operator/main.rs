@@ -12,6 +12,7 @@ mod kustomize;
 mod logs;
 mod look;
 mod metrics;
+mod neighbours;
 mod play;
 mod reclaims;
 mod seed;

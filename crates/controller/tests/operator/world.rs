@@ -304,7 +304,8 @@ impl World {
     }
 }
 
-fn kubeconfig() -> String {
+/// A kubeconfig of the workload cluster.
+pub fn kubeconfig() -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: w\n\
          clusters: [{{name: w, cluster: {{server: 'https://workload.invalid:6443'}}}}]\n\
