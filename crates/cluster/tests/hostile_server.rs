@@ -317,12 +317,14 @@ async fn a_long_head_of_an_answer_is_not_buffered() {
         let (mut stream, _) = listener.accept().await.expect("a connection");
         let _ = stream.read(&mut [0; 4096]).await;
         let head = format!("HTTP/1.1 200 OK\r\nx-long: {}\r\n", "a".repeat(200 << 10));
-        let _ = stream.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await;
+        let _ = stream
+            .write_all(
+                format!("{head}content-length: 25\r\n\r\n{{\"metadata\":{{\"name\":\"a\"}}}}").as_bytes(),
+            )
+            .await;
         let _ = stream.read(&mut [0; 1]).await;
     });
-    let error =
-        client(&url).request_text(http::Request::get("/version").body(Vec::new()).expect("a request"));
-    let error = error.await.expect_err("it is refused");
+    let error = Api::<Node>::all(client(&url)).get("a").await.expect_err("it is refused");
     assert_eq!(why(&error), Some(TransportError::Unreachable), "{error}");
     serving.abort();
 }

@@ -41,6 +41,14 @@ async fn with_references(world: &World, status: &str, reason: &str) -> (Vec<Stri
     (names, message)
 }
 
+async fn all_lent(world: &World, names: &[String]) -> bool {
+    let mut all = true;
+    for name in names {
+        all &= is_lent(world, name).await;
+    }
+    all
+}
+
 async fn until_refused(world: &World, refused: usize) {
     let what = format!("{refused} objects to be refused");
     world.wait(&what, async || with_references(world, "False", "NotAllowed").await.0.len() == refused).await;
@@ -58,14 +66,7 @@ async fn more_clusters_than_one_namespace_may_have_are_refused() {
     }
     world.begin();
     world.until(0, "09:00:01").await;
-    let all_lent = async || {
-        let mut all = true;
-        for name in &lent {
-            all &= is_lent(&world, name).await;
-        }
-        all
-    };
-    world.wait("the first to be lent", all_lent).await;
+    world.wait("the first to be lent", async || all_lent(&world, &lent).await).await;
     let idle = json!({"schedule": {"daysOfWeek": ["sun"], "hoursOfDay": ["3"]}});
     for number in 0..CLUSTERS - lent.len() + excess {
         world.lend(&elsewhere(&world, &format!("m{number:03}"), &idle));
@@ -80,14 +81,14 @@ async fn more_clusters_than_one_namespace_may_have_are_refused() {
     let path = "/api/v1/namespaces/shop/secrets/z0";
     world.patch(path, &json!({"stringData": {"value": format!("{}\n", kubeconfig())}})).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert!(all_lent().await);
+    assert!(all_lent(&world, &lent).await);
 
     // Those that are lent come first after a restart, too.
     world.restart().await;
     tokio::time::sleep(Duration::from_mins(10)).await;
     let (refused, _) = with_references(&world, "False", "NotAllowed").await;
     assert_eq!((refused.len(), lent_refused(&refused)), (excess, false), "{refused:?}");
-    assert!(all_lent().await);
+    assert!(all_lent(&world, &lent).await);
     world.change("z1", &json!({"killSwitch": true})).await;
     world.phase("z1", "Terminated").await;
 
