@@ -4,7 +4,7 @@ mod collect;
 mod text;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::answer::{AnswerArgs, AnswerFormat};
 use crate::args::Outcome;
@@ -103,13 +103,21 @@ async fn ask(args: &Args, process_environment: &ProcessEnvironment) -> anyhow::R
         by_server_time.map_err(|error| anyhow::anyhow!("{}", described.failure(&error)))?;
     let scope = Scope { namespace: args.scope.resolve(&access), name: args.name.clone() };
     let mut shown: Option<String> = None;
+    let mut failure: Option<String> = None;
     loop {
         let look = look(args, &access, &scope, difference).await;
         let diagnosis = match (look, &shown) {
-            (Ok(diagnosis), _) => diagnosis,
+            (Ok(diagnosis), _) => {
+                failure = None;
+                diagnosis
+            }
             // A cluster that does not answer for a while is a reason to go on watching.
             (Err(error), Some(_)) => {
-                complain(&format!("error: {error:#}"));
+                let words = format!("error: {error:#}");
+                if failure.as_ref() != Some(&words) {
+                    complain(&words);
+                }
+                failure = Some(words);
                 tokio::time::sleep(BETWEEN_LOOKS).await;
                 continue;
             }
@@ -118,6 +126,7 @@ async fn ask(args: &Args, process_environment: &ProcessEnvironment) -> anyhow::R
         let answer = render(args, process_environment, &diagnosis)?;
         let mut is_read = true;
         if shown.as_ref() != Some(&answer) {
+            report_unread(args, &diagnosis.not_read);
             let heading = heading(args, shown.is_none(), access.connection.now());
             is_read = show_next(&format!("{heading}{answer}")).context("failed to write the answer")?;
             shown = Some(answer);
@@ -187,12 +196,6 @@ fn render(
     process_environment: &ProcessEnvironment,
     diagnosis: &Diagnosis,
 ) -> anyhow::Result<String> {
-    // The long text has them itself.
-    if args.short || args.answer.output != AnswerFormat::Text {
-        for note in &diagnosis.not_read {
-            complain(&format!("note: not checked: {note}"));
-        }
-    }
     let is_named = args.name.is_some();
     args.answer.render(&diagnosis.report, process_environment, |report, style| {
         if args.short {
@@ -201,6 +204,15 @@ fn render(
             text::render(report, &diagnosis.not_read, is_named, style)
         }
     })
+}
+
+/// Names what could not be read. The long text has that itself.
+fn report_unread(args: &Args, not_read: &[String]) {
+    if args.short || args.answer.output != AnswerFormat::Text {
+        for note in not_read {
+            complain(&format!("note: not checked: {note}"));
+        }
+    }
 }
 
 fn conclude(args: &Args, diagnosis: &Diagnosis) -> Outcome {

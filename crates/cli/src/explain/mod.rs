@@ -2,6 +2,9 @@
 
 mod text;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use crate::answer::AnswerArgs;
 use crate::args::Outcome;
 use crate::cluster_access::{ClusterAccess, ClusterArgs, NamespaceArgs, object_name};
@@ -12,7 +15,7 @@ use anyhow::Context as _;
 use five_spot_api::{ScheduledMachine, names};
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::ClusterSettings;
-use five_spot_cluster::view::{Confirmed, look};
+use five_spot_cluster::view::{Looked, look};
 use five_spot_diagnose::explain::{Explanation, Subject, explain};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -95,16 +98,21 @@ pub async fn explain_one(access: &ClusterAccess, key: &ObjectKey) -> anyhow::Res
     let client = access.connection.management().map_err(|error| failed(&error))?;
     let settings = settings(&client, key).await;
     let looked = look(&access.connection, key, &settings).await.map_err(|error| failed(&error))?;
-    Ok(looked.map(|confirmed| of_look(&confirmed, access.connection.now())))
+    Ok(looked.map(|looked| of_look(&looked, access.connection.now())))
 }
 
-fn of_look(confirmed: &Confirmed, now: Timestamp) -> Explained {
-    let observed = confirmed.observed();
+fn of_look(looked: &Looked, now: Timestamp) -> Explained {
+    let observed = looked.observed();
     let decision = observed.decide(now);
     let spec = observed.spec.as_ref().map(Arc::as_ref).map_err(Arc::as_ref);
     let zone = spec.ok().map(|spec| spec.plan().schedule().timezone().clone());
     let subject = Subject { spec, world: &observed.world, decision: &decision, now };
-    Explained { explanation: explain(&subject), zone, now }
+    let explanation = explain(&subject);
+    let explanation = match looked.unread() {
+        Some(failure) => explanation.with_unread(failure),
+        None => explanation,
+    };
+    Explained { explanation, zone, now }
 }
 
 /// The settings of the controller. If it cannot be seen, the defaults; then a Node is looked for in the management cluster

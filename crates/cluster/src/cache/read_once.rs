@@ -17,10 +17,12 @@ use crate::transport::operation::{Operation, TargetKind, Verb};
 use five_spot_api::names;
 use five_spot_core::ProviderKind;
 use five_spot_core::world::NodeName;
+use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Reads an object and everything that its world consists of. False if there is no such object.
@@ -39,21 +41,27 @@ pub(crate) async fn read_once(caches: &Arc<Caches>, key: &ObjectKey) -> Result<b
     for kind in references(key, &facts).kinds {
         read_provider(caches, key, &kind).await;
     }
-    for (secret, in_secret) in secret_keys(key, &facts) {
-        read_secret(caches, &secret).await;
-        let workload = WorkloadKey::Kubeconfig { secret: secret.clone(), key: in_secret };
-        if let Some(content) = secrets::secret(caches, &secret).view(&secret)
-            && let Ok(link) = links::link(caches, &workload, Some(&content)).await
-        {
-            link.read_once(&nodes(caches, key, &facts)).await;
-        }
-    }
+    // The Secret of the spec is usually the recorded one, and a cluster that hangs must not be waited for twice.
+    let secrets: BTreeSet<(ObjectKey, String)> = secret_keys(key, &facts).into_iter().collect();
+    let nodes = nodes(caches, key, &facts);
+    join_all(secrets.into_iter().map(|secret| read_workload(caches, secret, &nodes))).await;
     if caches.allows_management_nodes(&key.namespace)
         && let Ok(link) = links::link(caches, &WorkloadKey::Management, None).await
     {
-        link.read_once(&nodes(caches, key, &facts)).await;
+        link.read_once(&nodes).await;
     }
     Ok(true)
+}
+
+/// Reads the kubeconfig in a Secret, and the Nodes of the cluster that it leads to.
+async fn read_workload(caches: &Arc<Caches>, (secret, in_secret): (ObjectKey, String), nodes: &[NodeName]) {
+    read_secret(caches, &secret).await;
+    let workload = WorkloadKey::Kubeconfig { secret: secret.clone(), key: in_secret };
+    if let Some(content) = secrets::secret(caches, &secret).view(&secret)
+        && let Ok(link) = links::link(caches, &workload, Some(&content)).await
+    {
+        link.read_once(nodes).await;
+    }
 }
 
 async fn read_namespace(caches: &Caches, key: &ObjectKey) -> Result<(), CallError> {

@@ -115,17 +115,23 @@ impl WorkloadLink {
 
     /// Reads the identity of the cluster, these Nodes and the ConfigMaps of the agents, for a link without watches.
     pub(super) async fn read_once(&self, nodes: &[NodeName]) {
-        let failure = match tokio::time::timeout(READ_ONCE_WITHIN, self.read_nodes(nodes)).await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(ReadFailure::of(&error)),
-            Err(_) => Some(ReadFailure::late(READ_ONCE_WITHIN)),
+        let reading = async {
+            self.read_nodes(nodes).await?;
+            self.read_agent_configs().await;
+            Ok::<(), kube::Error>(())
         };
-        if let Some(failure) = failure {
-            self.nodes.fail(failure);
-            return;
-        }
+        let failure = match tokio::time::timeout(READ_ONCE_WITHIN, reading).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => ReadFailure::of(&error),
+            Err(_) => ReadFailure::late(READ_ONCE_WITHIN),
+        };
+        // Nodes that were read stay known.
+        self.nodes.fail(failure);
+    }
+
+    /// Reads the ConfigMaps of the agents. As with a watch, a failure leaves the store incomplete.
+    async fn read_agent_configs(&self) {
         let api: Api<PartialObjectMeta<ConfigMap>> = Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
-        // As with a watch, a failure leaves the store incomplete.
         if let Ok(found) = api.list(&ListParams::default().labels(label::SCHEDULED_MACHINE)).await {
             self.agent_configs.mark_synced();
             for object in &found.items {
@@ -370,7 +376,7 @@ const IDENTITY_NAMESPACE: &str = "kube-system";
 const IDENTIFY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The time limit of a person's single look at a cluster that may hang.
-const READ_ONCE_WITHIN: Duration = Duration::from_secs(4);
+pub(crate) const READ_ONCE_WITHIN: Duration = Duration::from_secs(4);
 
 /// Identifies the cluster, and retries until the API server has answered. A failure counts as one of the store of Nodes.
 async fn identify(

@@ -78,6 +78,11 @@ impl Confirmed {
         self.scope == Scope::Everything || Scope::of(decision, &self.observed.world) == self.scope
     }
 
+    /// The object and its world alone.
+    pub(super) fn into_observed(self) -> Box<Observed> {
+        self.observed
+    }
+
     /// The spec as it was written, from which objects are made; `None` if it is invalid.
     pub(crate) const fn template(&self) -> Option<&Template> {
         self.template.as_ref()

@@ -25,7 +25,7 @@ mod watch_status;
 
 pub use agents::{AgentState, agent_states, watch_agents};
 pub use confirm::{Confirmed, Scope, confirm, reread};
-pub use look::{LookError, look};
+pub use look::{LookError, Looked, look};
 pub use observe::{glance, observe};
 pub use observed::Observed;
 pub use pod_watch::watch_pods;

@@ -5,7 +5,7 @@ use crate::world::World;
 use five_spot_api::Phase;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::{self, Caches};
-use five_spot_cluster::view::{self, Confirmed};
+use five_spot_cluster::view::{self, Confirmed, Looked};
 use five_spot_core::claim::Claim;
 use five_spot_core::world::{Failures, NodeFact};
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ async fn from_caches(caches: &Arc<Caches>, key: &ObjectKey) -> Confirmed {
 }
 
 /// Compares a look with the caches of a program of its own.
-async fn compare(world: &World, name: &str) -> Confirmed {
+async fn compare(world: &World, name: &str) -> Looked {
     let key = ObjectKey::new("shop", name);
     let (stop, settings) = (CancellationToken::new(), World::cluster_settings());
     let (changes, _changed) = unbounded_channel();

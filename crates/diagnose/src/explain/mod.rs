@@ -100,6 +100,19 @@ impl Serialize for Remedy {
 }
 
 impl Explanation {
+    /// The same with something that could not be read in the workload cluster.
+    #[must_use]
+    pub fn with_unread(mut self, failure: &str) -> Self {
+        self.blockers.push(Blocker {
+            what: "not everything in the workload cluster could be read, so that something may be missing here".to_owned(),
+            evidence: vec![failure.to_owned()],
+            fix: vec![Remedy::advice(
+                "check the API server of the workload cluster, and the permissions of its kubeconfig (deploy/rbac-nodes)",
+            )],
+        });
+        self
+    }
+
     /// The same with commands that use further flags, such as `--context lab`. Those for workload clusters stay as they are.
     #[must_use]
     pub fn with_flags(mut self, flags: &str) -> Self {

@@ -7,12 +7,12 @@ use five_spot_standins::node_name;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn node() -> String {
+pub(super) fn node() -> String {
     node_name("shop", &five_spot_api::names::infrastructure("desk"))
 }
 
 /// The command of a fix that begins like this.
-fn command<'a>(finding: &'a Finding, begins: &str) -> &'a str {
+pub(super) fn command<'a>(finding: &'a Finding, begins: &str) -> &'a str {
     let commands = finding.fix.iter().filter_map(|fix| fix.command.as_deref());
     commands
         .into_iter()
@@ -21,7 +21,7 @@ fn command<'a>(finding: &'a Finding, begins: &str) -> &'a str {
 }
 
 /// A world with one machine that is lent.
-async fn lent(further: &Value, others: Vec<Value>) -> World {
+pub(super) async fn lent(further: &Value, others: Vec<Value>) -> World {
     let mut objects = vec![machine("desk", further)];
     objects.extend(others);
     let world = World::new(START, fleet(objects)).await;

@@ -1,6 +1,7 @@
 //! A sandbox with machines of a test, and a doctor that looks at it.
 
 use super::kubectl;
+use super::pod_answers::PodAnswers;
 use crate::cluster_access::ClusterAccess;
 use crate::doctor::{Diagnosis, Scope, diagnose};
 use crate::sandbox::environment::SandboxEnvironment;
@@ -38,6 +39,8 @@ pub struct World {
     pub client: Client,
     /// The requests of the doctor.
     pub requests: Arc<Mutex<Vec<String>>>,
+    /// The answers of pods, and of whatever else the in-memory API server does not have.
+    pub pods: PodAnswers,
     running: Option<JoinHandle<()>>,
     stop: CancellationToken,
 }
@@ -59,6 +62,7 @@ impl World {
             environment: Arc::new(environment),
             client,
             requests: Arc::default(),
+            pods: PodAnswers::default(),
             running: None,
             stop: CancellationToken::new(),
         }
@@ -74,22 +78,36 @@ impl World {
 
     /// The access of the caller.
     pub fn access(&self) -> ClusterAccess {
-        let (requests, clock) = (self.requests.clone(), self.environment.clock.clone());
-        let service = Raw::new(self.environment.api.service().map_request(move |request: Request<Body>| {
-            requests.lock().expect("nobody panics with it").push(format!(
-                "{} {}",
-                request.method(),
-                request.uri()
-            ));
-            request
-        }));
-        let dial = Arc::new(OneCluster(service.clone()));
-        let connection = Connection::embedded(service, dial, Arc::new(move || clock.now()), "5spot");
+        self.access_to(self.service())
+    }
+
+    /// The access of a caller whose kubeconfigs of workload clusters lead to a service.
+    pub fn access_to(&self, workload: Raw) -> ClusterAccess {
+        let clock = self.environment.clock.clone();
+        let dial = Arc::new(OneCluster(workload));
+        let connection = Connection::embedded(self.service(), dial, Arc::new(move || clock.now()), "5spot");
         ClusterAccess {
             connection,
             default_namespace: "shop".to_owned(),
             description: "kubeconfig test".to_owned(),
         }
+    }
+
+    /// The API server, with the answers of pods, and with a record of requests.
+    fn service(&self) -> Raw {
+        let (requests, pods) = (self.requests.clone(), self.pods.clone());
+        let api = self.environment.api.service();
+        Raw::new(tower::service_fn(move |request: Request<Body>| {
+            let line = format!("{} {}", request.method(), request.uri());
+            requests.lock().expect("nobody panics with it").push(line);
+            let (answer, api) = (pods.answer(request.uri().path()), api.clone());
+            async move {
+                match answer {
+                    Some(answer) => Ok(answer),
+                    None => api.oneshot(request).await,
+                }
+            }
+        }))
     }
 
     /// The answer of the doctor.
@@ -146,6 +164,11 @@ impl World {
             }
         }
         panic!("{name} is not {phase}");
+    }
+
+    /// Stops the controller; the stand-ins go on.
+    pub fn stop_controller(&self) {
+        self.stop.cancel();
     }
 
     /// Carries out a command.
