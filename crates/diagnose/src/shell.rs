@@ -9,6 +9,12 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// An object as an argument of `kubectl`: `pod web-0`, or `pod/--all` where the name alone would be a flag. No object of an
+/// honest API server has such a name.
+pub fn object(kind: &str, name: &str) -> String {
+    if name.starts_with('-') { quoted(&format!("{kind}/{name}")) } else { format!("{kind} {}", quoted(name)) }
+}
+
 /// A command of `kubectl` or `5spot` with further flags, such as `--context lab`. `kubectl` takes them before its command,
 /// `5spot` after it. Other programs have other flags.
 pub fn with_flags(command: &str, flags: &str) -> String {
@@ -37,6 +43,13 @@ mod tests {
         assert_eq!(quoted("$(reboot)"), "'$(reboot)'");
         assert_eq!(quoted("it's"), "'it'\\''s'");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_name_is_never_a_flag() {
+        assert_eq!(object("pod", "web-0"), "pod web-0");
+        assert_eq!(object("pod", "--all"), "pod/--all");
+        assert_eq!(object("node", "-x; reboot"), "'node/-x; reboot'");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{label, list, name, number, text};
 use super::machine::Case;
-use crate::shell::quoted;
+use crate::shell::{object as target, quoted};
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_api::names::label::{RECLAIM_AGENT, RECLAIM_AGENT_ENABLED};
 use five_spot_api::reclaim::{AgentConfig, CONFIG_KEY, config_map};
@@ -71,8 +71,8 @@ fn no_label(case: &Case<'_>) -> Finding {
     .evidence(format!("node {node} has no label {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED}"))
     .fix(
         Fix::command(format!(
-            "kubectl label node {} {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED} --overwrite",
-            quoted(node)
+            "kubectl label {} {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED} --overwrite",
+            target("node", node)
         ))
         .in_workload_cluster("the controller does it by itself if it may patch nodes (deploy/rbac-nodes)"),
     )

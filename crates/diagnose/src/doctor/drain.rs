@@ -4,7 +4,7 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{list, name, namespace, number, text, time};
 use super::machine::Case;
-use crate::shell::quoted;
+use crate::shell::{object as target, quoted};
 use five_spot_api::{BlockedPod, DrainStatus, Phase};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -188,8 +188,8 @@ fn relax(budget: &Value) -> Fix {
 
 fn patch_budget(namespace: &str, name: &str, change: &str) -> Fix {
     Fix::command(format!(
-        "kubectl patch poddisruptionbudget {} -n {} --type=merge -p '{change}'",
-        quoted(name),
+        "kubectl patch {} -n {} --type=merge -p '{change}'",
+        target("poddisruptionbudget", name),
         quoted(namespace)
     ))
     .in_workload_cluster("lets one pod be away; the workload may have too few replicas for a while")
@@ -232,17 +232,17 @@ fn stuck_pods(case: &Case<'_>, drain: &DrainStatus) -> Vec<Finding> {
 }
 
 fn force(namespace: &str, pod: &str) -> Fix {
-    let (pod, namespace) = (quoted(pod), quoted(namespace));
-    Fix::command(format!("kubectl delete pod {pod} -n {namespace} --grace-period=0 --force"))
+    let (pod, namespace) = (target("pod", pod), quoted(namespace));
+    Fix::command(format!("kubectl delete {pod} -n {namespace} --grace-period=0 --force"))
         .in_workload_cluster("its process may still run, and write to its volume")
         .risky()
 }
 
 /// A forced deletion leaves a pod with finalizers where it is.
 fn strip(namespace: &str, pod: &str) -> Fix {
-    let (pod, namespace) = (quoted(pod), quoted(namespace));
+    let (pod, namespace) = (target("pod", pod), quoted(namespace));
     Fix::command(format!(
-        "kubectl patch pod {pod} -n {namespace} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+        "kubectl patch {pod} -n {namespace} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
     ))
     .in_workload_cluster("what the owners of the finalizers have to clean up is left behind")
     .risky()

@@ -3,6 +3,7 @@
 use super::facts::{Facts, Workload, WorkloadKey};
 use super::finding::{Finding, Severity};
 use super::id::FindingId;
+use super::index::Index;
 use super::json::{self, list, name, namespace, text, time};
 use crate::object::ObjectRef;
 use crate::shell::quoted;
@@ -98,6 +99,7 @@ fn status_of(value: &Value) -> ScheduledMachineStatus {
 /// A machine that is judged, and what belongs to it.
 pub(super) struct Case<'a> {
     pub(super) facts: &'a Facts,
+    pub(super) index: &'a Index<'a>,
     pub(super) machine: &'a MachineFacts,
     /// Its Machine of Cluster API.
     pub(super) capi: Option<&'a Value>,
@@ -107,18 +109,14 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(facts: &'a Facts, machine: &'a MachineFacts) -> Self {
-        let machine_name = names::machine(machine.name());
-        let capi = facts
-            .capi_machines
-            .iter()
-            .find(|one| namespace(one) == machine.namespace() && name(one) == machine_name);
+    pub(super) fn new(facts: &'a Facts, index: &'a Index<'a>, machine: &'a MachineFacts) -> Self {
+        let capi = index.capi_machine(machine.namespace(), &names::machine(machine.name()));
         let workload = facts.workloads.get(&machine.workload());
         let recorded = machine.status.node_ref.as_ref().map(|node| node.name.as_str());
         let node = recorded
             .or_else(|| capi.map(|capi| text(capi, "/status/nodeRef/name")))
             .and_then(|node| workload?.nodes.as_ref()?.get(node));
-        Self { facts, machine, capi, workload, node }
+        Self { facts, index, machine, capi, workload, node }
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -175,10 +173,8 @@ impl<'a> Case<'a> {
 
     /// The last log lines of the controller about this object.
     pub(super) fn log(&self, text: &str) -> Option<String> {
-        let (namespace, name) = (self.machine.namespace(), self.machine.name());
-        let lines = self.facts.pods().iter().flat_map(|pod| pod.log.iter().rev());
-        let mut about = lines.filter(|line| line.is_about(namespace, name));
-        about.find(|line| line.text.contains(text)).map(super::logs::LogLine::words)
+        let mut about = self.index.log(self.machine.namespace(), self.machine.name()).iter();
+        about.find(|line| line.text.contains(text)).map(|line| line.words())
     }
 }
 

@@ -10,6 +10,7 @@ mod drain;
 mod facts;
 mod finding;
 mod id;
+mod index;
 mod installation;
 mod json;
 mod logs;
@@ -43,8 +44,9 @@ pub fn examine(facts: &Facts) -> Report {
     controller::judge(facts, &mut findings);
     program::judge(facts, &mut findings);
     shards::judge(facts, &mut findings);
+    let index = index::Index::new(facts);
     for machine in &facts.machines {
-        let case = machine::Case::new(facts, machine);
+        let case = machine::Case::new(facts, &index, machine);
         let begin = findings.len();
         references::judge(&case, &mut findings);
         removal::judge(&case, &mut findings);

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::machine::Case;
-use crate::shell::quoted;
+use crate::shell::object as target;
 use five_spot_api::names;
 
 pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
@@ -23,7 +23,7 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
                 .cause("Cluster API has deleted the Machine and not the Node.")
                 .evidence(ready.words())
                 .fix(
-                    Fix::command(format!("kubectl delete node {}", quoted(node)))
+                    Fix::command(format!("kubectl delete {}", target("node", node)))
                         .in_workload_cluster("once the owner has the machine back; pods on it are lost")
                         .risky(),
                 ),

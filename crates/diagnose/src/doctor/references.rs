@@ -190,11 +190,27 @@ fn join_failed(case: &Case<'_>, ready: Recorded<'_>) -> Finding {
 
 fn in_use(case: &Case<'_>, condition: Recorded<'_>, severity: Severity) -> Finding {
     let title = "another object uses the same physical machine";
-    case.find(FindingId::MachineInUse, severity, title)
+    let mut found = case
+        .find(FindingId::MachineInUse, severity, title)
         .cause("A physical machine is lent to one cluster at a time; the message names the holder.")
-        .evidence(condition.words())
+        .evidence(condition.words());
+    if let Some((namespace, name)) = holder(condition.message) {
+        found = found.fix(
+            Fix::command(format!("5spot explain {} -n {}", quoted(name), quoted(namespace)))
+                .because("says until when the other object has the machine"),
+        );
+    }
+    found
         .fix(Fix::note("wait until the other object has given the machine back, or end its loan"))
         .fix(Fix::note("if they are two machines: correct the address, or set spec.machineIdentity of both"))
+}
+
+/// The holder in a message such as `waiting for the physical machine, which ScheduledMachine desks/desk-1 has`.
+fn holder(message: &str) -> Option<(&str, &str)> {
+    let (_, rest) = message.split_once("which ScheduledMachine ")?;
+    let (namespace, name) = rest.split(' ').next()?.split_once('/')?;
+    let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    (is_name(namespace) && is_name(name)).then_some((namespace, name))
 }
 
 /// Reconciles that fail for another reason.
@@ -244,11 +260,7 @@ fn failed(case: &Case<'_>, ready: Recorded<'_>) -> Option<Finding> {
 
 /// The retries, from the series of the event `ReconcileFailed`.
 fn retries(case: &Case<'_>) -> Option<String> {
-    let events = case.facts.events.iter().rev();
-    let event = events.filter(|event| text(event, "/reason") == "ReconcileFailed").find(|event| {
-        text(event, "/regarding/name") == case.machine.name()
-            && text(event, "/regarding/namespace") == case.machine.namespace()
-    })?;
+    let event = case.index.failure(case.machine.namespace(), case.machine.name())?;
     let count = event["series"]["count"].as_i64().unwrap_or(1);
     Some(format!("event ReconcileFailed ({count} times): {}", text(event, "/note")))
 }

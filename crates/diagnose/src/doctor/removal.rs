@@ -9,6 +9,7 @@ use crate::object::ObjectRef;
 use five_spot_api::names;
 use jiff::SignedDuration;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The time that Cluster API and a provider may take to delete a Machine that is drained.
 const DELETION: SignedDuration = SignedDuration::from_mins(10);
@@ -88,10 +89,11 @@ fn finalizer(case: &Case<'_>) -> Option<Finding> {
 /// Machines whose `ScheduledMachine` does not exist.
 pub(super) fn judge_orphans(facts: &Facts, findings: &mut Vec<Finding>) {
     let Some(known) = &facts.known else { return };
+    let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     for machine in &facts.capi_machines {
         let Some(owner) = label(machine, names::label::SCHEDULED_MACHINE) else { continue };
         let (space, object) = (namespace(machine), name(machine));
-        if known.iter().any(|key| *key == format!("{space}/{owner}")) {
+        if known.contains(format!("{space}/{owner}").as_str()) {
             continue;
         }
         let deleted = time(machine, "/metadata/deletionTimestamp");

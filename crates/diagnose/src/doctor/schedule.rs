@@ -7,7 +7,6 @@ use super::machine::Case;
 use crate::shell::quoted;
 use five_spot_api::names;
 use serde_json::json;
-use std::collections::BTreeMap;
 
 /// `is_broken` says that a graver finding about the machine exists already.
 pub(super) fn judge(case: &Case<'_>, is_broken: bool, findings: &mut Vec<Finding>) {
@@ -206,16 +205,11 @@ fn timezone(case: &Case<'_>) -> Option<Finding> {
 
 /// The zone of most other machines of the namespace, if at least three of four have the same.
 fn usual_zone<'a>(case: &Case<'a>) -> Option<&'a str> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let others =
-        case.facts.machines.iter().filter(|other| {
-            other.namespace() == case.machine.namespace() && other.name() != case.machine.name()
-        });
-    let mut total = 0;
-    for other in others {
-        total += 1;
-        *counts.entry(text(&other.object, "/spec/schedule/timezone")).or_default() += 1;
-    }
-    let (zone, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    let own = text(&case.machine.object, "/spec/schedule/timezone");
+    let zones = case.index.zones(case.machine.namespace());
+    let others: Vec<(&str, usize)> =
+        zones.map(|(zone, count)| (zone, count - usize::from(zone == own))).collect();
+    let total: usize = others.iter().map(|(_, count)| count).sum();
+    let (zone, count) = others.into_iter().max_by_key(|(_, count)| *count)?;
     (total >= 4 && count * 4 >= total * 3 && !matches!(zone, "UTC" | "Etc/UTC" | "")).then_some(zone)
 }

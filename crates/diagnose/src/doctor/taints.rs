@@ -4,7 +4,7 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, text, words};
 use super::machine::Case;
-use crate::shell::quoted;
+use crate::shell::{object as target, quoted};
 use jiff::SignedDuration;
 
 /// The time that a Node which is named may take to appear, and a Node that is there to become Ready.
@@ -23,7 +23,7 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
     let is_slow = case.facts.since(tainted.since) > PATIENCE;
     let found = |id, severity, title: &str| case.find(id, severity, title).evidence(tainted.words());
     let described =
-        || Fix::command(format!("kubectl describe node {}", quoted(node))).in_workload_cluster("");
+        || Fix::command(format!("kubectl describe {}", target("node", node))).in_workload_cluster("");
     match tainted.reason {
         "NoNodeYet" => {
             let named = case.capi.map(|capi| text(capi, "/status/nodeRef/name")).unwrap_or_default();
@@ -66,8 +66,8 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
                 )
                 .fix(
                     Fix::command(format!(
-                        "kubectl taint nodes {} {}",
-                        quoted(node),
+                        "kubectl taint {} {}",
+                        target("nodes", node),
                         conflicts(tainted.message)
                     ))
                     .in_workload_cluster("removes the other taint; 5-Spot then sets its own")

@@ -1,7 +1,7 @@
 //! The things that keep an object from the state that it should be in, each with its evidence and what to do about it.
 
 use super::{Blocker, Remedy, Subject};
-use crate::shell::quoted;
+use crate::shell::{object as target, quoted};
 use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::{Phase, names};
 use five_spot_core::claim::{Claim, first};
@@ -416,7 +416,7 @@ fn node(subject: &Subject<'_>) -> Option<Blocker> {
                 evidence,
                 in_workload_cluster(
                     "in the workload cluster:",
-                    format!("kubectl describe node {}", quoted(node.name.as_str())),
+                    format!("kubectl describe {}", target("node", node.name.as_str())),
                 )
                 .to_vec(),
             )),
@@ -435,7 +435,7 @@ fn node(subject: &Subject<'_>) -> Option<Blocker> {
                 .into_iter()
                 .chain(in_workload_cluster(
                     "in the workload cluster:",
-                    format!("kubectl get node {} {provider_id}", quoted(name.as_str())),
+                    format!("kubectl get {} {provider_id}", target("node", name.as_str())),
                 ))
                 .collect(),
         )),
@@ -461,7 +461,7 @@ fn left_behind(subject: &Subject<'_>) -> Option<Blocker> {
         vec![words(ConditionType::MachineReady, condition)],
         in_workload_cluster(
             "in the workload cluster, once the owner has the machine back; pods on it are lost:",
-            format!("kubectl delete node {}", quoted(node)),
+            format!("kubectl delete {}", target("node", node)),
         )
         .to_vec(),
     ))
@@ -476,7 +476,7 @@ fn taints(subject: &Subject<'_>) -> Option<Blocker> {
             .flat_map(|node| {
                 in_workload_cluster(
                     "in the workload cluster, to see the taints of the node:",
-                    format!("kubectl get node {} -o jsonpath='{{.spec.taints}}'", quoted(node)),
+                    format!("kubectl get {} -o jsonpath='{{.spec.taints}}'", target("node", node)),
                 )
             })
             .chain([Remedy::advice("change spec.nodeTaints, or remove the other taint from the node")])

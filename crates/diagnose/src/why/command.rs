@@ -2,7 +2,7 @@
 
 use super::facts::ObjectId;
 use super::live::Live;
-use crate::shell::{quoted, with_flags};
+use crate::shell::{object, quoted, with_flags};
 use serde_json::{Value, json};
 
 /// The program and the flags that lead to the cluster in question: `kubectl --context lab`.
@@ -13,7 +13,7 @@ impl Kubectl<'_> {
     /// A verb on an object: `kubectl delete pod web-0 -n shop`.
     pub(super) fn on(self, verb: &str, id: &ObjectId) -> String {
         let namespace = id.namespace.as_deref().map(|it| format!(" -n {}", quoted(it))).unwrap_or_default();
-        format!("{} {verb} {} {}{namespace}", self.0, resource(id), quoted(&id.name))
+        format!("{} {verb} {}{namespace}", self.0, object(&resource(id), &id.name))
     }
 
     /// A command of this program for the same cluster: `5spot explain --context lab desk-17`.

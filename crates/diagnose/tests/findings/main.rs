@@ -3,6 +3,7 @@
 mod controllers;
 mod fixtures;
 mod machines;
+mod many;
 mod workloads;
 
 use five_spot_diagnose::doctor::{Facts, FindingId, Severity, examine};

@@ -264,6 +264,23 @@ fn nothing_that_others_write_runs_in_the_shell_of_the_reader() {
     }
 }
 
+/// The names of pods and Nodes come from workload clusters, whose API servers tenants may run.
+#[test]
+fn a_name_from_a_workload_cluster_is_never_a_flag() {
+    let mut object = draining("kube-system/--all", "still terminating after its grace period", true);
+    object["status"]["nodeRef"]["name"] = json!("--all");
+    object["status"]["conditions"].as_array_mut().expect("conditions").push(condition(
+        "NodeTainted",
+        "False",
+        "NodeNotReady",
+        "waiting",
+        "2026-11-16T11:00:00Z",
+    ));
+    let found = commands(&with_workload(object, |_| ()));
+    assert!(found.iter().any(|command| command.contains("pod/--all")), "{found:#?}");
+    assert!(found.iter().all(|command| !command.contains(" --all")), "{found:#?}");
+}
+
 /// The commands of the caller's own flags; those for workload clusters need another kubeconfig.
 #[test]
 fn flags_of_the_caller_are_kept_in_commands_for_the_same_cluster() {
