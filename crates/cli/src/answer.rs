@@ -4,7 +4,9 @@ use crate::environment::ProcessEnvironment;
 use crate::style::Style;
 use anyhow::Context as _;
 use clap::ValueEnum;
+use five_spot_core::text::is_unprintable;
 use serde::Serialize;
+use std::fmt::Write as _;
 
 /// The flags that choose the form of the answer.
 #[derive(Clone, Debug, clap::Args)]
@@ -62,13 +64,33 @@ impl AnswerArgs {
     ) -> anyhow::Result<String> {
         match self.output {
             AnswerFormat::Text => Ok(text(answer, self.color.style(process_environment))),
-            AnswerFormat::Json => {
-                let json = serde_json::to_string_pretty(answer).context("failed to write JSON")?;
-                Ok(format!("{json}\n"))
+            AnswerFormat::Json => json(answer),
+            AnswerFormat::Yaml => {
+                let yaml = serde_saphyr::to_string(answer).context("failed to write YAML")?;
+                // JSON is YAML, too, and can escape everything.
+                let steers = |character: char| character != '\n' && is_unprintable(character);
+                if yaml.contains(steers) { json(answer) } else { Ok(yaml) }
             }
-            AnswerFormat::Yaml => serde_saphyr::to_string(answer).context("failed to write YAML"),
         }
     }
+}
+
+fn json(answer: &impl Serialize) -> anyhow::Result<String> {
+    let json = serde_json::to_string_pretty(answer).context("failed to write JSON")?;
+    Ok(format!("{}\n", escaped(&json)))
+}
+
+/// JSON in which every character that steers a terminal is escaped. JSON itself asks only for those below U+0020.
+fn escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character != '\n' && is_unprintable(character) {
+            let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -88,6 +110,22 @@ mod tests {
         assert_eq!(render(AnswerFormat::Text), "\"desk-17\"\n");
         assert_eq!(render(AnswerFormat::Json), "{\n  \"name\": \"desk-17\",\n  \"wanted\": true\n}\n");
         assert_eq!(render(AnswerFormat::Yaml), "name: desk-17\nwanted: true\n");
+    }
+
+    /// Others write into objects, and an answer may be read on a terminal in any form.
+    #[test]
+    fn no_form_holds_what_steers_a_terminal() {
+        let evil = "a\u{1b}[2J\u{9b}31m\u{7f}\u{202e}b\u{2028}\r\nc: 'd'";
+        let answer = serde_json::json!({"name": evil, "list": [evil]});
+        let around = ProcessEnvironment::quiet();
+        for format in [AnswerFormat::Json, AnswerFormat::Yaml] {
+            let text =
+                args(format, Color::Auto).render(&answer, &around, |_, _| String::new()).expect("an answer");
+            let steers = |c: char| c != '\n' && (c.is_control() || "\u{202e}\u{2028}".contains(c));
+            assert!(!text.contains(steers), "{text:?}");
+            let read: serde_json::Value = serde_saphyr::from_str(&text).expect("it can be read again");
+            assert_eq!(read, answer, "{text}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use five_spot_cluster::{Connection, WorkloadRules};
 use five_spot_diagnose::shell::quoted;
+use http::Uri;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use std::error::Error;
@@ -107,7 +108,7 @@ impl ClusterArgs {
     /// The cluster that the flags choose. Nothing is asked of it yet.
     pub async fn access(&self) -> Result<ClusterAccess, NoAccess> {
         let (config, what) = self.config().await?;
-        let description = format!("{what}, server {}", config.cluster_url);
+        let description = format!("{what}, server {}", without_credentials(&config.cluster_url));
         let default_namespace = config.default_namespace.clone();
         // The caller chose the kubeconfig and could reach any of these addresses without this program. Certificates are
         // verified all the same.
@@ -179,6 +180,16 @@ impl ClusterAccess {
     /// The line for a failed request: the kubeconfig, context and server, and the cause.
     pub fn failure(&self, error: &(dyn Error + 'static)) -> String {
         format!("failed to talk to the cluster ({}): {}", self.description, with_causes(error))
+    }
+}
+
+/// An address without the user and password that it may have.
+fn without_credentials(address: &Uri) -> String {
+    let text = address.to_string();
+    let authority = address.authority().map_or("", |authority| authority.as_str());
+    match authority.rsplit_once('@') {
+        Some((credentials, _)) => text.replacen(&format!("{credentials}@"), "", 1),
+        None => text,
     }
 }
 
@@ -285,6 +296,19 @@ mod tests {
         file.write_all(b"users: [{name: a, user: {token: s3cret]").expect("written");
         let error = args(file.path().to_owned(), None).access().await.expect_err("it is malformed");
         assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_password_in_the_address_is_not_repeated() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let text = "apiVersion: v1\nkind: Config\ncurrent-context: lab\n\
+                    clusters: [{name: a, cluster: {server: 'https://bob:s3cret@192.0.2.1:6443/k8s'}}]\n\
+                    users: [{name: a, user: {}}]\ncontexts: [{name: lab, context: {cluster: a, user: a}}]\n";
+        file.write_all(text.as_bytes()).expect("written");
+        let access = args(file.path().to_owned(), None).access().await.expect("it is usable");
+        let failure = access.failure(&std::io::Error::other("connection refused"));
+        assert!(failure.contains("server https://192.0.2.1:6443/k8s)"), "{failure}");
+        assert!(!failure.contains("s3cret"), "{failure}");
     }
 
     #[tokio::test]

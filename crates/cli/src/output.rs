@@ -1,5 +1,6 @@
 //! Output: results on stdout, errors and warnings on stderr.
 
+use five_spot_core::text::bounded;
 use std::io::{self, Write};
 
 /// A reader that has seen enough, such as `head`, is no failure.
@@ -22,15 +23,23 @@ pub fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", harmless(line));
 }
 
-/// Text that may hold what a file or a cluster holds, in which nothing can steer a terminal.
+/// Text that may hold what a file or a cluster holds, in which nothing can steer a terminal or turn the direction of writing.
 pub fn harmless(line: &str) -> String {
-    let mut harmless = String::with_capacity(line.len());
-    for c in line.chars() {
-        if c.is_control() {
-            harmless.extend(c.escape_default());
-        } else {
-            harmless.push(c);
-        }
+    bounded(line, usize::MAX).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_steers_a_terminal() {
+        assert_eq!(harmless("a\u{1b}[2Jb\u{9b}m\r\n"), "a\\u{1b}[2Jb\\u{9b}m\\r\\n");
+        // A line that is shown backwards hides what a pasted command does.
+        assert_eq!(
+            harmless("a\u{202e}b\u{2066}c\u{2028}d\u{200f}"),
+            "a\\u{202e}b\\u{2066}c\\u{2028}d\\u{200f}"
+        );
+        assert_eq!(harmless("Zürich, 東京 • ok"), "Zürich, 東京 • ok");
     }
-    harmless
 }

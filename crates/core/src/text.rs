@@ -52,7 +52,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Returns true for a character that a terminal or a log viewer would interpret instead of showing it.
-fn is_unprintable(character: char) -> bool {
+pub fn is_unprintable(character: char) -> bool {
     let turns_writing =
         matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let separates_lines = matches!(character, '\u{2028}' | '\u{2029}');

@@ -1,6 +1,7 @@
 //! Reads the facts that a walk needs, with the caller's own permissions and a bounded number of requests.
 
 use super::catalog::{Catalog, Served};
+use super::target::is_path_segment;
 use five_spot_core::text::{MAX_MESSAGE, bounded};
 use five_spot_diagnose::why::{Fact, Filter, Listed, Need, ObjectId, Owner, ResourceId, Unreadable};
 use futures::StreamExt as _;
@@ -56,6 +57,11 @@ impl<'a> Collector<'a> {
         let Some(served) = self.catalog.by_kind(&id.group, &id.kind) else {
             return not_served(&id.group, &id.kind);
         };
+        // Others write the names in owner references and volumes: no object has a name that would change the request.
+        let namespace = id.namespace.as_deref().filter(|_| served.namespaced);
+        if !is_path_segment(&id.name) || !namespace.is_none_or(is_path_segment) {
+            return Fact::Absent;
+        }
         let api = self.api(served, id.namespace.as_deref());
         match api.get(&id.name).await {
             Ok(object) => Fact::Object(with_types(&object, served)),
@@ -89,6 +95,9 @@ impl<'a> Collector<'a> {
             Filter::Fields(selector) => ListParams::default().fields(selector),
             Filter::Labels(selector) => ListParams::default().labels(selector),
         };
+        if !namespace.filter(|_| served.namespaced).is_none_or(is_path_segment) {
+            return Fact::List(Listed::default());
+        }
         let api = self.api(served, namespace);
         match pages(params, limit, async |params| api.list(&params).await).await {
             Ok((objects, more)) => Fact::List(Listed {
@@ -215,5 +224,54 @@ fn unreadable(error: &kube::Error, verb: &str, served: &Served, namespace: Optio
             let message = bounded(&status.message, MAX_MESSAGE);
             Unreadable::Failed(format!("{message} ({code})"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use kube::client::Body;
+    use std::sync::{Arc, Mutex};
+
+    fn pods() -> Catalog {
+        let pod = Served {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            plural: "pods".to_owned(),
+            singular: "pod".to_owned(),
+            short_names: Vec::new(),
+            namespaced: true,
+            verbs: vec!["get".to_owned(), "list".to_owned()],
+        };
+        Catalog { kinds: vec![pod] }
+    }
+
+    /// The names in owner references and volumes are whatever somebody has written there. None of them may turn a read of an
+    /// object into another request with the rights of the reader.
+    #[tokio::test]
+    async fn a_name_that_no_object_can_have_sends_no_request() {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let record = asked.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            record.lock().expect("nobody panics with it").push(request.uri().to_string());
+            let answer = Response::builder().status(500).body(Full::new(Bytes::new()));
+            std::future::ready(answer)
+        });
+        let (client, catalog) = (Client::new(service, "default"), pods());
+        let collector = Collector::new(client, &catalog);
+        let names =
+            ["web-0/proxy/admin", "../secrets/token", "..", "a?watch=true", "a%2flog", "a#b", "a b", ""];
+        let by_name = names.map(|name| ObjectId::namespaced("", "Pod", "shop", name));
+        let by_namespace =
+            ["..", "a/pods/b", ""].map(|space| ObjectId::namespaced("", "Pod", space, "web-0"));
+        for id in by_name.into_iter().chain(by_namespace) {
+            let read = collector.collect(BTreeSet::from([Need::Object(id.clone())])).await;
+            assert!(matches!(read.as_slice(), [(_, Fact::Absent)]), "{id:?}: {read:?}");
+        }
+        assert_eq!(*asked.lock().expect("nobody panics with it"), [""; 0]);
     }
 }

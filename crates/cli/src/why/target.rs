@@ -48,7 +48,7 @@ impl FromStr for Target {
 }
 
 /// True if a name can be part of the path of a request as it is. Roles have colons in their names.
-fn is_path_segment(name: &str) -> bool {
+pub(super) fn is_path_segment(name: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_graphic() && !"/%?#<>\"{}|\\^`".contains(c);
     !name.is_empty() && name != "." && name != ".." && name.chars().all(is_allowed)
 }

@@ -1,5 +1,6 @@
 //! The answer as text.
 
+use crate::output::harmless;
 use crate::style::{Charset, Style};
 use crate::wording;
 use crate::wrap::wrap;
@@ -17,7 +18,7 @@ const DIMMED: anstyle::Style = anstyle::Style::new().dimmed();
 pub fn render(answer: &Answer, style: Style) -> String {
     let mut text = String::new();
     let (color, verdict) = verdict(answer);
-    let title = style.paint(color.on_default().bold(), &format!("{} {verdict}", answer.object));
+    let title = style.paint(color.on_default().bold(), &harmless(&format!("{} {verdict}", answer.object)));
     text.push_str(&title);
     text.push_str("\n\n");
     for step in &answer.steps {
@@ -67,8 +68,8 @@ fn push_step(text: &mut String, step: &Step, style: Style) {
         (_, Charset::Unicode) => "└ ",
         (_, Charset::Ascii) => "- ",
     };
-    let object = style.paint(BOLD, &step.object.to_string());
-    let relation = if step.depth == 0 { String::new() } else { format!(", {}", step.relation) };
+    let object = style.paint(BOLD, &harmless(&step.object.to_string()));
+    let relation = if step.depth == 0 { String::new() } else { format!(", {}", harmless(&step.relation)) };
     let _ = writeln!(text, "{}{branch}{object}{relation}", " ".repeat(indent.saturating_sub(2)));
     for evidence in &step.evidence {
         push_wrapped(text, evidence, style, indent + 2, Some(DIMMED));
@@ -82,7 +83,7 @@ fn push_causes(text: &mut String, causes: &[Cause], style: Style) {
         0 => String::new(),
         number => format!(" and {}", wording::count(number, "more object")),
     };
-    let _ = writeln!(text, "\n{}", style.paint(BOLD, &format!("{word}: {}{also}", first.object)));
+    let _ = writeln!(text, "\n{}", style.paint(BOLD, &harmless(&format!("{word}: {}{also}", first.object))));
     push_wrapped(text, &first.cause, style, 2, None);
     for evidence in &first.evidence {
         let bullet = match style.charset {
@@ -108,7 +109,7 @@ fn push_fix(text: &mut String, fix: &Fix, mut commands: Vec<&str>, number: usize
     commands.dedup();
     for command in commands {
         // Never wrapped: it is there to be copied.
-        let _ = writeln!(text, "    $ {command}");
+        let _ = writeln!(text, "    $ {}", harmless(command));
     }
 }
 
@@ -119,9 +120,10 @@ fn push_wrapped(
     indent: usize,
     paint: Option<anstyle::Style>,
 ) {
+    let content = harmless(content);
     // The text of a bullet stands under its first word.
     let hanging = if content.starts_with(['•', '*']) { indent + 2 } else { indent };
-    for line in wrap(content, style.width, indent, hanging) {
+    for line in wrap(&content, style.width, indent, hanging) {
         let body = line.trim_start();
         let margin = &line[..line.len() - body.len()];
         let body = paint.map_or_else(|| body.to_owned(), |paint| style.paint(paint, body));
@@ -206,6 +208,25 @@ Cause: Pod shop/web-0
             text.contains("$ kubectl delete pod web-0 ") && text.contains("$ kubectl delete pod web-1 "),
             "{text}"
         );
+    }
+
+    /// Owner references and the names in other objects are not checked by the API server.
+    #[test]
+    fn nothing_in_an_answer_steers_a_terminal() {
+        let evil = "a\u{1b}[2J\u{9b}m\u{202e}\nb";
+        let mut answer = answer();
+        answer.object.name = evil.to_owned();
+        answer.steps[1].object.name = evil.to_owned();
+        answer.steps[1].relation = format!("owned by {evil}");
+        answer.steps[1].evidence = vec![evil.to_owned()];
+        answer.causes[0].object.name = evil.to_owned();
+        answer.causes[0].cause = evil.to_owned();
+        answer.causes[0].evidence = vec![evil.to_owned()];
+        answer.causes[0].fix[0] = Fix::harmful(evil, evil);
+        let text = render(&answer, Style { width: 60, charset: Charset::Unicode, colored: false });
+        let steers = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!text.contains(steers), "{text:?}");
+        assert!(!text.lines().any(|line| line == "b"), "{text}");
     }
 
     #[test]

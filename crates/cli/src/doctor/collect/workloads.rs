@@ -3,7 +3,7 @@
 
 use super::reader::{Notes, Reader, Unread};
 use super::{in_new_words, name};
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::{ClusterAccess, object_name};
 use five_spot_api::{Phase, names};
 use five_spot_cluster::transport::workload_kubeconfig;
 use five_spot_diagnose::doctor::{AgentPod, Facts, LogLine, MachineFacts, Workload, WorkloadKey};
@@ -68,7 +68,9 @@ fn describe(key: &WorkloadKey) -> String {
 /// A machine that is well and has no agent needs nothing of its cluster.
 fn note_needs(machine: &MachineFacts, needs: &mut BTreeMap<WorkloadKey, Needs>) {
     let status = &machine.status;
-    let Some(node) = status.node_ref.as_ref().map(|node| node.name.clone()) else { return };
+    // It becomes part of the path of a request.
+    let named = status.node_ref.as_ref().filter(|node| object_name(&node.name).is_ok());
+    let Some(node) = named.map(|node| node.name.clone()) else { return };
     let condition = |kind: &str| status.conditions.iter().find(|condition| condition.type_ == kind);
     let has_agent = !machine.commands().is_empty();
     let taints = condition("NodeTainted").is_some_and(|tainted| tainted.status != "True");
