@@ -5,6 +5,7 @@
 mod diagnosis;
 mod drains;
 mod installation;
+mod machines;
 mod pages;
 mod references;
 mod removals;
@@ -12,8 +13,15 @@ mod removals;
 use five_spot_testenv::harness::Test;
 
 pub(crate) fn tests() -> Vec<Test> {
-    [drains::tests(), removals::tests(), references::tests(), installation::tests(), pages::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        drains::tests(),
+        removals::tests(),
+        references::tests(),
+        machines::tests(),
+        installation::tests(),
+        pages::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

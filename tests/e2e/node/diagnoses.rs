@@ -51,7 +51,7 @@ async fn explain(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -
     command_line_only(context, desk, agent).await
 }
 
-/// No pod lands on the node: its label is missing.
+/// No pod lands on the node: its label is missing (`agent-label-missing`).
 async fn label_missing(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
     let labels = kubectl(context, &["get", "node", &desk.name, "--show-labels"]).await?;
     ensure!(!labels.contains(LABEL), "{labels}");
@@ -60,7 +60,7 @@ async fn label_missing(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<
     agent.until_ready().await
 }
 
-/// Without a ConfigMap the agent idles.
+/// Without a ConfigMap the agent idles (`agent-config-missing`).
 async fn config_map_missing(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
     let name = config_map(&desk.name);
     let command = ["get", "configmap", "-n", SYSTEM_NAMESPACE, &name];
@@ -72,7 +72,8 @@ async fn config_map_missing(context: &TestContext, desk: &Desk<'_>, agent: &Agen
     Ok(())
 }
 
-/// Empty lists and the wrong case: nothing matches. The log shows what the agent looks for.
+/// Empty lists (`agent-config-empty`) and the wrong case (`agent-case-mismatch`): nothing matches. The log shows what the
+/// agent looks for.
 async fn nothing_matches(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
     let _java = OwnersProgram::start(context, "java")?;
     for (toml, logged, activity) in [
@@ -88,8 +89,8 @@ async fn nothing_matches(context: &TestContext, desk: &Desk<'_>, agent: &AgentPo
     Ok(())
 }
 
-/// A kernel that refuses events: the agent exits if it is configured to use them, and works by polling as the guide
-/// says. Kernels from 6.6 on always permit events, so a seccomp profile refuses them here.
+/// A kernel that refuses events (`agent-netlink-eperm`): the agent exits if it is configured to use them, and works by
+/// polling as the guide says. Kernels from 6.6 on always permit events, so a seccomp profile refuses them here.
 async fn events_refused(agent: &AgentPod<'_>, desk: &Desk<'_>) -> TestResult {
     let profile = desk.seccomp_profile(
         "no-netlink.json",
@@ -115,14 +116,14 @@ async fn events_refused(agent: &AgentPod<'_>, desk: &Desk<'_>) -> TestResult {
     Ok(())
 }
 
-/// Without the network of the host the kernel cannot be reached.
+/// Without the network of the host the kernel cannot be reached (`agent-netlink-unreachable`).
 async fn no_host_network(agent: &AgentPod<'_>) -> TestResult {
     let pod_network = json!({"hostNetwork": false});
     agent.change_both(pod_network, json!({}), &[("RECLAIM_DETECTOR", "netlink")]).await?;
     agent.until_logged(&["netlink i/o: ECONNREFUSED", "hostNetwork: true"]).await.map(drop)
 }
 
-/// Without the processes of the host there is nothing to match, and no events.
+/// Without the processes of the host there is nothing to match, and no events (`agent-hostpid-missing`).
 async fn no_host_pid(agent: &AgentPod<'_>) -> TestResult {
     agent.change(json!({"hostPID": false})).await?;
     agent.until_logged(&["only the processes of this pod are visible: set hostPID: true"]).await?;
@@ -160,7 +161,8 @@ async fn nothing_happens(context: &TestContext, desk: &Desk<'_>) -> TestResult {
     Ok(wait::while_lasting(&nodes, &desk.name, "being left alone", NOTHING_FOR, untouched).await?)
 }
 
-/// A namespace at the level `restricted`, or at `baseline`, admits no pod of the agent; the DaemonSet's events say why.
+/// A namespace at the level `restricted`, or at `baseline`, admits no pod of the agent; the DaemonSet's events say why
+/// (`agent-blocked-by-pod-security`).
 async fn pod_security_that_refuses_the_agent_says_so(context: Arc<TestContext>) -> TestResult {
     let admin = context.workload().admin();
     crate::kubernetes::ready_node(&context).await?;
