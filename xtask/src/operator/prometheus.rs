@@ -121,17 +121,19 @@ fn until_alerts_have_fired(port: u16) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The alert rules with every `for` and every range divided by sixty.
+/// The alert rules with every time that an alert waits or is kept, every range and every step divided by sixty.
 fn shortened(rules: &str) -> String {
     let mut short = String::new();
     for line in rules.lines() {
-        let is_duration = line.trim_start().starts_with("for: ");
+        let durations = ["for: ", "keep_firing_for: "];
+        let is_duration = durations.iter().any(|key| line.trim_start().starts_with(key));
         let mut rest = line;
         while let Some(position) = rest.find(|c: char| c.is_ascii_digit()) {
             let (before, number) = rest.split_at(position);
             let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
             let (digits, after) = number.split_at(digits);
-            let in_range = before.ends_with('[') || is_duration;
+            // A range is `[2h]`, or `[2h:1m]` with a step.
+            let in_range = before.ends_with('[') || before == ":" || is_duration;
             let (unit, after) = match after.chars().next() {
                 Some('m') if in_range => ("s", &after[1..]),
                 Some('h') if in_range => ("m", &after[1..]),
@@ -223,8 +225,14 @@ mod tests {
 
     #[test]
     fn times_are_divided_by_sixty_and_nothing_else_changes() {
-        let rules = "  for: 10m\n  expr: 300 * sum(rate(a_total[15m])) > 10\n  expr: min_over_time(b{le=\"30\"}[2h]) > 0\n";
-        let short = "  for: 10s\n  expr: 300 * sum(rate(a_total[15s])) > 10\n  expr: min_over_time(b{le=\"30\"}[2m]) > 0\n";
-        assert_eq!(shortened(rules), short);
+        for (rule, short) in [
+            ("  for: 10m\n", "  for: 10s\n"),
+            ("  keep_firing_for: 5m\n", "  keep_firing_for: 5s\n"),
+            ("  expr: 300 * sum(rate(a_total[15m])) > 10\n", "  expr: 300 * sum(rate(a_total[15s])) > 10\n"),
+            ("  expr: min_over_time(b{le=\"30\"}[2h]) > 0\n", "  expr: min_over_time(b{le=\"30\"}[2m]) > 0\n"),
+            ("  expr: max_over_time(sum(b)[2h:1m]) > 0\n", "  expr: max_over_time(sum(b)[2m:1s]) > 0\n"),
+        ] {
+            assert_eq!(shortened(rule), short);
+        }
     }
 }

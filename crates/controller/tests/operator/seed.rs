@@ -117,7 +117,7 @@ pub const ALERTS: [(&str, &str, &str); 22] = [
     ("FiveSpotControllerMissing", "absent(fivespot_controller_info)", "5m"),
     (
         "FiveSpotShutdownStuck",
-        r#"min_over_time(sum(fivespot_machines_by_phase{phase="ShuttingDown"})[2h:1m]) > 0"#,
+        r#"quantile_over_time(0.05, sum(fivespot_machines_by_phase{phase="ShuttingDown"})[2h:1m]) > 0 and count_over_time(sum(fivespot_machines_by_phase{phase="ShuttingDown"})[2h:1m]) > 90"#,
         "10m",
     ),
     ("FiveSpotEmergencyStuck", r#"sum(fivespot_machines_by_phase{phase="EmergencyRemove"}) > 0"#, "5m"),
