@@ -54,9 +54,8 @@ async fn management_cluster(clusters: &TestClusters) -> TestResult {
     enforces(cluster, "restricted").await?;
     // The old pod ends when the new ones are ready, which does not happen here.
     until_pods(cluster, "app=5spot-controller", 2).await?;
-    let made =
-        ["poddisruptionbudget", "networkpolicy", "service"].map(|kind| format!("{kind}/5spot-controller"));
-    kubectl.ok(&format!("get {} configmap/5spot-config -n 5spot-system", made.join(" "))).await?;
+    let made = "poddisruptionbudget/5spot-controller networkpolicy/5spot-controller service/fivespot-controller";
+    kubectl.ok(&format!("get {made} configmap/5spot-config -n 5spot-system")).await?;
 
     kubectl.ok("delete deployment -n 5spot-system 5spot-controller").await?;
     dry_run(&kubectl, "deploy/sharded").await?;
@@ -139,7 +138,7 @@ async fn enforces(cluster: &Cluster, level: &str) -> anyhow::Result<()> {
 }
 
 /// Waits until at least this many pods exist, all of them admitted.
-async fn until_pods(cluster: &Cluster, selector: &str, count: usize) -> anyhow::Result<()> {
+pub(super) async fn until_pods(cluster: &Cluster, selector: &str, count: usize) -> anyhow::Result<()> {
     let pods: Api<Pod> = Api::namespaced(cluster.admin(), SYSTEM_NAMESPACE);
     let mut seen = std::collections::BTreeSet::new();
     let search = async {

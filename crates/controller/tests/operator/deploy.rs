@@ -86,9 +86,15 @@ fn the_probes_the_ports_and_the_monitor_fit_together() {
     }
     let service = of_kind(&file, "Service");
     assert_eq!(service["spec"]["ports"][0]["name"], "metrics");
+    // The API server refuses other names before Kubernetes 1.36.
+    let name = service["metadata"]["name"].as_str().expect("a name");
+    assert!(name.starts_with(|c: char| c.is_ascii_lowercase()), "{name} does not start with a letter");
     let monitor = manifests("monitoring/servicemonitor.yaml");
     assert_eq!(monitor[0]["spec"]["selector"]["matchLabels"], service["metadata"]["labels"]);
     assert_eq!(monitor[0]["spec"]["endpoints"][0]["port"], "metrics");
+    // The dashboard selects the metrics of the process by their job.
+    let label = monitor[0]["spec"]["jobLabel"].as_str().expect("a label");
+    assert_eq!(service["metadata"]["labels"][label], "5spot-controller");
 }
 
 /// The labels that the Prometheus Operator puts on everything that it scrapes from a Service.
@@ -140,7 +146,18 @@ fn the_replicas_the_lease_and_its_policy_fit_together() {
     let binding = of_kind(&fence, "ValidatingAdmissionPolicyBinding");
     assert_eq!(&binding["spec"]["paramRef"]["name"], lease);
     // The controller tells a refusal by the name of the policy.
-    assert_eq!(of_kind(&fence, "ValidatingAdmissionPolicy")["metadata"]["name"], "5spot-fence");
+    let policy = of_kind(&fence, "ValidatingAdmissionPolicy");
+    assert_eq!(policy["metadata"]["name"], "5spot-fence");
+    let fenced: BTreeSet<&str> = policy["spec"]["matchConstraints"]["resourceRules"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .flat_map(|rule| rule["apiGroups"].as_array().expect("groups"))
+        .filter_map(Value::as_str)
+        .collect();
+    for group in five_spot_api::names::PROVIDER_GROUPS {
+        assert!(fenced.contains(group), "{group} is not fenced");
+    }
     let role = manifests("ha/rbac.yaml");
     let rules = of_kind(&role, "Role")["rules"].as_array().expect("rules").clone();
     assert_eq!(rules[0]["resourceNames"], Value::from(vec![lease.clone()]));

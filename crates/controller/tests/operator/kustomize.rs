@@ -41,7 +41,9 @@ fn references(kustomization: &Value) -> BTreeSet<String> {
     let generated = list("configMapGenerator")
         .into_iter()
         .flat_map(|one| one["files"].as_array().cloned().unwrap_or_default());
-    plain.chain(patches).chain(generated).filter_map(|name| Some(name.as_str()?.to_owned())).collect()
+    // A file of a generator may have another key: `key=file`.
+    let file = |name: &Value| Some(name.as_str()?.rsplit('=').next()?.to_owned());
+    plain.chain(patches).chain(generated).filter_map(|name| file(&name)).collect()
 }
 
 #[test]
@@ -75,6 +77,11 @@ fn images_have_the_version_of_the_program() {
     }
     let container_file =
         std::fs::read_to_string(deploy().join("images/Containerfile")).expect("a Containerfile");
+    // The tags of the images of the chart are its `appVersion`.
+    let chart = &read(&deploy().join("helm/5spot/Chart.yaml"))[0];
+    for field in ["version", "appVersion"] {
+        assert_eq!(chart[field], env!("CARGO_PKG_VERSION"), "{field} of the chart");
+    }
     let label = format!("org.opencontainers.image.version=\"{}\"", env!("CARGO_PKG_VERSION"));
     assert_eq!(container_file.matches(&label).count(), 2);
 }
@@ -88,6 +95,8 @@ fn the_stateful_set_runs_the_pods_of_the_deployment() {
     let deployment = of_kind("controller/controller.yaml", "Deployment");
     let mut instances = of_kind("sharded/statefulset.yaml", "StatefulSet");
     let config = of_kind("sharded/config.yaml", "ConfigMap");
+    let service = of_kind("controller/controller.yaml", "Service");
+    assert_eq!(instances["spec"]["serviceName"], service["metadata"]["name"]);
     let replicas = instances["spec"]["replicas"].as_u64().expect("a number");
     assert_eq!(config["data"]["OPERATOR_INSTANCE_COUNT"], replicas.to_string());
     let pod = &mut instances["spec"]["template"];
