@@ -99,6 +99,13 @@ pub(crate) fn build_node() -> anyhow::Result<usize> {
     Ok(report.built.len())
 }
 
+/// Builds Helm if it is missing, for the tests of the chart.
+pub(crate) fn build_helm() -> anyhow::Result<usize> {
+    let cache = Cache::locate(&CacheEnvironment::from_process())?;
+    let built = build::build_helm(&cache, |line| eprintln!("{line}")).context("failed to build Helm")?;
+    Ok(built.len())
+}
+
 fn print_build() -> anyhow::Result<()> {
     let report = build()?;
     let cache = Cache::locate(&CacheEnvironment::from_process())?;

@@ -69,7 +69,8 @@ struct Failure {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let begun = Instant::now();
     install_missing(&TOOLS)?;
-    let built = control_plane::build()?.built.len() + control_plane::build_node()?;
+    let built =
+        control_plane::build()?.built.len() + control_plane::build_node()? + control_plane::build_helm()?;
     let built_in = begun.elapsed();
     let suite = build_suite()?;
     image::for_tests()?;
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .status()
         .context("failed to start the end-to-end tests")?;
     let report = read_report(&report_file);
-    println!("control plane and node: {built} components built in {:.0} s", built_in.as_secs_f64());
+    println!("control plane, node and Helm: {built} components built in {:.0} s", built_in.as_secs_f64());
     if let Some(report) = &report {
         print_report(report)?;
     }

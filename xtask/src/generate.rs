@@ -1,5 +1,7 @@
-//! Writes the files that are generated from the types in `api`.
+//! Writes the files that are generated from the types in `api`, and those of the Helm chart that are the same as in the
+//! kustomizations.
 
+mod chart;
 mod reference;
 
 use anyhow::{Context as _, bail};
@@ -23,7 +25,8 @@ struct Generated {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let root = repository();
-    let files = [definition()?, shape(), reference(), prometheus_rule(&root)?];
+    let mut files = vec![definition()?, shape(), reference(), prometheus_rule(&root)?];
+    files.extend(chart::files(&root, &files[0], &files[3])?);
     if args.check { check(&root, &files) } else { write(&root, &files) }
 }
 

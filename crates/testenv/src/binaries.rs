@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, CacheEnvironment, CacheError};
-use crate::versions::{CLUSTER_API, ETCD, KUBERNETES, KWOK};
+use crate::versions::{CLUSTER_API, ETCD, HELM, KUBERNETES, KWOK};
 
 /// The environment variable with the directory of prebuilt programs, from the test tools of Kubernetes.
 pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -82,4 +82,9 @@ impl Binaries {
 /// The directory that `KUBEBUILDER_ASSETS` names, if it is set.
 pub fn envtest_directory() -> Option<PathBuf> {
     std::env::var_os(ENVTEST_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The path of Helm once [`build_helm`](crate::build::build_helm) has built it into `cache`.
+pub fn helm(cache: &Cache) -> PathBuf {
+    cache.component("helm", HELM).join("helm")
 }

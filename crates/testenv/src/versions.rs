@@ -11,6 +11,8 @@ pub const ETCD: &str = "v3.6.14";
 pub const KWOK: &str = "v0.8.0";
 /// containerd, the container runtime of real nodes.
 pub const CONTAINERD: &str = "v2.4.2";
+/// Helm, which renders and checks the chart.
+pub const HELM: &str = "v3.21.4";
 /// Cluster API's core provider.
 pub const CLUSTER_API: &str = "v1.14.0";
 

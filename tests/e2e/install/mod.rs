@@ -1,9 +1,12 @@
-//! 5-Spot as a platform team installs it: every overlay by `kubectl apply -k`, Pod Security, and the controller and the agent
-//! as pods of the images that `cargo xtask image` builds, on real nodes.
+//! 5-Spot as a platform team installs it: every overlay by `kubectl apply -k`, the Helm chart, Pod Security, and the controller
+//! and the agent as pods of the images that `cargo xtask image` builds, on real nodes.
 
+mod chart;
 mod dns;
+mod helm;
 mod kubectl;
 mod lease_watch;
+mod object_sets;
 mod overlays;
 mod pod_shapes;
 mod pods;
@@ -18,5 +21,8 @@ pub(crate) use pods::archive;
 
 pub(crate) fn tests() -> Vec<Test> {
     let running = if node::is_left_out() { Vec::new() } else { running::tests() };
-    [running, quick_start::tests(), overlays::tests(), refusals::tests()].into_iter().flatten().collect()
+    [running, quick_start::tests(), overlays::tests(), chart::tests(), refusals::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

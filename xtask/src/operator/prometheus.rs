@@ -229,7 +229,10 @@ mod tests {
             ("  for: 10m\n", "  for: 10s\n"),
             ("  keep_firing_for: 5m\n", "  keep_firing_for: 5s\n"),
             ("  expr: 300 * sum(rate(a_total[15m])) > 10\n", "  expr: 300 * sum(rate(a_total[15s])) > 10\n"),
-            ("  expr: min_over_time(b{le=\"30\"}[2h]) > 0\n", "  expr: min_over_time(b{le=\"30\"}[2m]) > 0\n"),
+            (
+                "  expr: min_over_time(b{le=\"30\"}[2h]) > 0\n",
+                "  expr: min_over_time(b{le=\"30\"}[2m]) > 0\n",
+            ),
             ("  expr: max_over_time(sum(b)[2h:1m]) > 0\n", "  expr: max_over_time(sum(b)[2m:1s]) > 0\n"),
         ] {
             assert_eq!(shortened(rule), short);

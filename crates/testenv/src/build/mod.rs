@@ -19,7 +19,7 @@ pub use node::{NodeBuildReport, build_node};
 use crate::binaries::{Binaries, ENVTEST_PROGRAMS};
 use crate::cache::{self, Cache, CacheError};
 use go::Go;
-use recipe::{Asset, Program, RECIPES, Recipe};
+use recipe::{Asset, HELM_RECIPES, Program, RECIPES, Recipe};
 
 /// The reason why the control plane could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -79,18 +79,32 @@ pub fn build(
     envtest: Option<&Path>,
     mut say: impl FnMut(&str),
 ) -> Result<BuildReport, BuildError> {
-    let binaries = Binaries::at(cache, envtest);
-    if missing(cache, envtest, &RECIPES).is_empty() {
-        return Ok(BuildReport { binaries, built: Vec::new() });
+    let built = build_missing(cache, envtest, &RECIPES, &mut say)?;
+    Ok(BuildReport { binaries: Binaries::at(cache, envtest), built })
+}
+
+/// Builds Helm into `cache` if it is missing, and returns what was built. `say` is called with each line of progress.
+pub fn build_helm(cache: &Cache, mut say: impl FnMut(&str)) -> Result<Vec<Built>, BuildError> {
+    build_missing(cache, None, &HELM_RECIPES, &mut say)
+}
+
+fn build_missing(
+    cache: &Cache,
+    envtest: Option<&Path>,
+    recipes: &[Recipe],
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<Built>, BuildError> {
+    if missing(cache, envtest, recipes).is_empty() {
+        return Ok(Vec::new());
     }
     let _lock = cache.lock(|| say("waiting for another build into the same cache to finish"))?;
     // Checked again: the other build may have built everything.
-    let todo = missing(cache, envtest, &RECIPES);
-    let mut builder = Builder::new(cache, &mut say);
+    let todo = missing(cache, envtest, recipes);
+    let mut builder = Builder::new(cache, say);
     for (recipe, item) in todo {
         builder.make(&recipe, item)?;
     }
-    Ok(BuildReport { binaries, built: builder.built })
+    Ok(builder.built)
 }
 
 /// One item that a recipe builds.
@@ -313,6 +327,16 @@ mod tests {
         let kwok = place(&cache, &RECIPES[2], Item::Program(RECIPES[2].programs[0]));
         fs::write(&kwok, "pro").expect("truncate");
         assert_eq!(names(&missing(&cache, None, &RECIPES)), ["kwok"]);
+    }
+
+    #[test]
+    fn only_the_tests_of_the_chart_build_helm() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let cache = cache_in(dir.path());
+        assert!(!names(&missing(&cache, None, &RECIPES)).contains(&"helm"));
+        assert_eq!(names(&missing(&cache, None, &HELM_RECIPES)), ["helm"]);
+        let helm = place(&cache, &HELM_RECIPES[0], Item::Program(HELM_RECIPES[0].programs[0]));
+        assert_eq!(helm, crate::binaries::helm(&cache));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::versions::{CLUSTER_API, CONTAINERD, ETCD, GO, KUBERNETES, KUBERNETES_STAGING, KWOK};
+use crate::versions::{CLUSTER_API, CONTAINERD, ETCD, GO, HELM, KUBERNETES, KUBERNETES_STAGING, KWOK};
 
 /// One Go module, and the programs and files taken from it.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +88,19 @@ pub(crate) const NODE_RECIPES: [Recipe; 2] = [
         assets: &[],
     },
 ];
+
+/// Helm. Only the tests of the chart need it.
+pub(crate) const HELM_RECIPES: [Recipe; 1] = [Recipe {
+    component: "helm",
+    version: HELM,
+    modules: &["helm.sh/helm/v3"],
+    // The modules that kubectl is built from, so that Go compiles them once.
+    replaces: &[Replace { prefix: "k8s.io/", modules: STAGING_MODULES, version: KUBERNETES_STAGING }],
+    tags: "",
+    version_packages: &[],
+    programs: &[Program { name: "helm", package: "helm.sh/helm/v3/cmd/helm" }],
+    assets: &[],
+}];
 
 /// Sorted by build time, slowest first, so that a machine that cannot build fails early.
 pub(crate) const RECIPES: [Recipe; 4] = [
