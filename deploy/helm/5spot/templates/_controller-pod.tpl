@@ -66,8 +66,12 @@ spec:
       {{- range .watchNamespaces }}
       {{- $arguments = append $arguments (printf "--watch-namespace=%s" .) }}
       {{- end }}
+      {{- with concat $arguments .extraArgs }}
       args:
-        {{- toYaml (concat $arguments .extraArgs) | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+      {{- else }}
+      args: []
+      {{- end }}
       envFrom:
         - configMapRef:
             name: 5spot-config
