@@ -170,6 +170,7 @@ async fn the_chart_is_installed_changed_and_uninstalled(_: Arc<TestContext>) -> 
     until_pods(cluster, "app=5spot-controller", 1).await?;
     kubectl.ok("get crd scheduledmachines.5spot.finos.org").await?;
 
+    kubectl.ok(&format!("apply --server-side --force-conflicts -f {CHART}/crds")).await?;
     let upgrade = format!("upgrade 5spot {CHART} --namespace 5spot-system");
     helm.ok(&format!("{upgrade} --set controller.layout=ha")).await?;
     kubectl.ok("get validatingadmissionpolicy,validatingadmissionpolicybinding 5spot-fence").await?;
