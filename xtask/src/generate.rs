@@ -25,8 +25,9 @@ struct Generated {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let root = repository();
-    let mut files = vec![definition()?, shape(), reference(), prometheus_rule(&root)?];
-    files.extend(chart::files(&root, &files[0], &files[3])?);
+    let (definition, rule) = (definition()?, prometheus_rule(&root)?);
+    let mut files = chart::files(&root, &definition, &rule)?;
+    files.extend([definition, shape(), reference(), rule]);
     if args.check { check(&root, &files) } else { write(&root, &files) }
 }
 

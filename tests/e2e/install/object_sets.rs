@@ -44,8 +44,10 @@ fn strip(metadata: &mut Value) {
     for part in ["labels", "annotations"] {
         let Some(map) = metadata.get_mut(part).and_then(Value::as_object_mut) else { continue };
         map.retain(|key, _| !OF_THE_CHART.contains(&key.as_str()));
-        if map.is_empty() {
-            metadata.as_object_mut().map(|metadata| metadata.remove(part));
+        if map.is_empty()
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.remove(part);
         }
     }
 }

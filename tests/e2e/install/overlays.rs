@@ -54,7 +54,8 @@ async fn management_cluster(clusters: &TestClusters) -> TestResult {
     enforces(cluster, "restricted").await?;
     // The old pod ends when the new ones are ready, which does not happen here.
     until_pods(cluster, "app=5spot-controller", 2).await?;
-    let made = "poddisruptionbudget/5spot-controller networkpolicy/5spot-controller service/fivespot-controller";
+    let made =
+        "poddisruptionbudget/5spot-controller networkpolicy/5spot-controller service/fivespot-controller";
     kubectl.ok(&format!("get {made} configmap/5spot-config -n 5spot-system")).await?;
 
     kubectl.ok("delete deployment -n 5spot-system 5spot-controller").await?;
