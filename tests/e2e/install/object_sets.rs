@@ -16,7 +16,7 @@ const OF_THE_CHART: [&str; 7] = [
     "app.kubernetes.io/managed-by",
 ];
 
-/// Objects by API version, kind, namespace and name, without what the chart adds.
+/// Objects by API version, kind, namespace and name, without what the chart adds and without the order of variables.
 pub(super) struct Objects(BTreeMap<String, Value>);
 
 impl Objects {
@@ -27,6 +27,7 @@ impl Objects {
             if let Some(metadata) = document.pointer_mut("/spec/template/metadata") {
                 strip(metadata);
             }
+            sort_variables(&mut document);
             let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
             let name =
                 text("/metadata/name").with_context(|| format!("an object without a name: {document}"))?;
@@ -48,6 +49,16 @@ fn strip(metadata: &mut Value) {
             && let Some(metadata) = metadata.as_object_mut()
         {
             metadata.remove(part);
+        }
+    }
+}
+
+/// Sorts the variables of containers: kustomize puts those that a patch has changed first.
+fn sort_variables(document: &mut Value) {
+    let containers = document.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+    for container in containers.into_iter().flatten() {
+        if let Some(variables) = container.get_mut("env").and_then(Value::as_array_mut) {
+            variables.sort_by_key(|variable| variable["name"].to_string());
         }
     }
 }
