@@ -87,7 +87,12 @@ impl BoundToken {
             "spec": {
                 "nodeName": node, "serviceAccountName": ACCOUNT, "automountServiceAccountToken": false,
                 "tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 0,
-                "containers": [{"name": "agent", "image": "none"}],
+                // In the shape that the policy 5spot-pods asks for, which other tests apply.
+                "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+                "containers": [{
+                    "name": "agent", "image": "none",
+                    "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+                }],
             },
         });
         let pod = pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;

@@ -9,14 +9,14 @@ use five_spot_testenv::control_plane::ControlPlane;
 use serde_json::Value;
 
 /// `kubectl` with a kubeconfig, in the root of the repository.
-pub(super) struct Kubectl {
+pub(crate) struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
     home: PathBuf,
 }
 
 impl Kubectl {
-    pub(super) fn new(control_plane: &ControlPlane, side: Side) -> Self {
+    pub(crate) fn new(control_plane: &ControlPlane, side: Side) -> Self {
         Self {
             program: control_plane.kubectl().to_path_buf(),
             kubeconfig: control_plane.cluster(side).kubeconfig().to_path_buf(),
@@ -25,7 +25,7 @@ impl Kubectl {
     }
 
     /// Runs a command line, split at spaces.
-    pub(super) async fn run(&self, line: &str) -> std::io::Result<Output> {
+    pub(crate) async fn run(&self, line: &str) -> std::io::Result<Output> {
         tokio::process::Command::new(&self.program)
             .args(line.split_whitespace())
             .env("KUBECONFIG", &self.kubeconfig)
@@ -38,7 +38,7 @@ impl Kubectl {
     }
 
     /// Runs a command line that has to succeed, and returns what it printed: output and warnings.
-    pub(super) async fn ok(&self, line: &str) -> anyhow::Result<(String, String)> {
+    pub(crate) async fn ok(&self, line: &str) -> anyhow::Result<(String, String)> {
         let output = self.run(line).await?;
         let (printed, warned) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -47,12 +47,12 @@ impl Kubectl {
     }
 
     /// The JSON that a command line prints.
-    pub(super) async fn json(&self, line: &str) -> anyhow::Result<Value> {
+    pub(crate) async fn json(&self, line: &str) -> anyhow::Result<Value> {
         Ok(serde_json::from_str(&self.ok(line).await?.0)?)
     }
 
     /// The documents of a kustomization.
-    pub(super) async fn build(&self, folder: &str) -> anyhow::Result<Vec<Value>> {
+    pub(crate) async fn build(&self, folder: &str) -> anyhow::Result<Vec<Value>> {
         let (text, _) = self.ok(&format!("kustomize {folder}")).await?;
         Ok(five_spot_testenv::manifests::parse(&text, folder)?)
     }

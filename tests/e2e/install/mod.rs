@@ -17,6 +17,8 @@ mod running;
 use five_spot_testenv::harness::Test;
 use five_spot_testenv::node;
 
+pub(crate) use kubectl::Kubectl;
+pub(crate) use pod_shapes::{pod_of, until_in_force};
 pub(crate) use pods::archive;
 
 pub(crate) fn tests() -> Vec<Test> {

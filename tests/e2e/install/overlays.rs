@@ -12,6 +12,7 @@ use five_spot_testenv::test_clusters::{TestClusters, TestContext};
 use five_spot_testenv::tests;
 use futures::TryStreamExt as _;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::ListParams;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
@@ -73,8 +74,12 @@ async fn management_cluster(clusters: &TestClusters) -> TestResult {
     let documents = kubectl.build("deploy/ha-with-agent").await?;
     let (controller, agent) =
         (pod_shapes::pod_of(&documents, "Deployment")?, pod_shapes::pod_of(&documents, "DaemonSet")?);
-    until_in_force(cluster, &agent).await?;
+    pod_shapes::until_in_force(cluster, &agent, WITHIN).await?;
     pod_shapes::are_held_by_the_policy(cluster, &controller, &agent).await?;
+    let pods: Api<Pod> = Api::namespaced(cluster.admin(), SYSTEM_NAMESPACE);
+    let running = pods.list(&ListParams::default().labels("app=5spot-controller").limit(1)).await?.items;
+    let running = running.first().context("a pod of the controller")?.name_any();
+    pod_shapes::debug_containers_are_held_by_the_policy(cluster, &running).await?;
     policies_are_well_typed(&kubectl).await
 }
 
@@ -153,19 +158,6 @@ pub(super) async fn until_pods(cluster: &Cluster, selector: &str, count: usize) 
     };
     let waited = tokio::time::timeout(WITHIN, search).await;
     waited.with_context(|| format!("{count} pods of {selector} expected, seen: {seen:?}"))?
-}
-
-/// A policy takes effect a moment after it is accepted.
-async fn until_in_force(cluster: &Cluster, agent: &serde_json::Value) -> anyhow::Result<()> {
-    let mut stranger = agent.clone();
-    stranger["spec"]["serviceAccountName"] = "default".into();
-    let asked = async {
-        while pod_shapes::create(cluster, &stranger).await?.code == 201 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        anyhow::Ok(())
-    };
-    tokio::time::timeout(WITHIN, asked).await.context("the policy 5spot-pods does not take effect")?
 }
 
 /// The API server checks the types of policies and reports the result in their status.

@@ -16,6 +16,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
+use crate::install::{pod_of, until_in_force};
 use crate::permissions::deploy;
 
 /// The label by which a node opts in.
@@ -39,6 +40,7 @@ impl<'a> AgentPod<'a> {
     /// and selects only this node.
     pub(super) async fn install(context: &'a TestContext, node: &str) -> anyhow::Result<Self> {
         crate::agent::install(context.workload()).await?;
+        limit_pods(context).await?;
         let agent = Self { context, node: node.to_owned() };
         agent.change(json!({})).await?;
         Ok(agent)
@@ -185,6 +187,16 @@ impl<'a> AgentPod<'a> {
         }
         self.forget_pods().await
     }
+}
+
+/// Applies the policy that limits the pods of the namespace, which the manifests of the agent contain, and waits until it is in
+/// force: every pod of the agent in these tests passes it.
+pub(super) async fn limit_pods(context: &TestContext) -> anyhow::Result<()> {
+    let cluster = context.workload();
+    let policy = manifests::read(&deploy("node-agent/pods.yaml"))?;
+    Applier::new(cluster.admin()).apply_all(&policy, SYSTEM_NAMESPACE).await?;
+    let agent = pod_of(&manifests::read(&deploy("node-agent/daemonset.yaml"))?, "DaemonSet")?;
+    until_in_force(cluster, &agent, WITHIN).await
 }
 
 /// The address of the API server of the workload cluster.
