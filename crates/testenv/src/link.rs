@@ -10,6 +10,24 @@ pub fn create_bridge(name: &str, address: &str) -> io::Result<()> {
     ip(&["link", "set", "dev", name, "up"])
 }
 
+/// Creates a pair of interfaces: `name` with an address on this machine, and `peer` in the network namespace of a process.
+pub fn create_pair(name: &str, address: &str, peer: &str, process: u32) -> io::Result<()> {
+    let process = process.to_string();
+    ip(&["link", "add", "name", name, "type", "veth", "peer", "name", peer, "netns", &process])?;
+    ip(&["address", "add", address, "dev", name])?;
+    ip(&["link", "set", "dev", name, "up"])
+}
+
+/// Adds a route to a subnet. It ends with the interface that leads to `gateway`.
+pub fn add_route(subnet: &str, gateway: &str) -> io::Result<()> {
+    ip(&["route", "add", subnet, "via", gateway])
+}
+
+/// Runs the command in the network namespace of a process.
+pub fn ip_in(process: u32, arguments: &[&str]) -> io::Result<()> {
+    run(Command::new("nsenter").args(["--target", &process.to_string(), "--net", "ip"]).args(arguments))
+}
+
 /// Deletes an interface. One that does not exist is fine.
 pub fn delete(name: &str) -> io::Result<()> {
     if !exists(name) {
@@ -28,12 +46,16 @@ pub fn exists(name: &str) -> bool {
 }
 
 fn ip(arguments: &[&str]) -> io::Result<()> {
-    let output = Command::new("ip").args(arguments).output()?;
+    run(Command::new("ip").args(arguments))
+}
+
+fn run(command: &mut Command) -> io::Result<()> {
+    let output = command.output()?;
     if output.status.success() {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("ip {}: {}", arguments.join(" "), text.trim())))
+    Err(io::Error::other(format!("{command:?}: {}", text.trim())))
 }
 
 #[cfg(test)]

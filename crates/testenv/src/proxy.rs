@@ -1,9 +1,12 @@
 //! A proxy between a client and an API server whose connections can be closed or made to hang, without effect on other
 //! clients.
 
+use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd as _;
 
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -38,7 +41,27 @@ impl Proxy {
 
     /// The same on another address of this machine, such as that of the pod network.
     pub async fn start_at(address: Ipv4Addr, target: u16) -> io::Result<Self> {
-        let listener = TcpListener::bind((address, 0)).await?;
+        Self::accept(TcpListener::bind((address, 0)).await?, target)
+    }
+
+    /// The same on an address in the network namespace of a process. Connections to `target` are made on this machine, so that
+    /// the namespace needs no other way to it.
+    pub fn start_in(process: u32, address: SocketAddrV4, target: u16) -> io::Result<Self> {
+        let listen = move || {
+            let namespace = File::open(format!("/proc/{process}/ns/net"))?;
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+            let listener = std::net::TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        // A thread of its own, which ends there: a socket stays in the namespace that it was made in.
+        let listener: io::Result<_> = std::thread::spawn(listen)
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread panicked")));
+        Self::accept(TcpListener::from_std(listener?)?, target)
+    }
+
+    fn accept(listener: TcpListener, target: u16) -> io::Result<Self> {
         let port = listener.local_addr()?.port();
         let (line, state) = watch::channel(Line::Open);
         let acceptor = tokio::spawn(async move {
@@ -48,6 +71,13 @@ impl Proxy {
             }
         });
         Ok(Self { port, line, acceptor })
+    }
+
+    /// Closes all connections and returns when the port is free.
+    pub async fn close(mut self) {
+        self.acceptor.abort();
+        // It was aborted.
+        let _ = (&mut self.acceptor).await;
     }
 
     /// The address for a client, instead of that of the API server.
@@ -160,6 +190,58 @@ mod tests {
         proxy.set(Line::Open);
         let mut again = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
         assert_eq!(&said_and_received(&mut again, b"ping").await.expect("echo"), b"ping");
+    }
+
+    /// A process in a network namespace of its own, in which loopback is up. It ends with the test.
+    struct Elsewhere(std::process::Child);
+
+    impl Elsewhere {
+        fn start() -> Self {
+            let script = "ip link set dev lo up && echo up && exec cat";
+            let mut command = std::process::Command::new("unshare");
+            command.args(["--net", "sh", "-c", script]);
+            let piped = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+            let mut child = piped.spawn().expect("unshare");
+            let mut line = [0; 3];
+            std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line).expect("a namespace");
+            Self(child)
+        }
+    }
+
+    impl Drop for Elsewhere {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// Sends a word from the network namespace of a process, and returns the answer.
+    fn ask_from(process: u32, port: u16) -> io::Result<[u8; 4]> {
+        use std::io::{Read as _, Write as _};
+        let namespace = File::open(format!("/proc/{process}/ns/net"))?;
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        let mut stream = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.write_all(b"ping")?;
+        let mut received = [0; 4];
+        stream.read_exact(&mut received)?;
+        Ok(received)
+    }
+
+    #[tokio::test]
+    async fn a_proxy_listens_in_the_network_of_another_process() {
+        let elsewhere = Elsewhere::start();
+        let process = elsewhere.0.id();
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 443);
+        let target = echo().await;
+        // Twice: the port is free when the first is closed.
+        for _ in 0..2 {
+            let proxy = Proxy::start_in(process, address, target).expect("a proxy");
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            // A thread of its own, because it stays in the namespace.
+            std::thread::spawn(move || sender.send(ask_from(process, 443)));
+            assert_eq!(&receiver.await.expect("a thread").expect("an answer"), b"ping");
+            proxy.close().await;
+        }
     }
 
     #[tokio::test]

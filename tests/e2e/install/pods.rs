@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use five_spot_scenarios::merge;
 use five_spot_testenv::binaries::Binaries;
 use five_spot_testenv::cluster::{Cluster, Side};
-use five_spot_testenv::node::HostNode;
+use five_spot_testenv::node::{NodeBinaries, RealNode};
 use five_spot_testenv::process::{Process, ProcessSpec};
 use five_spot_testenv::proxy::Proxy;
 use five_spot_testenv::test_clusters::TestClusters;
@@ -19,7 +19,7 @@ const SERVER_NAME: &str = "kubernetes.default.svc";
 
 /// The node, and everything that its pods use of this machine.
 pub(super) struct ManagementNode {
-    node: HostNode,
+    node: RealNode,
     management: Proxy,
     workload: Proxy,
     // End with this.
@@ -28,12 +28,12 @@ pub(super) struct ManagementNode {
 }
 
 impl ManagementNode {
-    /// Starts a node beside the one of the machine, and joins it to the management cluster.
-    pub(super) async fn start(clusters: &TestClusters, beside: &HostNode) -> anyhow::Result<Self> {
+    /// Starts an isolated node, and joins it to the management cluster.
+    pub(super) async fn start(clusters: &TestClusters) -> anyhow::Result<Self> {
         let control_plane = clusters.control_plane();
-        let node = beside.start_beside(control_plane).await?;
+        let node = RealNode::isolated(control_plane, NodeBinaries::from_process()?).await?;
         node.import_archive(&archive("5spot-controller")?).await?;
-        let address: Ipv4Addr = node.address().parse()?;
+        let address = node.machine_address();
         let started = Self {
             management: line(address, control_plane.management()).await?,
             workload: line(address, control_plane.workload()).await?,
@@ -51,9 +51,12 @@ impl ManagementNode {
     /// The Deployment as its pods can run here: they find the API server by its name, which a name server resolves.
     pub(super) fn adapt(&self, deployment: &mut Value) -> anyhow::Result<()> {
         let spec = &mut deployment["spec"]["template"]["spec"];
-        merge(spec, json!({"dnsPolicy": "None", "dnsConfig": {"nameservers": [self.node.address()]}}));
+        merge(
+            spec,
+            json!({"dnsPolicy": "None", "dnsConfig": {"nameservers": [self.node.machine_address()]}}),
+        );
         let container = &mut spec["containers"][0];
-        container["args"] = json!([format!("--workload-cidr={}/32", self.node.address())]);
+        container["args"] = json!([format!("--workload-cidr={}/32", self.node.machine_address())]);
         let variables = container["env"].as_array_mut().context("variables")?;
         let port = self.management.port().to_string();
         for (name, value) in [("KUBERNETES_SERVICE_HOST", SERVER_NAME), ("KUBERNETES_SERVICE_PORT", &port)] {

@@ -41,11 +41,7 @@ const DEPLOYMENT: &str = "5spot-controller";
 
 async fn the_images_run_as_pods(context: Arc<TestContext>) -> TestResult {
     let clusters = TestClusters::start_another("install").await?;
-    let node = {
-        // Only started next to it: other tests use the machine meanwhile.
-        let desk = Desk::take(&context).await?;
-        ManagementNode::start(&clusters, desk.machine()?).await?
-    };
+    let node = ManagementNode::start(&clusters).await?;
     let play = Play {
         kubectl: Kubectl::new(clusters.control_plane(), Side::Management),
         lent: clusters.test_context("lent").await?,

@@ -1,7 +1,7 @@
 //! The one real node of this program, used by one test at a time.
 
 use anyhow::Context as _;
-use five_spot_testenv::node::{HostNode, Image, NodeBinaries};
+use five_spot_testenv::node::{Image, NodeBinaries, RealNode};
 use five_spot_testenv::test_clusters::TestContext;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
@@ -18,11 +18,11 @@ const AGENT_IMAGE: &str = "docker.io/library/5spot-reclaim-agent:latest";
 const TENANT_IMAGE: &str = "localhost/5spot/tenant:1";
 
 /// Started by the first test that needs it; it ends with the control plane.
-static NODE: Mutex<Option<HostNode>> = Mutex::const_new(None);
+static NODE: Mutex<Option<RealNode>> = Mutex::const_new(None);
 
 /// A lent machine, for the exclusive use of one test until this is dropped.
 pub(crate) struct Desk<'a> {
-    node: MutexGuard<'static, Option<HostNode>>,
+    node: MutexGuard<'static, Option<RealNode>>,
     context: &'a TestContext,
     /// The name of its Node.
     pub(super) name: String,
@@ -59,7 +59,7 @@ impl<'a> Desk<'a> {
 
     /// The last lines of the logs of kubelet and containerd, for a test that fails.
     pub(super) fn logs(&self) -> String {
-        self.node.as_ref().map(HostNode::logs).unwrap_or_default()
+        self.node.as_ref().map(RealNode::logs).unwrap_or_default()
     }
 
     /// Makes a pod of a tenant on the node that runs this command.
@@ -88,19 +88,19 @@ impl<'a> Desk<'a> {
     }
 
     /// The machine itself.
-    pub(crate) fn machine(&self) -> anyhow::Result<&HostNode> {
+    pub(crate) fn machine(&self) -> anyhow::Result<&RealNode> {
         self.node()
     }
 
-    fn node(&self) -> anyhow::Result<&HostNode> {
+    fn node(&self) -> anyhow::Result<&RealNode> {
         self.node.as_ref().context("the node was not started")
     }
 }
 
-async fn start(context: &TestContext) -> anyhow::Result<HostNode> {
+async fn start(context: &TestContext) -> anyhow::Result<RealNode> {
     let binaries = NodeBinaries::from_process()?;
     let busybox = binaries.busybox.clone();
-    let node = HostNode::start(context.clusters().control_plane(), binaries).await?;
+    let node = RealNode::on_host(context.clusters().control_plane(), binaries).await?;
     node.import_archive(&crate::install::archive("5spot-reclaim-agent")?).await?;
     node.tag(AGENT_IMAGE_IN_ARCHIVE, AGENT_IMAGE).await?;
     // The owner's program is a copy of the same file, so that only the place where it runs differs.

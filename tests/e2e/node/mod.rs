@@ -4,6 +4,7 @@
 mod agent_pod;
 mod desk;
 mod diagnoses;
+mod isolated;
 mod owner;
 mod reclaim;
 
@@ -18,5 +19,5 @@ pub(crate) fn tests() -> Vec<Test> {
         eprintln!("{} is set: the tests that need a real node are left out", node::WITHOUT_NODE_VARIABLE);
         return Vec::new();
     }
-    [reclaim::tests(), diagnoses::tests()].into_iter().flatten().collect()
+    [reclaim::tests(), diagnoses::tests(), isolated::tests()].into_iter().flatten().collect()
 }

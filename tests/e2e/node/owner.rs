@@ -46,7 +46,7 @@ impl Drop for OwnersProgram {
 }
 
 /// The kernel names a process after its file.
-fn copy_of_sleep(context: &TestContext, name: &str) -> std::io::Result<PathBuf> {
+pub(super) fn copy_of_sleep(context: &TestContext, name: &str) -> std::io::Result<PathBuf> {
     let folder = context.directory().join(context.namespace());
     std::fs::create_dir_all(&folder)?;
     let program = folder.join(name);

@@ -11,31 +11,6 @@ pub(super) const PAUSE_IMAGE: &str = "localhost/5spot/pause:1";
 /// The socket of containerd, in the node's own `/run`.
 pub(super) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// The network between the machine and the pods of one node.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PodNetwork(u8);
-
-impl PodNetwork {
-    /// One of several networks in the range that is reserved for benchmarks (RFC 2544).
-    pub(super) fn number(number: u8) -> Self {
-        Self(number)
-    }
-
-    fn subnet(self) -> String {
-        format!("198.19.{}.0/24", self.0)
-    }
-
-    /// The machine's address in that network: the node's address, which must not be a loopback address.
-    pub(super) fn node_address(self) -> String {
-        format!("198.19.{}.1", self.0)
-    }
-
-    /// The same with the length of its prefix.
-    pub(super) fn bridge_address(self) -> String {
-        format!("{}/24", self.node_address())
-    }
-}
-
 /// containerd's configuration.
 pub(super) fn containerd(binaries: &NodeBinaries, network_directory: &Path) -> String {
     format!(
@@ -79,26 +54,6 @@ disable = true
         network = network_directory.display(),
         runc = binaries.runc.display(),
     )
-}
-
-/// The network of pods without host networking: a bridge to the machine and no further routes.
-pub(super) fn pod_network(bridge: &str, network: PodNetwork) -> Value {
-    json!({
-        "cniVersion": "1.0.0",
-        "name": "5spot",
-        "plugins": [{
-            "type": "bridge",
-            "bridge": bridge,
-            // As a gateway, the plugin would enable IP forwarding on the machine.
-            "isGateway": false,
-            "ipMasq": false,
-            "ipam": {
-                "type": "host-local",
-                "dataDir": "/run/cni",
-                "ranges": [[{ "subnet": network.subnet(), "gateway": network.node_address() }]],
-            },
-        }],
-    })
 }
 
 /// The files and ports in the configuration of the kubelet.

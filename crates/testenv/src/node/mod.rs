@@ -1,22 +1,29 @@
 //! A real node: kubelet and containerd as plain processes of this machine, in their own namespaces and cgroup, joined
-//! to the workload cluster.
+//! to a cluster. There are two kinds.
 //!
-//! The node shares the machine's pid and network namespaces, because the kernel sends process events only there.
-//! Therefore only one can run per machine at a time, plus another one for pods that do not use process events.
+//! A node on the host ([`RealNode::on_host`]) shares the machine's pid and network namespaces, because the kernel sends
+//! process events only there. Therefore only one can run per machine at a time.
+//!
+//! An isolated node ([`RealNode::isolated`]) has pid and network namespaces of its own. Several can run at the same time, and
+//! their agents see their own processes only, by polling. Its pods find the API server at the address that the kubelet tells
+//! them, as in every cluster: it is an address of the node, and what arrives there is passed to the API server of the machine.
+//! A pair of interfaces connects the node to the machine, so that the API server reaches the kubelet.
+//!
 //! Everything is removed when the test program ends, however it ends: the guard ends the processes that were started
-//! here, and the janitor removes everything in the node's cgroup, which contains the containers, and the bridge of the
-//! pod network.
+//! here, and the janitor removes everything in the node's cgroup, which contains the containers, and the interfaces of the
+//! machine.
 
 mod binaries;
 mod configuration;
 mod namespaces;
+mod network;
 mod support;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -28,15 +35,17 @@ pub use binaries::NodeBinaries;
 pub use five_spot_image::Image;
 pub use support::{Unsupported, check};
 
-use crate::cluster::Side;
+use crate::cluster::{Cluster, Side};
 use crate::control_plane::ControlPlane;
 use crate::kubeconfig::Credentials;
 use crate::pki::PkiError;
+use crate::ports;
 use crate::process::{Process, log_tail};
+use crate::proxy::Proxy;
 use crate::wait::{self, WaitError};
-use crate::{link, ports, run_directory};
-use configuration::{CONTAINERD_SOCKET, KubeletSettings, PAUSE_IMAGE, PodNetwork};
+use configuration::{CONTAINERD_SOCKET, KubeletSettings, PAUSE_IMAGE};
 use namespaces::Namespaces;
+use network::{Network, SERVICE};
 
 /// The variable that skips the tests that need a real node, for machines that cannot run one.
 pub const WITHOUT_NODE_VARIABLE: &str = "FIVE_SPOT_E2E_WITHOUT_NODE";
@@ -94,77 +103,112 @@ pub enum NodeError {
     },
 }
 
-/// A container runtime on this machine, and a kubelet that joins and leaves the workload cluster.
-pub struct HostNode {
-    label: &'static str,
-    network: PodNetwork,
+/// The kind of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// With the processes and the network of the machine.
+    Host,
+    /// With processes and a network of its own.
+    Isolated,
+}
+
+impl Kind {
+    /// Its name for the script that prepares the namespaces.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Isolated => "isolated",
+        }
+    }
+}
+
+/// A container runtime on this machine, and a kubelet that joins and leaves a cluster.
+pub struct RealNode {
+    kind: Kind,
+    label: String,
+    network: Network,
     binaries: NodeBinaries,
     directory: PathBuf,
     run_directory: PathBuf,
     machine_id: String,
-    bridge: String,
     containerd: Mutex<Process>,
     kubelet: Mutex<Option<Process>>,
+    /// The address of the API server in an isolated node.
+    service: Mutex<Option<Proxy>>,
     namespaces: Namespaces,
-    // Released last: from then on, another node can start.
-    machine: Arc<File>,
+    // Released last: from then on, another node can have the place.
+    _place: File,
 }
 
-impl HostNode {
-    /// Starts the container runtime. Waits while another node of this kind is running on this machine.
-    pub async fn start(control_plane: &ControlPlane, binaries: NodeBinaries) -> Result<Self, NodeError> {
+impl RealNode {
+    /// Starts the container runtime of a node on the host. Waits while another one is running on this machine.
+    pub async fn on_host(control_plane: &ControlPlane, binaries: NodeBinaries) -> Result<Self, NodeError> {
         check()?;
+        let place = lock_machine().await?;
+        Self::start(control_plane, binaries, Kind::Host, 0, place).await
+    }
+
+    /// Starts the container runtime of an isolated node.
+    pub async fn isolated(control_plane: &ControlPlane, binaries: NodeBinaries) -> Result<Self, NodeError> {
+        check()?;
+        support::check_isolated()?;
+        let (number, place) = lock_network()?;
+        Self::start(control_plane, binaries, Kind::Isolated, number, place).await
+    }
+
+    async fn start(
+        control_plane: &ControlPlane,
+        binaries: NodeBinaries,
+        kind: Kind,
+        number: u8,
+        place: File,
+    ) -> Result<Self, NodeError> {
         let missing = binaries.missing();
         if !missing.is_empty() {
             return Err(NodeError::NotBuilt(missing));
         }
-        let machine = Arc::new(lock_machine().await?);
-        Self::start_on(control_plane, binaries, "node", 0, machine).await
-    }
-
-    /// Starts a second container runtime beside this one, for another kubelet.
-    pub async fn start_beside(&self, control_plane: &ControlPlane) -> Result<Self, NodeError> {
-        Self::start_on(control_plane, self.binaries.clone(), "second-node", 1, self.machine.clone()).await
-    }
-
-    async fn start_on(
-        control_plane: &ControlPlane,
-        binaries: NodeBinaries,
-        label: &'static str,
-        number: u8,
-        machine: Arc<File>,
-    ) -> Result<Self, NodeError> {
-        let network = PodNetwork::number(number);
+        let label = match kind {
+            Kind::Host => "node".to_owned(),
+            Kind::Isolated => format!("isolated-node-{number}"),
+        };
+        let network = Network::new(kind, number);
         let run_directory = control_plane.directory().to_path_buf();
-        let directory = run_directory.join(label);
+        let directory = run_directory.join(&label);
+        // What a former node in this place has left.
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(io_error("remove the files of the former node")(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
         let machine_id = random_machine_id()?;
         write(&directory.join("etc/machine-id"), &format!("{machine_id}\n"))?;
         write(&directory.join("etc/resolv.conf"), "")?;
-        let bridge = format!("5spot{}-{number}", std::process::id());
-        run_directory::record_link(&run_directory, &bridge)
-            .and_then(|()| link::create_bridge(&bridge, &network.bridge_address()))
-            .map_err(io_error("make the bridge of the pod network"))?;
         let plugins = directory.join("network");
-        write(&plugins.join("5spot.conflist"), &configuration::pod_network(&bridge, network).to_string())?;
+        write(&plugins.join("5spot.conflist"), &network.pods().to_string())?;
         let settings = directory.join("containerd.toml");
         write(&settings, &configuration::containerd(&binaries, &plugins))?;
         let path = search_path(&binaries);
-        let namespaces = Namespaces::create(&run_directory, &directory, label, path).await?;
+        let namespaces = Namespaces::create(kind, &run_directory, &directory, &label, path).await?;
+        network
+            .connect(&run_directory, namespaces.holder())
+            .map_err(io_error("make the interfaces of the node"))?;
         let arguments = vec!["--config".into(), settings.into()];
         let spec = namespaces.spec(&format!("{label}-containerd"), &binaries.containerd, arguments);
         let containerd = Process::start(&spec).map_err(io_error("start containerd"))?;
         let node = Self {
+            kind,
             label,
             network,
             binaries,
             directory,
             run_directory,
             machine_id,
-            bridge,
             containerd: Mutex::new(containerd),
             kubelet: Mutex::new(None),
+            service: Mutex::new(None),
             namespaces,
-            machine,
+            _place: place,
         };
         node.until_containerd_answers().await?;
         let pause = Image::new(PAUSE_IMAGE, &["/bin/pause"]).program("bin/pause", &node.binaries.pause);
@@ -230,15 +274,17 @@ impl HostNode {
         let [port, health_port] = ports::free().map_err(io_error("find free ports"))?;
         let identity = control_plane.authority().client(&format!("system:node:{name}"), &["system:nodes"])?;
         let cluster = control_plane.cluster(side);
+        let server = self.serve_api(cluster).await?;
         let kubeconfig = self.directory.join("kubelet.kubeconfig");
-        write(&kubeconfig, &cluster.kubeconfig_for(&Credentials::Certificate(identity), None))?;
+        let credentials = Credentials::Certificate(identity);
+        write(&kubeconfig, &cluster.kubeconfig_for(&credentials, server.as_deref()))?;
         let certificate_authority = self.directory.join("ca.crt");
         write(&certificate_authority, &control_plane.authority().identity().certificate)?;
         let settings = configuration::kubelet(&KubeletSettings {
             certificate_authority: &certificate_authority,
             resolv_conf: &self.directory.join("etc/resolv.conf"),
             provider_id,
-            address: &self.address(),
+            address: &self.address().to_string(),
             port,
             health_port,
         });
@@ -253,7 +299,7 @@ impl HostNode {
             flag("config", config.into()),
             flag("kubeconfig", kubeconfig.into()),
             flag("hostname-override", name.into()),
-            flag("node-ip", self.address().into()),
+            flag("node-ip", self.address().to_string().into()),
             flag("cert-dir", self.directory.join("kubelet-pki").into()),
         ];
         let log = format!("{}-kubelet", self.label);
@@ -271,19 +317,42 @@ impl HostNode {
         }
     }
 
+    /// Passes connections to the address of the API server in an isolated node to this cluster. Returns that address; `None` on
+    /// the host, which reaches the API server itself.
+    async fn serve_api(&self, cluster: &Cluster) -> Result<Option<String>, NodeError> {
+        if self.kind == Kind::Host {
+            return Ok(None);
+        }
+        let mut service = self.service.lock().await;
+        if let Some(former) = service.take() {
+            former.close().await;
+        }
+        let port = cluster.server().rsplit(':').next().and_then(|port| port.parse().ok());
+        let port = port.ok_or_else(|| io::Error::other(format!("no port in {}", cluster.server())));
+        let proxy = port.and_then(|port| Proxy::start_in(self.namespaces.holder(), SERVICE, port));
+        *service = Some(proxy.map_err(io_error("listen in the network of the node"))?);
+        Ok(Some(format!("https://{SERVICE}")))
+    }
+
+    /// Starts a program on the node, outside of every pod. It ends with the node at the latest.
+    pub fn run(&self, name: &str, program: &Path, arguments: Vec<OsString>) -> Result<Process, NodeError> {
+        let spec = self.namespaces.spec(&format!("{}-{name}", self.label), program, arguments);
+        Process::start(&spec).map_err(io_error("start a program on the node"))
+    }
+
     /// Stops the kubelet, as if the machine were switched off. Its Node and its containers stay.
     pub async fn leave(&self) {
         if let Some(mut kubelet) = self.kubelet.lock().await.take() {
-            kubelet.kill().await;
+            self.namespaces.kill(&mut kubelet).await;
         }
     }
 
     /// Stops and removes everything of the node. Stopping the control plane has the same effect.
     pub async fn stop(self) -> Result<(), NodeError> {
         self.leave().await;
-        self.containerd.lock().await.kill().await;
+        self.namespaces.kill(&mut self.containerd.lock().await).await;
         self.namespaces.remove().await.map_err(io_error("end the containers"))?;
-        link::delete(&self.bridge).map_err(io_error("delete the bridge of the pod network"))
+        self.network.disconnect().map_err(io_error("delete the interfaces of the node"))
     }
 
     /// The machine id that the kubelet reports and that pods see in `/etc/machine-id`.
@@ -291,9 +360,14 @@ impl HostNode {
         &self.machine_id
     }
 
-    /// The address of the machine in the pod network.
-    pub fn address(&self) -> String {
+    /// The address of the node.
+    pub fn address(&self) -> Ipv4Addr {
         self.network.node_address()
+    }
+
+    /// The address of this machine for the node and its pods.
+    pub fn machine_address(&self) -> Ipv4Addr {
+        self.network.machine_address()
     }
 
     /// The directory of the kubelet, as seen from outside the namespaces.
@@ -356,6 +430,16 @@ async fn lock_machine() -> Result<File, NodeError> {
     });
     let file = lock.await.map_err(io::Error::other).and_then(std::convert::identity);
     file.map_err(io_error("wait for the other node of this machine"))
+}
+
+/// Finds a number that no isolated node on this machine has, and holds it.
+fn lock_network() -> Result<(u8, File), NodeError> {
+    let free = (0..=u8::MAX).find_map(|number| {
+        let path = std::env::temp_dir().join(format!("5spot-isolated-node-{number}.lock"));
+        let file = File::options().create(true).truncate(false).write(true).open(path).ok()?;
+        file.try_lock().is_ok().then_some((number, file))
+    });
+    free.ok_or_else(|| io_error("find a network")(io::Error::other("256 isolated nodes are running")))
 }
 
 fn random_machine_id() -> Result<String, NodeError> {

@@ -16,6 +16,18 @@ const COMMANDS: [&str; 5] = ["unshare", "nsenter", "mount", "ip", "cc"];
 /// The controllers that the kubelet requires.
 const CONTROLLERS: [&str; 5] = ["cpu", "cpuset", "memory", "devices", "pids"];
 
+/// Checks what an isolated node needs beyond that.
+pub(super) fn check_isolated() -> Result<(), Unsupported> {
+    let namespaces =
+        ["unshare", "--net", "--pid", "--fork", "--mount-proc", "ip", "link", "add", "a", "type", "veth"];
+    if succeeds(&namespaces) {
+        return Ok(());
+    }
+    Err(Unsupported(vec![
+        "new pid and network namespaces, or pairs of interfaces (veth), are not allowed".into(),
+    ]))
+}
+
 /// Checks everything that can be checked without starting a lasting process.
 pub fn check() -> Result<(), Unsupported> {
     let mut lacks = Vec::new();
