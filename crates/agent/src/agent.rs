@@ -91,7 +91,8 @@ impl Agent {
                 }
                 Some(()) = finished(&mut self.request) => {
                     self.request = None;
-                    if self.detector.is_none() && self.retry_at.is_none() {
+                    // It may have been configured anew meanwhile.
+                    if self.state.get().activity == Activity::Annotating {
                         self.state.set(Activity::Fired);
                     }
                 }
@@ -199,17 +200,17 @@ impl Agent {
                 self.request_reclaim(&found);
                 Ok(())
             }
+            Outcome::Failed(error) if self.settings.kind == Kind::Poll || !error.is_about_events() => {
+                self.retry_later();
+                warn!(%error, "the detector failed — retrying in a second");
+                Ok(())
+            }
             Outcome::Failed(error) if self.settings.choice == Choice::Netlink => Err(error),
-            Outcome::Failed(error) if self.settings.kind == Kind::Netlink => {
+            Outcome::Failed(error) => {
                 warn!(%error, "process events failed — falling back to --detector=poll");
                 self.settings.kind = Kind::Poll;
                 self.state.set_detector(Kind::Poll.as_str());
                 self.arm();
-                Ok(())
-            }
-            Outcome::Failed(error) => {
-                self.retry_later();
-                warn!(%error, "the detector failed — retrying in a second");
                 Ok(())
             }
         }
@@ -250,4 +251,53 @@ async fn finished(task: &mut Option<JoinHandle<()>>) -> Option<()> {
     let task = task.as_mut()?;
     let _ = task.await;
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ClusterAccess;
+    use crate::netlink::NetlinkError;
+    use crate::procfs::ProcfsError;
+
+    fn agent(choice: Choice) -> Agent {
+        let (outcomes, _) = unbounded_channel();
+        Agent {
+            settings: Settings {
+                node: OwnNode { name: "desk-1".into(), machine_id: None },
+                proc_root: "/proc".into(),
+                choice,
+                kind: Kind::Netlink,
+            },
+            client: Client::new(ClusterAccess::new("127.0.0.1".into(), 1, PathBuf::new())),
+            state: SharedState::new(Kind::Netlink.as_str()),
+            outcomes,
+            arming: 0,
+            detector: None,
+            config: Some(AgentConfig::default()),
+            retry_at: None,
+            request: None,
+        }
+    }
+
+    /// A machine that is out of memory or descriptors for a moment has process events all the same.
+    #[tokio::test]
+    async fn a_process_list_that_cannot_be_read_is_tried_again() {
+        for choice in [Choice::Netlink, Choice::Auto] {
+            let mut agent = agent(choice);
+            let error = ProcfsError::Read(std::io::ErrorKind::OutOfMemory.into());
+            agent.on_outcome(Outcome::Failed(error.into())).expect("no reason to end");
+            assert!(agent.retry_at.is_some() && agent.settings.kind == Kind::Netlink, "{choice:?}");
+            assert!(!agent.state.get().ready, "{choice:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn events_that_fail_end_only_who_asked_for_them() {
+        let failed = || Outcome::Failed(NetlinkError::NotPermitted.into());
+        agent(Choice::Netlink).on_outcome(failed()).expect_err("events were asked for");
+        let mut automatic = agent(Choice::Auto);
+        automatic.on_outcome(failed()).expect("a fallback");
+        assert_eq!(automatic.settings.kind, Kind::Poll);
+    }
 }

@@ -31,6 +31,11 @@ pub enum OneshotError {
     /// The processes cannot be read.
     #[error(transparent)]
     Procfs(#[from] ProcfsError),
+    /// A process that is there could not be read.
+    #[error(
+        "not every process could be read, for lack of memory or file descriptors: none of the others matches"
+    )]
+    Incomplete,
     /// The Node cannot be annotated.
     #[error("process {} ({}) matched {:?}, but the node could not be annotated: {source}{}", found.pid, found.comm,
             found.pattern, hint(source))]
@@ -58,6 +63,9 @@ pub async fn run(settings: &Settings, client: &Client) -> Result<OneshotOutcome,
     };
     let mut scanner = Scanner::new(ProcRoot::open(&settings.proc_root)?);
     let Some(found) = scanner.look(&Matcher::new(&config))? else {
+        if scanner.is_incomplete() {
+            return Err(OneshotError::Incomplete);
+        }
         info!(processes = scanner.count()?, "no process matches");
         return Ok(OneshotOutcome::NothingMatched);
     };

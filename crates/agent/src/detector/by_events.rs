@@ -4,9 +4,16 @@ use super::{DetectorError, Search};
 use crate::netlink::{Options, Subscriber};
 use crate::procfs::Found;
 use std::os::fd::BorrowedFd;
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
+
+/// The time until the next look at all processes, after one could not be read.
+#[cfg(target_os = "linux")]
+const RESCAN_DELAY: Duration = Duration::from_secs(1);
 
 /// Waits for a matching process until `stop` is closed. All processes are looked at once at the start, after the
-/// subscription, so that none is missed in between, and once after every loss of events.
+/// subscription, so that none is missed in between, once after every loss of events, and once a second while one cannot be
+/// read.
 #[cfg(target_os = "linux")]
 pub(super) fn run(search: Search, stop: BorrowedFd<'_>) -> Result<Option<Found>, DetectorError> {
     run_with(search, stop, Options::default())
@@ -28,7 +35,14 @@ pub(super) fn run_with(
     let mut found = search.look_at_all()?;
     let mut losses = Losses::default();
     let mut pace = Pace::default();
-    while found.is_none() && subscriber.wait_or_stop(stop).map_err(DetectorError::Receive)? {
+    let mut rescan_at: Option<Instant> = None;
+    while found.is_none() {
+        if search.scanner.is_incomplete() {
+            rescan_at.get_or_insert_with(|| Instant::now() + RESCAN_DELAY);
+        }
+        if !subscriber.wait_or_stop(stop, rescan_at).map_err(DetectorError::Receive)? {
+            break;
+        }
         pace.wait();
         let mut events: u32 = 0;
         let mut lost = false;
@@ -48,8 +62,12 @@ pub(super) fn run_with(
         });
         receive.map_err(DetectorError::Receive)?;
         pace.received(events);
-        if lost && found.is_none() {
+        if lost {
             losses.report();
+        }
+        let is_due = rescan_at.is_some_and(|time| time <= Instant::now());
+        if found.is_none() && (lost || is_due) {
+            rescan_at = None;
             found = search.look_at_all()?;
         }
     }
@@ -66,19 +84,19 @@ pub(super) fn run(_search: Search, _stop: BorrowedFd<'_>) -> Result<Option<Found
 #[derive(Default)]
 struct Losses {
     unreported: u32,
-    reported_at: Option<std::time::Instant>,
+    reported_at: Option<Instant>,
 }
 
 #[cfg(target_os = "linux")]
 impl Losses {
-    const INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
+    const INTERVAL: Duration = Duration::from_secs(10);
 
     fn report(&mut self) {
         self.unreported += 1;
         if self.reported_at.is_none_or(|at| at.elapsed() >= Self::INTERVAL) {
             tracing::warn!(losses = self.unreported, "process events were lost — rescanning all processes");
             self.unreported = 0;
-            self.reported_at = Some(std::time::Instant::now());
+            self.reported_at = Some(Instant::now());
         }
     }
 }
@@ -92,12 +110,12 @@ struct Pace {
     /// Consecutive wake-ups that came soon after the one before.
     in_a_row: u32,
     is_storm: bool,
-    last: Option<std::time::Instant>,
+    last: Option<Instant>,
 }
 
 #[cfg(target_os = "linux")]
 impl Pace {
-    const SOON: std::time::Duration = std::time::Duration::from_millis(1);
+    const SOON: Duration = Duration::from_millis(1);
     const STORM_AFTER: u32 = 10;
 
     /// Waits for more events, if this is a storm.
@@ -109,7 +127,7 @@ impl Pace {
 
     /// Takes note of the number of events that were received together.
     fn received(&mut self, events: u32) {
-        let now = std::time::Instant::now();
+        let now = Instant::now();
         let is_soon = self.last.is_some_and(|last| now.duration_since(last) < Self::SOON);
         self.last = Some(now);
         if self.is_storm {

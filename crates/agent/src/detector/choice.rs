@@ -64,6 +64,16 @@ pub enum DetectorError {
     Panicked,
 }
 
+impl DetectorError {
+    /// True if process events cannot be had. Other failures may pass, and polling would meet them as well.
+    pub fn is_about_events(&self) -> bool {
+        match self {
+            Self::Subscribe(_) | Self::Receive(_) => true,
+            Self::Procfs(_) | Self::Thread(_) | Self::Panicked => false,
+        }
+    }
+}
+
 /// Chooses the detector. Process events are tried, with `program` as the one that the self-test starts. Only an explicit
 /// choice of them is an error where they cannot be had.
 pub fn choose(choice: Choice, program: &Path) -> Result<Kind, DetectorError> {

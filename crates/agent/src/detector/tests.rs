@@ -90,6 +90,35 @@ fn lost_events_are_answered_by_a_rescan() {
     assert_eq!((found.pid, found.comm.as_str()), (7, "fs-overflow"));
 }
 
+/// The process list is a folder in which the name of one process cannot be read, and that of the next is a pipe: the first
+/// look waits there until the test has made the first readable.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_could_not_be_read_is_found_without_an_event() {
+    let root = tempfile::tempdir().expect("a folder");
+    let comm = |pid: &str| root.path().join(pid).join("comm");
+    for pid in ["7", "8"] {
+        std::fs::create_dir(root.path().join(pid)).expect("a process");
+        std::fs::write(root.path().join(pid).join("cgroup"), "0::/user.slice\n").expect("a file");
+        std::fs::write(root.path().join(pid).join("stat"), "7 (x) S 1 1 1 0 -1 64 0\n").expect("a file");
+    }
+    std::fs::create_dir(comm("7")).expect("a folder, which cannot be read");
+    assert!(std::process::Command::new("mkfifo").arg(comm("8")).status().expect("mkfifo").success());
+    let config = AgentConfig { match_commands: vec!["fs-unread".into()], ..AgentConfig::default() };
+    let search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
+    let (sender, outcomes) = mpsc::channel();
+    let _detector = Detector::start(Kind::Netlink, search, move |outcome| {
+        let _ = sender.send(outcome);
+    });
+    // Opening it to write waits for the reader.
+    let pipe = std::fs::File::options().write(true).open(comm("8")).expect("a reader");
+    std::fs::remove_file(comm("8")).expect("the pipe");
+    std::fs::remove_dir(comm("7")).expect("a folder");
+    std::fs::write(comm("7"), "fs-unread\n").expect("a file");
+    drop(pipe);
+    assert_eq!(pid_of(outcomes.recv_timeout(SOON)), 7);
+}
+
 /// A process whose files cannot be read holds up the thread of the detector, and nothing else.
 #[test]
 fn a_detector_that_hangs_does_not_hold_up_who_drops_it() {

@@ -25,6 +25,10 @@ pub trait ProcessFacts {
     /// True if the process belongs to a Kubernetes pod.
     fn is_in_pod(&mut self) -> Option<bool>;
 
+    /// True if the kernel, the kubelet or CRI-O has started the process, itself or through other programs. Such a program
+    /// works for a pod without being in one, and a tenant can choose words of its command line.
+    fn is_started_by_node(&mut self) -> Option<bool>;
+
     /// The real user id.
     fn uid(&mut self) -> Option<u32>;
 
@@ -129,6 +133,13 @@ impl Matcher {
     /// Facts are asked for in an order that keeps the common case cheap, and that never reads the memory of a process in
     /// a pod: a command line lies in the memory of its process, which can make a reader wait for ever.
     pub fn check(&self, process: &mut impl ProcessFacts) -> Option<Hit<'_>> {
+        let hit = self.find(process)?;
+        // Last, because it takes the most reads, and few processes get so far.
+        (!process.is_started_by_node()?).then_some(hit)
+    }
+
+    /// The pattern that the process itself matches, wherever it comes from.
+    fn find(&self, process: &mut impl ProcessFacts) -> Option<Hit<'_>> {
         let comm = process.comm()?;
         let name = comm.as_bytes();
         let short = self.short_commands.iter().find(|pattern| pattern.as_bytes() == name);

@@ -13,6 +13,7 @@ struct Process {
     executable: Option<&'static [u8]>,
     excluded: bool,
     in_pod: bool,
+    by_node: bool,
     uid: Option<u32>,
     chunk: usize,
     command_line_reads: usize,
@@ -27,6 +28,7 @@ fn process(comm: &'static str, arguments: &[&str]) -> Process {
         executable: None,
         excluded: false,
         in_pod: false,
+        by_node: false,
         uid: Some(1000),
         chunk: 7,
         command_line_reads: 0,
@@ -44,6 +46,10 @@ impl ProcessFacts for Process {
 
     fn is_in_pod(&mut self) -> Option<bool> {
         Some(self.in_pod)
+    }
+
+    fn is_started_by_node(&mut self) -> Option<bool> {
+        Some(self.by_node)
     }
 
     fn uid(&mut self) -> Option<u32> {
@@ -188,6 +194,21 @@ fn pods_kernel_threads_and_other_users_never_match() {
     assert!(for_users(&[0, 1000], Some(1000)));
     assert!(!for_users(&[0, 1000], Some(1001)));
     assert!(!for_users(&[0, 1000], None), "a user id that cannot be read does not match");
+}
+
+/// A tenant chooses the names of volumes, the fields of volumes, and the name of a module that the kernel loads on request.
+#[test]
+fn programs_that_the_node_starts_for_a_pod_never_match() {
+    let volume = format!("/var/lib/kubelet/pods/{UID}/volumes/kubernetes.io~secret/java");
+    for command in [
+        process("mount", &["mount", "-t", "tmpfs", "tmpfs", &volume]),
+        process("modprobe", &["/sbin/modprobe", "-q", "--", "crypto-java"]),
+        process("java", &["java"]),
+    ] {
+        assert!(check(&["java"], &["java"], command.clone()).is_some(), "of the owner");
+        let by_node = Process { by_node: true, ..command };
+        assert_eq!(check(&["java"], &["java"], by_node), None);
+    }
 }
 
 #[test]

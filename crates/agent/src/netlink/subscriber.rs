@@ -138,11 +138,14 @@ impl Subscriber {
         Err(NetlinkError::NotConfirmed(CONFIRMATION_TIMEOUT))
     }
 
-    /// Waits until there is something to receive, or until `stop` becomes readable. Returns false on the latter.
-    pub fn wait_or_stop(&self, stop: BorrowedFd<'_>) -> io::Result<bool> {
+    /// Waits until there is something to receive, until the deadline, or until `stop` becomes readable. Returns false on the
+    /// latter.
+    pub fn wait_or_stop(&self, stop: BorrowedFd<'_>, deadline: Option<Instant>) -> io::Result<bool> {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
         let mut descriptors =
             [PollFd::new(&self.socket, PollFlags::IN), PollFd::from_borrowed_fd(stop, PollFlags::IN)];
-        rustix::io::retry_on_intr(|| poll(&mut descriptors, None))?;
+        rustix::io::retry_on_intr(|| poll(&mut descriptors, timeout.as_ref()))?;
         Ok(descriptors[1].revents().is_empty())
     }
 

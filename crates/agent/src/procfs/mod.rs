@@ -6,17 +6,14 @@ mod pids;
 mod process;
 mod scanner;
 
-pub use parse::{ProcessState, cgroup_view, last_pid, state, uid};
+pub use parse::{ProcessState, cgroup_view, last_pid, name_in_stat, state, uid};
 pub use process::ProcessFiles;
 pub use scanner::{Found, Scanner};
 
-use crate::matcher::{CgroupView, Comm};
+use crate::matcher::{CgroupView, is_in_pod};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::path::{Path, PathBuf};
-
-/// The kernel's own thread that is process 2 of every host, and of no other pid namespace.
-const KERNEL_THREAD_DAEMON: &[u8] = b"kthreadd";
 
 /// The reason why processes cannot be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +58,7 @@ impl ProcRoot {
         let own_pid: Option<u32> = read_link(directory.as_fd(), "self").and_then(|link| link.parse().ok());
         let namespace = read_link(directory.as_fd(), "self/ns/cgroup");
         let mut cgroup = [0; 4096];
-        let length = read_file(directory.as_fd(), "self/cgroup", &mut cgroup);
+        let length = read_file(directory.as_fd(), "self/cgroup", &mut cgroup).ok();
         // A folder without `self` is not from a kernel.
         if length.is_none() && own_pid.is_some() {
             return Err(ProcfsError::NoCgroups { path: path.to_owned() });
@@ -75,11 +72,12 @@ impl ProcRoot {
         self.view
     }
 
-    /// True if the processes of the host can be seen: process 2 is a kernel thread. Without `hostPID: true` it is not.
+    /// True if the processes of the node can be seen: the first process is in no pod. Without `hostPID: true` it is this one, or
+    /// another one of the same pod. A node may be a container itself, so that kernel threads are no sign.
     pub fn shows_host(&self) -> bool {
-        let mut content = [0; 64];
-        let length = read_file(self.as_fd(), "2/comm", &mut content).unwrap_or_default();
-        Comm::from_file(&content[..length]).as_bytes() == KERNEL_THREAD_DAEMON
+        let mut content = [0; 4096];
+        let first = read_file(self.as_fd(), "1/cgroup", &mut content);
+        self.own_pid != Some(1) && first.is_ok_and(|length| !is_in_pod(&content[..length], self.view))
     }
 
     /// The number of this process in it, which differs where it shows another pid namespace.
@@ -104,26 +102,27 @@ fn read_link(directory: BorrowedFd<'_>, path: &str) -> Option<String> {
 }
 
 /// Reads a file from its beginning until its end or until `buffer` is full. Returns the number of bytes.
-fn read_file(directory: BorrowedFd<'_>, path: &str, buffer: &mut [u8]) -> Option<usize> {
+fn read_file(directory: BorrowedFd<'_>, path: &str, buffer: &mut [u8]) -> rustix::io::Result<usize> {
     let file = open_file(directory, path)?;
     let mut length = 0;
     while length < buffer.len() {
-        match rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut buffer[length..])).ok()? {
+        match rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut buffer[length..]))? {
             0 => break,
             count => length += count,
         }
     }
-    Some(length)
+    Ok(length)
 }
 
 /// Reads a file that the kernel gives out as a whole in one call, such as the name of a process.
-fn read_at_once(directory: BorrowedFd<'_>, path: &str, buffer: &mut [u8]) -> Option<usize> {
+fn read_at_once(directory: BorrowedFd<'_>, path: &str, buffer: &mut [u8]) -> rustix::io::Result<usize> {
     let file = open_file(directory, path)?;
-    rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer)).ok()
+    rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))
 }
 
-fn open_file(directory: BorrowedFd<'_>, path: &str) -> Option<OwnedFd> {
-    rustix::fs::openat(directory, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+fn open_file(directory: BorrowedFd<'_>, path: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::io::retry_on_intr(|| rustix::fs::openat(directory, path, flags, Mode::empty()))
 }
 
 #[cfg(test)]

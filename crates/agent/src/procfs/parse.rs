@@ -15,6 +15,8 @@ const HOST_CGROUP_NAMESPACE: &str = "cgroup:[4026531835]";
 /// The parts of `/proc/<pid>/stat` that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessState {
+    /// The process that started it, or the one that has taken its place.
+    pub parent: u32,
     /// The process is a thread of the kernel.
     pub is_kernel_thread: bool,
     /// The process is ending, or has ended and its parent has not asked for its exit code yet.
@@ -27,11 +29,20 @@ pub fn state(stat: &[u8]) -> Option<ProcessState> {
     let rest = std::str::from_utf8(&stat[end_of_name + 1..]).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?;
-    let flags: u64 = fields.nth(5)?.parse().ok()?;
+    let parent = fields.next()?.parse().ok()?;
+    let flags: u64 = fields.nth(4)?.parse().ok()?;
     Some(ProcessState {
+        parent,
         is_kernel_thread: flags & PF_KTHREAD != 0,
         has_ended: flags & PF_EXITING != 0 || matches!(state, "Z" | "X" | "x"),
     })
+}
+
+/// Reads the name of the process from `/proc/<pid>/stat`.
+pub fn name_in_stat(stat: &[u8]) -> Option<&[u8]> {
+    let start = stat.iter().position(|byte| *byte == b'(')? + 1;
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(start..end)
 }
 
 /// Reads the real user id from `/proc/<pid>/status`. The name of the process, on the first line, is escaped by the kernel.

@@ -4,6 +4,7 @@ use super::{ProcRoot, open_file, parse, read_at_once, read_file};
 use crate::matcher::{Comm, ProcessFacts, is_in_pod};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::io::Write as _;
 use std::ops::ControlFlow;
 
@@ -13,6 +14,13 @@ const MAX_COMMAND_LINE_BYTES: usize = 8 * 1024 * 1024;
 
 /// A chunk of a command line, together with the overlap from the one before.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The most ancestors that are looked at: more than any program has, and an end where they form a circle.
+const MAX_ANCESTORS: usize = 64;
+
+/// The names of kubelets, also of those that are a part of another program, and of the runtime that passes names of pods to
+/// the programs that it starts.
+const NODE_PROGRAMS: [&[u8]; 5] = [b"kubelet", b"kubelite", b"k3s-server", b"k3s-agent", b"crio"];
 
 /// The facts about one process, read from its files when they are asked for.
 ///
@@ -25,12 +33,24 @@ pub struct ProcessFiles<'a> {
     pid: u32,
     name: Option<Comm>,
     folder: Option<OwnedFd>,
+    is_unread: bool,
 }
 
 impl<'a> ProcessFiles<'a> {
     /// The process `pid` below `root`. `buffer` must hold twice [`CHUNK_BYTES`].
     pub(super) fn new(root: &'a ProcRoot, buffer: &'a mut [u8], pid: u32) -> Self {
-        Self { root, buffer, pid, name: None, folder: None }
+        Self { root, buffer, pid, name: None, folder: None, is_unread: false }
+    }
+
+    /// True if a file could not be read for a reason that has nothing to do with the process, such as a lack of memory.
+    pub(super) fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+
+    /// The result of a read. A failure that has nothing to do with the process is remembered.
+    fn known<T>(&mut self, result: rustix::io::Result<T>) -> Option<T> {
+        self.is_unread |= result.as_ref().is_err_and(|error| !is_about_process(*error));
+        result.ok()
     }
 
     /// Opens the folder of the process, unless it is no longer the process whose name was read.
@@ -40,10 +60,11 @@ impl<'a> ProcessFiles<'a> {
         }
         let path = ProcPath::new(self.pid, "");
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(self.root, path.as_str(), flags, Mode::empty()).ok()?;
+        let folder = rustix::fs::openat(self.root, path.as_str(), flags, Mode::empty());
+        let folder = self.known(folder)?;
         if let Some(name) = self.name {
             let mut content = [0; 80];
-            let length = read_at_once(folder.as_fd(), "comm", &mut content)?;
+            let length = self.known(read_at_once(folder.as_fd(), "comm", &mut content))?;
             if Comm::from_file(&content[..length]) != name {
                 return None;
             }
@@ -55,8 +76,8 @@ impl<'a> ProcessFiles<'a> {
     /// Reads a file of the process as a whole; `None` if it is larger than the buffer.
     fn read(&mut self, name: &str) -> Option<&[u8]> {
         self.open_folder()?;
-        let folder = self.folder.as_ref()?;
-        let length = read_file(folder.as_fd(), name, self.buffer)?;
+        let read = read_file(self.folder.as_ref()?.as_fd(), name, self.buffer);
+        let length = self.known(read)?;
         (length < self.buffer.len()).then(|| &self.buffer[..length])
     }
 }
@@ -65,7 +86,7 @@ impl ProcessFacts for ProcessFiles<'_> {
     fn comm(&mut self) -> Option<Comm> {
         let path = ProcPath::new(self.pid, "/comm");
         let mut content = [0; 80];
-        let length = read_at_once(self.root.as_fd(), path.as_str(), &mut content)?;
+        let length = self.known(read_at_once(self.root.as_fd(), path.as_str(), &mut content))?;
         let name = Comm::from_file(&content[..length]);
         self.name = Some(name);
         Some(name)
@@ -84,6 +105,23 @@ impl ProcessFacts for ProcessFiles<'_> {
         Some(is_in_pod(self.read("cgroup")?, view))
     }
 
+    fn is_started_by_node(&mut self) -> Option<bool> {
+        let mut ancestor = parse::state(self.read("stat")?)?.parent;
+        for _ in 0..MAX_ANCESTORS {
+            let path = ProcPath::new(ancestor, "/stat");
+            // Kernel threads and the kubelet do not end while a program of theirs runs.
+            let Ok(length) = read_file(self.root.as_fd(), path.as_str(), self.buffer) else { break };
+            let stat = &self.buffer[..length];
+            let Some(state) = parse::state(stat) else { break };
+            let is_node = parse::name_in_stat(stat).is_some_and(|name| NODE_PROGRAMS.contains(&name));
+            if state.is_kernel_thread || is_node {
+                return Some(true);
+            }
+            ancestor = state.parent;
+        }
+        Some(false)
+    }
+
     fn uid(&mut self) -> Option<u32> {
         parse::uid(self.read("status")?)
     }
@@ -94,12 +132,13 @@ impl ProcessFacts for ProcessFiles<'_> {
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Option<()> {
         self.open_folder()?;
-        let file = open_file(self.folder.as_ref()?.as_fd(), "cmdline")?;
+        let file = open_file(self.folder.as_ref()?.as_fd(), "cmdline");
+        let file = self.known(file)?;
         let overlap = overlap.min(self.buffer.len() / 2);
         let (mut kept, mut total) = (0, 0);
         while total < MAX_COMMAND_LINE_BYTES {
-            let count =
-                rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut self.buffer[kept..])).ok()?;
+            let read = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut self.buffer[kept..]));
+            let count = self.known(read)?;
             if count == 0 {
                 break;
             }
@@ -122,6 +161,15 @@ impl ProcessFacts for ProcessFiles<'_> {
         let path = link.strip_suffix(b" (deleted)").unwrap_or(&link);
         path.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec)
     }
+}
+
+/// True if a failure is about the process that was read: it is gone, its memory cannot be read, or this program may not read
+/// it. Other failures, such as a lack of memory or descriptors, say nothing about it.
+fn is_about_process(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM | Errno::IO | Errno::FAULT | Errno::INVAL
+    )
 }
 
 /// A path such as `4194304/comm`, without an allocation.

@@ -49,6 +49,7 @@ pub struct Scanner {
     /// The number that was given out last, at the last look and at the one before.
     last_pids: [Option<u32>; 2],
     looks_since_list: u32,
+    is_incomplete: bool,
 }
 
 impl Scanner {
@@ -62,6 +63,7 @@ impl Scanner {
             previous: Vec::new(),
             last_pids: [None; 2],
             looks_since_list: 0,
+            is_incomplete: false,
         }
     }
 
@@ -83,11 +85,17 @@ impl Scanner {
         self.last_pids = [None; 2];
     }
 
+    /// True if a process could not be read at the last look, or since then, though it is there.
+    pub fn is_incomplete(&self) -> bool {
+        self.is_incomplete
+    }
+
     /// Looks at one process.
     pub fn check(&mut self, matcher: &Matcher, pid: u32) -> Option<Found> {
         let mut process = ProcessFiles::new(&self.root, &mut self.buffer, pid);
-        let hit = matcher.check(&mut process)?;
-        Some(Found {
+        let hit = matcher.check(&mut process);
+        self.is_incomplete |= process.is_unread();
+        hit.map(|hit| Found {
             pid,
             comm: String::from_utf8_lossy(hit.comm.as_bytes()).into_owned(),
             pattern: hit.pattern.to_owned(),
@@ -96,8 +104,10 @@ impl Scanner {
         })
     }
 
-    /// Looks at every process that has run since the last look, and returns the first that matches.
+    /// Looks at every process that has run since the last look, and returns the first that matches. If one could not be read,
+    /// the next look is at every process again.
     pub fn look(&mut self, matcher: &Matcher) -> Result<Option<Found>, ProcfsError> {
+        self.is_incomplete = false;
         if let Err(error) = self.list() {
             // Half a list is none.
             self.forget();
@@ -116,6 +126,9 @@ impl Scanner {
                 self.forget();
                 return Ok(Some(found));
             }
+        }
+        if self.is_incomplete {
+            self.forget();
         }
         Ok(None)
     }
@@ -144,7 +157,7 @@ impl Scanner {
             return None;
         }
         let mut content = [0; 128];
-        let length = read_file(self.root.as_fd(), "loadavg", &mut content)?;
+        let length = read_file(self.root.as_fd(), "loadavg", &mut content).ok()?;
         last_pid(&content[..length])
     }
 

@@ -141,7 +141,7 @@ fn kernel_threads_zombies_and_the_agent_are_excluded() {
     let mut buffer = vec![0; 1 << 17];
     let mut excluded = |pid| ProcessFiles::new(&root, &mut buffer, pid).is_excluded();
     assert_eq!(excluded(std::process::id()), Some(true));
-    if root.shows_host() {
+    if std::fs::read("/proc/2/comm").is_ok_and(|comm| comm == b"kthreadd\n") {
         assert_eq!(excluded(2), Some(true));
     }
     let mut zombie = Command::new("/bin/true").spawn().expect("a process");
@@ -169,6 +169,107 @@ fn the_agent_is_excluded_also_where_it_has_another_number() {
     let mut buffer = vec![0; 1 << 17];
     let mut excluded = |pid| ProcessFiles::new(&proc_root, &mut buffer, pid).is_excluded();
     assert_eq!((excluded(7), excluded(8)), (Some(true), Some(false)));
+}
+
+/// A folder like `/proc` with these processes: number, name, parent and flags.
+fn processes(list: &[(u32, &str, u32, u32)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a folder");
+    for (pid, name, parent, flags) in list {
+        let process = root.path().join(pid.to_string());
+        std::fs::create_dir(&process).expect("a process");
+        let write =
+            |file: &str, content: String| std::fs::write(process.join(file), content).expect("a file");
+        write("comm", format!("{name}\n"));
+        write("stat", format!("{pid} ({name}) S {parent} 1 1 0 -1 {flags} 0\n"));
+        write("cgroup", "0::/system.slice\n".into());
+        write("cmdline", format!("{name}\0java\0"));
+    }
+    root
+}
+
+#[test]
+fn programs_of_the_kernel_and_the_kubelet_are_recognised() {
+    const KERNEL: u32 = 0x0020_0000;
+    for (what, list, by_node) in [
+        ("a program of a user", &[(1, "systemd", 0, 0), (20, "bash", 1, 0), (99, "x", 20, 0)][..], false),
+        ("a service", &[(1, "systemd", 0, 0), (99, "x", 1, 0)], false),
+        ("a program of the kernel", &[(2, "kthreadd", 0, KERNEL), (99, "x", 2, 0)], true),
+        (
+            "of a thread of the kernel",
+            &[(2, "kthreadd", 0, KERNEL), (7, "kworker", 2, KERNEL), (99, "x", 7, 0)],
+            true,
+        ),
+        (
+            "of a handler of crashes",
+            &[(2, "kthreadd", 0, KERNEL), (7, "apport", 2, 0), (99, "x", 7, 0)],
+            true,
+        ),
+        ("of the kubelet", &[(1, "systemd", 0, 0), (8, "kubelet", 1, 0), (99, "x", 8, 0)], true),
+        ("of a helper of the kubelet", &[(8, "kubelet", 1, 0), (9, "mount", 8, 0), (99, "x", 9, 0)], true),
+        ("of k3s", &[(1, "systemd", 0, 0), (8, "k3s-agent", 1, 0), (99, "x", 8, 0)], true),
+        ("of CRI-O", &[(1, "systemd", 0, 0), (8, "crio", 1, 0), (99, "x", 8, 0)], true),
+        ("the kubelet itself", &[(1, "systemd", 0, 0), (99, "kubelet", 1, 0)], false),
+        ("a parent that is gone", &[(1, "systemd", 0, 0), (99, "x", 50, 0)], false),
+        ("parents in a circle", &[(50, "a", 51, 0), (51, "b", 50, 0), (99, "x", 50, 0)], false),
+    ] {
+        let root = processes(list);
+        let proc_root = ProcRoot::open(root.path()).expect("the folder");
+        let mut buffer = vec![0; 1 << 17];
+        let mut process = ProcessFiles::new(&proc_root, &mut buffer, 99);
+        assert_eq!(process.is_started_by_node(), Some(by_node), "{what}");
+        let mut scanner = Scanner::new(proc_root);
+        assert_eq!(scanner.check(&matcher(&[], &["java"]), 99).is_none(), by_node, "{what}");
+    }
+}
+
+#[test]
+fn a_child_of_a_program_called_kubelet_does_not_match() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (program, name) in [("/bin/sh", "kubelet"), ("/bin/cat", "fs-volume")] {
+        std::fs::copy(program, folder.path().join(name)).expect("a copy");
+    }
+    let mut shell = spawn(
+        Command::new(folder.path().join("kubelet"))
+            .args(["-c", "./fs-volume; true"])
+            .current_dir(folder.path())
+            .stdin(std::process::Stdio::piped()),
+    );
+    // In the order of its start: the shell, its copy, the program.
+    let child = loop {
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", shell.id()));
+        let child = children.expect("a running shell").trim().parse::<u32>();
+        let comm = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if let Some(child) = child.ok().filter(|pid| comm(pid) == "fs-volume\n") {
+            break child;
+        }
+        std::thread::yield_now();
+    };
+    let found = scanner().check(&matcher(&["fs-volume"], &[]), child);
+    // Its input ends, and with it the program and the shell.
+    drop(shell.stdin.take());
+    let _ = shell.wait();
+    assert_eq!(found, None);
+}
+
+/// A read that fails for want of memory or descriptors says nothing about the process.
+#[test]
+fn a_process_that_could_not_be_read_is_read_again() {
+    let program = Program::start("fs-unread", &[]);
+    let pid = program.pid();
+    let root = processes(&[(pid, "fs-unread", 1, 0), (std::process::id(), "test", 1, 0)]);
+    std::os::unix::fs::symlink(std::process::id().to_string(), root.path().join("self")).expect("a link");
+    let cgroup = root.path().join(pid.to_string()).join("cgroup");
+    std::fs::remove_file(&cgroup).expect("a file");
+    std::fs::create_dir(&cgroup).expect("a folder, which cannot be read");
+
+    let mut scanner = Scanner::new(ProcRoot::open(root.path()).expect("the folder"));
+    let matcher = matcher(&["fs-unread"], &[]);
+    assert_eq!(scanner.look(&matcher).expect("a look"), None);
+    assert!(scanner.is_incomplete());
+    std::fs::remove_dir(&cgroup).expect("a folder");
+    std::fs::write(&cgroup, "0::/user.slice\n").expect("a file");
+    assert_eq!(scanner.look(&matcher).expect("a look").expect("a match").pid, pid);
+    assert!(!scanner.is_incomplete());
 }
 
 #[test]
@@ -219,6 +320,31 @@ fn a_folder_that_is_not_proc_is_read_as_one() {
 }
 
 #[test]
+fn the_processes_of_a_node_are_told_from_those_of_a_pod() {
+    for (what, own, first, shows_host) in [
+        ("a host", 7, Some("0::/../../../../init.scope"), true),
+        ("a node that is a container", 7, Some("0::/../../../../docker/1/init.scope"), true),
+        ("a pod with a pid namespace", 1, Some("0::/"), false),
+        ("a pod whose containers share one", 7, Some("0::/../9f86d081"), false),
+        ("processes that are hidden", 7, None, false),
+    ] {
+        let root = processes(&[(1, "x", 0, 0), (7, "y", 1, 0)]);
+        let cgroup = |pid: u32| root.path().join(pid.to_string()).join("cgroup");
+        std::fs::write(cgroup(own), "0::/\n").expect("a file");
+        match first {
+            Some(path) => std::fs::write(cgroup(1), format!("{path}\n")).expect("a file"),
+            None => std::fs::remove_file(cgroup(1)).expect("a file"),
+        }
+        std::fs::create_dir(root.path().join(own.to_string()).join("ns")).expect("a folder");
+        let namespace = root.path().join(own.to_string()).join("ns/cgroup");
+        std::os::unix::fs::symlink("cgroup:[4026532817]", namespace).expect("a link");
+        std::os::unix::fs::symlink(own.to_string(), root.path().join("self")).expect("a link");
+        let proc_root = ProcRoot::open(root.path()).expect("the folder");
+        assert_eq!(proc_root.shows_host(), shows_host, "{what}");
+    }
+}
+
+#[test]
 fn a_kernel_without_cgroups_is_refused_with_a_reason() {
     let root = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(root.path().join("4242")).expect("a process");
@@ -247,11 +373,11 @@ fn facts_are_never_those_of_another_process() {
 #[test]
 fn files_of_proc_are_parsed() {
     let stat = |text: &str| state(text.as_bytes());
-    let running = ProcessState { is_kernel_thread: false, has_ended: false };
-    assert_eq!(stat("1 (a) S 0 1 1 0 -1 4194560 1 2"), Some(running));
+    let running = ProcessState { parent: 1, is_kernel_thread: false, has_ended: false };
+    assert_eq!(stat("1 (a) S 0 1 1 0 -1 4194560 1 2"), Some(ProcessState { parent: 0, ..running }));
     assert_eq!(
         stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0"),
-        Some(ProcessState { is_kernel_thread: true, ..running })
+        Some(ProcessState { parent: 0, is_kernel_thread: true, ..running })
     );
     assert_eq!(stat("3 (x) Z 1 1 1 0 -1 4227084 0"), Some(ProcessState { has_ended: true, ..running }));
     assert_eq!(
@@ -263,6 +389,8 @@ fn files_of_proc_are_parsed() {
     for text in ["", ")", "1 (a", "1 (a) S", "1 (a) S 1 1 1 1 1 x"] {
         assert_eq!(stat(text), None, "{text:?}");
     }
+    assert_eq!(name_in_stat(b"4 (ev) il) S 1"), Some(&b"ev) il"[..]));
+    assert_eq!(name_in_stat(b"4 ) S 1 ("), None);
     assert_eq!(uid(b"Name:\tUid:\\n7\nUid:\t1000\t0\t0\t0\n"), Some(1000));
     assert_eq!(uid(b"Name:\tx\n"), None);
     assert_eq!(last_pid(b"0.00 0.01 0.05 1/234 56789\n"), Some(56789));

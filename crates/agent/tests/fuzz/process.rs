@@ -29,6 +29,10 @@ impl ProcessFacts for Process<'_> {
         Some(is_in_pod(self.cgroup, CgroupView::Host))
     }
 
+    fn is_started_by_node(&mut self) -> Option<bool> {
+        Some(false)
+    }
+
     fn uid(&mut self) -> Option<u32> {
         procfs::uid(self.status)
     }

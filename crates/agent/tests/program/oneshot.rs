@@ -32,6 +32,19 @@ async fn the_exit_code_tells_the_outcome() {
 }
 
 #[tokio::test]
+async fn a_process_that_cannot_be_read_is_a_failure() {
+    let server = Server::start().await;
+    let host = Host::new(&server);
+    server.apply_config("match_commands = ['fsp-unread']").await;
+    let root = tempfile::tempdir().expect("a folder");
+    let flag = format!("--proc-root={}", root.path().display());
+    std::fs::create_dir(root.path().join("7")).expect("a process");
+    assert_eq!(run(&server, &host, &[&flag]).await, Some(3), "it has no name: it is gone");
+    std::fs::create_dir(root.path().join("7/comm")).expect("a name, which cannot be read");
+    assert_eq!(run(&server, &host, &[&flag]).await, Some(1));
+}
+
+#[tokio::test]
 async fn bad_arguments_exit_with_2_and_missing_needs_with_1() {
     let server = Server::start().await;
     let host = Host::new(&server);

@@ -66,6 +66,10 @@ impl ProcessFacts for Program<'_> {
         Some(false)
     }
 
+    fn is_started_by_node(&mut self) -> Option<bool> {
+        Some(false)
+    }
+
     fn uid(&mut self) -> Option<u32> {
         Some(1000)
     }
