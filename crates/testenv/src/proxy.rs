@@ -47,7 +47,7 @@ impl Proxy {
     /// The same on an address in the network namespace of a process. Connections to `target` are made on this machine, so that
     /// the namespace needs no other way to it.
     pub fn start_in(process: u32, address: SocketAddrV4, target: u16) -> io::Result<Self> {
-        let listen = move || {
+        let listen = move || -> io::Result<std::net::TcpListener> {
             let namespace = File::open(format!("/proc/{process}/ns/net"))?;
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
             let listener = std::net::TcpListener::bind(address)?;
