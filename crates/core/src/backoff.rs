@@ -1,11 +1,13 @@
-//! The delays after failures: 30, 60, 120, 240, 300, 300 ... seconds, or 1, 2, 4 ... seconds while a person is waiting for the
-//! machine.
+//! The delays after failures: 30, 60, 120, 240, 300, 300 ... seconds, or 1, 2, 4, 8, 16, 30, 30 ... seconds while a person is
+//! waiting for the machine.
 
 use jiff::{SignedDuration, Timestamp};
 
 const FIRST: SignedDuration = SignedDuration::from_secs(30);
 const FIRST_URGENT: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST: SignedDuration = SignedDuration::from_secs(300);
+/// Once a webhook that refuses the deletion of a Machine works again, its owner has to wait at most this long.
+const LONGEST_URGENT: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns the delay after a failure that follows `failures_before` consecutive failures.
 pub fn delay(failures_before: u32) -> SignedDuration {
@@ -15,8 +17,8 @@ pub fn delay(failures_before: u32) -> SignedDuration {
 
 /// Returns the same delay while a person is waiting for the machine.
 pub fn urgent_delay(failures_before: u32) -> SignedDuration {
-    // Nine doublings already exceed the longest delay.
-    FIRST_URGENT.saturating_mul(1 << failures_before.min(9)).min(LONGEST)
+    // Five doublings already exceed the longest delay.
+    FIRST_URGENT.saturating_mul(1 << failures_before.min(5)).min(LONGEST_URGENT)
 }
 
 /// Returns the time of the first attempt after `last`, in a series of attempts that began to fail at `start` and follow the
@@ -49,8 +51,8 @@ mod tests {
     #[test]
     fn urgent_delays_start_at_one_second() {
         let waits: Vec<i64> = (0..11).map(|failures| urgent_delay(failures).as_secs()).collect();
-        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-        assert_eq!(urgent_delay(u32::MAX), LONGEST);
+        assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30]);
+        assert_eq!(urgent_delay(u32::MAX), LONGEST_URGENT);
     }
 
     #[test]

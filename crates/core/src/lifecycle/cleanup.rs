@@ -12,13 +12,18 @@ pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
     let object = &situation.world.object;
     let Some(deletion) = object.deletion else {
         if !object.has_finalizer && situation.valid().is_some() {
-            draft.actions.insert(0, Action::AddFinalizer);
+            // Nothing is created in an emergency, so that the finalizer can wait.
+            let place = if draft.is_urgent { draft.actions.len() } else { 0 };
+            draft.actions.insert(place, Action::AddFinalizer);
         }
         return;
     };
     if !object.has_finalizer {
-        // The garbage collector deletes what still exists.
-        draft.actions.clear();
+        // The garbage collector deletes what still exists, once no finalizer of others is left. An emergency does not wait
+        // for that.
+        if !draft.is_urgent {
+            draft.actions.clear();
+        }
         return;
     }
     if let Some(deadline) = removal::cleanup_deadline(situation) {
@@ -52,11 +57,15 @@ fn bound(situation: &Situation<'_>, draft: &mut Draft) {
     if !is_overdue(situation) {
         return;
     }
-    if let Some(machine) = situation.living_machine()
-        && !machine.delete_refused
-    {
-        draft.is_urgent = true;
-        return delete_now(machine, draft);
+    if let Some(machine) = situation.living_machine() {
+        let is_last = machine.delete_refused && situation.world.policy.force_finalizer_on_timeout;
+        if !is_last {
+            draft.is_urgent = true;
+            delete_now(machine, draft);
+        }
+        if !machine.delete_refused {
+            return;
+        }
     }
     give_up(situation, draft);
 }

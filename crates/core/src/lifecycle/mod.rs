@@ -60,6 +60,8 @@ pub struct Decision {
     pub fault: Option<Fault>,
     /// The evidence that is required before the actions are carried out.
     pub evidence: Evidence,
+    /// True if someone waits for a machine or for the end of an object: nothing that is only reported may take long.
+    pub is_urgent: bool,
     /// True if the object is where it should be: nothing has to be waited for, and no watch event can be missing. It is
     /// what the condition `Ready` reports.
     pub settled: bool,
@@ -110,6 +112,7 @@ fn run(situation: &Situation<'_>) -> Decision {
     Decision {
         events,
         evidence,
+        is_urgent: draft.is_urgent,
         settled: status::is_settled(situation, demand, &draft),
         is_lent: status::is_lent(situation, &draft),
         demand: status::demand_reason(situation, demand),

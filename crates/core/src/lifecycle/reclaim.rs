@@ -161,8 +161,8 @@ fn eject(situation: &Situation<'_>, reclaim: &Reclaim, machine: &MachineView, dr
     if may_wait && (!emptied || is_pending(situation)) {
         return false;
     }
-    if !emptied {
-        // The time is over: neither pods nor an unresponsive workload cluster delay the deletion of the Machine.
+    if is_over || !emptied {
+        // Neither pods nor an unresponsive workload cluster delay the deletion of the Machine.
         draft.actions.clear();
     }
     removal::delete_without_drain(machine, true, draft);

@@ -14,7 +14,9 @@ use five_spot_core::world::{
     Policy, ProviderView, Readiness, ReferenceProblem, ReferenceProblemKind, RemovalGate, Slot, TaintId,
     Workload, WorkloadProblem, World,
 };
-use five_spot_core::{Decision, Fingerprint, InvalidSpec, ProviderKind, ValidSpec, decide, decide_invalid};
+use five_spot_core::{
+    Decision, Evidence, Fingerprint, InvalidSpec, ProviderKind, ValidSpec, decide, decide_invalid,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use proptest::option;
@@ -540,6 +542,30 @@ proptest! {
         }
         if !matches!(world.machine, Slot::Ours(_)) {
             prop_assert!(!does(|action| matches!(action, Action::DeleteMachine { .. } | Action::ExcludeDrain { .. })), "{:?}", decision.actions);
+        }
+    }
+
+    /// An emergency deletes a Machine that is not being deleted yet, whatever else is observed, and nothing that could take
+    /// long comes before that.
+    #[test]
+    fn an_emergency_always_deletes_the_machine(spec in spec(), world in world(), now in moment()) {
+        let decision = decision(&spec, &world, now);
+        let paused_all = world.object.paused.max(world.namespace_pause) == Some(PauseLevel::All);
+        let keeps = paused_all || world.object.deletion.is_some_and(|deletion| deletion.orphan);
+        let living = world.machine.ours().filter(|machine| !machine.terminating && !keeps);
+        let overdue = world.object.deletion.is_some_and(|deletion| {
+            world.object.has_finalizer && now >= deletion.since + world.policy.finalizer_cleanup_timeout
+        });
+        let released = decision.actions.contains(&Action::RemoveFinalizer);
+        if let Some(machine) = living.filter(|_| spec.kill_switch || overdue) {
+            prop_assert!(!released || machine.delete_refused, "{:?}", decision.actions);
+            let delete = Action::DeleteMachine { machine: machine.uid.clone() };
+            let place = decision.actions.iter().position(|action| *action == delete);
+            prop_assert!(place.is_some() || released, "{:?}", decision.actions);
+            let before = &decision.actions[..place.unwrap_or(0)];
+            let is_short = |action: &Action| matches!(action, Action::ExcludeDrain { .. } | Action::Publish(_));
+            prop_assert!(before.iter().all(is_short), "{:?}", decision.actions);
+            prop_assert_eq!(decision.evidence, Evidence::BestEffort);
         }
     }
 

@@ -1,8 +1,11 @@
 //! The object is deleted.
 
 use super::at_work;
+use crate::simulation::time;
 use five_spot_api::Phase;
+use five_spot_core::action::Action;
 use five_spot_core::world::NodeFact;
+use five_spot_core::{Evidence, FaultKind};
 
 #[test]
 fn deletion_shuts_down_gracefully_and_releases_the_object() {
@@ -71,6 +74,21 @@ fn a_refused_machine_deletion_does_not_keep_the_object() {
 }
 
 #[test]
+fn strict_mode_tries_a_refused_machine_deletion_again() {
+    let mut simulation = at_work();
+    simulation.world.policy.force_finalizer_on_timeout = false;
+    simulation.delete_object();
+    simulation.machine().delete_refused = true;
+    simulation.world.node = NodeFact::Unknown;
+    simulation.now = time("2026-11-16T10:10:00Z");
+    let decision = simulation.decide();
+    let machine = simulation.machine().uid.clone();
+    assert_eq!(decision.actions, [Action::DeleteMachine { machine }]);
+    assert_eq!(decision.evidence, Evidence::BestEffort);
+    assert_eq!(decision.fault.map(|fault| fault.kind), Some(FaultKind::CleanupTimedOut));
+}
+
+#[test]
 fn orphan_deletion_releases_the_object_and_leaves_the_machine() {
     let mut simulation = at_work();
     simulation.delete_object();
@@ -87,4 +105,17 @@ fn a_deleted_object_without_our_finalizer_is_left_alone() {
     simulation.delete_object();
     simulation.world.object.has_finalizer = false;
     assert_eq!(simulation.decide().actions, []);
+}
+
+#[test]
+fn the_kill_switch_acts_on_a_deleted_object_without_our_finalizer() {
+    let mut simulation = at_work();
+    simulation.delete_object();
+    // Someone else's finalizer keeps the object, so the garbage collector does not delete the Machine.
+    simulation.world.object.has_finalizer = false;
+    simulation.edit(|spec| spec.kill_switch = true);
+    let decision = simulation.decide();
+    let machine = simulation.machine().uid.clone();
+    assert!(decision.actions.contains(&Action::DeleteMachine { machine }), "{:?}", decision.actions);
+    assert!(!decision.actions.contains(&Action::RemoveFinalizer));
 }
