@@ -33,6 +33,8 @@ struct History {
     /// The object that it belongs to: another one of the same name begins anew.
     uid: Option<Uid>,
     failures: Failures,
+    /// Those of them since someone has been waiting for the machine.
+    urgent_failures: u32,
     /// The decisions in a row that have found a fault of the object.
     faults: u32,
     /// The reconciles in a row that have each left something to do at once.
@@ -42,6 +44,18 @@ struct History {
 }
 
 impl History {
+    /// Counts a failure towards the wait before the next attempt, which it returns. Failures from before an emergency do not
+    /// delay it.
+    fn wait(&mut self, urgency: Urgency) -> SignedDuration {
+        if !urgency.is_emergency() {
+            self.urgent_failures = 0;
+            return backoff::delay(self.failures.count);
+        }
+        let wait = backoff::urgent_delay(self.urgent_failures);
+        self.urgent_failures = self.urgent_failures.saturating_add(1);
+        wait
+    }
+
     fn is_empty(&self) -> bool {
         *self == Self { uid: self.uid.clone(), ..Self::default() }
     }
@@ -61,7 +75,10 @@ impl Attempts {
 
     /// Notes that an attempt succeeded. True if the one before had failed, so that the status has to be corrected.
     pub(crate) fn succeeded(&self, key: &ObjectKey) -> bool {
-        self.update(key, None, |history| std::mem::take(&mut history.failures) != Failures::default())
+        self.update(key, None, |history| {
+            history.urgent_failures = 0;
+            std::mem::take(&mut history.failures) != Failures::default()
+        })
     }
 
     /// Notes that an attempt failed. Returns when the next one is due.
@@ -73,10 +90,9 @@ impl Attempts {
         urgency: Urgency,
         now: Timestamp,
     ) -> Retry {
-        let delay = if urgency.is_emergency() { backoff::urgent_delay } else { backoff::delay };
         self.update(key, uid, |history| {
             let count = history.failures.count;
-            let retry = Retry { retry_count: count, backoff: delay(count) };
+            let retry = Retry { retry_count: count, backoff: history.wait(urgency) };
             history.failures = Failures {
                 count: count.saturating_add(1),
                 last: Some(Failure {
@@ -181,6 +197,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::urgency::Emergency;
 
     fn key() -> ObjectKey {
         ObjectKey::new("a", "one")
@@ -220,6 +237,21 @@ mod tests {
             .collect();
         assert_eq!(waits, [30, 60, 120]);
         assert_eq!(attempts.found_fault(&key(), uid("1"), false), None);
+    }
+
+    #[test]
+    fn failures_before_an_emergency_do_not_delay_it() {
+        let failures = Failures { count: 8, ..Failures::default() };
+        let mut history = History { failures, ..History::default() };
+        let mut waits = |emergency| {
+            let urgency = Urgency { emergency, ..Urgency::default() };
+            [history.wait(urgency).as_secs(), history.wait(urgency).as_secs()]
+        };
+        assert_eq!(waits(Emergency::None), [300, 300]);
+        assert_eq!(waits(Emergency::KillSwitch), [1, 2]);
+        assert_eq!(waits(Emergency::Overdue), [4, 8]);
+        assert_eq!(waits(Emergency::None), [300, 300]);
+        assert_eq!(waits(Emergency::Reclaim), [1, 2]);
     }
 
     #[test]

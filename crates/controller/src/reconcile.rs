@@ -125,14 +125,19 @@ impl Reconciler {
             return Ok(self.unobserved(key, report));
         };
         let decision = self.decide(key, &mut observed, report);
-        let has_limit =
-            observed.world.object.deletion.is_some() || decision.status.phase == Some(Phase::EmergencyRemove);
-        let due = decision.wake_at.filter(|_| has_limit);
+        let left = self.time_left(&observed, &decision);
         // Boxed: a future that is moved into another is on the stack twice.
         let work = Box::pin(self.confirm_and_carry_out(key, observed, decision, report));
-        let Some(due) = due else { return work.await };
-        let left = Duration::try_from(due.duration_since(self.caches.now())).unwrap_or(Duration::ZERO);
+        let Some(left) = left else { return work.await };
         timeout(left, work).await.unwrap_or(Ok(Next::Now))
+    }
+
+    /// The time that work on an object with a time limit has: a reclaim or a deletion.
+    fn time_left(&self, observed: &Observed, decision: &Decision) -> Option<Duration> {
+        let has_limit =
+            observed.world.object.deletion.is_some() || decision.status.phase == Some(Phase::EmergencyRemove);
+        let due = decision.wake_at.filter(|_| has_limit)?;
+        Some(Duration::try_from(due.duration_since(self.caches.now())).unwrap_or(Duration::ZERO))
     }
 
     async fn confirm_and_carry_out(
@@ -219,15 +224,38 @@ impl Reconciler {
         };
         report.failed(failure, retry, observed.world.machine.ours().is_some());
         let decision = self.decide(key, &mut observed, report);
-        match execute::report(&self.caches, key, &observed, &decision).await {
+        let next = soonest([decision.wake_at.map(Next::At), Some(again), None]);
+        if decision.is_urgent && failure.error.is_status_write() {
+            // The next attempt comes soon, and writes it.
+            return next;
+        }
+        let reporting = Box::pin(self.report_failure(key, &observed, &decision, report));
+        match self.time_left(&observed, &decision) {
+            None => reporting.await,
+            Some(left) => {
+                if timeout(left, reporting).await.is_err() {
+                    tracing::debug!("the failure was not reported in the status in time");
+                }
+            }
+        }
+        next
+    }
+
+    async fn report_failure(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        decision: &Decision,
+        report: &ReconcileReport,
+    ) {
+        match execute::report(&self.caches, key, observed, decision).await {
             Ok(()) => {
-                report.reported(&observed, &decision);
-                report.held(self.brake.note(key, &decision));
-                self.count_again(key, &observed, &decision, report).await;
+                report.reported(observed, decision);
+                report.held(self.brake.note(key, decision));
+                self.count_again(key, observed, decision, report).await;
             }
             Err(failure) => tracing::debug!(error = %failure, "failed to report the failure in the status"),
         }
-        soonest([decision.wake_at.map(Next::At), Some(again), None])
     }
 
     /// Counts a fault that is still there in the event that announced it.

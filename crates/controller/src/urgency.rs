@@ -8,6 +8,8 @@ pub enum Emergency {
     /// Nobody waits.
     #[default]
     None,
+    /// The time for the cleanup of a deleted object is over, and it has yet to be released or its Machine deleted.
+    Overdue,
     /// The owner of the machine wants it back.
     Reclaim,
     /// The kill switch is on.
@@ -29,17 +31,21 @@ impl Urgency {
     pub const fn is_emergency(self) -> bool {
         match self.emergency {
             Emergency::None => false,
-            Emergency::Reclaim | Emergency::KillSwitch => true,
+            Emergency::Overdue | Emergency::Reclaim | Emergency::KillSwitch => true,
         }
     }
 }
 
 impl From<QueueFacts> for Urgency {
     fn from(facts: QueueFacts) -> Self {
-        let emergency = match (facts.kill_switch, facts.reclaimed) {
-            (true, _) => Emergency::KillSwitch,
-            (false, true) => Emergency::Reclaim,
-            (false, false) => Emergency::None,
+        let emergency = if facts.kill_switch {
+            Emergency::KillSwitch
+        } else if facts.reclaimed {
+            Emergency::Reclaim
+        } else if facts.overdue {
+            Emergency::Overdue
+        } else {
+            Emergency::None
         };
         Self { emergency, priority: facts.priority }
     }
@@ -51,12 +57,15 @@ mod tests {
 
     #[test]
     fn the_kill_switch_is_more_urgent_than_a_reclaim() {
-        let urgency =
-            |kill_switch, reclaimed| Urgency::from(QueueFacts { priority: 7, kill_switch, reclaimed });
+        let urgency = |kill_switch, reclaimed| {
+            Urgency::from(QueueFacts { priority: 7, kill_switch, reclaimed, overdue: false })
+        };
         assert_eq!(urgency(false, false), Urgency { emergency: Emergency::None, priority: 7 });
         assert_eq!(urgency(false, true).emergency, Emergency::Reclaim);
         assert_eq!(urgency(true, true).emergency, Emergency::KillSwitch);
-        assert!(Emergency::KillSwitch > Emergency::Reclaim);
+        assert!(Emergency::KillSwitch > Emergency::Reclaim && Emergency::Reclaim > Emergency::Overdue);
+        let overdue = Urgency::from(QueueFacts { overdue: true, ..QueueFacts::default() });
+        assert_eq!(overdue.emergency, Emergency::Overdue);
         assert!(urgency(true, false).is_emergency() && !urgency(false, false).is_emergency());
     }
 }

@@ -43,7 +43,10 @@ pub(super) async fn set(
             return Ok(());
         }
         Impairment::ClusterApi => return Ok(control_plane.restart(Component::ClusterApi).await?),
-        Impairment::SlowManagement => bail!("a real API server cannot be slowed down here"),
+        Impairment::SlowManagement
+        | Impairment::MachinePatchesHang
+        | Impairment::StatusHangs
+        | Impairment::EventsHang => bail!("a real API server cannot be slowed down here"),
         Impairment::MachinePatches => (Target::Machines, json!(["UPDATE"]), "Forbidden"),
         Impairment::StatusTooLarge => (Target::Status, json!(["UPDATE"]), "RequestEntityTooLarge"),
         Impairment::StatusInvalid => (Target::Status, json!(["UPDATE"]), "Invalid"),

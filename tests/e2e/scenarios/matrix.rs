@@ -26,9 +26,13 @@ fn is_meant(cell: Cell) -> bool {
         Emergency::Reclaim => !needs_own_control_plane(cell.obstacle),
         Emergency::Deletion | Emergency::FinalizerBound | Emergency::OrphaningDeletion => false,
     };
-    is_emergency
-        && cell.obstacle != Obstacle::Impaired(Impairment::SlowManagement)
-        && cell.expected().machine_deleted <= Some(LONGEST)
+    is_emergency && !needs_slow_api_server(cell.obstacle) && cell.expected().machine_deleted <= Some(LONGEST)
+}
+
+/// Returns true if an obstacle delays answers of the API server.
+fn needs_slow_api_server(obstacle: Obstacle) -> bool {
+    use Impairment::{EventsHang, MachinePatchesHang, SlowManagement, StatusHangs};
+    matches!(obstacle, Obstacle::Impaired(SlowManagement | MachinePatchesHang | StatusHangs | EventsHang))
 }
 
 /// Returns true if an obstacle disables a component that all contexts need.

@@ -45,14 +45,20 @@ pub enum Impairment {
     WorkloadForbidden,
     /// Admission refuses the controller's patches of Machines.
     MachinePatches,
+    /// Admission does not respond to the controller's patches of Machines.
+    MachinePatchesHang,
     /// The status of the object is refused as too large.
     StatusTooLarge,
     /// The status of the object is refused as invalid.
     StatusInvalid,
     /// The status of the object may not be written.
     StatusForbidden,
+    /// Writes of the status of the object are not answered.
+    StatusHangs,
     /// Events are refused.
     Events,
+    /// Writes of events are not answered.
+    EventsHang,
     /// The controller may not write the Leases that claim physical machines.
     Leases,
     /// Cluster API does not run. Where that affects the whole environment, a scenario needs its own environment.

@@ -5,8 +5,8 @@ use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault}
 use five_spot_scenarios::in_memory::{
     Disturbance, EventOrder, Layout, MISSING_NAMESPACE, Reordered, Reordering, Run, Storm, run,
 };
-use five_spot_scenarios::kinds::Side;
-use five_spot_scenarios::{Ending, Environment, Scenario, ServerState, Subject, Write};
+use five_spot_scenarios::kinds::{SCHEDULED_MACHINE, Side};
+use five_spot_scenarios::{Ending, Environment, Impairment, Scenario, ServerState, Subject, Write};
 use jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
@@ -190,6 +190,26 @@ fn a_namespace_that_is_listed_last_does_not_stop_the_others() -> anyhow::Result<
     let disturbance = Disturbance { rules: vec![late], missing_namespace: true, ..Disturbance::default() };
     let run = run_again("window_opens", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
+    Ok(())
+}
+
+/// An object without a machine is deleted while its status cannot be written.
+async fn deleted_without_status(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::make(env, json!({"schedule": {"enabled": false}})).await?;
+    subject.until_phase("Disabled").await?;
+    env.set_impaired(Impairment::StatusForbidden, true).await?;
+    env.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    subject.until_gone().await?;
+    Ok(Ending::gone(subject.name()))
+}
+
+/// The finalizer was removed only after the status had been written, so that an object whose status was refused could never be
+/// deleted.
+#[test]
+fn a_refused_status_does_not_keep_a_deleted_object() -> anyhow::Result<()> {
+    let (name, within) = ("deleted_without_status", Duration::from_secs(5));
+    let scenario = Scenario::new(name, |env| Box::pin(deleted_without_status(env)), within);
+    run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::transport::operation::{Operation, TargetKind, Verb};
 use crate::view::observed::Observed;
 use five_spot_api::names;
 use five_spot_api::reclaim::{CONFIG_NAMESPACE, config_map};
-use five_spot_core::action::{Action, Event};
+use five_spot_core::action::Action;
 use five_spot_core::world::NodeName;
 use five_spot_core::{Decision, Evidence};
 use futures::future::BoxFuture;
@@ -35,6 +35,12 @@ const ACTION_TIMEOUT: Duration = Duration::from_secs(4);
 /// The same for the annotations that only spare Cluster API a drain: the deletion after them matters more.
 const EXCLUDE_TIMEOUT: Duration = Duration::from_millis(1500);
 
+/// The time that an emergency waits for its events to be published. Nothing relies on them.
+const URGENT_EVENTS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The time that any other decision waits for its events. It is short, because they come before its actions.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Publishes the events of a decision, and writes its status if it differs.
 pub async fn report(
     caches: &Arc<Caches>,
@@ -44,6 +50,11 @@ pub async fn report(
 ) -> Result<(), ExecutionError> {
     let job = Job::new(caches, key, Basis::Cached(observed), decision);
     job.report(decision).await.map_err(ExecutionError::from)
+}
+
+/// The time that a decision waits for its events.
+pub(super) const fn events_timeout(decision: &Decision) -> Duration {
+    if decision.is_urgent { URGENT_EVENTS_TIMEOUT } else { EVENTS_TIMEOUT }
 }
 
 /// Publishes the events of a decision, writes its status if it differs, and carries out its actions in order up to the
@@ -72,19 +83,53 @@ const fn is_about_a_pod(action: &Action) -> bool {
 }
 
 impl Job<'_> {
+    /// Publishes the events, and writes the status if it differs. In an emergency both have little time: the next decision
+    /// waits for this one to end, and may be the one that deletes the Machine.
     async fn report(&self, decision: &Decision) -> Result<(), CallError> {
-        self.publish_all(&decision.events).await;
+        if decision.is_urgent {
+            let (written, ()) = tokio::join!(
+                Box::pin(self.write_in_time(self.write_status(&decision.status))),
+                Box::pin(self.publish_all(decision))
+            );
+            return written;
+        }
+        self.publish_all(decision).await;
         self.write_status(&decision.status).await
     }
 
+    /// Gives up on a status that is not written within its time limit.
+    async fn write_in_time(
+        &self,
+        writing: impl Future<Output = Result<(), CallError>>,
+    ) -> Result<(), CallError> {
+        timeout(STATUS_TIMEOUT, writing).await.unwrap_or_else(|_| {
+            self.note_written(false);
+            Err(CallError::late(self.on_object(Verb::WriteStatus), STATUS_TIMEOUT))
+        })
+    }
+
     async fn carry_out(&self, decision: &Decision) -> Result<(), ExecutionError> {
-        self.report(decision).await?;
+        if let Err(error) = self.report(decision).await {
+            // An object that is released needs no status. After a conflict the decision is made again.
+            let is_released = decision.actions.contains(&Action::RemoveFinalizer);
+            if !is_released || error.is_stale() || error.is_guarded() {
+                return Err(error.into());
+            }
+            tracing::warn!(%error, "failed to write the status; releasing the object without it");
+        }
         let mut postponed = None;
         for batch in batches(&decision.actions) {
-            let Err(error) = self.act(batch).await else { continue };
+            let exclusion = batch.first().filter(|action| matches!(action, Action::ExcludeDrain { .. }));
+            let acted = match exclusion {
+                Some(action) => {
+                    within(ACTION_TIMEOUT, || self.operation(action), Box::pin(self.act(batch))).await
+                }
+                None => self.act(batch).await,
+            };
+            let Err(error) = acted else { continue };
             let taints = matches!(batch, [Action::PatchTaints { .. }]);
             let failure = ExecutionError { error, taints, reported: true };
-            if !matches!(batch, [Action::ExcludeDrain { .. }]) {
+            if exclusion.is_none() {
                 return Err(failure);
             }
             // A second drain by Cluster API is no reason to keep the Machine.
@@ -94,12 +139,13 @@ impl Job<'_> {
     }
 
     /// Carries out an emergency. No event, status or action that fails or hangs delays what comes after it; the first
-    /// failure is returned in the end, and everything is tried again.
+    /// failure is returned in the end, and everything is tried again. A status that could not be written the last time is
+    /// not waited for again.
     async fn carry_out_emergency(&self, decision: &Decision) -> Result<(), ExecutionError> {
-        let (acted, written) = if decision.relies_on_record(&self.observed.world) {
-            let operation = || self.on_object(Verb::WriteStatus);
-            let writing = self.write_status_regardless(&decision.status);
-            let written = within(STATUS_TIMEOUT, operation, writing).await;
+        let world = &self.observed.world;
+        let needs_record = decision.relies_on_record(world);
+        let (acted, written) = if needs_record && world.unrecorded_since.is_none() {
+            let written = self.write_in_time(self.write_status_regardless(&decision.status)).await;
             if let Err(error) = &written {
                 tracing::warn!(%error, "failed to write the status; carrying out the emergency without it");
             }
@@ -108,15 +154,12 @@ impl Job<'_> {
                 Err(_) => decision.actions_without_record(),
             };
             let (acted, ()) =
-                tokio::join!(Box::pin(self.try_all(&actions)), Box::pin(self.publish_all(&decision.events)));
+                tokio::join!(Box::pin(self.try_all(&actions)), Box::pin(self.publish_all(decision)));
             (acted, written)
         } else {
-            let report = async {
-                let written = self.write_status(&decision.status).await;
-                self.publish_all(&decision.events).await;
-                written
-            };
-            tokio::join!(Box::pin(self.try_all(&decision.actions)), Box::pin(report))
+            let actions =
+                if needs_record { decision.actions_without_record() } else { decision.actions.clone() };
+            tokio::join!(Box::pin(self.try_all(&actions)), Box::pin(self.report(decision)))
         };
         let reported = written.is_ok();
         acted.and(written).map_err(|error| ExecutionError { error, taints: false, reported })
@@ -131,6 +174,8 @@ impl Job<'_> {
                 Duration::MAX
             } else if matches!(first, Action::ExcludeDrain { .. }) {
                 EXCLUDE_TIMEOUT
+            } else if matches!(first, Action::Publish(_)) {
+                URGENT_EVENTS_TIMEOUT
             } else {
                 ACTION_TIMEOUT
             };
@@ -214,9 +259,19 @@ impl Job<'_> {
         }
     }
 
-    async fn publish_all(&self, events: &[Event]) {
-        for event in events {
-            self.publish(event).await;
+    /// Publishes the events of a decision, within a time limit: one after the other, or all at once in an emergency.
+    async fn publish_all(&self, decision: &Decision) {
+        let (limit, events) = (events_timeout(decision), &decision.events);
+        let at_once = if decision.is_urgent { events.len().max(1) } else { 1 };
+        let calls: Vec<BoxFuture<'_, ()>> = events.iter().map(|event| self.publish(event).boxed()).collect();
+        let all = stream::iter(calls).buffered(at_once).collect::<Vec<()>>();
+        if timeout(limit, all).await.is_err() {
+            let reasons: Vec<&str> = events.iter().map(|event| event.reason.as_str()).collect();
+            tracing::warn!(
+                reasons = reasons.join(","),
+                "events could not be published within {} s",
+                limit.as_secs()
+            );
         }
     }
 

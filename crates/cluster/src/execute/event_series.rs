@@ -1,6 +1,7 @@
 //! Repeated events: the event that announced a fault counts how often it was found again.
 
 use crate::cache::caches::Caches;
+use crate::execute::carry_out::events_timeout;
 use crate::execute::job::{Basis, Job};
 use crate::transport::error::{explain, is_absent};
 use crate::transport::key::ObjectKey;
@@ -12,6 +13,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::sync::Arc;
+use tokio::time::timeout;
 
 /// Updates the count of an event that was published before. A failure is logged, and never fails a reconcile.
 pub async fn count_again(
@@ -22,9 +24,11 @@ pub async fn count_again(
     (event, times): (&Event, u32),
 ) {
     let job = Job::new(caches, key, Basis::Cached(observed), decision);
-    if let Err(error) = job.count_again(event, times).await {
-        let reason = event.reason.as_str();
-        tracing::warn!(error = explain(&error), reason, "event could not be published");
+    let (limit, reason) = (events_timeout(decision), event.reason.as_str());
+    match timeout(limit, job.count_again(event, times)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(error = explain(&error), reason, "event could not be published"),
+        Err(_) => tracing::warn!(reason, "event could not be published within {} s", limit.as_secs()),
     }
 }
 

@@ -20,12 +20,16 @@ impl Job<'_> {
             written = self.write(&without_details(status), Some(&self.observed.version)).await;
         }
         // After a conflict the decision is made again.
-        let failed = written.as_ref().is_err_and(|error| !error.is_stale());
+        self.note_written(written.as_ref().map_or_else(CallError::is_stale, |()| true));
+        written
+    }
+
+    /// Notes whether the status could be written.
+    pub(super) fn note_written(&self, written: bool) {
         let now = self.caches.connection.now();
         self.caches.memories.update(self.key, |memory| {
-            memory.unrecorded_since = failed.then(|| memory.unrecorded_since.unwrap_or(now));
+            memory.unrecorded_since = (!written).then(|| memory.unrecorded_since.unwrap_or(now));
         });
-        written
     }
 
     /// The same, also if someone else has written the object since: an emergency does not wait for another decision.
@@ -34,7 +38,11 @@ impl Job<'_> {
         status: &ScheduledMachineStatus,
     ) -> Result<(), CallError> {
         match self.write_status(status).await {
-            Err(error) if error.is_stale() => self.write(status, None).await,
+            Err(error) if error.is_stale() => {
+                let written = self.write(status, None).await;
+                self.note_written(written.is_ok());
+                written
+            }
             written => written,
         }
     }

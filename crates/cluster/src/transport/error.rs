@@ -62,6 +62,11 @@ impl CallError {
         matches!(status.code, 413 | 422) || status.message.contains("too large")
     }
 
+    /// True if the status of our object could not be written.
+    pub fn is_status_write(&self) -> bool {
+        self.operation.verb == Verb::WriteStatus
+    }
+
     /// True if an object of Cluster API or of one of its providers could not be created or restored.
     pub fn is_cluster_api_apply(&self) -> bool {
         self.operation.is_cluster_api() && self.operation.verb == Verb::Apply

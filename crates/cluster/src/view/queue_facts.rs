@@ -17,6 +17,8 @@ pub struct QueueFacts {
     pub kill_switch: bool,
     /// True if the owner of the machine wants it back, by the status or by the annotation on the Node.
     pub reclaimed: bool,
+    /// True if the time for the cleanup of a deleted object is over, and it has yet to be released or its Machine deleted.
+    pub overdue: bool,
 }
 
 /// The facts about an object, from the caches. All are at their defaults if there is no such object.
@@ -32,7 +34,13 @@ pub fn queue_facts(caches: &Caches, key: &ObjectKey) -> QueueFacts {
         let link = caches.open_link(&workload_of(key, &object))?;
         link.nodes.view(&node_key(node?))?.reclaim
     };
+    let policy = caches.settings.policy;
+    let is_over = object.view.deletion.filter(|_| object.view.has_finalizer).is_some_and(|deletion| {
+        caches.now().duration_since(deletion.since) >= policy.finalizer_cleanup_timeout
+    });
+    let is_undeleted = machine.as_ref().is_some_and(|machine| !machine.terminating);
     QueueFacts {
+        overdue: is_over && (policy.force_finalizer_on_timeout || is_undeleted),
         priority,
         kill_switch: handling.kill_switch && machine.is_some(),
         reclaimed: object.record.is_reclaimed || is_requested().is_some(),

@@ -161,7 +161,7 @@ impl RequestFilter for ServerFilter {
         is_forbidden.then(|| refusal(StatusCode::FORBIDDEN, "Forbidden"))
     }
 
-    fn delay(&self) -> Duration {
+    fn delay(&self, _: &Request<Body>) -> Duration {
         Duration::ZERO
     }
 
@@ -191,8 +191,8 @@ impl RequestFilter for ManagementFilter {
         self.impairments.refuse(request)
     }
 
-    fn delay(&self) -> Duration {
-        self.impairments.delay()
+    fn delay(&self, request: &Request<Body>) -> Duration {
+        self.impairments.delay(request)
     }
 
     fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>> {
@@ -208,7 +208,7 @@ impl RequestFilter for NoApi {
         Some(page_not_found())
     }
 
-    fn delay(&self) -> Duration {
+    fn delay(&self, _: &Request<Body>) -> Duration {
         Duration::ZERO
     }
 

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// The time of each request to a slow management cluster.
 const SLOW: Duration = Duration::from_secs(1);
 
+/// The time of a request that is not answered: longer than any client waits.
+const UNANSWERED: Duration = Duration::from_hours(1);
+
 /// The impairments that are in force.
 #[derive(Debug, Default)]
 pub(super) struct Impairments {
@@ -36,8 +39,30 @@ impl Impairments {
     }
 
     /// The delay of a request to the management cluster.
-    pub(super) fn delay(&self) -> Duration {
-        if self.lock().contains(&Impairment::SlowManagement) { SLOW } else { Duration::ZERO }
+    pub(super) fn delay(&self, request: &Request<Body>) -> Duration {
+        let active = self.lock();
+        let target = Target::of(request);
+        let hangs = |what: &Impairment| match what {
+            Impairment::MachinePatchesHang => target == Some(Target::MachinePatch),
+            Impairment::StatusHangs => target == Some(Target::Status),
+            Impairment::EventsHang => target == Some(Target::Event),
+            Impairment::WorkloadForbidden
+            | Impairment::MachinePatches
+            | Impairment::StatusTooLarge
+            | Impairment::StatusInvalid
+            | Impairment::StatusForbidden
+            | Impairment::Events
+            | Impairment::Leases
+            | Impairment::ClusterApi
+            | Impairment::SlowManagement => false,
+        };
+        if active.iter().any(hangs) {
+            UNANSWERED
+        } else if active.contains(&Impairment::SlowManagement) {
+            SLOW
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// The refusal that the management cluster has for a request.
@@ -50,27 +75,58 @@ impl Impairments {
     }
 }
 
+/// The writes that an impairment can affect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// A patch of a Machine.
+    MachinePatch,
+    /// The status of our object.
+    Status,
+    /// An event.
+    Event,
+    /// A Lease.
+    Lease,
+}
+
+impl Target {
+    fn of(request: &Request<Body>) -> Option<Self> {
+        let (path, method) = (request.uri().path(), request.method());
+        let has = |plural: &str| path.contains(&format!("/{plural}/"));
+        let is_about = |plural: &str| path.ends_with(&format!("/{plural}")) || has(plural);
+        if *method == Method::GET {
+            None
+        } else if has(SCHEDULED_MACHINE.plural) && path.ends_with("/status") {
+            Some(Self::Status)
+        } else if *method == Method::PATCH && has(MACHINE.plural) {
+            Some(Self::MachinePatch)
+        } else if is_about("events") {
+            Some(Self::Event)
+        } else if is_about("leases") {
+            Some(Self::Lease)
+        } else {
+            None
+        }
+    }
+}
+
 fn refused_under(active: Impairment, request: &Request<Body>) -> Option<Response<ResponseBody>> {
-    let path = request.uri().path();
-    let is_write = *request.method() != Method::GET;
-    let has = |plural: &str| path.contains(&format!("/{plural}/"));
-    let is_status = is_write && has(SCHEDULED_MACHINE.plural) && path.ends_with("/status");
-    let (is_refused, code, reason) = match active {
-        Impairment::StatusTooLarge => (is_status, StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
-        Impairment::StatusInvalid => (is_status, StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
-        Impairment::StatusForbidden => (is_status, StatusCode::FORBIDDEN, "Forbidden"),
-        Impairment::Events => {
-            (is_write && (path.ends_with("/events") || has("events")), StatusCode::FORBIDDEN, "Forbidden")
+    let (refused, code, reason) = match active {
+        Impairment::StatusTooLarge => {
+            (Target::Status, StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge")
         }
-        Impairment::Leases => {
-            let is_lease = path.ends_with("/leases") || has("leases");
-            (is_write && is_lease, StatusCode::FORBIDDEN, "Forbidden")
-        }
+        Impairment::StatusInvalid => (Target::Status, StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
+        Impairment::StatusForbidden => (Target::Status, StatusCode::FORBIDDEN, "Forbidden"),
+        Impairment::Events => (Target::Event, StatusCode::FORBIDDEN, "Forbidden"),
+        Impairment::Leases => (Target::Lease, StatusCode::FORBIDDEN, "Forbidden"),
         Impairment::MachinePatches => {
-            let is_patch = *request.method() == Method::PATCH && has(MACHINE.plural);
-            (is_patch, StatusCode::INTERNAL_SERVER_ERROR, "InternalError")
+            (Target::MachinePatch, StatusCode::INTERNAL_SERVER_ERROR, "InternalError")
         }
-        Impairment::WorkloadForbidden | Impairment::ClusterApi | Impairment::SlowManagement => return None,
+        Impairment::WorkloadForbidden
+        | Impairment::MachinePatchesHang
+        | Impairment::StatusHangs
+        | Impairment::EventsHang
+        | Impairment::ClusterApi
+        | Impairment::SlowManagement => return None,
     };
-    is_refused.then(|| refusal(code, reason))
+    (Target::of(request) == Some(refused)).then(|| refusal(code, reason))
 }

@@ -43,8 +43,8 @@ pub(super) struct Transport {
 pub(super) trait RequestFilter: Send + Sync {
     /// The answer to a request that may not pass.
     fn refuses(&self, request: &Request<Body>) -> Option<Response<ResponseBody>>;
-    /// The additional time of each request.
-    fn delay(&self) -> Duration;
+    /// The additional time of a request.
+    fn delay(&self, request: &Request<Body>) -> Duration;
     /// Waits for as long as nothing passes, in either direction. An error if the server is down.
     fn passes(&self) -> BoxFuture<'static, Result<(), BoxError>>;
 }
@@ -58,7 +58,7 @@ impl Transport {
         let (traffic, request) = Traffic::of(request).await?;
         self.process.passes(traffic).await?;
         self.filter.passes().await?;
-        tokio::time::sleep(self.filter.delay()).await;
+        tokio::time::sleep(self.filter.delay(&request)).await;
         if traffic == Traffic::Coordination {
             return self.forward(request, traffic).await;
         }

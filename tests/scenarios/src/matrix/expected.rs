@@ -19,6 +19,9 @@ const RECLAIM_BOUND: Duration = Duration::from_mins(1);
 /// The time a deleted object waits for its machine to leave gracefully.
 const FINALIZER_BOUND: Duration = Duration::from_mins(10);
 
+/// The additional time of a graceful removal if no event can be written: each step waits for its events for a few seconds.
+const UNANSWERED_EVENTS: Duration = Duration::from_secs(20);
+
 /// The additional time that a management cluster with a second for each request needs for what follows the Machine's
 /// DELETE: the event, the removal of the finalizer, and the reads before them.
 const SLOW_REQUESTS: Duration = Duration::from_secs(10);
@@ -39,7 +42,8 @@ impl Expected {
     /// The bounds of a cell.
     pub fn of(emergency: Emergency, obstacle: Obstacle) -> Self {
         let end = FINALIZER_BOUND + AT_ONCE;
-        let unless_held = |is_held| if is_held { end + slowed(obstacle) } else { UNHINDERED_DRAIN };
+        let drained = UNHINDERED_DRAIN + delayed_drain(obstacle);
+        let unless_held = |is_held| if is_held { end + slowed(obstacle) } else { drained };
         let (machine_deleted, object_gone) = match emergency {
             Emergency::KillSwitch => (Some(AT_ONCE), None),
             Emergency::Reclaim => {
@@ -54,7 +58,7 @@ impl Expected {
             }
             Emergency::Deletion => {
                 let is_held = holds_drain(obstacle);
-                let machine_deleted = if is_held { end } else { UNHINDERED_DRAIN };
+                let machine_deleted = if is_held { end } else { drained };
                 (Some(machine_deleted), Some(unless_held(is_held || holds_machine(obstacle))))
             }
             Emergency::FinalizerBound => (Some(end), Some(unless_held(true))),
@@ -75,6 +79,10 @@ impl Expected {
 
 fn slowed(obstacle: Obstacle) -> Duration {
     if obstacle == Obstacle::Impaired(Impairment::SlowManagement) { SLOW_REQUESTS } else { Duration::ZERO }
+}
+
+fn delayed_drain(obstacle: Obstacle) -> Duration {
+    if obstacle == Obstacle::Impaired(Impairment::EventsHang) { UNANSWERED_EVENTS } else { Duration::ZERO }
 }
 
 /// Returns true if the pods cannot be seen to be gone, so that a reclaim waits for them as long as it may.

@@ -70,7 +70,7 @@ const FINALIZER: &str = "example.org/keep";
 
 impl Obstacle {
     /// Every one.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::WorkloadHangs,
         Self::WorkloadRefused,
         Self::WorkloadUnauthorized,
@@ -84,10 +84,13 @@ impl Obstacle {
         Self::MachinePaused,
         Self::Impaired(Impairment::ClusterApi),
         Self::Impaired(Impairment::MachinePatches),
+        Self::Impaired(Impairment::MachinePatchesHang),
         Self::Impaired(Impairment::StatusTooLarge),
         Self::Impaired(Impairment::StatusInvalid),
         Self::Impaired(Impairment::StatusForbidden),
+        Self::Impaired(Impairment::StatusHangs),
         Self::Impaired(Impairment::Events),
+        Self::Impaired(Impairment::EventsHang),
         Self::Impaired(Impairment::Leases),
         Self::NodeGone,
         Self::NodeNotReady,
@@ -124,8 +127,8 @@ impl Obstacle {
 
     /// Returns true if nothing can be written into status.
     pub(super) const fn refuses_status(self) -> bool {
-        use Impairment::{StatusForbidden, StatusInvalid, StatusTooLarge};
-        matches!(self, Self::Impaired(StatusTooLarge | StatusInvalid | StatusForbidden))
+        use Impairment::{StatusForbidden, StatusHangs, StatusInvalid, StatusTooLarge};
+        matches!(self, Self::Impaired(StatusTooLarge | StatusInvalid | StatusForbidden | StatusHangs))
     }
 
     /// The pods that are on the node before anything happens.
@@ -288,9 +291,12 @@ impl fmt::Display for Obstacle {
             Self::MachinePaused => "capi-paused-by-machine",
             Self::Impaired(Impairment::ClusterApi) => "capi-stopped",
             Self::Impaired(Impairment::MachinePatches) => "capi-webhook-refuses",
+            Self::Impaired(Impairment::MachinePatchesHang) => "capi-webhook-hangs",
             Self::Impaired(Impairment::StatusTooLarge) => "status-too-large",
             Self::Impaired(Impairment::StatusInvalid) => "status-invalid",
             Self::Impaired(Impairment::StatusForbidden) => "status-forbidden",
+            Self::Impaired(Impairment::StatusHangs) => "status-hangs",
+            Self::Impaired(Impairment::EventsHang) => "events-hang",
             Self::Impaired(Impairment::Events) => "events-refused",
             Self::Impaired(Impairment::Leases) => "leases-refused",
             Self::NodeGone => "node-gone",
