@@ -86,8 +86,20 @@ pub(crate) async fn leftovers(env: &dyn Environment, ending: &Ending) -> anyhow:
     orphans(env).await
 }
 
+/// No Node is left behind by a Machine that is gone.
+pub(crate) async fn nodes(env: &dyn Environment) -> anyhow::Result<()> {
+    let machines = env.list(MACHINE).await?;
+    for node in env.list(NODE).await? {
+        let name = node["metadata"]["name"].as_str().unwrap_or_default();
+        let is_of = |machine: &Value| machine["status"]["nodeRef"]["name"] == name;
+        let has_machine = !name.starts_with(env.namespace()) || machines.iter().any(is_of);
+        ensure!(has_machine, "Node {name} was left behind: {node}");
+    }
+    Ok(())
+}
+
 /// No claim is left on a machine that was returned, and every lent machine is claimed.
-async fn claims(env: &dyn Environment, ending: &Ending) -> anyhow::Result<()> {
+pub(crate) async fn claims(env: &dyn Environment, ending: &Ending) -> anyhow::Result<()> {
     let (machines, claims) = (env.list(MACHINE).await?, claims::claims(env).await?);
     let is_excused = |name: &str| ending.leaves_claim && name == ending.object;
     let has_machine = |name: &str| {

@@ -36,18 +36,20 @@ pub struct ScenarioResult {
 /// within the hour.
 const IN_ORDER_AFTER: Duration = Duration::from_mins(75);
 
-/// Scenarios with an orphaning deletion.
-const ORPHANS_ON_PURPOSE: [&str; 1] = ["orphan_deletion"];
-
 /// The time for which a restarted controller is observed.
 const NEW_BEGINNING: Duration = Duration::from_mins(10);
 
 /// Checks a scenario that could not run to its end because its time had passed: nothing is left over, the
-/// status is correct, and a restarted controller, which reads everything again, changes nothing.
-pub async fn in_order(env: &dyn Environment, scenario: &Scenario) -> anyhow::Result<()> {
+/// status is correct, and a restarted controller, which reads everything again, changes nothing. `usual` is how the scenario
+/// ends undisturbed.
+pub async fn in_order(env: &dyn Environment, usual: &Ending) -> anyhow::Result<()> {
     tokio::time::sleep(IN_ORDER_AFTER).await;
-    if !ORPHANS_ON_PURPOSE.contains(&scenario.name) {
+    if !usual.orphaned {
         oracles::orphans(env).await.context("no orphans")?;
+        oracles::claims(env, usual).await.context("no claims left over")?;
+    }
+    if !usual.without_cluster {
+        oracles::nodes(env).await.context("no Nodes left behind")?;
     }
     oracles::status(env).await.context("status tells the truth")?;
     let before = Snapshot::take(env).await?;

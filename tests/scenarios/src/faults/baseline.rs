@@ -35,6 +35,8 @@ impl Baseline {
     /// Runs it disturbed: it has to end in the same way, and create and remove the same number of objects. If it was
     /// allowed to fail and did, there is nothing to compare.
     pub(super) fn run_again(&self, disturbance: &Disturbance) -> anyhow::Result<Run> {
+        let usual_ending = Some(self.result.ending.clone());
+        let disturbance = &Disturbance { usual_ending, ..disturbance.clone() };
         let run = run(&self.scenario, self.layout, disturbance)?;
         // With a permanently wrong clock the environment differs.
         let is_out_of_time = disturbance.jump.is_some_and(|jump| jump.until == Duration::MAX);
@@ -42,6 +44,9 @@ impl Baseline {
         if let Some(disturbed) = run.result.as_ref().filter(|_| is_comparable) {
             let (before, now) = (&self.result.snapshot, &disturbed.snapshot);
             let differences = match disturbance.jump {
+                None if disturbance.recounts_pods => {
+                    before.without_drain_counts().differences(&now.without_drain_counts())
+                }
                 None => before.differences(now),
                 Some(jump) => {
                     let as_usual = |snapshot: &Snapshot| {

@@ -60,13 +60,9 @@ impl Case {
     }
 }
 
-/// Scenarios in which a client writes without a pause: virtual time does not advance until it ends, and timers do not
-/// fire.
-const TIME_STANDS_STILL: [&str; 1] = ["taints_while_others_change_theirs"];
-
 /// The cases of a kind: as many as there are, or a sample of them.
 pub fn cases(kind: Kind, baseline: &Baseline, sample: Sample) -> anyhow::Result<Vec<Case>> {
-    if sample.size == Some(0) || TIME_STANDS_STILL.contains(&baseline.scenario.name) {
+    if sample.size == Some(0) {
         return Ok(Vec::new());
     }
     let all = match kind {

@@ -1,6 +1,7 @@
 //! Disturbances of a scenario.
 
 use super::{LeaderFaultAt, Reordering, WriteFaultAt};
+use crate::scenario::Ending;
 use five_spot_apiserver::Clock;
 use five_spot_apiserver::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
 use five_spot_cluster::Now;
@@ -38,6 +39,12 @@ pub struct Disturbance {
     /// The time of the scenario may pass before it can be run to its end. Then everything has to be
     /// [in order](crate::in_order) all the same.
     pub may_fail: bool,
+    /// How the scenario ends undisturbed, to compare with if it fails.
+    pub usual_ending: Option<Ending>,
+    /// Pods may be counted more than once: a list shows some of them again that have left.
+    pub recounts_pods: bool,
+    /// The scenario takes longer than its own time limit, because others have to finish first.
+    pub waits_for_others: bool,
 }
 
 /// A server that fails many requests for a while.
@@ -78,6 +85,7 @@ impl Disturbance {
             && self.rules.is_empty()
             && self.storm.is_none()
             && self.jump.is_none()
+            && !self.waits_for_others
     }
 
     /// The multiple of its own bound that the scenario may take: a hostile tenant may cost the others a factor of two.

@@ -155,6 +155,13 @@ impl InMemory {
         self.steps.note(self.clock.now());
     }
 
+    /// Ends the outages of a scenario that could not run to its end.
+    fn end_outages(&self) {
+        self.access.set_api_server(Side::Management, ServerState::Up);
+        self.access.set_api_server(Side::Workload, ServerState::Up);
+        self.access.set_other_line(ServerState::Up);
+    }
+
     /// Restarts the controller after each crash.
     fn restart_after_crash(mut self) -> Self {
         let (injector, fleet, maker) = (self.injector.clone(), self.fleet.clone(), self.maker());

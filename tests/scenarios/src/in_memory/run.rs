@@ -5,7 +5,7 @@ use crate::environment::{Environment, Write};
 use crate::history::{Count, ObjectHistory};
 use crate::matrix::Cell;
 use crate::runner::{ScenarioResult, in_order, run_and_check, run_scenario_with};
-use crate::scenario::{Controllers, Scenario};
+use crate::scenario::{Controllers, Ending, Scenario};
 use anyhow::{Context as _, anyhow, ensure};
 use five_spot_apiserver::faults::{Outcome, RequestKind, Seen};
 use jiff::Timestamp;
@@ -62,9 +62,13 @@ pub fn run(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> an
             Ok(result) => Some(result),
             Err(error) if disturbance.may_fail => {
                 let first = || format!("it is not in order after this: {error:#}");
-                in_order(&env, scenario).await.with_context(first).map_err(told)?;
+                let usual = disturbance.usual_ending.clone().unwrap_or_else(|| Ending::gone(""));
+                env.end_outages();
+                in_order(&env, &usual).await.with_context(first).map_err(told)?;
                 let violations = history.violations();
                 ensure!(violations.is_empty(), "{}", violations.join("\n"));
+                let doubled = history.doubled();
+                ensure!(doubled.is_empty() || usual.doubled, "lent twice: {}", doubled.join("\n"));
                 None
             }
             Err(error) => return Err(told(error)),
