@@ -215,7 +215,7 @@ mod tests {
 
     #[tokio::test]
     async fn metrics_are_rendered_once_at_a_time_on_another_thread() {
-        let (begin, mut began) = tokio::sync::mpsc::unbounded_channel();
+        let (begin, mut rendered_by) = tokio::sync::mpsc::unbounded_channel();
         let (finish, finished) = std::sync::mpsc::channel::<()>();
         let finished = Mutex::new(finished);
         let rendering = Rendering::new(move || {
@@ -225,7 +225,7 @@ mod tests {
         });
         let asked = rendering.clone();
         let first = tokio::spawn(async move { asked.page().await });
-        let thread = began.recv().await.expect("it is rendered");
+        let thread = rendered_by.recv().await.expect("it is rendered");
         assert_ne!(thread, std::thread::current().id(), "this thread serves");
         // A client that hangs up, or whose connection is ended for a newer one.
         first.abort();
@@ -237,7 +237,7 @@ mod tests {
             finish.send(()).expect("it waits");
         }
         assert_eq!(second.await.expect("no panic"), "page");
-        assert!(began.recv().await.is_some());
+        assert!(rendered_by.recv().await.is_some());
         assert_eq!(rendering.turn.available_permits(), 1);
     }
 

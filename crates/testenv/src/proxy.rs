@@ -152,6 +152,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut line: watch::
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::time::Duration;
 
     use super::*;
@@ -203,7 +204,7 @@ mod tests {
             let piped = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
             let mut child = piped.spawn().expect("unshare");
             let mut line = [0; 3];
-            std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line).expect("a namespace");
+            child.stdout.as_mut().expect("piped").read_exact(&mut line).expect("a namespace");
             Self(child)
         }
     }

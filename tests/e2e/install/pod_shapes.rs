@@ -76,7 +76,7 @@ pub(super) async fn are_held_by_the_policy(
     ];
     let beyond = [
         ("a safe sysctl", pod_with(controller, safe_sysctl()), "may not set sysctls"),
-        ("a low port", container_with(controller, add("NET_BIND_SERVICE")), "no capability may be added"),
+        ("a low port", container_with(controller, &add("NET_BIND_SERVICE")), "no capability may be added"),
     ];
     let rejected = loosened(controller).into_iter().chain(strangers).chain(beyond).chain(greedy(agent));
     for (what, pod, words) in rejected {
@@ -96,11 +96,11 @@ pub(super) async fn debug_containers_are_held_by_the_policy(
         "name": "debug", "image": "example.org/debug:1",
         "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
     });
-    let patch = |container: &Value| json!({"spec": {"ephemeralContainers": [container]}});
-    let admitted = ask(&cluster.admin(), Method::PATCH, &path, kind, Some(&patch(&container))).await?;
+    let adding = |container: &Value| json!({"spec": {"ephemeralContainers": [container]}});
+    let admitted = ask(&cluster.admin(), Method::PATCH, &path, kind, Some(&adding(&container))).await?;
     ensure!(admitted.code == 200, "{admitted:?}");
     container["securityContext"]["capabilities"] = json!({"drop": ["ALL"], "add": ["SYS_PTRACE"]});
-    let answer = ask(&cluster.admin(), Method::PATCH, &path, kind, Some(&patch(&container))).await?;
+    let answer = ask(&cluster.admin(), Method::PATCH, &path, kind, Some(&adding(&container))).await?;
     is_rejected("a debug container with a capability", &answer, "no capability may be added")
 }
 
@@ -131,7 +131,7 @@ fn container_in(pod: &Value, change: Value) -> Value {
 }
 
 /// The pod with a merge patch of the security context of its container.
-fn container_with(pod: &Value, change: Value) -> Value {
+fn container_with(pod: &Value, change: &Value) -> Value {
     container_in(pod, json!({"securityContext": change}))
 }
 
@@ -147,7 +147,7 @@ fn safe_sysctl() -> Value {
 /// container where both can be set.
 fn loosened(pod: &Value) -> Vec<Rejected> {
     let settings = |change: Value| pod_with(pod, json!({"securityContext": change}));
-    let container = |change: Value| container_with(pod, change);
+    let container = |change: Value| container_with(pod, &change);
     let volume = |name: &str, source: Value| pod_with(pod, json!({"volumes": [{"name": "x", name: source}]}));
     let unconfined = json!({"type": "Unconfined"});
     let (host, types) = ("namespace of the host", "volumes must be of the types");
@@ -186,7 +186,7 @@ fn loosened(pod: &Value) -> Vec<Rejected> {
         ("a container of root", container(json!({"runAsUser": 0})), root),
         (
             "root but for the container",
-            container_with(&settings(json!({"runAsUser": 0})), json!({"runAsUser": 1000})),
+            container_with(&settings(json!({"runAsUser": 0})), &json!({"runAsUser": 1000})),
             root,
         ),
         ("a container that may be root", container(json!({"runAsNonRoot": false})), root),
@@ -197,7 +197,7 @@ fn loosened(pod: &Value) -> Vec<Rejected> {
             "seccomp off but for the container",
             container_with(
                 &settings(json!({"seccompProfile": unconfined})),
-                json!({"seccompProfile": {"type": "RuntimeDefault"}}),
+                &json!({"seccompProfile": {"type": "RuntimeDefault"}}),
             ),
             seccomp,
         ),
@@ -211,7 +211,7 @@ fn loosened(pod: &Value) -> Vec<Rejected> {
         ("a further capability", container(add("NET_ADMIN")), "no capability may be added"),
         (
             "an unmasked /proc",
-            container_with(&pod_with(pod, json!({"hostUsers": false})), json!({"procMount": "Unmasked"})),
+            container_with(&pod_with(pod, json!({"hostUsers": false})), &json!({"procMount": "Unmasked"})),
             "how /proc is mounted",
         ),
         (
@@ -243,7 +243,7 @@ fn loosened(pod: &Value) -> Vec<Rejected> {
 /// The agent's pod with more of the host than it needs.
 fn greedy(agent: &Value) -> Vec<Rejected> {
     let settings = |change: Value| pod_with(agent, json!({"securityContext": change}));
-    let container = |change: Value| container_with(agent, change);
+    let container = |change: Value| container_with(agent, &change);
     let unconfined = json!({"type": "Unconfined"});
     let files = "may use /etc/machine-id only";
     let mut every_file = agent.clone();

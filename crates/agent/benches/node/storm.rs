@@ -149,7 +149,7 @@ fn watch(stopped: &UnixStream, ready: tokio::sync::oneshot::Sender<()>) -> (BTre
     let mut subscriber = Subscriber::new(Options::default()).expect("process events");
     ready.send(()).expect("a benchmark");
     let (mut seen, mut rescans) = (BTreeSet::new(), 0);
-    while subscriber.wait_or_stop(stopped.as_fd()).expect("a socket") {
+    while subscriber.wait_or_stop(stopped.as_fd(), None).expect("a socket") {
         // The detector's pace in a storm.
         std::thread::sleep(Duration::from_millis(1));
         let mut lost = false;

@@ -40,9 +40,9 @@ pub fn state(stat: &[u8]) -> Option<ProcessState> {
 
 /// Reads the name of the process from `/proc/<pid>/stat`.
 pub fn name_in_stat(stat: &[u8]) -> Option<&[u8]> {
-    let start = stat.iter().position(|byte| *byte == b'(')? + 1;
+    let first = stat.iter().position(|byte| *byte == b'(')? + 1;
     let end = stat.iter().rposition(|byte| *byte == b')')?;
-    stat.get(start..end)
+    stat.get(first..end)
 }
 
 /// Reads the real user id from `/proc/<pid>/status`. The name of the process, on the first line, is escaped by the kernel.

@@ -11,10 +11,10 @@ pub(crate) struct Program {
     child: Child,
 }
 
-/// Copies `sleep` in a process of its own. If this process had the copy open for writing, a child that another test starts
+/// Copies a program in a process of its own. If this process had the copy open for writing, a child that another test starts
 /// at that moment would have it open as well until it runs its own program, and the copy could not be started meanwhile.
-fn copy_sleep(to: &Path) {
-    let status = Command::new("cp").arg("/bin/sleep").arg(to).status().expect("cp");
+fn copy_program(from: &str, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status().expect("cp");
     assert!(status.success(), "{status}");
 }
 
@@ -30,7 +30,7 @@ impl Program {
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
-        copy_sleep(&path);
+        copy_program("/bin/sleep", &path);
         let child = Command::new(&path).arg("60").args(arguments).spawn().expect("a process");
         until_started(&child, &name[..name.len().min(15)]);
         Self { _folder: folder, child }
@@ -97,7 +97,7 @@ fn a_program_that_replaces_an_idle_process_is_seen_later() {
     // The shell waits for a line, so that it is idle and known before it becomes the program.
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("fs-java-2");
-    copy_sleep(&path);
+    copy_program("/bin/sleep", &path);
     let mut shell = Command::new("/bin/sh")
         .args(["-c", &format!("read line; exec {} 60", path.display())])
         .stdin(std::process::Stdio::piped())
@@ -226,14 +226,14 @@ fn programs_of_the_kernel_and_the_kubelet_are_recognised() {
 fn a_child_of_a_program_called_kubelet_does_not_match() {
     let folder = tempfile::tempdir().expect("a folder");
     for (program, name) in [("/bin/sh", "kubelet"), ("/bin/cat", "fs-volume")] {
-        std::fs::copy(program, folder.path().join(name)).expect("a copy");
+        copy_program(program, &folder.path().join(name));
     }
-    let mut shell = spawn(
-        Command::new(folder.path().join("kubelet"))
-            .args(["-c", "./fs-volume; true"])
-            .current_dir(folder.path())
-            .stdin(std::process::Stdio::piped()),
-    );
+    let mut shell = Command::new(folder.path().join("kubelet"))
+        .args(["-c", "./fs-volume; true"])
+        .current_dir(folder.path())
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
     // In the order of its start: the shell, its copy, the program.
     let child = loop {
         let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", shell.id()));

@@ -115,8 +115,8 @@ mod tests {
         WorkloadKey::Kubeconfig { secret, key: "value".to_owned() }
     }
 
-    fn clusters(numbers: std::ops::Range<usize>) -> BTreeMap<WorkloadKey, ()> {
-        numbers.map(|number| (cluster("a", number), ())).collect()
+    fn clusters(numbers: std::ops::Range<usize>) -> BTreeMap<WorkloadKey, usize> {
+        numbers.map(|number| (cluster("a", number), number)).collect()
     }
 
     #[test]

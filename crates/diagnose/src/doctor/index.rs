@@ -51,7 +51,7 @@ impl<'a> Index<'a> {
         self.failures.get(&(namespace, name)).copied()
     }
 
-    pub(super) fn log(&self, namespace: &str, name: &str) -> &[&'a LogLine] {
+    pub(super) fn log<'b>(&'b self, namespace: &'b str, name: &'b str) -> &'b [&'a LogLine] {
         self.log.get(&(namespace, name)).map_or(&[], Vec::as_slice)
     }
 

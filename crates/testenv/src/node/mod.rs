@@ -350,7 +350,7 @@ impl RealNode {
     /// Stops and removes everything of the node. Stopping the control plane has the same effect.
     pub async fn stop(self) -> Result<(), NodeError> {
         self.leave().await;
-        self.namespaces.kill(&mut self.containerd.lock().await).await;
+        self.namespaces.kill(&mut *self.containerd.lock().await).await;
         self.namespaces.remove().await.map_err(io_error("end the containers"))?;
         self.network.disconnect().map_err(io_error("delete the interfaces of the node"))
     }

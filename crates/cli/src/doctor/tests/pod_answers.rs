@@ -7,9 +7,12 @@ use http_body_util::{BodyExt as _, Full};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+/// Codes and texts.
+type Answers = VecDeque<(u16, String)>;
+
 /// Answers by path. A path that is asked again gives its next answer; the last one stays.
 #[derive(Clone, Default)]
-pub struct PodAnswers(Arc<Mutex<BTreeMap<String, VecDeque<(u16, String)>>>>);
+pub struct PodAnswers(Arc<Mutex<BTreeMap<String, Answers>>>);
 
 impl PodAnswers {
     /// Sets the answers of a path: their codes and texts.
