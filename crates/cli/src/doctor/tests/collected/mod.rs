@@ -135,6 +135,7 @@ async fn installation() -> World {
     });
     api.create("/apis/apps/v1/namespaces/5spot-system/deployments", &deployment);
     let capi_machine = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
         "metadata": {
             "name": "desk-machine", "finalizers": ["machine.cluster.x-k8s.io"],
             "labels": {(names::label::SCHEDULED_MACHINE): "desk", "cluster.x-k8s.io/cluster-name": "shop"},
