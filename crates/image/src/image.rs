@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_names_the_manifest_and_the_blobs_have_their_digests() {
+    fn the_index_names_the_manifest_and_blobs_match_digests() {
         let folder = tempfile::tempdir().expect("a directory");
         let image = example().label("org.opencontainers.image.title", "shell");
         fs::write(folder.path().join("image.tar"), image.archive()).expect("write");

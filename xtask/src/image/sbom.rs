@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_of_other_programs_are_removed_with_what_refers_to_them() {
+    fn crates_of_other_programs_are_removed_with_references() {
         let component = |name: &str| json!({"name": name, "version": "1.0.0", "bom-ref": format!("#{name}")});
         let mut sbom = json!({
             "components": [component("serde"), component("regex")],

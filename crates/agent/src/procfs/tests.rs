@@ -122,7 +122,7 @@ fn a_program_that_replaces_an_idle_process_is_seen_later() {
 }
 
 #[test]
-fn a_new_process_is_seen_at_the_next_look_however_many_there_were() {
+fn a_new_process_is_seen_at_the_next_scan() {
     let mut scanner = scanner();
     let matcher = matcher(&["fs-java-3"], &[]);
     for looks in [0, 1, 2, 3, 38, 39, 40, 41, 45] {

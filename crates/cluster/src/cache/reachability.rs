@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cluster_is_lost_after_five_minutes_and_found_when_it_is_back() {
+    async fn a_cluster_is_lost_after_five_minutes_until_it_is_back() {
         let (changes, _) = changes_during(10..1000).await;
         assert_eq!(changes, [(310, true), (1010, false)]);
     }

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_permission_without_which_nothing_works_is_checked_every_minute() {
+    async fn a_vital_permission_is_checked_every_minute() {
         let denied = &[("list", "machines"), ("delete", "leases")];
         let (requests, remarks, obstacles) = reviews(denied, Duration::from_mins(30)).await;
         assert_eq!((remarks.len(), obstacles.len()), (0, 0), "granted");

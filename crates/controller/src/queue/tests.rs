@@ -82,7 +82,7 @@ fn a_priority_rises_by_one_point_a_second() {
 
 /// The bound that docs/lifecycle.md states.
 #[test]
-fn what_is_due_100_s_later_never_goes_before_the_lowest_priority() {
+fn the_lowest_priority_waits_at_most_100_s() {
     let (line, mut queue) = (Line::new(), Queue::new(1));
     queue.add(0_u32, calm(0), line.at(0));
     (0..200).for_each(|second| queue.add(second + 1, calm(100), line.at(second.into())));

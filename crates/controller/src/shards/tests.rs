@@ -134,7 +134,7 @@ fn an_old_owner_yields_only_after_its_work_has_stopped() {
 }
 
 #[test]
-fn objects_are_taken_back_after_the_yield_is_withdrawn_and_the_leases_read() {
+fn objects_are_taken_back_after_the_yield_is_withdrawn() {
     let (moving, _) = moving_and_staying();
     let new = shard(1, 2);
     let mut member = member(Shard::ONLY);
@@ -171,7 +171,7 @@ fn an_instance_is_gone_only_when_a_read_confirms_it() {
 }
 
 #[test]
-fn a_newcomer_with_a_lower_count_takes_nothing_from_the_one_it_replaces() {
+fn a_newcomer_with_a_lower_count_takes_nothing() {
     let (moving, _) = moving_and_staying();
     let (old, mut newcomer) = (shard(1, 2), member(shard(0, 1)));
     advance(&mut newcomer, 100, &[lease(old, "old_1", 1, &[])]);

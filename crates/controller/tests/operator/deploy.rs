@@ -182,7 +182,7 @@ const QUERIES: [&str; 9] = [
 const PROCESS: [&str; 3] = ["process_open_fds", "process_max_fds", "process_resident_memory_bytes"];
 
 #[test]
-fn the_dashboard_has_the_documented_queries_and_existing_metrics() {
+fn the_dashboard_uses_documented_queries_and_known_metrics() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/monitoring/dashboard.json");
     let text = std::fs::read_to_string(path).expect("the dashboard");
     let dashboard: Value = serde_json::from_str(&text).expect("JSON");

@@ -283,7 +283,7 @@ fn a_name_from_a_workload_cluster_is_never_a_flag() {
 
 /// The commands of the caller's own flags; those for workload clusters need another kubeconfig.
 #[test]
-fn flags_of_the_caller_are_kept_in_commands_for_the_same_cluster() {
+fn commands_for_the_same_cluster_keep_the_callers_flags() {
     let object = draining("shop/web-0", "still terminating after its grace period", true);
     let report =
         five_spot_diagnose::doctor::examine(&with_workload(object, |_| ())).with_flags("--context lab");

@@ -54,7 +54,7 @@ fn a_reclaim_removes_the_machine_and_disables_the_schedule() {
 }
 
 #[test]
-fn on_annotation_nothing_but_the_annotation_brings_the_machine_back() {
+fn on_annotation_only_the_annotation_resumes() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.reclaim.resume = ReclaimResume::OnAnnotation);
     simulation.ask_for_reclaim();

@@ -28,7 +28,7 @@ fn id() -> ObjectId {
 }
 
 #[test]
-fn the_finalizer_of_an_absent_controller_is_stuck_after_a_minute() {
+fn an_absent_controllers_finalizer_is_stuck_after_a_minute() {
     let world = |seconds| World::default().with(widget(&["example.org/cleanup"], "widget-operator", seconds));
     let answer = world(30).why(id());
     let cause = only_cause(&answer, State::Deleting);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// The namespace of a blog post: four days of following finalizers by hand.
 #[test]
-fn the_chain_leads_from_the_namespace_to_the_pod_on_the_dead_node() {
+fn the_chain_leads_to_the_pod_on_the_dead_node() {
     let namespace = terminating(
         394_440,
         "persistentvolumeclaims. has 1 resource instances, pods. has 1 resource instances",

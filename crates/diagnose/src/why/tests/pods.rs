@@ -54,7 +54,7 @@ fn a_node_that_never_reported_counts_as_dead() {
 }
 
 #[test]
-fn a_pod_of_a_missing_node_is_left_to_the_garbage_collector_first() {
+fn a_pod_of_a_missing_node_is_left_to_garbage_collection() {
     let answer = World::default().with(deleting(on("desk"), 40, &[])).why(pod_id("web-0"));
     assert!(only_cause(&answer, State::Deleting).cause.contains("pod garbage collector"));
     let answer = World::default().with(deleting(on("desk"), 400, &[])).why(pod_id("web-0"));
@@ -164,7 +164,7 @@ fn a_pod_of_a_node_that_is_not_ready_says_so() {
 }
 
 #[test]
-fn a_pod_of_a_node_that_is_gone_is_replaced_only_by_a_controller() {
+fn a_pod_of_a_missing_node_needs_a_controller_to_return() {
     let mut pending = pod(json!({"spec": {"nodeName": "desk"}, "status": {"phase": "Pending"}}));
     let cause = |pod: &Value| {
         let answer = World::default().with(pod.clone()).why(pod_id("web-0"));
