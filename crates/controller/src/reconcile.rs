@@ -33,6 +33,10 @@ const AFTER_GUARD: SignedDuration = SignedDuration::from_mins(1);
 /// that an object needs without waiting for anything is five, when its window opens.
 const ROUNDS: u32 = 10;
 
+/// The longest of these pauses, and the longest in an emergency, which must not wait.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(60);
+const LONGEST_URGENT_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
 /// The time of the next reconcile of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -113,7 +117,8 @@ impl Reconciler {
         let rounds = self.attempts.count_round(key, self.uid(key), next == Next::Now);
         if rounds > ROUNDS {
             tracing::warn!(rounds, "every reconcile leaves something to do; pausing before the next one");
-            return self.after(SignedDuration::from_secs(i64::from(rounds - ROUNDS).min(60)));
+            let longest = if self.urgency(key).is_emergency() { LONGEST_URGENT_PAUSE } else { LONGEST_PAUSE };
+            return self.after(SignedDuration::from_secs(i64::from(rounds - ROUNDS)).min(longest));
         }
         next
     }

@@ -196,7 +196,7 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
             if is_lost { Reason::NodeLost } else { Reason::NoNodeYet },
             format!("node {node} does not belong to Machine {name}: their provider IDs differ"),
         ),
-        NodeFact::Unknown => unknown_node(situation),
+        NodeFact::Unknown => unknown_node(situation, machine.terminating),
         NodeFact::Found(node) => match node.readiness {
             Readiness::Ready => {
                 ConditionValue::new(true, Reason::NodeReady, format!("node {} is Ready", node.name))
@@ -239,7 +239,7 @@ fn without_machine(situation: &Situation<'_>) -> ConditionValue {
 }
 
 /// Returns the value while the workload cluster cannot be reached or contradicts Cluster API.
-fn unknown_node(situation: &Situation<'_>) -> ConditionValue {
+fn unknown_node(situation: &Situation<'_>, is_terminating: bool) -> ConditionValue {
     match &situation.world.workload {
         Workload::Unusable { problem, message, .. } => {
             ConditionValue::unknown(workload_reason(*problem), message.clone())
@@ -247,6 +247,15 @@ fn unknown_node(situation: &Situation<'_>) -> ConditionValue {
         Workload::Pending(_) => {
             ConditionValue::unknown(Reason::Unreachable, "waiting for the workload cluster to respond")
         }
+        // Nothing waits for the Node any more, and Cluster API has deleted it.
+        Workload::Reachable(_) if is_terminating => ConditionValue::new(
+            false,
+            Reason::NoNodeYet,
+            format!(
+                "Machine {} is being deleted, and the workload cluster has no Node for it",
+                situation.machine_name()
+            ),
+        ),
         Workload::Reachable(_) => ConditionValue::unknown(
             Reason::NodeLost,
             "the workload cluster has no Node for this Machine, but Cluster API reports the node as healthy, or the kubeconfig may not read the namespace kube-system, by which 5-Spot identifies the cluster; 5-Spot takes no action until it is certain that the Node is gone",
