@@ -18,8 +18,20 @@ const CONTROLLERS: [&str; 5] = ["cpu", "cpuset", "memory", "devices", "pids"];
 
 /// Checks what an isolated node needs beyond that.
 pub(super) fn check_isolated() -> Result<(), Unsupported> {
-    let namespaces =
-        ["unshare", "--net", "--pid", "--fork", "--mount-proc", "ip", "link", "add", "a", "type", "veth"];
+    let namespaces = [
+        "unshare",
+        "--net",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "ip",
+        "link",
+        "add",
+        "name",
+        "test0",
+        "type",
+        "veth",
+    ];
     if succeeds(&namespaces) {
         return Ok(());
     }
