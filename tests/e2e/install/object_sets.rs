@@ -92,6 +92,8 @@ fn compare(path: &str, expected: &Value, found: &Value, differences: &mut Vec<St
                 compare(&format!("{path}/{index}"), expected, found, differences);
             }
         }
+        // kustomize writes 100.0 as 100.
+        (Value::Number(expected), Value::Number(found)) if expected.as_f64() == found.as_f64() => {}
         _ if expected == found => {}
         _ => differences.push(format!("{path}: kustomization {expected}, chart {found}")),
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::ensure;
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::control_plane::Component;
 use five_spot_testenv::harness::{Test, TestResult};
@@ -29,9 +28,9 @@ async fn an_api_server_that_is_away_is_waited_for(_: Arc<TestContext>) -> TestRe
     control_plane.kill(API_SERVER).await;
     let program = Program::start(bare.directory(), &identity, "early", &[]).await?;
     let refused = "scheduledmachines are not synced: ";
-    let body =
-        program.is_not_ready(&[refused, "machines are not synced: ", "namespaces are not synced: "]).await?;
-    ensure!(body.contains("onnect"), "/ready does not report the failed connection: {body}");
+    // The first attempt to connect takes a moment; until it has failed, the lists are only incomplete.
+    let reasons = [refused, "machines are not synced: ", "namespaces are not synced: ", "onnect"];
+    program.is_not_ready(&reasons).await?;
     program.said_with("Watch failed, and is tried again", &["scheduledmachines"]).await?;
     program.said_with("Not ready", &[refused]).await?;
     program.stop().await?;
