@@ -182,6 +182,16 @@ impl Member {
 
     /// Starts or stops taking part.
     pub(super) const fn set_taking_part(&mut self, takes_part: bool) {
+        if takes_part && !self.takes_part {
+            // It was elected, and nobody works until it does. Access may have been refused while it was on standby.
+            self.try_at = Duration::ZERO;
+            self.after_refusal = AFTER_REFUSAL.0;
+        }
+        if self.takes_part && !takes_part {
+            // Another replica works, although this one may have worked without a Lease of its own.
+            self.is_unprotected = false;
+            self.was_standby = true;
+        }
         self.takes_part = takes_part;
     }
 
@@ -391,6 +401,8 @@ impl Member {
         let is_free = self.own.as_ref().is_none_or(|own| own.free_at <= now);
         let is_own = self.holder().is_empty() || self.holder() == self.identity;
         self.is_unprotected |= self.shard == Shard::ONLY && self.takes_part && (is_own || is_free);
+        // Another replica may work, and its Lease cannot be read.
+        self.was_standby |= !self.takes_part;
         self.try_at = now + self.after_refusal;
         self.after_refusal = (self.after_refusal * 2).min(AFTER_REFUSAL.1);
     }

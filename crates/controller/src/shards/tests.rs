@@ -255,6 +255,29 @@ fn only_a_single_instance_works_without_leases() {
     assert!(!view(&mut one_of_two).works());
 }
 
+#[test]
+fn a_new_leader_works_at_once_without_leases() {
+    let timing = InstanceTiming::shared(Timing::default());
+    let mut replica = Member::new(Shard::ONLY, ME.to_owned(), (None, None), timing, false);
+    for now in [100, 160, 280] {
+        assert_eq!(replica.step(at(now), Timestamp::UNIX_EPOCH), Step::List);
+        replica.refused(at(now));
+        assert!(!view(&mut replica).works(), "another replica leads");
+    }
+    assert_eq!(replica.step(at(300), Timestamp::UNIX_EPOCH), Step::Wait(at(520)));
+    replica.set_taking_part(true);
+    assert_eq!(replica.step(at(300), Timestamp::UNIX_EPOCH), Step::List, "nobody else works");
+    replica.refused(at(300));
+    assert!(view(&mut replica).works() && view(&mut replica).may_have_stale_caches());
+    // It loses the election, and has no Lease of its own to lose.
+    replica.set_taking_part(false);
+    assert!(!view(&mut replica).works() && !replica.is_unprotected());
+    replica.set_taking_part(true);
+    assert_eq!(replica.step(at(301), Timestamp::UNIX_EPOCH), Step::List);
+    replica.refused(at(301));
+    assert!(view(&mut replica).works() && view(&mut replica).may_have_stale_caches());
+}
+
 /// A buffer that log lines are written to.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
