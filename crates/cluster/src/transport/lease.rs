@@ -31,6 +31,14 @@ pub struct LeaseRecord {
     pub transitions: u32,
 }
 
+impl LeaseRecord {
+    /// Returns true if the Lease was acquired, renewed or released since `known`. A change of the duration alone is none of
+    /// these: a holder writes the same one each time, so somebody else has edited it.
+    pub fn renews(&self, known: &Self) -> bool {
+        Self { duration_seconds: known.duration_seconds, ..self.clone() } != *known
+    }
+}
+
 /// A Lease as the API server has stored it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLease {

@@ -152,12 +152,12 @@ impl Elector {
     /// Reports a record that no replica of this program would write.
     fn examine(&mut self, lease: &StoredLease) {
         let record = &lease.record;
-        let is_new = self.candidate.holder() != Some(&record.holder);
-        if !is_new {
-            return;
-        }
+        let known = self.candidate.record();
+        let is_new = known.is_none_or(|known| known.holder != record.holder);
+        let is_edited = known.is_none_or(|known| known.duration_seconds != record.duration_seconds);
         let held_for = Duration::from_secs(record.duration_seconds.into());
-        if !record.holder.is_empty() && !record.holder.contains('_') {
+        let is_unusable = held_for.is_zero() || held_for > MAX_DURATION;
+        if is_new && !record.holder.is_empty() && !record.holder.contains('_') {
             warn!(
                 lease = self.name(),
                 holder = record.holder,
@@ -165,7 +165,7 @@ impl Elector {
                  deployment a Lease of its own with --lease-name"
             );
         }
-        if !record.holder.is_empty() && (held_for.is_zero() || held_for > MAX_DURATION) {
+        if (is_new || is_edited) && is_unusable && !record.holder.is_empty() {
             warn!(
                 lease = self.name(),
                 holder = record.holder,

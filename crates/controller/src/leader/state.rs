@@ -100,6 +100,11 @@ impl Candidate {
         Some(self.seen.as_ref()?.lease.as_ref().map_or("", |lease| &lease.record.holder))
     }
 
+    /// The content of the Lease as far as is known; absent if there is none.
+    pub(super) fn record(&self) -> Option<&LeaseRecord> {
+        Some(&self.seen.as_ref()?.lease.as_ref()?.record)
+    }
+
     /// The version of the Lease as far as is known.
     pub(super) fn version(&self) -> Option<&str> {
         Some(&self.seen.as_ref()?.lease.as_ref()?.version)
@@ -110,8 +115,10 @@ impl Candidate {
         let before = self.seen.take();
         let known = before.as_ref().and_then(|seen| seen.lease.as_ref()).map(|lease| &lease.record);
         let free_at = match (&lease, &before) {
-            // A label was changed, or nothing: the holder has not renewed it.
-            (Some(lease), Some(before)) if known == Some(&lease.record) => before.free_at,
+            // A label or the duration was changed, or nothing: the holder has not renewed it.
+            (Some(lease), Some(before)) if known.is_some_and(|known| !lease.record.renews(known)) => {
+                before.free_at
+            }
             (Some(lease), _) if is_released(&lease.record) => now,
             // If the Lease was edited by hand, the previous holder may not know yet and works until its time is
             // over.

@@ -70,6 +70,19 @@ fn only_a_changed_record_is_a_renewal_whatever_its_times_say() {
 }
 
 #[test]
+fn an_edited_duration_alone_is_no_renewal() {
+    let mut candidate = candidate();
+    candidate.observe(Some(lease("b_2", 15, 0, "7")), at(100));
+    for (seconds, version) in [(1_000_000, "8"), (1, "9"), (0, "10")] {
+        candidate.observe(Some(lease("b_2", seconds, 0, version)), at(101));
+        assert_eq!(step(&mut candidate, 101), Step::Wait(at(115)), "{seconds}");
+    }
+    // The holder writes its own duration again.
+    candidate.observe(Some(lease("b_2", 15, 2, "11")), at(102));
+    assert_eq!(step(&mut candidate, 102), Step::Wait(at(117)));
+}
+
+#[test]
 fn a_deleted_lease_is_not_taken_before_it_would_expire() {
     let mut candidate = candidate();
     candidate.observe(Some(lease("b_2", 15, 0, "7")), at(100));

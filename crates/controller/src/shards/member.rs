@@ -211,7 +211,7 @@ impl Member {
         }
         let record = &lease.stored.record;
         let before = self.own.as_ref().map_or(now, |own| own.free_at);
-        let free_at = if known.is_some_and(|known| known.stored.record == *record) {
+        let free_at = if known.is_some_and(|known| !record.renews(&known.stored.record)) {
             before
         } else if is_released(record) {
             now

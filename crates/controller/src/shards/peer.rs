@@ -50,7 +50,7 @@ impl Peer {
             return;
         }
         self.is_deleted = false;
-        let is_renewed = self.lease.stored.record != lease.stored.record;
+        let is_renewed = lease.stored.record.renews(&self.lease.stored.record);
         if is_renewed && is_released(&lease.stored.record) {
             self.state = State::Gone;
         } else if is_renewed {

@@ -10,6 +10,7 @@ use five_spot_cluster::transport::{Announcement, InstanceLease, LeaseRecord, Sto
 use five_spot_core::shard::Shard;
 use jiff::Timestamp;
 use std::io::Write;
+use std::slice;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -242,6 +243,24 @@ fn a_count_that_cannot_be_read_claims_everything() {
     for key in [moving, staying] {
         assert_eq!(view(&mut member).ownership(&key), Ownership::Waiting);
     }
+}
+
+#[test]
+fn an_edited_duration_keeps_nobody_waiting() {
+    let (moving, _) = moving_and_staying();
+    let old = shard(0, 1);
+    let mut member = member(shard(1, 2));
+    let mut edited = lease(old, "old_1", 1, &[]);
+    advance(&mut member, 100, slice::from_ref(&edited));
+    edited.stored.record.duration_seconds = 1_000_000;
+    "2".clone_into(&mut edited.stored.version);
+    member.observe(edited.clone(), at(101));
+    // Its holder has died meanwhile.
+    for now in [105, 110, 115] {
+        assert_eq!(view(&mut member).ownership(&moving), Ownership::Waiting, "{now}");
+        advance(&mut member, now, slice::from_ref(&edited));
+    }
+    assert_eq!(view(&mut member).ownership(&moving), Ownership::Owned);
 }
 
 #[test]
