@@ -57,11 +57,11 @@ impl Peer {
             self.state = State::Live;
             self.free_at = self.free_at.max(now + duration(&lease.stored.record, default));
         }
-        // A count that was edited and cannot be read does not show what its holder does.
+        // A count that was edited does not show what its holder does. The holder writes it with every renewal.
         let known = self.lease.announcement.count;
         let same_holder = self.holder() == lease.stored.record.holder;
         self.lease = lease;
-        if same_holder && self.shard().is_none() {
+        if same_holder && (!is_renewed || self.shard().is_none()) {
             self.lease.announcement.count = known;
         }
     }

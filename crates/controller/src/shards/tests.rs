@@ -246,6 +246,23 @@ fn a_count_that_cannot_be_read_claims_everything() {
 }
 
 #[test]
+fn an_edited_count_does_not_end_the_wait_for_its_holder() {
+    let (moving, _) = moving_and_staying();
+    let old = shard(0, 1);
+    let mut member = member(shard(1, 2));
+    let mut edited = lease(old, "old_1", 1, &[]);
+    advance(&mut member, 100, slice::from_ref(&edited));
+    for (count, version) in [(Some(2), "2"), (Some(5), "3"), (None, "4")] {
+        edited.announcement.count = count;
+        version.clone_into(&mut edited.stored.version);
+        member.observe(edited.clone(), at(101));
+        assert_eq!(view(&mut member).ownership(&moving), Ownership::Waiting, "{count:?}");
+    }
+    member.observe(lease(old, "old_1", 5, &[shard(1, 2)]), at(102));
+    assert_eq!(view(&mut member).ownership(&moving), Ownership::Owned);
+}
+
+#[test]
 fn an_edited_duration_keeps_nobody_waiting() {
     let (moving, _) = moving_and_staying();
     let old = shard(0, 1);
