@@ -70,7 +70,7 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
     // Invalid data that the API server accepts, and then no Lease at all.
     let garbage = json!({"spec": {
         "holderIdentity": "\u{1F980}_".repeat(200), "leaseDurationSeconds": 1, "leaseTransitions": 2_000_000_000,
-        "acquireTime": null, "renewTime": "1970-01-01T00:00:00.000000Z",
+        "acquireTime": "1970-01-01T00:00:00.000000Z", "renewTime": "9999-12-31T23:59:59.999999Z",
     }});
     leases.patch(LEASE, &PatchParams::default(), &Patch::Merge(garbage)).await?;
     leases.delete(LEASE, &DeleteParams::default()).await?;

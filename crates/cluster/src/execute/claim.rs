@@ -3,13 +3,14 @@
 use crate::cache::claim_watch::{note_accepted, note_refused, notify_objects};
 use crate::execute::job::{Confirmation, Job};
 use crate::execute::outcome::{Acted, ActionOutcome, SkipReason, Unfinished};
+use crate::transport::core_kinds::Lease;
 use crate::transport::error::{CallError, explain, is_absent, or_absent};
 use crate::transport::operation::{Operation, TargetKind, Verb};
 use crate::view::confirm::Template;
 use five_spot_api::names::{FIELD_MANAGER, annotation, label};
 use five_spot_core::MachineIdentity;
 use five_spot_core::world::ResourceVersion;
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::coordination::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -28,10 +29,7 @@ impl Job<'_> {
         let api = self.leases();
         let wanted = self.lease(template, machine, replaces);
         let (verb, answer) = if replaces.is_none() {
-            match serde_json::from_value::<Lease>(wanted) {
-                Ok(lease) => (Verb::Create, api.create(&PostParams::default(), &lease).await),
-                Err(error) => (Verb::Create, Err(kube::Error::SerdeError(error))),
-            }
+            (Verb::Create, self.create_lease(wanted).await)
         } else {
             let parameters = PatchParams::apply(FIELD_MANAGER);
             (Verb::TakeOver, api.patch(&machine.lease(), &parameters, &Patch::Merge(wanted)).await)
@@ -126,6 +124,12 @@ impl Job<'_> {
                 "acquireTime": MicroTime(self.caches.now()),
             },
         })
+    }
+
+    async fn create_lease(&self, wanted: Value) -> Result<Lease, kube::Error> {
+        let lease: v1::Lease = serde_json::from_value(wanted).map_err(kube::Error::SerdeError)?;
+        let api: Api<v1::Lease> = Api::namespaced(self.caches.client.clone(), self.caches.claims.namespace());
+        api.create(&PostParams::default(), &lease).await.map(Lease::from)
     }
 
     pub(super) fn on_lease(&self, verb: Verb, machine: MachineIdentity) -> Operation {

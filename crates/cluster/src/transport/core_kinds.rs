@@ -1,12 +1,15 @@
 //! Nodes and Pods with the fields that the controller reads. The parser skips all others, which are most of an object: the
-//! full types have several hundred fields, and their parsers alone would be a tenth of the program.
+//! full types have several hundred fields, and their parsers alone would be a tenth of the program. Leases too, of which
+//! every one has to be read, whatever somebody has written into it.
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
+use k8s_openapi::api::coordination;
 use k8s_openapi::api::core::v1::{self, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// A Node.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -65,27 +68,68 @@ pub(crate) struct Condition {
     pub(crate) status: String,
 }
 
+/// A Lease.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Lease {
+    #[serde(default)]
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) spec: Option<LeaseSpec>,
+}
+
+/// The spec of a Lease.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeaseSpec {
+    pub(crate) holder_identity: Option<String>,
+    pub(crate) lease_duration_seconds: Option<i32>,
+    #[serde(default, deserialize_with = "readable_time")]
+    pub(crate) acquire_time: Option<Timestamp>,
+    #[serde(default, deserialize_with = "readable_time")]
+    pub(crate) renew_time: Option<Timestamp>,
+    pub(crate) lease_transitions: Option<i32>,
+}
+
+/// Reads a time. The API server accepts some that this program cannot represent, such as the end of the year 9999: they count
+/// as absent, or one of them would make the whole list unreadable.
+fn readable_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
+impl From<coordination::v1::Lease> for Lease {
+    fn from(lease: coordination::v1::Lease) -> Self {
+        let spec = lease.spec.map(|spec| LeaseSpec {
+            holder_identity: spec.holder_identity,
+            lease_duration_seconds: spec.lease_duration_seconds,
+            acquire_time: spec.acquire_time.map(|time| time.0),
+            renew_time: spec.renew_time.map(|time| time.0),
+            lease_transitions: spec.lease_transitions,
+        });
+        Self { metadata: lease.metadata, spec }
+    }
+}
+
 /// Serves a type at the address of the full type.
 macro_rules! resource_of {
-    ($kind:ident) => {
+    ($kind:ident, $full:ty) => {
         impl Resource for $kind {
             type DynamicType = ();
-            type Scope = <v1::$kind as Resource>::Scope;
+            type Scope = <$full as Resource>::Scope;
 
             fn kind((): &()) -> Cow<'_, str> {
-                v1::$kind::kind(&())
+                <$full as Resource>::kind(&())
             }
 
             fn group((): &()) -> Cow<'_, str> {
-                v1::$kind::group(&())
+                <$full as Resource>::group(&())
             }
 
             fn version((): &()) -> Cow<'_, str> {
-                v1::$kind::version(&())
+                <$full as Resource>::version(&())
             }
 
             fn plural((): &()) -> Cow<'_, str> {
-                v1::$kind::plural(&())
+                <$full as Resource>::plural(&())
             }
 
             fn meta(&self) -> &ObjectMeta {
@@ -99,8 +143,9 @@ macro_rules! resource_of {
     };
 }
 
-resource_of!(Node);
-resource_of!(Pod);
+resource_of!(Node, v1::Node);
+resource_of!(Pod, v1::Pod);
+resource_of!(Lease, coordination::v1::Lease);
 
 #[cfg(test)]
 mod tests {
@@ -111,6 +156,31 @@ mod tests {
     fn addresses_are_those_of_the_full_types() {
         assert_eq!(Node::url_path(&(), None), "/api/v1/nodes");
         assert_eq!(Pod::url_path(&(), Some("shop")), "/api/v1/namespaces/shop/pods");
+        assert_eq!(
+            Lease::url_path(&(), Some("5spot-system")),
+            "/apis/coordination.k8s.io/v1/namespaces/5spot-system/leases"
+        );
+    }
+
+    #[test]
+    fn a_lease_is_read_whatever_times_are_in_it() {
+        let lease = |time: &str| -> Lease {
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": "5spot-leader", "resourceVersion": "7"},
+                "spec": {"holderIdentity": "a_1", "leaseDurationSeconds": 15, "acquireTime": null, "renewTime": time},
+            });
+            serde_json::from_value(lease).expect("a Lease")
+        };
+        let renewed = |time| lease(time).spec.and_then(|spec| spec.renew_time);
+        let time = "2026-11-18T18:00:00.000001Z";
+        assert_eq!(renewed(time), time.parse().ok());
+        for unreadable in ["9999-12-31T23:59:59.999999Z", "soon", ""] {
+            assert_eq!(renewed(unreadable), None, "{unreadable}");
+            let holder = lease(unreadable).spec.and_then(|spec| spec.holder_identity);
+            assert_eq!(holder.as_deref(), Some("a_1"), "{unreadable}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A Lease is found by its label, so that one list and one watch cover all of them. `kubectl get leases -L
 //! 5spot.finos.org/instance-count` shows the number of instances that each was started with.
 
+use crate::transport::core_kinds::Lease;
 use crate::transport::error::explain;
 use crate::transport::lease::{LeaseError, LeaseRecord, StoredLease, classified, lease_spec, stored};
 use five_spot_api::names::{annotation, label};
@@ -10,7 +11,7 @@ use five_spot_core::Fingerprint;
 use five_spot_core::shard::Shard;
 use five_spot_core::text;
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::coordination::v1;
 use kube::api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
@@ -69,6 +70,8 @@ pub enum WatchedInstance {
 #[derive(Clone, Debug)]
 pub struct InstanceLeases {
     api: Api<Lease>,
+    /// The same for creating them.
+    created: Api<v1::Lease>,
     namespace: String,
     lease_name: String,
 }
@@ -77,7 +80,8 @@ impl InstanceLeases {
     /// The Leases `<lease_name>-instance-<id>` of a namespace, by a client whose writes need not hold one.
     pub fn new(client: Client, namespace: &str, lease_name: &str) -> Self {
         Self {
-            api: Api::namespaced(client, namespace),
+            api: Api::namespaced(client.clone(), namespace),
+            created: Api::namespaced(client, namespace),
             namespace: namespace.to_owned(),
             lease_name: lease_name.to_owned(),
         }
@@ -119,7 +123,7 @@ impl InstanceLeases {
                 let patch = Patch::Merge(with_removals(&lease));
                 self.api.patch(&name, &PatchParams::default(), &patch).await
             }
-            None => self.api.create(&PostParams::default(), &lease).await,
+            None => self.created.create(&PostParams::default(), &lease).await.map(Lease::from),
         };
         match answer {
             Ok(lease) => {
@@ -139,7 +143,7 @@ impl InstanceLeases {
         record: &LeaseRecord,
         announcement: &Announcement,
         version: Option<&str>,
-    ) -> Lease {
+    ) -> v1::Lease {
         let count = announcement.count.map(|count| (label::INSTANCE_COUNT.to_owned(), count.to_string()));
         let own = (label::INSTANCE_OF.to_owned(), self.label_value());
         let yields: Vec<String> = announcement.yields_to.iter().map(ToString::to_string).collect();
@@ -147,7 +151,7 @@ impl InstanceLeases {
         let named = |key: &str, value: &Option<String>| Some((key.to_owned(), value.clone()?));
         let pod = named(annotation::POD_UID, &announcement.pod_uid);
         let process = named(annotation::PROCESS, &announcement.process);
-        Lease {
+        v1::Lease {
             metadata: ObjectMeta {
                 name: Some(self.name(id)),
                 namespace: Some(self.namespace.clone()),
@@ -239,7 +243,7 @@ fn bounded(error: &str) -> String {
 }
 
 /// The Lease as a patch, which also removes the annotations that it no longer has.
-fn with_removals(lease: &Lease) -> Value {
+fn with_removals(lease: &v1::Lease) -> Value {
     let mut patch = serde_json::to_value(lease).unwrap_or_default();
     for key in [annotation::YIELDS_TO, annotation::POD_UID, annotation::PROCESS] {
         if patch["metadata"]["annotations"][key].is_null() {

@@ -1,11 +1,12 @@
 //! The Lease that a leader is elected with: read, written and watched by its name.
 
+use crate::transport::core_kinds::Lease;
 use crate::transport::error::{explain, is_absent};
 use crate::transport::http::TransportError;
 use five_spot_core::text;
 use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::coordination::v1::{self, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::runtime::watcher::{self, Event};
@@ -80,6 +81,8 @@ pub enum LeaseError {
 #[derive(Clone, Debug)]
 pub struct LeaseApi {
     api: Api<Lease>,
+    /// The same for writes, whose answers have no other times than those that were written.
+    written: Api<v1::Lease>,
     namespace: String,
     name: String,
 }
@@ -88,7 +91,8 @@ impl LeaseApi {
     /// The Lease of this name, by a client whose writes need not hold it.
     pub fn new(client: Client, namespace: &str, name: &str) -> Self {
         Self {
-            api: Api::namespaced(client, namespace),
+            api: Api::namespaced(client.clone(), namespace),
+            written: Api::namespaced(client, namespace),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         }
@@ -110,7 +114,7 @@ impl LeaseApi {
         record: &LeaseRecord,
         version: Option<&str>,
     ) -> Result<StoredLease, LeaseError> {
-        let lease = Lease {
+        let lease = v1::Lease {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
                 namespace: Some(self.namespace.clone()),
@@ -121,11 +125,11 @@ impl LeaseApi {
         };
         let parameters = PostParams::default();
         let answer = match version {
-            Some(_) => self.api.replace(&self.name, &parameters, &lease).await,
-            None => self.api.create(&parameters, &lease).await,
+            Some(_) => self.written.replace(&self.name, &parameters, &lease).await,
+            None => self.written.create(&parameters, &lease).await,
         };
         match answer {
-            Ok(lease) => Ok(stored(&lease)),
+            Ok(lease) => Ok(stored(&Lease::from(lease))),
             // A Lease that was deleted cannot be replaced; its namespace may be gone as well, which a create shows.
             Err(error) if version.is_some() && is_absent(&error) => Err(LeaseError::Conflict),
             Err(error) => Err(classified(&error)),
@@ -182,8 +186,8 @@ pub(super) fn stored(lease: &Lease) -> StoredLease {
         record: LeaseRecord {
             holder: text::bounded(&holder, MAX_HOLDER).into_owned(),
             duration_seconds: number(spec.lease_duration_seconds),
-            acquired: spec.acquire_time.map(|time| time.0),
-            renewed: spec.renew_time.map(|time| time.0),
+            acquired: spec.acquire_time,
+            renewed: spec.renew_time,
             transitions: number(spec.lease_transitions),
         },
         version: lease.resource_version().unwrap_or_default(),
@@ -212,8 +216,8 @@ mod tests {
 
     fn held_by(holder: &str) -> String {
         let record = LeaseRecord { holder: holder.to_owned(), ..LeaseRecord::default() };
-        let lease = Lease { metadata: ObjectMeta::default(), spec: Some(lease_spec(&record)) };
-        stored(&lease).record.holder
+        let lease = v1::Lease { metadata: ObjectMeta::default(), spec: Some(lease_spec(&record)) };
+        stored(&Lease::from(lease)).record.holder
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use crate::cache::caches::{Caches, machine_key};
 use crate::cache::claim_watch::notify_objects;
 use crate::cache::write_back::{put_machine, put_object};
+use crate::transport::core_kinds::Lease;
 use crate::transport::error::{CallError, or_absent};
 use crate::transport::key::ObjectKey;
 use crate::transport::kinds::{capi_resource, our_resource};
 use crate::transport::operation::{Operation, TargetKind, Verb};
 use five_spot_core::MachineIdentity;
 use five_spot_core::claim::{Claim, MachineClaims};
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Leases that claim physical machines.
 
+use crate::transport::core_kinds::Lease;
 use crate::transport::key::ObjectKey;
 use five_spot_api::names::annotation;
 use five_spot_core::world::Uid;
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
 
 /// The longest holder identity that names an object: a namespace, a slash and a name.
