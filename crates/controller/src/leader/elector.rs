@@ -185,15 +185,19 @@ impl Elector {
         self.logged_holder = Some(holder);
     }
 
-    async fn read(&mut self) {
-        match timeout(self.attempt(), self.lease.read()).await {
+    /// Reads the Lease. Returns false if that failed.
+    async fn read(&mut self) -> bool {
+        let error = match timeout(self.attempt(), self.lease.read()).await {
             Ok(Ok(lease)) => {
                 self.recovered(Access::Read);
                 self.observe(lease);
+                return true;
             }
-            Ok(Err(error)) => self.report(Access::Read, &error.to_string()),
-            Err(_) => self.report(Access::Read, "no answer in time"),
-        }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        self.report(Access::Read, &error);
+        false
     }
 
     /// The time limit of one request: two of them fit into the time that is left.
@@ -215,10 +219,10 @@ impl Elector {
             }
             Ok(Err(LeaseError::Conflict)) => {
                 self.candidate.failed(self.guard.now());
-                self.read().await;
+                let is_read = self.read().await;
                 // A label was changed by someone else: this instance still holds the Lease, and renews it at
                 // once.
-                if self.candidate.holder() == Some(&self.settings.identity) {
+                if is_read && self.candidate.holder() == Some(&self.settings.identity) {
                     self.candidate.retry_now(self.guard.now());
                 }
             }

@@ -262,22 +262,30 @@ impl Driver {
                 self.member.written(lease, sent);
             }
             Ok(Err(LeaseError::Conflict)) => {
-                self.find().await;
-                self.member.conflicted(self.guard.now());
+                if self.find().await {
+                    self.member.conflicted(self.guard.now());
+                }
             }
             Ok(Err(error)) => self.failed("written", &error),
             Err(_) => self.failed("written", &LeaseError::Failed("no answer in time".to_owned())),
         }
     }
 
-    /// Reads the own Lease by name, so that missing labels do not matter.
-    async fn find(&mut self) {
+    /// Reads the own Lease by name, so that missing labels do not matter. Returns false if that failed.
+    async fn find(&mut self) -> bool {
         match timeout(self.attempt(), self.leases.find(self.settings.shard.id())).await {
-            Ok(Ok(Some(lease))) => self.member.observe(lease, self.guard.now()),
+            Ok(Ok(Some(lease))) => self.member.found(lease, self.guard.now()),
             Ok(Ok(None)) => self.member.absent(self.settings.shard.id(), self.guard.now()),
-            Ok(Err(error)) => self.failed("read", &error),
-            Err(_) => self.failed("read", &LeaseError::Failed("no answer in time".to_owned())),
+            Ok(Err(error)) => {
+                self.failed("read", &error);
+                return false;
+            }
+            Err(_) => {
+                self.failed("read", &LeaseError::Failed("no answer in time".to_owned()));
+                return false;
+            }
         }
+        true
     }
 
     fn failed(&mut self, tried: &str, error: &LeaseError) {

@@ -223,6 +223,17 @@ impl Member {
         self.own = Some(Own { lease: Some(lease), free_at });
     }
 
+    /// Records the own Lease as it was read after a conflict. If its version is older than the known one, the storage of the
+    /// API server was restored from a backup, and the known one does not exist any more.
+    pub(super) fn found(&mut self, lease: InstanceLease, now: Duration) {
+        if let Some(own) = &mut self.own
+            && own.lease.as_ref().is_some_and(|known| super::peer::is_newer(known, &lease))
+        {
+            own.lease = None;
+        }
+        self.observe(lease, now);
+    }
+
     /// Records that the Lease of an instance is gone. Its holder may work until its time is over.
     pub(super) fn absent(&mut self, id: u32, now: Duration) {
         if id == self.shard.id() {

@@ -222,6 +222,20 @@ fn an_instance_stops_before_its_lease_expires() {
 }
 
 #[test]
+fn a_lease_from_a_backup_is_renewed_by_its_own_version() {
+    let mut member = member(Shard::ONLY);
+    advance(&mut member, 100, &[]);
+    let restored = lease(Shard::ONLY, ME, 5, &[]);
+    member.observe(restored.clone(), at(101));
+    assert_ne!(own(&member), Some(restored.clone()), "a watch may lag");
+    // A write has failed because of its version.
+    member.found(restored, at(101));
+    member.conflicted(at(101));
+    let Step::Write(_, _, version) = member.step(at(105), Timestamp::UNIX_EPOCH) else { panic!("it is due") };
+    assert_eq!(version.as_deref(), Some("5"));
+}
+
+#[test]
 fn an_edited_holder_stops_an_instance_at_once() {
     let mut member = member(Shard::ONLY);
     advance(&mut member, 100, &[]);

@@ -40,6 +40,16 @@ async fn a_leader_whose_lease_was_edited_stops() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_edited_duration_does_not_delay_the_next_leader() {
+    let mut cluster = Cluster::new(1, 2, false).await;
+    cluster.patch(LEASE, &json!({"spec": {"leaseDurationSeconds": 1_000_000}})).await;
+    cluster.sleep(5.0).await;
+    drop(cluster.replicas.remove(0));
+    let (_, took) = cluster.elected().await;
+    assert!(took < 17.0, "{took}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_namespace_is_reported_and_waited_for() {
     let cluster = Cluster::new(1, 0, false).await;
     cluster.delete("/api/v1/namespaces/5spot-system").await;
