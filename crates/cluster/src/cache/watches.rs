@@ -6,7 +6,7 @@ use crate::cache::change_cause::ChangeCause;
 use crate::cache::claim_watch;
 use crate::cache::lock::lock;
 use crate::cache::namespace_watch;
-use crate::cache::project::{self, ProviderFacts};
+use crate::cache::project::{self, NamespaceFacts, ProviderFacts};
 use crate::cache::references::{owner, uses_kind};
 use crate::cache::secrets;
 use crate::cache::store::{Scope, Store};
@@ -14,7 +14,7 @@ use crate::cache::watch::{WatchSignal, fill, fill_from};
 use crate::transport::error::ReadFailureKind;
 use crate::transport::key::ObjectKey;
 use crate::transport::kinds::{CapiVersion, capi_resource, our_resource};
-use five_spot_api::names::label;
+use five_spot_api::names::{annotation, label};
 use five_spot_core::ProviderKind;
 use futures::FutureExt;
 use futures::future::join_all;
@@ -68,6 +68,14 @@ fn watch_namespaces(caches: &Arc<Caches>) {
             let notify = |signal: WatchSignal| match signal {
                 WatchSignal::Changed(namespace) => {
                     let is_ours = *namespace.name == *watched.settings.controller_namespace;
+                    let is_unreadable = |facts: &NamespaceFacts| facts.is_allowance_unreadable;
+                    if is_ours && watched.namespaces.read(&namespace, is_unreadable) == Some(true) {
+                        tracing::warn!(
+                            annotation = annotation::ALLOW_REMOVALS,
+                            controller_namespace = &*namespace.name,
+                            "The annotation is no RFC 3339 time, as in 2026-01-31T18:00:00Z: it lets no removal begin"
+                        );
+                    }
                     watched.notify_where(ChangeCause::Namespace, |key, object| {
                         let is_held = object.record.unplanned_removal == Some(None);
                         key.namespace == namespace.name || (is_ours && is_held)

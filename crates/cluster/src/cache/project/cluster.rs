@@ -27,10 +27,39 @@ pub(crate) struct NamespaceFacts {
     pub(crate) pause: Option<PauseLevel>,
     /// The time until which the brake holds no removal, on the namespace of the controller.
     pub(crate) allow_removals: Option<Timestamp>,
+    /// True if that annotation is set and is no time.
+    pub(crate) is_allowance_unreadable: bool,
 }
 
 /// The annotations of a namespace. A time that cannot be read allows nothing.
 pub(crate) fn namespace(object: &PartialObjectMeta<Namespace>) -> NamespaceFacts {
     let allowed = object.annotations().get(annotation::ALLOW_REMOVALS);
-    NamespaceFacts { pause: pause(object), allow_removals: allowed.and_then(|time| time.trim().parse().ok()) }
+    let allow_removals: Option<Timestamp> = allowed.and_then(|time| time.trim().parse().ok());
+    NamespaceFacts {
+        pause: pause(object),
+        allow_removals,
+        is_allowance_unreadable: allowed.is_some() && allow_removals.is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_allowance_of_removals_is_a_time_with_an_offset() {
+        let facts = |allowed: &str| {
+            let metadata =
+                json!({"name": "5spot-system", "annotations": {annotation::ALLOW_REMOVALS: allowed}});
+            namespace(&serde_json::from_value(json!({"metadata": metadata})).expect("a namespace"))
+        };
+        let until = facts(" 2026-11-18T20:00:00+01:00 ");
+        assert_eq!(until.allow_removals, "2026-11-18T19:00:00Z".parse().ok());
+        assert!(!until.is_allowance_unreadable);
+        for garbage in ["", "true", "2026-11-18T20:00:00", "tomorrow", "10000-01-01T00:00:00Z"] {
+            let read = facts(garbage);
+            assert_eq!((read.allow_removals, read.is_allowance_unreadable), (None, true), "{garbage}");
+        }
+    }
 }
