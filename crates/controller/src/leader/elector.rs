@@ -147,6 +147,12 @@ impl Elector {
         }
         self.candidate.observe(lease, self.guard.now());
         self.log_holder();
+        // Nothing is written while another instance holds the Lease, so that nothing would show when a problem is over.
+        let is_other =
+            self.candidate.holder().is_some_and(|holder| !["", &*self.settings.identity].contains(&holder));
+        if is_other && self.problems.remove(&Access::Write).is_some() {
+            self.remark();
+        }
     }
 
     /// Reports a record that no replica of this program would write.

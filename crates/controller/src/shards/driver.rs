@@ -195,13 +195,22 @@ impl Driver {
         let longest = longest.min(self.settings.timing.retry_period);
         tokio::select! {
             biased;
-            role = role_changed(&mut self.role) => self.member.set_taking_part(role == Role::Leader),
+            role = role_changed(&mut self.role) => self.follow(role),
             Ok(()) = self.stopped.changed() => {
                 let number = *self.stopped.borrow_and_update();
                 self.member.stopped(number);
             }
             Some(seen) = next_after(self.watch_at, &mut self.watch) => self.seen(seen),
             () = sleep(longest) => {}
+        }
+    }
+
+    /// Takes part while this replica leads its shard. On standby it does not write its Lease, so that nothing would show when a
+    /// problem with it is over.
+    fn follow(&mut self, role: Role) {
+        self.member.set_taking_part(role == Role::Leader);
+        if role == Role::Standby {
+            self.problem = None;
         }
     }
 

@@ -54,9 +54,17 @@ impl Cluster {
     }
 
     pub fn start(&self, id: u32, count: u32) -> Instance {
+        Instance::start(&self.shared, (id, count), false, self.limit, self.clock())
+    }
+
+    /// Starts one of several replicas of an instance, which elect a leader.
+    pub fn start_replica(&self, id: u32, count: u32) -> Instance {
+        Instance::start(&self.shared, (id, count), true, self.limit, self.clock())
+    }
+
+    fn clock(&self) -> Now {
         let (clock, jump) = (self.shared.clock.clone(), self.jump.clone());
-        let now: Now = Arc::new(move || clock.now() + SignedDuration::from_secs(jump.load(Ordering::SeqCst)));
-        Instance::start(&self.shared, id, count, self.limit, now)
+        Arc::new(move || clock.now() + SignedDuration::from_secs(jump.load(Ordering::SeqCst)))
     }
 
     /// Sets the clock of the controllers forward or back.

@@ -4,7 +4,7 @@ use five_spot_apiserver::{ApiServer, ApiService, BoxError, Clock, ResponseBody};
 use five_spot_cluster::{Connection, Dial, DialError, Now, Raw, Route};
 use five_spot_controller::brake::BrakeSettings;
 use five_spot_controller::health::Health;
-use five_spot_controller::leader::{Timing, TokioClock};
+use five_spot_controller::leader::{ElectionSettings, Timing, TokioClock};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::shards::{InstanceTiming, ShardSettings};
 use five_spot_controller::{RunError, Settings, run};
@@ -49,12 +49,16 @@ struct Link {
     service: ApiService,
     process: usize,
     is_dead: Arc<AtomicBool>,
+    is_cut_off: Arc<AtomicBool>,
 }
 
 impl Link {
     async fn answer(mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         if self.is_dead.load(Ordering::SeqCst) {
             return Err("the process is gone".into());
+        }
+        if self.is_cut_off.load(Ordering::SeqCst) {
+            return Err("there is no connection".into());
         }
         let (method, path, began) =
             (request.method().clone(), request.uri().to_string(), self.shared.clock.now());
@@ -111,19 +115,28 @@ pub struct Instance {
     pub metrics: Arc<Metrics>,
     pub health: Arc<Health>,
     is_dead: Arc<AtomicBool>,
+    is_cut_off: Arc<AtomicBool>,
     stop: CancellationToken,
     task: Option<JoinHandle<Result<(), RunError>>>,
 }
 
 impl Instance {
-    pub fn start(shared: &Shared, id: u32, count: u32, limit: RemovalLimit, now: Now) -> Self {
+    /// Starts a process of this instance, of several that elect a leader if `has_election` is true.
+    pub fn start(
+        shared: &Shared,
+        (id, count): (u32, u32),
+        has_election: bool,
+        limit: RemovalLimit,
+        now: Now,
+    ) -> Self {
         let process = shared.processes.fetch_add(1, Ordering::SeqCst);
-        let is_dead = Arc::<AtomicBool>::default();
+        let (is_dead, is_cut_off) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let service = Raw::new(Link {
             service: shared.api.service(),
             shared: shared.clone(),
             process,
             is_dead: is_dead.clone(),
+            is_cut_off: is_cut_off.clone(),
         });
         let own_shard = Shard::new(id, count).expect("a shard");
         let (metrics, health) = (Arc::new(Metrics::new(own_shard)), Arc::<Health>::default());
@@ -131,6 +144,13 @@ impl Instance {
         let connection =
             Connection::embedded(service, dial, now, "5spot-controller").with_observer(metrics.clone());
         let timing = Timing::default();
+        let election = has_election.then(|| ElectionSettings {
+            name: format!("5spot-leader-{id}"),
+            namespace: "5spot-system".to_owned(),
+            identity: format!("5spot-controller-{id}_{process}"),
+            timing,
+            clock: Arc::new(TokioClock::default()),
+        });
         let shards = ShardSettings {
             shard: own_shard,
             lease_name: "5spot-leader".to_owned(),
@@ -146,13 +166,14 @@ impl Instance {
             instance: format!("5spot-controller-{id}"),
             metrics: metrics.clone(),
             health: health.clone(),
+            election,
             shards: Some(shards),
             brake: BrakeSettings { limit, ..BrakeSettings::default() },
             ..Settings::default()
         };
         let stop = CancellationToken::new();
         let task = Some(tokio::spawn(run(connection, settings, stop.clone())));
-        Self { metrics, health, is_dead, stop, task }
+        Self { metrics, health, is_dead, is_cut_off, stop, task }
     }
 
     /// The value of a series.
@@ -168,6 +189,11 @@ impl Instance {
 
     pub fn works(&self) -> bool {
         self.metric("fivespot_is_leader") > 0.0
+    }
+
+    /// Makes all its requests fail, or none any more.
+    pub fn cut_off(&self, is_cut_off: bool) {
+        self.is_cut_off.store(is_cut_off, Ordering::SeqCst);
     }
 
     /// Stops it as SIGTERM does, and waits until it has ended.

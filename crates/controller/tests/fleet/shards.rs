@@ -121,6 +121,25 @@ async fn a_killed_instance_is_replaced_after_its_lease() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_former_leader_of_a_shard_is_ready_after_an_outage() {
+    let cluster = Cluster::new(MACHINES, "09:30");
+    let one = cluster.start_replica(0, 2);
+    cluster.sleep(5).await;
+    let other = cluster.start_replica(0, 2);
+    cluster.sleep(5).await;
+    assert!(one.works() && !other.works());
+    one.cut_off(true);
+    cluster.sleep(60).await;
+    assert!(!one.works() && other.works());
+    one.cut_off(false);
+    cluster.sleep(120).await;
+    assert!(!one.works() && other.works());
+    for replica in [&one, &other] {
+        assert_eq!(replica.health.obstacles(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_permission_for_leases_only_a_single_instance_works() {
     let cluster = Cluster::new(MACHINES, "09:30");
     cluster.shared.refuses_leases.store(true, Ordering::SeqCst);

@@ -1,6 +1,7 @@
 //! A Lease that others change.
 
 use crate::cluster::{Cluster, LEASE};
+use crate::link::State;
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -47,6 +48,20 @@ async fn an_edited_duration_does_not_delay_the_next_leader() {
     drop(cluster.replicas.remove(0));
     let (_, took) = cluster.elected().await;
     assert!(took < 17.0, "{took}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_former_leader_reports_nothing_after_an_outage() {
+    let cluster = Cluster::new(1, 2, false).await;
+    cluster.replicas[0].set_link(State::Down);
+    cluster.sleep(60.0).await;
+    assert_eq!(cluster.leader(), Some(1));
+    let remarks = cluster.replicas[0].health.remarks();
+    assert!(remarks.iter().any(|remark| remark.contains("could not be written")), "{remarks:?}");
+    cluster.replicas[0].set_link(State::Open);
+    cluster.sleep(60.0).await;
+    assert_eq!(cluster.leader(), Some(1));
+    assert_eq!(cluster.replicas[0].health.remarks(), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
