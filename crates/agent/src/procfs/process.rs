@@ -109,8 +109,16 @@ impl ProcessFacts for ProcessFiles<'_> {
         let mut ancestor = parse::state(self.read("stat")?)?.parent;
         for _ in 0..MAX_ANCESTORS {
             let path = ProcPath::new(ancestor, "/stat");
-            // Kernel threads and the kubelet do not end while a program of theirs runs.
-            let Ok(length) = read_file(self.root.as_fd(), path.as_str(), self.buffer) else { break };
+            let length = match read_file(self.root.as_fd(), path.as_str(), self.buffer) {
+                Ok(length) => length,
+                // Kernel threads and the kubelet do not end while a program of theirs runs.
+                Err(error) if is_about_process(error) => break,
+                // For want of memory or descriptors: who has started the program is not known.
+                Err(_) => {
+                    self.is_unread = true;
+                    return None;
+                }
+            };
             let stat = &self.buffer[..length];
             let Some(state) = parse::state(stat) else { break };
             let is_node = parse::name_in_stat(stat).is_some_and(|name| NODE_PROGRAMS.contains(&name));

@@ -222,6 +222,30 @@ fn programs_of_the_kernel_and_the_kubelet_are_recognised() {
     }
 }
 
+/// A read that fails for want of memory or descriptors must not make a program of the kubelet one of the owner.
+#[test]
+fn an_ancestor_that_could_not_be_read_is_read_again() {
+    let root = processes(&[(8, "kubelet", 1, 0), (20, "bash", 1, 0), (98, "x", 20, 0), (99, "x", 8, 0)]);
+    let unreadable = |pid: &str| {
+        let stat = root.path().join(pid).join("stat");
+        std::fs::remove_file(&stat).expect("a file");
+        std::fs::create_dir(&stat).expect("a folder, which cannot be read");
+        stat
+    };
+    let folders = [unreadable("8"), unreadable("20")];
+    let mut scanner = Scanner::new(ProcRoot::open(root.path()).expect("the folder"));
+    let matcher = matcher(&["x"], &[]);
+    assert_eq!(scanner.look(&matcher).expect("a look"), None);
+    assert!(scanner.is_incomplete());
+
+    for (folder, parent) in folders.iter().zip(["8 (kubelet)", "20 (bash)"]) {
+        std::fs::remove_dir(folder).expect("a folder");
+        std::fs::write(folder, format!("{parent} S 1 1 1 0 -1 0 0\n")).expect("a file");
+    }
+    assert_eq!(scanner.look(&matcher).expect("a look").expect("a match").pid, 98);
+    assert_eq!(scanner.check(&matcher, 99), None);
+}
+
 #[test]
 fn a_child_of_a_program_called_kubelet_does_not_match() {
     let folder = tempfile::tempdir().expect("a folder");
