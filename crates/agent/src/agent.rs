@@ -259,6 +259,7 @@ mod tests {
     use crate::client::ClusterAccess;
     use crate::netlink::NetlinkError;
     use crate::procfs::ProcfsError;
+    use rustix::io::Errno;
 
     fn agent(choice: Choice) -> Agent {
         let (outcomes, _) = unbounded_channel();
@@ -289,6 +290,23 @@ mod tests {
             agent.on_outcome(Outcome::Failed(error.into())).expect("no reason to end");
             assert!(agent.retry_at.is_some() && agent.settings.kind == Kind::Netlink, "{choice:?}");
             assert!(!agent.state.get().ready, "{choice:?}");
+        }
+    }
+
+    /// The socket of process events needs memory and a descriptor as well.
+    #[tokio::test]
+    async fn a_shortage_is_no_reason_to_give_up_process_events() {
+        for shortage in [Errno::NOMEM, Errno::NOBUFS, Errno::MFILE, Errno::NFILE] {
+            let error = || std::io::Error::from(shortage);
+            for choice in [Choice::Netlink, Choice::Auto] {
+                let subscribing = DetectorError::from(NetlinkError::from(error()));
+                for failure in [subscribing, DetectorError::Receive(error())] {
+                    let mut agent = agent(choice);
+                    agent.on_outcome(Outcome::Failed(failure)).expect("no reason to end");
+                    assert_eq!(agent.settings.kind, Kind::Netlink, "{shortage:?} {choice:?}");
+                    assert!(agent.retry_at.is_some() && !agent.state.get().ready, "{shortage:?} {choice:?}");
+                }
+            }
         }
     }
 
