@@ -93,6 +93,22 @@ fn a_name_longer_than_fifteen_bytes_is_found() {
 }
 
 #[test]
+fn a_script_with_a_name_longer_than_fifteen_bytes_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (text, script) = (folder.path().join("text"), folder.path().join("fs-gnome-control-script"));
+    std::fs::write(&text, "#!/bin/sh -e\nread line\n").expect("a file");
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&text, permissions).expect("permissions");
+    copy_program(text.to_str().expect("UTF-8"), &script);
+    let mut child = Command::new(&script).stdin(std::process::Stdio::piped()).spawn().expect("a process");
+    until_started(&child, "fs-gnome-contro");
+    let found = scanner().look(&matcher(&["fs-gnome-control-script"], &[])).expect("a look");
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(found.expect("a match").pid, child.id());
+}
+
+#[test]
 fn a_program_that_replaces_an_idle_process_is_seen_later() {
     // The shell waits for a line, so that it is idle and known before it becomes the program.
     let folder = tempfile::tempdir().expect("a folder");
