@@ -4,11 +4,15 @@ use super::process::CHUNK_BYTES;
 use super::{ProcRoot, ProcessFiles, ProcfsError, cpu_clock, last_pid, pids::PidList, read_file};
 use crate::matcher::{Matcher, Source};
 use rustix::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Looks between two readings of the whole list of processes. In between, new processes are found by their numbers, which
 /// the kernel gives out in ascending order: reading the list takes most of the time of a look.
 const LOOKS_PER_LIST: u32 = 40;
+
+/// The age at which a list is read again, however few looks there were. Where looks are far apart, numbers can go all the way
+/// round between two of them, and a process whose number was not seen must not wait for forty looks.
+const MAX_LIST_AGE: Duration = Duration::from_secs(10);
 
 /// The most numbers that are tried one by one. Beyond it, reading the list is cheaper.
 const MAX_NEW_PIDS: u32 = 2000;
@@ -49,6 +53,8 @@ pub struct Scanner {
     /// The number that was given out last, at the last look and at the one before.
     last_pids: [Option<u32>; 2],
     looks_since_list: u32,
+    /// The time at which the whole list was read.
+    listed_at: Option<Instant>,
     is_incomplete: bool,
 }
 
@@ -63,6 +69,7 @@ impl Scanner {
             previous: Vec::new(),
             last_pids: [None; 2],
             looks_since_list: 0,
+            listed_at: None,
             is_incomplete: false,
         }
     }
@@ -140,10 +147,10 @@ impl Scanner {
         let from = self.last_pids[1];
         self.last_pids = [last_pid, self.last_pids[0]];
         self.looks_since_list += 1;
+        let is_recent = self.looks_since_list < LOOKS_PER_LIST
+            && self.listed_at.is_some_and(|time| time.elapsed() < MAX_LIST_AGE);
         match (from, last_pid) {
-            (Some(from), Some(to))
-                if self.looks_since_list < LOOKS_PER_LIST && from <= to && to - from <= MAX_NEW_PIDS =>
-            {
+            (Some(from), Some(to)) if is_recent && from <= to && to - from <= MAX_NEW_PIDS => {
                 self.add_new(from, to);
                 Ok(())
             }
@@ -177,6 +184,7 @@ impl Scanner {
     /// Reads the whole list, and keeps the CPU times of the processes that are still there.
     fn read_list(&mut self) -> Result<(), ProcfsError> {
         self.looks_since_list = 0;
+        self.listed_at = Some(Instant::now());
         std::mem::swap(&mut self.seen, &mut self.previous);
         self.seen.clear();
         let seen = &mut self.seen;
@@ -188,6 +196,13 @@ impl Scanner {
             process.cpu_time = previous.next_if(|old| old.pid == process.pid).and_then(|old| old.cpu_time);
         }
         Ok(())
+    }
+
+    /// As if this time had passed since the last look, in which numbers were given out all the way round.
+    #[cfg(test)]
+    pub(super) fn numbers_went_round(&mut self, time: Duration) {
+        self.last_pids = [self.read_last_pid(); 2];
+        self.listed_at = self.listed_at.and_then(|listed_at| listed_at.checked_sub(time));
     }
 
     fn sort(&mut self) {

@@ -152,6 +152,18 @@ fn a_new_process_is_seen_at_the_next_scan() {
 }
 
 #[test]
+fn numbers_that_went_round_between_two_looks_hide_no_process() {
+    let mut scanner = scanner();
+    let matcher = matcher(&["fs-round"], &[]);
+    for _ in 0..3 {
+        assert_eq!(scanner.look(&matcher).expect("a look"), None);
+    }
+    let program = Program::start("fs-round", &[]);
+    scanner.numbers_went_round(std::time::Duration::from_secs(10));
+    assert_eq!(scanner.look(&matcher).expect("a look").expect("a match").pid, program.pid());
+}
+
+#[test]
 fn kernel_threads_zombies_and_the_agent_are_excluded() {
     let root = ProcRoot::open(Path::new("/proc")).expect("/proc");
     let mut buffer = vec![0; 1 << 17];
