@@ -128,6 +128,11 @@ impl Matcher {
         self.short_commands.is_empty() && self.long_commands.is_empty() && self.substrings.is_empty()
     }
 
+    /// True if a command line may be read, which lies in the memory of its process.
+    pub fn reads_memory(&self) -> bool {
+        !self.long_commands.is_empty() || !self.substrings.is_empty()
+    }
+
     /// Decides whether a process matches.
     ///
     /// Facts are asked for in an order that keeps the common case cheap, and that never reads the memory of a process in

@@ -1,7 +1,7 @@
 //! The search among all processes.
 
 use super::process::CHUNK_BYTES;
-use super::{ProcRoot, ProcessFiles, ProcfsError, cpu_clock, last_pid, pids::PidList, read_file};
+use super::{MemoryRead, ProcRoot, ProcessFiles, ProcfsError, cpu_clock, last_pid, pids::PidList, read_file};
 use crate::matcher::{Matcher, Source};
 use rustix::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -56,6 +56,9 @@ pub struct Scanner {
     /// The time at which the whole list was read.
     listed_at: Option<Instant>,
     is_incomplete: bool,
+    memory_read: MemoryRead,
+    /// The processes whose memory is not read.
+    left_out: Vec<u32>,
 }
 
 impl Scanner {
@@ -71,7 +74,19 @@ impl Scanner {
             looks_since_list: 0,
             listed_at: None,
             is_incomplete: false,
+            memory_read: MemoryRead::default(),
+            left_out: Vec::new(),
         }
+    }
+
+    /// The read of a command line that is going on, for who waits for this scanner.
+    pub fn memory_read(&self) -> MemoryRead {
+        self.memory_read.clone()
+    }
+
+    /// Never reads the command lines of these processes. Their names are looked at as before.
+    pub fn leave_out(&mut self, pids: &[u32]) {
+        self.left_out = pids.to_vec();
     }
 
     /// The folder that it reads.
@@ -100,6 +115,10 @@ impl Scanner {
     /// Looks at one process.
     pub fn check(&mut self, matcher: &Matcher, pid: u32) -> Option<Found> {
         let mut process = ProcessFiles::new(&self.root, &mut self.buffer, pid);
+        process.report_to(&self.memory_read);
+        if self.left_out.contains(&pid) {
+            process.leave_memory_out();
+        }
         let hit = matcher.check(&mut process);
         self.is_incomplete |= process.is_unread();
         hit.map(|hit| Found {
