@@ -19,6 +19,13 @@ use tracing::{error, info, warn};
 /// The time after which a detector that could not start is started again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
+/// The time between two looks at a detector that may read command lines. One that has read the same one all the time is
+/// replaced.
+const STALL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The most processes whose command lines are left out: each holds up a thread.
+const MAX_LEFT_OUT: usize = 64;
+
 /// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -46,6 +53,10 @@ pub struct Agent {
     config: Option<AgentConfig>,
     /// The time of the next attempt to start the detector.
     retry_at: Option<Instant>,
+    /// The time of the next look at the detector, while it may read command lines.
+    stall_check_at: Option<Instant>,
+    /// The processes whose command lines could not be read to their end.
+    left_out: Vec<u32>,
     /// The request that is on its way to the API server.
     request: Option<JoinHandle<()>>,
 }
@@ -65,6 +76,8 @@ pub async fn run(settings: Settings, client: Client, state: SharedState) -> Dete
         detector: None,
         config: None,
         retry_at: None,
+        stall_check_at: None,
+        left_out: Vec::new(),
         request: None,
     };
     let ended = agent.react(updates, outcomes).await;
@@ -98,6 +111,7 @@ impl Agent {
                 }
                 Some(update) = updates.recv() => self.on_update(update),
                 Some(()) = reached(self.retry_at) => self.arm(),
+                Some(()) = reached(self.stall_check_at) => self.check_for_stall(),
             }
         }
     }
@@ -120,6 +134,7 @@ impl Agent {
                     warn!(keys = ?parsed.unknown_keys, "unknown keys in reclaim.toml have no effect");
                 }
                 self.config = Some(config);
+                self.left_out.clear();
                 self.arm();
             }
             ConfigUpdate::Applied { version, config: Err(error) } => self.on_malformed(&version, &error),
@@ -171,12 +186,16 @@ impl Agent {
             return Ok(());
         }
         let interval = Duration::from_millis(config.poll_interval_ms.into());
-        let search = Search::new(&self.settings.proc_root, Matcher::new(config), interval)?;
+        let matcher = Matcher::new(config);
+        let reads_memory = matcher.reads_memory();
+        let mut search = Search::new(&self.settings.proc_root, matcher, interval)?;
+        search.scanner.leave_out(&self.left_out);
         let (arming, outcomes) = (self.arming, self.outcomes.clone());
         let report = move |outcome| {
             let _ = outcomes.send((arming, outcome));
         };
         self.detector = Some(Detector::start(self.settings.kind, search, report)?);
+        self.stall_check_at = reads_memory.then(|| Instant::now() + STALL_INTERVAL);
         self.state.set(Activity::Armed);
         Ok(())
     }
@@ -190,7 +209,23 @@ impl Agent {
     fn disarm(&mut self) {
         self.detector = None;
         self.retry_at = None;
+        self.stall_check_at = None;
         self.arming += 1;
+    }
+
+    /// Replaces a detector that waits for the memory of a process: meanwhile it sees no other one.
+    fn check_for_stall(&mut self) {
+        self.stall_check_at = Some(Instant::now() + STALL_INTERVAL);
+        let Some(pid) = self.detector.as_mut().and_then(Detector::stalled_process) else { return };
+        if self.left_out.len() >= MAX_LEFT_OUT {
+            return;
+        }
+        warn!(
+            pid,
+            "the command line of a process cannot be read — leaving it out and looking at all others again"
+        );
+        self.left_out.push(pid);
+        self.arm();
     }
 
     fn on_outcome(&mut self, outcome: Outcome) -> Result<(), DetectorError> {
@@ -259,6 +294,7 @@ mod tests {
     use crate::client::ClusterAccess;
     use crate::netlink::NetlinkError;
     use crate::procfs::ProcfsError;
+    use rustix::io::Errno;
 
     fn agent(choice: Choice) -> Agent {
         let (outcomes, _) = unbounded_channel();
@@ -276,6 +312,8 @@ mod tests {
             detector: None,
             config: Some(AgentConfig::default()),
             retry_at: None,
+            stall_check_at: None,
+            left_out: Vec::new(),
             request: None,
         }
     }
@@ -289,6 +327,23 @@ mod tests {
             agent.on_outcome(Outcome::Failed(error.into())).expect("no reason to end");
             assert!(agent.retry_at.is_some() && agent.settings.kind == Kind::Netlink, "{choice:?}");
             assert!(!agent.state.get().ready, "{choice:?}");
+        }
+    }
+
+    /// The socket of process events needs memory and a descriptor as well.
+    #[tokio::test]
+    async fn a_shortage_is_no_reason_to_give_up_process_events() {
+        for shortage in [Errno::NOMEM, Errno::NOBUFS, Errno::MFILE, Errno::NFILE] {
+            let error = || std::io::Error::from(shortage);
+            for choice in [Choice::Netlink, Choice::Auto] {
+                let subscribing = DetectorError::from(NetlinkError::from(error()));
+                for failure in [subscribing, DetectorError::Receive(error())] {
+                    let mut agent = agent(choice);
+                    agent.on_outcome(Outcome::Failed(failure)).expect("no reason to end");
+                    assert_eq!(agent.settings.kind, Kind::Netlink, "{shortage:?} {choice:?}");
+                    assert!(agent.retry_at.is_some() && !agent.state.get().ready, "{shortage:?} {choice:?}");
+                }
+            }
         }
     }
 

@@ -160,3 +160,27 @@ fn report_failure(error: &ClientError, failures: u32, delay: Duration) {
         debug!(%error, failures, retry_in_ms, "watching the configuration failed — retrying");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configmap_without_the_key_is_malformed() {
+        let config = |data: &[(&str, &str)]| {
+            let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+            let data = data.iter().map(owned).collect();
+            match parse(&ConfigMap { data, ..ConfigMap::default() }) {
+                ConfigUpdate::Applied { config, .. } => config,
+                ConfigUpdate::Missing => panic!("it is there"),
+            }
+        };
+        // As when the text is under `binaryData`, or under the name of another file.
+        for data in [&[("reclaim.yaml", "match_commands: [java]")][..], &[]] {
+            let error = config(data).expect_err("no key");
+            assert_eq!(error.to_string(), "the key reclaim.toml is missing");
+        }
+        let parsed = config(&[("reclaim.toml", "match_commands = ['java']"), ("notes", "\u{0}")]);
+        assert_eq!(parsed.expect("valid").config.match_commands, ["java"]);
+    }
+}

@@ -3,6 +3,7 @@
 use crate::netlink::{NetlinkError, Options, Subscriber};
 use crate::procfs::ProcfsError;
 use clap::ValueEnum;
+use rustix::io::Errno;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -68,10 +69,17 @@ impl DetectorError {
     /// True if process events cannot be had. Other failures may pass, and polling would meet them as well.
     pub fn is_about_events(&self) -> bool {
         match self {
-            Self::Subscribe(_) | Self::Receive(_) => true,
+            Self::Subscribe(NetlinkError::Io(error)) | Self::Receive(error) => !is_shortage(error),
+            Self::Subscribe(_) => true,
             Self::Procfs(_) | Self::Thread(_) | Self::Panicked => false,
         }
     }
+}
+
+/// True if the machine is short of memory or descriptors, which may last for a moment only.
+fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [Errno::NOMEM, Errno::NOBUFS, Errno::MFILE, Errno::NFILE];
+    Errno::from_io_error(error).is_some_and(|error| shortages.contains(&error))
 }
 
 /// Chooses the detector. Process events are tried, with `program` as the one that the self-test starts. Only an explicit

@@ -8,7 +8,7 @@ mod choice;
 pub use choice::{Choice, DetectorError, Kind, choose};
 
 use crate::matcher::Matcher;
-use crate::procfs::{Found, ProcRoot, ProcfsError, Scanner};
+use crate::procfs::{Found, MemoryRead, OngoingRead, ProcRoot, ProcfsError, Scanner};
 use std::io::Read as _;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -58,6 +58,9 @@ const END_TIMEOUT: Duration = Duration::from_millis(250);
 pub struct Detector {
     /// The thread ends when this is shut down, and closes its side when it has ended.
     stop: UnixStream,
+    memory_read: MemoryRead,
+    /// The read that was going on when it was asked last.
+    last_read: Option<OngoingRead>,
 }
 
 impl Detector {
@@ -68,6 +71,7 @@ impl Detector {
         report: impl FnOnce(Outcome) + Send + 'static,
     ) -> Result<Self, DetectorError> {
         let (stop, stopped) = UnixStream::pair().map_err(DetectorError::Thread)?;
+        let memory_read = search.scanner.memory_read();
         let run = move || {
             let find = || match kind {
                 Kind::Netlink => by_events::run(search, stopped.as_fd()),
@@ -82,7 +86,14 @@ impl Detector {
         };
         let thread = std::thread::Builder::new().name(format!("detector-{kind}")).spawn(run);
         thread.map_err(DetectorError::Thread)?;
-        Ok(Self { stop })
+        Ok(Self { stop, memory_read, last_read: None })
+    }
+
+    /// The process whose command line has been read since this was asked last: it makes the thread wait, perhaps for ever.
+    pub fn stalled_process(&mut self) -> Option<u32> {
+        let now = self.memory_read.ongoing();
+        let before = std::mem::replace(&mut self.last_read, now);
+        now.filter(|now| before == Some(*now)).map(|read| read.pid)
     }
 }
 

@@ -142,6 +142,47 @@ fn a_detector_that_hangs_does_not_hold_up_who_drops_it() {
 }
 
 #[test]
+fn a_command_line_that_cannot_be_read_is_named_and_left_out() {
+    let root = tempfile::tempdir().expect("a folder");
+    for (pid, name) in [("7", "hangs"), ("8", "owners")] {
+        let process = root.path().join(pid);
+        std::fs::create_dir(&process).expect("a process");
+        let write = |file: &str, text: String| std::fs::write(process.join(file), text).expect("a file");
+        write("comm", format!("{name}\n"));
+        write("cgroup", "0::/user.slice\n".into());
+        write("stat", format!("{pid} ({name}) S 1 1 1 0 -1 64 0\n"));
+        write("cmdline", format!("{name}\0needle\0"));
+    }
+    // Opening a pipe waits for a writer, as reading the memory of a process that hangs waits for it.
+    let command_line = root.path().join("7/cmdline");
+    std::fs::remove_file(&command_line).expect("a file");
+    assert!(std::process::Command::new("mkfifo").arg(&command_line).status().expect("mkfifo").success());
+    let search = |left_out: &[u32]| {
+        let config = AgentConfig { match_argv_substrings: vec!["needle".into()], ..AgentConfig::default() };
+        let mut search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
+        search.scanner.leave_out(left_out);
+        search
+    };
+    let mut detector = Detector::start(Kind::Poll, search(&[]), |_| {}).expect("a thread");
+    let deadline = std::time::Instant::now() + SOON;
+    let stalled = loop {
+        match detector.stalled_process() {
+            None if std::time::Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            stalled => break stalled,
+        }
+    };
+    assert_eq!(stalled, Some(7));
+
+    let (sender, outcomes) = mpsc::channel();
+    let _detector = Detector::start(Kind::Poll, search(&[7]), move |outcome| {
+        let _ = sender.send(outcome);
+    });
+    assert_eq!(pid_of(outcomes.recv_timeout(SOON)), 8);
+    // Lets the first thread go on.
+    drop(std::fs::File::options().write(true).open(&command_line));
+}
+
+#[test]
 fn polling_is_chosen_without_trying_events() {
     assert_eq!(choose(Choice::Poll, Path::new("/nonexistent")).expect("poll"), Kind::Poll);
 }

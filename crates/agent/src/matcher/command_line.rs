@@ -3,8 +3,15 @@
 use super::ProcessFacts;
 use std::ops::ControlFlow;
 
-/// The longest first argument that is looked at; file names have at most 255 bytes, paths at most 4096.
-const MAX_FIRST_ARGUMENT_BYTES: usize = 4096;
+/// The arguments in which the file name of a program can stand: the kernel puts the interpreter of a script, and at most one
+/// argument for it, in front of the path of the script.
+const LEADING_ARGUMENTS: usize = 3;
+
+/// The longest of them that is looked at; file names have at most 255 bytes, paths at most 4096.
+const MAX_ARGUMENT_BYTES: usize = 4096;
+
+/// All of them, each with the NUL after it.
+const MAX_LEADING_BYTES: usize = LEADING_ARGUMENTS * (MAX_ARGUMENT_BYTES + 1);
 
 /// Substrings to look for in command lines.
 #[derive(Clone, Debug, Default)]
@@ -50,22 +57,27 @@ fn contains(chunk: &[u8], pattern: &[u8]) -> bool {
     })
 }
 
-/// The file name in the first argument of `process`.
-pub fn first_argument_basename(process: &mut impl ProcessFacts) -> Option<Vec<u8>> {
-    let mut argument = Vec::new();
-    process.visit_command_line(0, &mut |chunk| {
-        let end = chunk.iter().position(|byte| *byte == 0);
-        argument.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
-        if end.is_some() || argument.len() > MAX_FIRST_ARGUMENT_BYTES {
+/// The file names in the first arguments of `process`, in their order, up to one that is too long. That of an argument which
+/// names no file is empty.
+pub fn leading_basenames(process: &mut impl ProcessFacts) -> Vec<Vec<u8>> {
+    let (mut content, mut ends) = (Vec::new(), 0);
+    let visited = process.visit_command_line(0, &mut |chunk| {
+        let room = MAX_LEADING_BYTES - content.len();
+        content.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        ends += chunk.iter().filter(|byte| **byte == 0).count();
+        if ends >= LEADING_ARGUMENTS || content.len() == MAX_LEADING_BYTES {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
-    })?;
-    if argument.len() > MAX_FIRST_ARGUMENT_BYTES {
-        return None;
+    });
+    if visited.is_none() {
+        return Vec::new();
     }
-    let start = argument.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    argument.drain(..start);
-    (!argument.is_empty()).then_some(argument)
+    let arguments = content.split(|byte| *byte == 0).take(LEADING_ARGUMENTS);
+    arguments.take_while(|argument| argument.len() <= MAX_ARGUMENT_BYTES).map(basename).collect()
+}
+
+fn basename(path: &[u8]) -> Vec<u8> {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec()
 }

@@ -5,7 +5,7 @@ mod cgroup;
 mod command_line;
 
 pub use cgroup::{CgroupView, is_in_pod};
-pub use command_line::{Search, first_argument_basename};
+pub use command_line::{Search, leading_basenames};
 
 use five_spot_api::reclaim::AgentConfig;
 use std::ops::ControlFlow;
@@ -128,6 +128,11 @@ impl Matcher {
         self.short_commands.is_empty() && self.long_commands.is_empty() && self.substrings.is_empty()
     }
 
+    /// True if a command line may be read, which lies in the memory of its process.
+    pub fn reads_memory(&self) -> bool {
+        !self.long_commands.is_empty() || !self.substrings.is_empty()
+    }
+
     /// Decides whether a process matches.
     ///
     /// Facts are asked for in an order that keeps the common case cheap, and that never reads the memory of a process in
@@ -168,7 +173,11 @@ impl Matcher {
     fn long_command(&self, name: &[u8], process: &mut impl ProcessFacts) -> Option<&str> {
         let candidates = || self.long_commands.iter().filter(|pattern| starts_as(pattern, name));
         let named = |basename: &[u8]| candidates().find(|pattern| pattern.as_bytes() == basename);
-        let by_argument = first_argument_basename(process).and_then(|basename| named(&basename));
+        let arguments = leading_basenames(process);
+        // The interpreter of a script stands before it and has another name.
+        let is_script = arguments.first().is_some_and(|first| !first.is_empty() && !first.starts_with(name));
+        let looked_at = if is_script { arguments.len() } else { 1 };
+        let by_argument = arguments.iter().take(looked_at).find_map(|basename| named(basename));
         by_argument
             .or_else(|| process.executable_name().and_then(|basename| named(&basename)))
             .map(String::as_str)

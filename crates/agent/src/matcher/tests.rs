@@ -225,12 +225,31 @@ fn only_what_the_patterns_need_is_read() {
 }
 
 #[test]
-fn the_first_argument_may_be_of_any_length() {
+fn the_first_arguments_may_be_of_any_length() {
+    let names = |arguments: &[&str]| {
+        let names = leading_basenames(&mut process("x", arguments));
+        names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect::<Vec<_>>()
+    };
     let long = format!("/{}", "d/".repeat(4000));
-    assert_eq!(first_argument_basename(&mut process("x", &[&long])), None);
-    assert_eq!(first_argument_basename(&mut process("x", &["/a/b"])).as_deref(), Some(&b"b"[..]));
-    assert_eq!(first_argument_basename(&mut process("x", &["/a/"])), None);
-    assert_eq!(first_argument_basename(&mut process("x", &["-bash", "x"])).as_deref(), Some(&b"-bash"[..]));
+    assert_eq!(names(&[&long, "/a/b"]), Vec::<String>::new());
+    assert_eq!(names(&["/a/b", &long, "c"]), ["b"]);
+    assert_eq!(names(&["/a/b", "c"]), ["b", "c", ""]);
+    assert_eq!(names(&["/a/"]), ["", ""]);
+    assert_eq!(names(&["-bash", "x", "/y/z", "w"]), ["-bash", "x", "z"]);
+    let longest = format!("/{}", "d".repeat(4095));
+    assert_eq!(names(&[&longest, &longest, &longest, "w"]), vec!["d".repeat(4095); 3]);
+}
+
+#[test]
+fn a_script_with_a_long_name_is_found_after_its_interpreter() {
+    let name = "intellij-idea-ultimate";
+    let path = "/opt/idea/bin/intellij-idea-ultimate";
+    let matches = |arguments: &[&str]| check(&[name], &[], process("intellij-idea-u", arguments)).is_some();
+    assert!(matches(&["/bin/sh", path]));
+    assert!(matches(&["/usr/bin/python3", "-I", path, "project"]));
+    assert!(!matches(&["/bin/sh", "-e", "other", path]), "an argument of the script");
+    assert!(!matches(&["/usr/bin/intellij-idea-utility", path]), "an argument of another program");
+    assert!(!matches(&["", path]) && !matches(&["/bin/sh"]));
 }
 
 /// Lines of a cgroup v1 machine, with `path` in every hierarchy.

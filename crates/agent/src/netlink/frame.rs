@@ -27,6 +27,8 @@ const CN_VAL_PROC: u32 = 1;
 pub const PROC_EVENT_NONE: u32 = 0;
 /// The kind of the event of a process that replaced its program.
 pub const PROC_EVENT_EXEC: u32 = 2;
+/// The kind of the event of a thread that changed its user.
+pub const PROC_EVENT_UID: u32 = 4;
 /// The kind of the event of a thread that changed its name.
 pub const PROC_EVENT_COMM: u32 = 0x200;
 
@@ -105,6 +107,12 @@ pub enum Event {
         /// The process id.
         process: u32,
     },
+    /// A process changed its user, which `match_uids` may be about. That of a thread other than the first is
+    /// [`Event::Other`].
+    NewUser {
+        /// The process id.
+        process: u32,
+    },
     /// An event of no interest.
     Other,
 }
@@ -145,6 +153,9 @@ fn message(frame: &[u8]) -> Option<Message> {
         PROC_EVENT_EXEC => Event::Exec { process: u32_at(details, 4)? },
         PROC_EVENT_COMM if u32_at(details, 0)? == u32_at(details, 4)? => {
             Event::Renamed { process: u32_at(details, 4)? }
+        }
+        PROC_EVENT_UID if u32_at(details, 0)? == u32_at(details, 4)? => {
+            Event::NewUser { process: u32_at(details, 4)? }
         }
         _ => Event::Other,
     };
@@ -205,6 +216,8 @@ mod tests {
             (PROC_EVENT_EXEC, &[11, 10][..], Event::Exec { process: 10 }),
             (PROC_EVENT_COMM, &[10, 10, 0, 0, 0, 0], Event::Renamed { process: 10 }),
             (PROC_EVENT_COMM, &[11, 10, 0, 0, 0, 0], Event::Other),
+            (PROC_EVENT_UID, &[10, 10, 1000, 1000], Event::NewUser { process: 10 }),
+            (PROC_EVENT_UID, &[11, 10, 1000, 1000], Event::Other),
             (PROC_EVENT_NONE, &[1], Event::Acknowledgement { request: 8, error: 1 }),
             (0x8000_0000, &[1, 2, 3, 4], Event::Other),
         ] {

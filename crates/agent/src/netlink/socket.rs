@@ -1,7 +1,9 @@
 //! The calls to the operating system. Each `unsafe` block is one call of `libc` with pointers to values that live longer
 //! than the call.
 
-use super::frame::{CN_IDX_PROC, EVENT_KIND_OFFSET, PROC_EVENT_COMM, PROC_EVENT_EXEC, PROC_EVENT_NONE};
+use super::frame::{
+    CN_IDX_PROC, EVENT_KIND_OFFSET, PROC_EVENT_COMM, PROC_EVENT_EXEC, PROC_EVENT_NONE, PROC_EVENT_UID,
+};
 use std::io;
 use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -114,8 +116,8 @@ pub fn request_real_time_priority() -> io::Result<()> {
     check(i64::from(unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) })).map(|_| ())
 }
 
-/// Lets acknowledgements, EXEC and COMM events pass. Numbers are loaded in network byte order.
-fn filter_program() -> [libc::sock_filter; 6] {
+/// Lets acknowledgements, EXEC, COMM and UID events pass. Numbers are loaded in network byte order.
+fn filter_program() -> [libc::sock_filter; 7] {
     let code = |code: u32| u16::try_from(code).expect("instruction codes have 16 bits");
     let statement = |instruction: u32, k: u32| libc::sock_filter { code: code(instruction), jt: 0, jf: 0, k };
     let jump_if = |kind: u32, jt: u8, jf: u8| libc::sock_filter {
@@ -127,8 +129,9 @@ fn filter_program() -> [libc::sock_filter; 6] {
     let offset = u32::try_from(EVENT_KIND_OFFSET).expect("small");
     [
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset),
-        jump_if(PROC_EVENT_EXEC, 3, 0),
-        jump_if(PROC_EVENT_COMM, 2, 0),
+        jump_if(PROC_EVENT_EXEC, 4, 0),
+        jump_if(PROC_EVENT_COMM, 3, 0),
+        jump_if(PROC_EVENT_UID, 2, 0),
         jump_if(PROC_EVENT_NONE, 1, 0),
         statement(libc::BPF_RET | libc::BPF_K, 0),
         statement(libc::BPF_RET | libc::BPF_K, u32::MAX),

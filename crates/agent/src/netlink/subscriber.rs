@@ -1,7 +1,7 @@
 //! A subscription to process events.
 
 use super::NetlinkError;
-use super::frame::{Event, PROC_EVENT_COMM, PROC_EVENT_EXEC, Request, messages};
+use super::frame::{Event, PROC_EVENT_COMM, PROC_EVENT_EXEC, PROC_EVENT_UID, Request, messages};
 use super::sequence::SequenceTracker;
 use super::socket::Socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -54,7 +54,7 @@ impl Default for Options {
 /// The result of one receive call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A process has a new program or a new name.
+    /// A process has a new program, a new name or a new user.
     Process {
         /// The process id.
         id: u32,
@@ -99,7 +99,7 @@ impl Subscriber {
 
     /// Asks the kernel not to make other events at all. Kernels before 6.6 ignore it; there the filter of the socket works.
     fn narrow(&mut self) -> Result<(), NetlinkError> {
-        let request = Request::ListenTo(PROC_EVENT_EXEC | PROC_EVENT_COMM);
+        let request = Request::ListenTo(PROC_EVENT_EXEC | PROC_EVENT_COMM | PROC_EVENT_UID);
         self.socket.send(&request.to_frame(request_number()))?;
         // Numbers have gaps from now on.
         self.is_filtered = true;
@@ -126,6 +126,7 @@ impl Subscriber {
                     Event::Acknowledgement { .. }
                     | Event::Exec { .. }
                     | Event::Renamed { .. }
+                    | Event::NewUser { .. }
                     | Event::Other => None,
                 });
                 match answer {
@@ -177,7 +178,9 @@ impl Subscriber {
             for message in messages(&self.buffer[..length]) {
                 let process = match message.event {
                     Event::Acknowledgement { .. } => continue,
-                    Event::Exec { process } | Event::Renamed { process } => Some(process),
+                    Event::Exec { process } | Event::Renamed { process } | Event::NewUser { process } => {
+                        Some(process)
+                    }
                     Event::Other => None,
                 };
                 let time = Duration::from_nanos(message.time);

@@ -63,6 +63,27 @@ fn a_renamed_process_is_reported() {
     assert_eq!(count, 2, "one event for the program, one for the name");
 }
 
+/// Where `match_uids` is set, a program that is started by root and then changes its user matches only from then on.
+#[test]
+fn a_process_with_another_user_is_reported() {
+    use std::os::unix::process::CommandExt;
+    let Some(mut subscriber) = subscriber(Options::default()) else { return };
+    // The child changes its user first, and then its program.
+    let mut program = Command::new("/bin/true").uid(65534).spawn().expect("a process; this test needs root");
+    let mut count = 0;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while count < 2 && std::time::Instant::now() < deadline {
+        let receive = subscriber.receive(|received| {
+            count += u32::from(matches!(received, Received::Process { id, .. } if id == program.id()));
+            true
+        });
+        receive.expect("events");
+        std::thread::yield_now();
+    }
+    let _ = program.wait();
+    assert!(count >= 2, "one event for the user, one for the program, but {count}");
+}
+
 #[test]
 fn an_overflow_is_reported_as_loss() {
     // The smallest buffer that the kernel gives holds a handful of events.

@@ -1,11 +1,13 @@
 //! Processes as `/proc` shows them. Everything here copes with processes that end while they are looked at.
 
 mod cpu_clock;
+mod memory_read;
 mod parse;
 mod pids;
 mod process;
 mod scanner;
 
+pub use memory_read::{MemoryRead, OngoingRead};
 pub use parse::{ProcessState, cgroup_view, last_pid, name_in_stat, state, uid};
 pub use process::ProcessFiles;
 pub use scanner::{Found, Scanner};

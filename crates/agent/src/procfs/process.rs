@@ -1,6 +1,6 @@
 //! The files of one process.
 
-use super::{ProcRoot, open_file, parse, read_at_once, read_file};
+use super::{MemoryRead, ProcRoot, open_file, parse, read_at_once, read_file};
 use crate::matcher::{Comm, ProcessFacts, is_in_pod};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -34,12 +34,33 @@ pub struct ProcessFiles<'a> {
     name: Option<Comm>,
     folder: Option<OwnedFd>,
     is_unread: bool,
+    memory_read: Option<&'a MemoryRead>,
+    leaves_memory_out: bool,
 }
 
 impl<'a> ProcessFiles<'a> {
     /// The process `pid` below `root`. `buffer` must hold twice [`CHUNK_BYTES`].
     pub(super) fn new(root: &'a ProcRoot, buffer: &'a mut [u8], pid: u32) -> Self {
-        Self { root, buffer, pid, name: None, folder: None, is_unread: false }
+        Self {
+            root,
+            buffer,
+            pid,
+            name: None,
+            folder: None,
+            is_unread: false,
+            memory_read: None,
+            leaves_memory_out: false,
+        }
+    }
+
+    /// Reports reads of the memory of the process to `memory_read`.
+    pub(super) fn report_to(&mut self, memory_read: &'a MemoryRead) {
+        self.memory_read = Some(memory_read);
+    }
+
+    /// Leaves out what lies in the memory of the process.
+    pub(super) fn leave_memory_out(&mut self) {
+        self.leaves_memory_out = true;
     }
 
     /// True if a file could not be read for a reason that has nothing to do with the process, such as a lack of memory.
@@ -80,6 +101,33 @@ impl<'a> ProcessFiles<'a> {
         let length = self.known(read)?;
         (length < self.buffer.len()).then(|| &self.buffer[..length])
     }
+
+    fn read_command_line(
+        &mut self,
+        overlap: usize,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Option<()> {
+        self.open_folder()?;
+        let file = open_file(self.folder.as_ref()?.as_fd(), "cmdline");
+        let file = self.known(file)?;
+        let overlap = overlap.min(self.buffer.len() / 2);
+        let (mut kept, mut total) = (0, 0);
+        while total < MAX_COMMAND_LINE_BYTES {
+            let read = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut self.buffer[kept..]));
+            let count = self.known(read)?;
+            if count == 0 {
+                break;
+            }
+            total += count;
+            let length = kept + count;
+            if visit(&self.buffer[..length]).is_break() {
+                break;
+            }
+            kept = overlap.min(length);
+            self.buffer.copy_within(length - kept..length, 0);
+        }
+        Some(())
+    }
 }
 
 impl ProcessFacts for ProcessFiles<'_> {
@@ -109,8 +157,16 @@ impl ProcessFacts for ProcessFiles<'_> {
         let mut ancestor = parse::state(self.read("stat")?)?.parent;
         for _ in 0..MAX_ANCESTORS {
             let path = ProcPath::new(ancestor, "/stat");
-            // Kernel threads and the kubelet do not end while a program of theirs runs.
-            let Ok(length) = read_file(self.root.as_fd(), path.as_str(), self.buffer) else { break };
+            let length = match read_file(self.root.as_fd(), path.as_str(), self.buffer) {
+                Ok(length) => length,
+                // Kernel threads and the kubelet do not end while a program of theirs runs.
+                Err(error) if is_about_process(error) => break,
+                // For want of memory or descriptors: who has started the program is not known.
+                Err(_) => {
+                    self.is_unread = true;
+                    return None;
+                }
+            };
             let stat = &self.buffer[..length];
             let Some(state) = parse::state(stat) else { break };
             let is_node = parse::name_in_stat(stat).is_some_and(|name| NODE_PROGRAMS.contains(&name));
@@ -131,26 +187,18 @@ impl ProcessFacts for ProcessFiles<'_> {
         overlap: usize,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Option<()> {
-        self.open_folder()?;
-        let file = open_file(self.folder.as_ref()?.as_fd(), "cmdline");
-        let file = self.known(file)?;
-        let overlap = overlap.min(self.buffer.len() / 2);
-        let (mut kept, mut total) = (0, 0);
-        while total < MAX_COMMAND_LINE_BYTES {
-            let read = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut self.buffer[kept..]));
-            let count = self.known(read)?;
-            if count == 0 {
-                break;
-            }
-            total += count;
-            let length = kept + count;
-            if visit(&self.buffer[..length]).is_break() {
-                break;
-            }
-            kept = overlap.min(length);
-            self.buffer.copy_within(length - kept..length, 0);
+        if self.leaves_memory_out {
+            return None;
         }
-        Some(())
+        let memory_read = self.memory_read;
+        if let Some(read) = memory_read {
+            read.begin(self.pid);
+        }
+        let visited = self.read_command_line(overlap, visit);
+        if let Some(read) = memory_read {
+            read.end();
+        }
+        visited
     }
 
     fn executable_name(&mut self) -> Option<Vec<u8>> {

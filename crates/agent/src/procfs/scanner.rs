@@ -1,14 +1,18 @@
 //! The search among all processes.
 
 use super::process::CHUNK_BYTES;
-use super::{ProcRoot, ProcessFiles, ProcfsError, cpu_clock, last_pid, pids::PidList, read_file};
+use super::{MemoryRead, ProcRoot, ProcessFiles, ProcfsError, cpu_clock, last_pid, pids::PidList, read_file};
 use crate::matcher::{Matcher, Source};
 use rustix::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Looks between two readings of the whole list of processes. In between, new processes are found by their numbers, which
 /// the kernel gives out in ascending order: reading the list takes most of the time of a look.
 const LOOKS_PER_LIST: u32 = 40;
+
+/// The age at which a list is read again, however few looks there were. Where looks are far apart, numbers can go all the way
+/// round between two of them, and a process whose number was not seen must not wait for forty looks.
+const MAX_LIST_AGE: Duration = Duration::from_secs(10);
 
 /// The most numbers that are tried one by one. Beyond it, reading the list is cheaper.
 const MAX_NEW_PIDS: u32 = 2000;
@@ -49,7 +53,12 @@ pub struct Scanner {
     /// The number that was given out last, at the last look and at the one before.
     last_pids: [Option<u32>; 2],
     looks_since_list: u32,
+    /// The time at which the whole list was read.
+    listed_at: Option<Instant>,
     is_incomplete: bool,
+    memory_read: MemoryRead,
+    /// The processes whose memory is not read.
+    left_out: Vec<u32>,
 }
 
 impl Scanner {
@@ -63,8 +72,21 @@ impl Scanner {
             previous: Vec::new(),
             last_pids: [None; 2],
             looks_since_list: 0,
+            listed_at: None,
             is_incomplete: false,
+            memory_read: MemoryRead::default(),
+            left_out: Vec::new(),
         }
+    }
+
+    /// The read of a command line that is going on, for who waits for this scanner.
+    pub fn memory_read(&self) -> MemoryRead {
+        self.memory_read.clone()
+    }
+
+    /// Never reads the command lines of these processes. Their names are looked at as before.
+    pub fn leave_out(&mut self, pids: &[u32]) {
+        self.left_out = pids.to_vec();
     }
 
     /// The folder that it reads.
@@ -93,6 +115,10 @@ impl Scanner {
     /// Looks at one process.
     pub fn check(&mut self, matcher: &Matcher, pid: u32) -> Option<Found> {
         let mut process = ProcessFiles::new(&self.root, &mut self.buffer, pid);
+        process.report_to(&self.memory_read);
+        if self.left_out.contains(&pid) {
+            process.leave_memory_out();
+        }
         let hit = matcher.check(&mut process);
         self.is_incomplete |= process.is_unread();
         hit.map(|hit| Found {
@@ -140,10 +166,10 @@ impl Scanner {
         let from = self.last_pids[1];
         self.last_pids = [last_pid, self.last_pids[0]];
         self.looks_since_list += 1;
+        let is_recent = self.looks_since_list < LOOKS_PER_LIST
+            && self.listed_at.is_some_and(|time| time.elapsed() < MAX_LIST_AGE);
         match (from, last_pid) {
-            (Some(from), Some(to))
-                if self.looks_since_list < LOOKS_PER_LIST && from <= to && to - from <= MAX_NEW_PIDS =>
-            {
+            (Some(from), Some(to)) if is_recent && from <= to && to - from <= MAX_NEW_PIDS => {
                 self.add_new(from, to);
                 Ok(())
             }
@@ -177,6 +203,7 @@ impl Scanner {
     /// Reads the whole list, and keeps the CPU times of the processes that are still there.
     fn read_list(&mut self) -> Result<(), ProcfsError> {
         self.looks_since_list = 0;
+        self.listed_at = Some(Instant::now());
         std::mem::swap(&mut self.seen, &mut self.previous);
         self.seen.clear();
         let seen = &mut self.seen;
@@ -188,6 +215,13 @@ impl Scanner {
             process.cpu_time = previous.next_if(|old| old.pid == process.pid).and_then(|old| old.cpu_time);
         }
         Ok(())
+    }
+
+    /// As if this time had passed since the last look, in which numbers were given out all the way round.
+    #[cfg(test)]
+    pub(super) fn numbers_went_round(&mut self, time: Duration) {
+        self.last_pids = [self.read_last_pid(); 2];
+        self.listed_at = self.listed_at.and_then(|listed_at| listed_at.checked_sub(time));
     }
 
     fn sort(&mut self) {

@@ -93,6 +93,22 @@ fn a_name_longer_than_fifteen_bytes_is_found() {
 }
 
 #[test]
+fn a_script_with_a_name_longer_than_fifteen_bytes_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (text, script) = (folder.path().join("text"), folder.path().join("fs-gnome-control-script"));
+    std::fs::write(&text, "#!/bin/sh -e\nread line\n").expect("a file");
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&text, permissions).expect("permissions");
+    copy_program(text.to_str().expect("UTF-8"), &script);
+    let mut child = Command::new(&script).stdin(std::process::Stdio::piped()).spawn().expect("a process");
+    until_started(&child, "fs-gnome-contro");
+    let found = scanner().look(&matcher(&["fs-gnome-control-script"], &[])).expect("a look");
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(found.expect("a match").pid, child.id());
+}
+
+#[test]
 fn a_program_that_replaces_an_idle_process_is_seen_later() {
     // The shell waits for a line, so that it is idle and known before it becomes the program.
     let folder = tempfile::tempdir().expect("a folder");
@@ -133,6 +149,18 @@ fn a_new_process_is_seen_at_the_next_scan() {
         let found = scanner.look(&matcher).expect("a look").expect("a match");
         assert_eq!(found.pid, program.pid(), "after {looks} looks");
     }
+}
+
+#[test]
+fn numbers_that_went_round_between_two_looks_hide_no_process() {
+    let mut scanner = scanner();
+    let matcher = matcher(&["fs-round"], &[]);
+    for _ in 0..3 {
+        assert_eq!(scanner.look(&matcher).expect("a look"), None);
+    }
+    let program = Program::start("fs-round", &[]);
+    scanner.numbers_went_round(std::time::Duration::from_secs(10));
+    assert_eq!(scanner.look(&matcher).expect("a look").expect("a match").pid, program.pid());
 }
 
 #[test]
@@ -220,6 +248,30 @@ fn programs_of_the_kernel_and_the_kubelet_are_recognised() {
         let mut scanner = Scanner::new(proc_root);
         assert_eq!(scanner.check(&matcher(&[], &["java"]), 99).is_none(), by_node, "{what}");
     }
+}
+
+/// A read that fails for want of memory or descriptors must not make a program of the kubelet one of the owner.
+#[test]
+fn an_ancestor_that_could_not_be_read_is_read_again() {
+    let root = processes(&[(8, "kubelet", 1, 0), (20, "bash", 1, 0), (98, "x", 20, 0), (99, "x", 8, 0)]);
+    let unreadable = |pid: &str| {
+        let stat = root.path().join(pid).join("stat");
+        std::fs::remove_file(&stat).expect("a file");
+        std::fs::create_dir(&stat).expect("a folder, which cannot be read");
+        stat
+    };
+    let folders = [unreadable("8"), unreadable("20")];
+    let mut scanner = Scanner::new(ProcRoot::open(root.path()).expect("the folder"));
+    let matcher = matcher(&["x"], &[]);
+    assert_eq!(scanner.look(&matcher).expect("a look"), None);
+    assert!(scanner.is_incomplete());
+
+    for (folder, parent) in folders.iter().zip(["8 (kubelet)", "20 (bash)"]) {
+        std::fs::remove_dir(folder).expect("a folder");
+        std::fs::write(folder, format!("{parent} S 1 1 1 0 -1 0 0\n")).expect("a file");
+    }
+    assert_eq!(scanner.look(&matcher).expect("a look").expect("a match").pid, 98);
+    assert_eq!(scanner.check(&matcher, 99), None);
 }
 
 #[test]

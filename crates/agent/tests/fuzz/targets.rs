@@ -2,7 +2,7 @@
 
 use crate::process::Process;
 use five_spot_agent::client::parse_watch_event;
-use five_spot_agent::matcher::{CgroupView, Matcher, Source, is_in_pod};
+use five_spot_agent::matcher::{CgroupView, Matcher, Source, is_in_pod, leading_basenames};
 use five_spot_agent::netlink::frame::{Event, frame, messages};
 use five_spot_agent::procfs;
 use five_spot_api::reclaim::{AgentConfig, REASON, REQUESTED, REQUESTED_AT, ReclaimRequest};
@@ -33,6 +33,11 @@ fn netlink(input: &[u8]) {
 
 fn cgroup(input: &[u8]) {
     let in_host = is_in_pod(input, CgroupView::Host);
+    let view = procfs::cgroup_view(Some("cgroup:[4026532817]"), input);
+    assert!(
+        view == CgroupView::Host || is_in_pod(input, view) || !input.contains(&b'/'),
+        "the agent is in a pod"
+    );
     if in_host {
         assert!(is_in_pod(input, CgroupView::Container), "a pod is one from everywhere");
     }
@@ -42,11 +47,12 @@ fn cgroup(input: &[u8]) {
 }
 
 fn proc(input: &[u8]) {
-    let _ = (procfs::state(input), procfs::uid(input), procfs::last_pid(input));
-    // A name cannot make a process a kernel thread or a zombie.
+    let _ = (procfs::state(input), procfs::uid(input), procfs::last_pid(input), procfs::name_in_stat(input));
+    // A name cannot make a process a kernel thread or a zombie, the child of another process, or another name.
     let stat = [b"7 (", input, b") S 1 1 1 0 -1 4194304 0 0"].concat();
     let state = procfs::state(&stat).expect("fields after the name");
-    assert!(!state.is_kernel_thread && !state.has_ended);
+    assert!(!state.is_kernel_thread && !state.has_ended && state.parent == 1);
+    assert_eq!(procfs::name_in_stat(&stat), Some(input));
     command_line(input);
 }
 
@@ -73,6 +79,7 @@ fn command_line(input: &[u8]) {
         let hit = matcher.check(&mut process(chunk));
         assert_eq!(hit.is_some(), expected, "in chunks of {chunk}");
         assert!(hit.is_none_or(|hit| hit.source == Source::CommandLine));
+        assert_eq!(leading_basenames(&mut process(chunk)), leading_basenames(&mut process(1)));
     }
 }
 

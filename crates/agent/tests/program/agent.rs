@@ -113,6 +113,11 @@ impl Agent {
         self.wait().await
     }
 
+    /// Ends the agent without a warning, and waits until it has ended.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("a process that is killed");
+    }
+
     pub async fn wait(&mut self) -> Option<i32> {
         let status = tokio::time::timeout(SOON, self.child.wait()).await.expect("an end");
         status.expect("a status").code()

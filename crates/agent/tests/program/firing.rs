@@ -49,6 +49,34 @@ async fn a_program_that_runs_already_annotates_the_node() {
     agent.logs("node annotated").await;
 }
 
+/// A command line lies in the memory of its process. A pipe that nobody writes to stands for one that never answers.
+#[tokio::test]
+async fn a_process_whose_command_line_hangs_hides_no_other() {
+    let server = Server::start().await;
+    server.apply_config("match_argv_substrings = ['needle']").await;
+    let host = Host::new(&server);
+    let root = tempfile::tempdir().expect("a folder");
+    for pid in ["7", "8"] {
+        let process = root.path().join(pid);
+        std::fs::create_dir(&process).expect("a process");
+        let write = |file: &str, text: &str| std::fs::write(process.join(file), text).expect("a file");
+        write("comm", "x\n");
+        write("cgroup", "0::/user.slice\n");
+        write("stat", "7 (x) S 1 1 1 0 -1 64 0\n");
+    }
+    std::fs::write(root.path().join("8/cmdline"), "x\0needle\0").expect("a file");
+    let pipe = std::process::Command::new("mkfifo").arg(root.path().join("7/cmdline")).status();
+    assert!(pipe.expect("mkfifo").success());
+
+    let proc_root = format!("--proc-root={}", root.path().display());
+    let mut agent = host.start(&server, &["--detector=poll", &proc_root]);
+    let stalled = agent.logs("the command line of a process cannot be read").await;
+    assert_eq!(stalled["level"], "WARN");
+    assert_eq!(stalled["fields"]["pid"], 7);
+    assert_eq!(agent.logs("process matched").await["fields"]["pid"], 8);
+    agent.logs("node annotated").await;
+}
+
 #[tokio::test]
 async fn applying_the_configuration_again_fires_again() {
     let server = Server::start().await;

@@ -13,7 +13,7 @@ use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -29,8 +29,8 @@ pub const MACHINE_ID: &str = "b08dfa6083e7567a1921a715000001fb";
 struct Shared {
     api: ApiServer,
     token: Mutex<String>,
-    /// Every watch begins and fails at once.
-    fails_watches: AtomicBool,
+    /// Every watch begins and fails at once with this code; 0 if none does.
+    watch_failure: AtomicU16,
     requests: Mutex<Vec<(Method, String, StatusCode)>>,
 }
 
@@ -52,7 +52,7 @@ impl Server {
         let shared = Arc::new(Shared {
             api,
             token: Mutex::new("first-token".to_owned()),
-            fails_watches: AtomicBool::new(false),
+            watch_failure: AtomicU16::new(0),
             requests: Mutex::default(),
         });
         let certified = rcgen::generate_simple_self_signed([host.to_string()]).expect("a certificate");
@@ -135,9 +135,9 @@ impl Server {
         token.clone_into(&mut self.shared.token.lock().expect("no panic"));
     }
 
-    /// Begins every watch from now on, and fails it at once.
-    pub fn fail_watches(&self) {
-        self.shared.fails_watches.store(true, Ordering::Relaxed);
+    /// Begins every watch from now on, and fails it at once with this code.
+    pub fn fail_watches(&self, code: StatusCode) {
+        self.shared.watch_failure.store(code.as_u16(), Ordering::Relaxed);
     }
 
     /// Makes the Node of the tests, as its kubelet would.
@@ -239,11 +239,12 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         let body = Full::new(Bytes::from(body)).map_err(BoxError::from).boxed_unsync();
         Response::builder().status(code).body(body)
     };
+    let failure = shared.watch_failure.load(Ordering::Relaxed);
     let response = if given != Some(&expected) {
         let status = json!({"kind": "Status", "code": 401, "message": "Unauthorized"});
         fixed(StatusCode::UNAUTHORIZED, status.to_string())?
-    } else if shared.fails_watches.load(Ordering::Relaxed) && path.contains("watch=true") {
-        let status = json!({"kind": "Status", "code": 500, "message": "etcd is away"});
+    } else if failure != 0 && path.contains("watch=true") {
+        let status = json!({"kind": "Status", "code": failure, "message": "etcd is away"});
         fixed(StatusCode::OK, format!("{}\n", json!({"type": "ERROR", "object": status})))?
     } else {
         shared.api.service().oneshot(request).await?

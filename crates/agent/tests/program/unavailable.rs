@@ -56,7 +56,7 @@ async fn a_restarted_api_server_does_not_arm_the_agent_again() {
 async fn watches_that_fail_at_once_are_retried_ever_later() {
     let server = Server::start().await;
     server.apply_config("match_commands = ['fsp-watch']").await;
-    server.fail_watches();
+    server.fail_watches(StatusCode::INTERNAL_SERVER_ERROR);
     let host = Host::new(&server);
     let mut agent = host.start(&server, &[]);
     agent.logs("configmap applied — rearming scanner").await;
@@ -69,6 +69,40 @@ async fn watches_that_fail_at_once_are_retried_ever_later() {
     // The configuration that was read is in force.
     let _program = OwnersProgram::start("fsp-watch");
     agent.logs("node annotated").await;
+}
+
+/// An API server that has compacted its history tells every watch to begin with a list.
+#[tokio::test]
+async fn a_watch_that_has_expired_begins_with_a_list_again() {
+    let server = Server::start().await;
+    server.fail_watches(StatusCode::GONE);
+    let host = Host::new(&server);
+    let mut agent = host.start(&server, &[]);
+    agent.logs("configmap not found — idle until it appears").await;
+    server.apply_config("match_commands = ['fsp-expired']").await;
+    agent.logs("configmap applied — rearming scanner").await;
+    let _program = OwnersProgram::start("fsp-expired");
+    agent.logs("node annotated").await;
+    assert_eq!(server.patches(), [StatusCode::OK]);
+}
+
+#[tokio::test]
+async fn an_agent_that_is_killed_before_it_could_annotate_does_so_later() {
+    let mut server = Server::start().await;
+    server.apply_config("match_commands = ['fsp-killed']").await;
+    let host = Host::new(&server);
+    let mut agent = host.start(&server, &[]);
+    agent.logs("configmap applied — rearming scanner").await;
+    server.stop().await;
+    let mut program = OwnersProgram::start("fsp-killed");
+    agent.logs("annotating the node failed — retrying").await;
+    agent.kill().await;
+    server.restart().await;
+    let mut agent = host.start(&server, &[]);
+    agent.logs("node annotated").await;
+    assert!(program.is_running());
+    assert_eq!(server.patches(), [StatusCode::OK]);
+    assert_eq!(host.probe(&server).await.0, Some(0), "the socket of the one before is replaced");
 }
 
 #[tokio::test]

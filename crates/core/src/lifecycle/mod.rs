@@ -100,7 +100,7 @@ fn run(situation: &Situation<'_>) -> Decision {
         }
     }
     fault::of_situation(situation, demand, &mut draft);
-    upkeep::of_node(situation, demand, &mut draft);
+    upkeep::of_node(situation, &mut draft);
     cleanup::of_object(situation, &mut draft);
     claim::give_back(situation, &mut draft);
     removal::look_for_former_node(situation, &mut draft);

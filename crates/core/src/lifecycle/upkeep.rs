@@ -1,18 +1,22 @@
 //! Maintenance of the Node of a machine that is wanted: the cordon before the window closes, the taints, and the reclaim agent.
 
-use super::demand::{Demand, UnwantedBy};
 use super::draft::{Draft, Stage, TaintStage};
-use super::removal::node_ref;
+use super::removal::{cleanup_deadline, node_ref};
 use super::situation::Situation;
 use crate::action::Action;
 use crate::spec::ValidSpec;
 use crate::taints::{self, Taints};
 use crate::world::{NodeView, Readiness, TaintId};
 use five_spot_api::NodeTaint;
+use jiff::SignedDuration;
+
+/// The time before the cleanup timeout at which the agents of a deleted object are removed even if its node is still being
+/// drained. At the timeout nothing in a workload cluster is waited for.
+const AGENTS_REMOVED_BEFORE_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
 
 /// Maintains the Node and the reclaim agent.
-pub(super) fn of_node(situation: &Situation<'_>, demand: Demand, draft: &mut Draft) {
-    remove_agents(situation, demand, draft);
+pub(super) fn of_node(situation: &Situation<'_>, draft: &mut Draft) {
+    remove_agents(situation, draft);
     let Some(spec) = situation.valid() else { return };
     draft.taints = taint_stage(situation, spec);
     if draft.stage != Stage::Running || situation.living_machine().is_none() {
@@ -140,18 +144,34 @@ fn place_agent(situation: &Situation<'_>, spec: &ValidSpec, node: &NodeView, dra
 
 /// Removes agents that are no longer wanted, and those of nodes whose machine has joined again under another name. An agent
 /// stays when a window closes, because the machine will be lent again.
-fn remove_agents(situation: &Situation<'_>, demand: Demand, draft: &mut Draft) {
+fn remove_agents(situation: &Situation<'_>, draft: &mut Draft) {
     let world = situation.world;
-    let gone_for_good = demand == Demand::Unwanted(UnwantedBy::Deletion);
-    let cleared = situation.valid().is_some_and(|spec| spec.kill_if_commands.is_empty());
     let node = world.node.found();
+    let labelled = node.filter(|node| node.agent_label);
+    if world.agent_configs.is_empty() && labelled.is_none() {
+        return;
+    }
+    let gone_for_good = is_done_with_agents(situation, draft);
+    let cleared = situation.valid().is_some_and(|spec| spec.kill_if_commands.is_empty());
     for config in &world.agent_configs {
         let elsewhere = node.is_some_and(|node| node.name != config.node);
         if gone_for_good || cleared || elsewhere {
             draft.act(Action::DeleteAgentConfig { node: config.node.clone() });
         }
     }
-    if let Some(node) = node.filter(|node| node.agent_label && (gone_for_good || cleared)) {
+    if let Some(node) = labelled.filter(|_| gone_for_good || cleared) {
         draft.act(Action::LabelForAgent { node: node_ref(node), wanted: false });
     }
+}
+
+/// Returns true if the object is deleted and needs its agents no longer. They stay while its node is drained: the owner may
+/// need the machine sooner.
+fn is_done_with_agents(situation: &Situation<'_>, draft: &mut Draft) -> bool {
+    let Some(timeout) = cleanup_deadline(situation) else { return false };
+    if situation.is_orphaning() || situation.living_machine().is_none() {
+        return true;
+    }
+    let until = timeout.checked_sub(AGENTS_REMOVED_BEFORE_TIMEOUT).unwrap_or(timeout);
+    draft.wake(situation, until);
+    situation.now >= until
 }

@@ -1,7 +1,7 @@
 //! The object is deleted.
 
 use super::at_work;
-use crate::simulation::time;
+use crate::simulation::{Simulation, time};
 use five_spot_api::Phase;
 use five_spot_core::action::Action;
 use five_spot_core::world::NodeFact;
@@ -23,6 +23,51 @@ fn deletion_shuts_down_gracefully_and_releases_the_object() {
         simulation.take_events(),
         ["GracePeriodActive", "NodeDraining", "NodeDrained", "MachineDeleted"]
     );
+}
+
+/// A machine at work whose owner has named a program, with a pod that does not leave.
+fn watched_by_an_agent() -> Simulation {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.kill_if_commands = vec!["java".to_owned()]);
+    simulation.settle();
+    simulation.start_pods(&["web"]);
+    simulation.budget_blocks = true;
+    simulation.delete_object();
+    simulation
+}
+
+#[test]
+fn the_owner_gets_the_machine_back_while_a_deletion_drains_it() {
+    let mut simulation = watched_by_an_agent();
+    simulation.advance_to("2026-11-16T10:04:00Z");
+    assert_eq!(simulation.phase(), Phase::ShuttingDown);
+    assert!(simulation.node().agent_label, "its agent still runs");
+    assert_eq!(simulation.world.agent_configs.len(), 1);
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    assert!(simulation.object_gone);
+    assert!(simulation.world.agent_configs.is_empty());
+}
+
+#[test]
+fn agents_are_removed_before_a_cleanup_times_out() {
+    let mut simulation = watched_by_an_agent();
+    simulation.advance_to("2026-11-16T10:08:59Z");
+    assert!(simulation.node().agent_label && simulation.world.agent_configs.len() == 1);
+    simulation.advance_to("2026-11-16T10:09:00Z");
+    assert!(!simulation.node().agent_label && simulation.world.agent_configs.is_empty());
+    assert!(!simulation.machine().terminating);
+    simulation.advance_to("2026-11-16T10:10:00Z");
+    assert!(simulation.object_gone);
+}
+
+#[test]
+fn orphan_deletion_removes_the_agent_of_the_machine_that_stays() {
+    let mut simulation = watched_by_an_agent();
+    simulation.world.object.deletion.as_mut().unwrap().orphan = true;
+    simulation.settle();
+    assert!(simulation.object_gone && simulation.world.agent_configs.is_empty());
+    assert!(!simulation.node().agent_label && !simulation.machine().terminating);
 }
 
 #[test]
