@@ -19,6 +19,7 @@ use five_spot_testenv::{tests, wait};
 use kube::Api;
 use serde_json::json;
 
+use super::alerts::Alerts;
 use super::kubectl::Kubectl;
 use crate::startup::{Program, machine};
 
@@ -82,16 +83,25 @@ async fn play(clusters: &TestClusters, context: &TestContext) -> TestResult {
     });
     ensure!(reported, "no {expiry} in\n{metrics}");
 
-    // The guide, with a lent machine: agents, new credentials, permissions of Prometheus. Its last steps remove everything.
+    // Credentials that expire soon cause an alert, until the commands of the guide renew them.
     let guide = workplace(clusters)?;
+    let alerts = Alerts::start(&guide, program.metrics_port())?;
+    let expiring = "FiveSpotWorkloadCredentialExpiring";
+    let for_a_day = "5spot kubeconfig create CLUSTER --namespace NAMESPACE --duration 24h";
+    run(clusters, context, &guide, for_a_day).await?;
+    alerts.until(expiring, true).await?;
+
+    // The guide, with a lent machine: agents, new credentials, permissions of Prometheus. Its last steps remove everything.
     for block in blocks("## Workload clusters")?.iter().take(2) {
         run(clusters, context, &guide, block).await?;
     }
+    alerts.until(expiring, false).await?;
     run(clusters, context, &guide, blocks("## Monitoring")?.first().context("a block")?).await?;
     let uninstalling = blocks("## Uninstalling")?;
     let [machines, installations] = uninstalling.as_slice() else { bail!("two blocks: {uninstalling:?}") };
     run(clusters, context, &guide, machines).await?;
     program.stop().await?;
+    alerts.until("FiveSpotControllerMissing", true).await?;
 
     // The second layout: its role and its variable exist.
     let kubectl = Kubectl::new(clusters.control_plane(), Side::Management);
