@@ -27,13 +27,15 @@ pub(crate) const CLI_PROGRAM: &str = "5spot";
 /// A test of the workspace that depends on little.
 const SMALL_TEST: &str = "crd_table";
 
-/// Tools that the suite does not build: it tests the official Python client, loads the alert rules into
-/// Prometheus, and uses `ip` to set up the network of the real node.
-const TOOLS: [Tool; 4] = [
+/// Tools that the suite does not build: it tests the official Python client and the completion scripts, loads
+/// the alert rules into Prometheus, and uses `ip` to set up the network of the real node.
+const TOOLS: [Tool; 6] = [
+    Tool { check: &["fish", "--version"], package: "fish" },
     Tool { check: &["ip", "-V"], package: "iproute2" },
     Tool { check: &["prometheus", "--version"], package: "prometheus" },
     Tool { check: &["python3", "--version"], package: "python3" },
     Tool { check: &["python3", "-c", "import venv, ensurepip"], package: "python3-venv" },
+    Tool { check: &["zsh", "--version"], package: "zsh" },
 ];
 
 /// Flags of `e2e`.
