@@ -28,7 +28,7 @@ _5spot
 
 async fn zsh_completes_commands(context: Arc<TestContext>) -> TestResult {
     for (words, expected) in
-        [(&["expl"][..], "explain:"), (&["doctor", "--fail"], "--fail-on"), (&["preview", "-f", ""], "files")]
+        [(&["expl"][..], "explain"), (&["doctor", "--fail"], "--fail-on"), (&["preview", "-f", ""], "files")]
     {
         let arguments: Vec<&str> = ["-f", "-c", ZSH, "zsh"].iter().chain(words).copied().collect();
         let found = printed("zsh", run("zsh", &arguments, context.directory()).await?)?;
