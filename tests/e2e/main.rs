@@ -4,6 +4,7 @@
 mod agent;
 mod bench;
 mod cluster_api;
+mod completion;
 mod conformance;
 mod crd;
 mod doctor;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         agent::tests(),
         cluster_api::tests(),
         conformance::tests(),
+        completion::tests(),
         crd::tests(),
         kubernetes::tests(),
         sandbox_clients::tests(),

@@ -4,9 +4,9 @@
 mod draw;
 mod series;
 
-use crate::prometheus_server::Prometheus;
 use crate::tools::{Tool, install_missing};
 use anyhow::{Context as _, ensure};
+use five_spot_testenv::prometheus::Prometheus;
 use series::{Database, Panel};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

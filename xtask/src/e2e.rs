@@ -24,12 +24,18 @@ pub(crate) const CONTROLLER_PROGRAM: &str = "5spot-controller";
 /// The command-line tools, which the suite expects in its own directory too.
 pub(crate) const CLI_PROGRAM: &str = "5spot";
 
-/// Tools that the suite does not build: it tests the official Python client, and uses `ip` to set up the
-/// network of the real node.
-const TOOLS: [Tool; 3] = [
+/// A test of the workspace that depends on little.
+const SMALL_TEST: &str = "crd_table";
+
+/// Tools that the suite does not build: it tests the official Python client and the completion scripts, loads
+/// the alert rules into Prometheus, and uses `ip` to set up the network of the real node.
+const TOOLS: [Tool; 6] = [
+    Tool { check: &["fish", "--version"], package: "fish" },
     Tool { check: &["ip", "-V"], package: "iproute2" },
+    Tool { check: &["prometheus", "--version"], package: "prometheus" },
     Tool { check: &["python3", "--version"], package: "python3" },
     Tool { check: &["python3", "-c", "import venv, ensurepip"], package: "python3-venv" },
+    Tool { check: &["zsh", "--version"], package: "zsh" },
 ];
 
 /// Flags of `e2e`.
@@ -99,10 +105,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the suite and returns its path. It is built as part of the workspace, so that it shares the
-/// artifacts of `cargo test --workspace`.
+/// Builds the suite and returns its path. It is built as part of the workspace and beside a test, so that it
+/// shares the artifacts of `cargo test --workspace`. Without a test, cargo leaves out the features that only
+/// dev-dependencies request (`either`, `getrandom` and `zerocopy` have some), and compiles kube and every crate
+/// of the workspace that uses it a second time.
 fn build_suite() -> anyhow::Result<PathBuf> {
-    cargo::build(SUITE, &["--workspace", "--bin", SUITE, "--bin", CLI_PROGRAM])
+    cargo::build(SUITE, &["--workspace", "--bin", SUITE, "--bin", CLI_PROGRAM, "--test", SMALL_TEST])
 }
 
 /// The report, if the suite has written one.

@@ -22,7 +22,6 @@ mod image;
 mod operator;
 mod optimised;
 mod output;
-mod prometheus_server;
 mod tools;
 
 use std::process::ExitCode;

@@ -60,8 +60,10 @@ impl Record {
         let directory = std::env::temp_dir().join(format!("5spot-operator-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
         let record = Self { directory };
+        // The whole workspace: a single package would be compiled again, with different features of its
+        // dependencies.
         let status = cargo()
-            .args(["test", "--quiet", "--package", "five-spot-controller", "--test", "operator"])
+            .args(["test", "--quiet", "--workspace", "--test", "operator"])
             .env(RECORD_VARIABLE, &record.directory)
             .status()
             .context("failed to run cargo")?;

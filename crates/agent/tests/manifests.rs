@@ -49,6 +49,8 @@ fn the_pod_has_the_host_namespaces_and_one_capability() {
     let paths: Vec<&Value> = mounts.iter().map(|mount| &mount["mountPath"]).collect();
     assert_eq!(paths, ["/host/etc/machine-id", STATE_FOLDER]);
     assert_eq!(container["readinessProbe"]["exec"]["command"], json!([NAME, "probe"]));
+    // The default of a second is too short for a machine whose owner is busy.
+    assert_eq!(container["readinessProbe"]["timeoutSeconds"], 5);
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //!   clusters. [`harness`] runs the tests.
 //! - [`provider`] is a stand-in for an infrastructure and bootstrap provider, and [`node`] is the real node.
 //! - [`audit`] reads the audit logs, [`grants`] compares them with roles, [`timeline`] records what happened, and
-//!   [`wait`] waits for states of objects.
+//!   [`wait`] waits for states of objects. [`prometheus`] evaluates the alert rules with the metrics of a controller.
 //! - [`guard`] ensures that no process outlives the program that started it. A program calls [`guard::enter`] first
 //!   in its `main`.
 
@@ -36,6 +36,7 @@ pub mod pki;
 mod ports;
 pub mod probe;
 pub mod process;
+pub mod prometheus;
 pub mod provider;
 pub mod proxy;
 pub mod run_directory;

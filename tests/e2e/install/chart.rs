@@ -187,7 +187,23 @@ async fn the_chart_is_installed_changed_and_uninstalled(_: Arc<TestContext>) -> 
     is_gone(&kubectl, "statefulset 5spot-controller -n 5spot-system").await?;
     // Deleting the CRD would delete every ScheduledMachine.
     kubectl.ok("get crd scheduledmachines.5spot.finos.org").await?;
+    after_the_command_line(&clusters).await?;
     Ok(clusters.stop().await?)
+}
+
+/// In a workload cluster `5spot kubeconfig create` may have come first.
+async fn after_the_command_line(clusters: &TestClusters) -> TestResult {
+    let kubectl = Kubectl::new(clusters.control_plane(), Side::Workload);
+    let helm = Helm::new(clusters.control_plane(), Side::Workload)?;
+    kubectl.ok("create namespace 5spot-system").await?;
+    kubectl.ok("create serviceaccount 5spot-controller -n 5spot-system").await?;
+    kubectl.ok("apply -k deploy/rbac-nodes").await?;
+    let values = "--set controller.enabled=false --set agent.enabled=true --set workloadAccess.enabled=true";
+    let install = format!("install 5spot {CHART} --namespace 5spot-system --skip-crds {values}");
+    let said = helm.refused(&install).await?;
+    ensure!(said.contains("cannot be imported into the current release"), "{said}");
+    helm.ok(&format!("{install} --take-ownership")).await?;
+    kubectl.ok("get daemonset -n 5spot-system 5spot-reclaim-agent").await.map(drop)
 }
 
 async fn is_gone(kubectl: &Kubectl, object: &str) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! 5-Spot as a platform team installs it: every overlay by `kubectl apply -k`, the Helm chart, Pod Security, and the controller
 //! and the agent as pods of the images that `cargo xtask image` builds, on real nodes.
 
+mod alerts;
 mod chart;
 mod dns;
 mod helm;

@@ -1,11 +1,12 @@
-//! The commands of the README, as they are written there, on clusters in which nothing of 5-Spot is installed.
+//! The commands of the README and of docs/install.md, as they are written there, on clusters in which nothing of 5-Spot is
+//! installed, up to its removal.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_api::{Phase, ScheduledMachine};
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
@@ -18,6 +19,7 @@ use five_spot_testenv::{tests, wait};
 use kube::Api;
 use serde_json::json;
 
+use super::alerts::Alerts;
 use super::kubectl::Kubectl;
 use crate::startup::{Program, machine};
 
@@ -50,7 +52,7 @@ async fn play(clusters: &TestClusters, context: &TestContext) -> TestResult {
     ensure!(commands.iter().any(|line| line.starts_with("kubectl apply -k deploy/single")), "{commands:?}");
     for command in &commands {
         if !ELSEWHERE.contains(&command.as_str()) {
-            run(clusters, context, command).await?;
+            run(clusters, context, &repository(), command).await?;
         }
     }
     // The first layout: the controller with the account, the roles and the Secret that the commands have made.
@@ -80,7 +82,26 @@ async fn play(clusters: &TestClusters, context: &TestContext) -> TestResult {
         ))
     });
     ensure!(reported, "no {expiry} in\n{metrics}");
+
+    // Credentials that expire soon cause an alert, until the commands of the guide renew them.
+    let guide = workplace(clusters)?;
+    let alerts = Alerts::start(&guide, program.metrics_port())?;
+    let expiring = "FiveSpotWorkloadCredentialExpiring";
+    let for_a_day = "5spot kubeconfig create CLUSTER --namespace NAMESPACE --duration 24h";
+    run(clusters, context, &guide, for_a_day).await?;
+    alerts.until(expiring, true).await?;
+
+    // The guide, with a lent machine: agents, new credentials, permissions of Prometheus. Its last steps remove everything.
+    for block in blocks("## Workload clusters")?.iter().take(2) {
+        run(clusters, context, &guide, block).await?;
+    }
+    alerts.until(expiring, false).await?;
+    run(clusters, context, &guide, blocks("## Monitoring")?.first().context("a block")?).await?;
+    let uninstalling = blocks("## Uninstalling")?;
+    let [machines, installations] = uninstalling.as_slice() else { bail!("two blocks: {uninstalling:?}") };
+    run(clusters, context, &guide, machines).await?;
     program.stop().await?;
+    alerts.until("FiveSpotControllerMissing", true).await?;
 
     // The second layout: its role and its variable exist.
     let kubectl = Kubectl::new(clusters.control_plane(), Side::Management);
@@ -95,7 +116,36 @@ async fn play(clusters: &TestClusters, context: &TestContext) -> TestResult {
         .ok(&format!("get deployment -n {SYSTEM_NAMESPACE} 5spot-controller -o jsonpath={path}"))
         .await?;
     ensure!(value == context.namespace(), "{value}");
+    let prometheus = "--as=system:serviceaccount:monitoring:prometheus-k8s";
+    kubectl
+        .ok(&format!("auth can-i list endpointslices.discovery.k8s.io {prometheus} -n {SYSTEM_NAMESPACE}"))
+        .await?;
+
+    run(clusters, context, &guide, installations).await?;
+    let left = format!("namespace/{SYSTEM_NAMESPACE} crd/scheduledmachines.5spot.finos.org");
+    for side in [Side::Management, Side::Workload] {
+        let kubectl = Kubectl::new(clusters.control_plane(), side);
+        let (found, _) = kubectl.ok(&format!("get {left} --ignore-not-found")).await?;
+        ensure!(found.is_empty(), "{side:?}: {found}");
+    }
     Ok(())
+}
+
+/// A directory in which the commands of the guide can leave files, with the manifests where they expect them.
+fn workplace(clusters: &TestClusters) -> anyhow::Result<PathBuf> {
+    let directory = clusters.control_plane().directory().join("guide");
+    std::fs::create_dir(&directory)?;
+    std::os::unix::fs::symlink(repository().join("deploy"), directory.join("deploy"))?;
+    Ok(directory)
+}
+
+/// The blocks of commands in a section of docs/install.md.
+fn blocks(heading: &str) -> anyhow::Result<Vec<String>> {
+    let page = std::fs::read_to_string(repository().join("docs/install.md"))?;
+    let (_, section) = page.split_once(&format!("\n{heading}\n")).with_context(|| heading.to_owned())?;
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let blocks = section.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    Ok(blocks.map(str::to_owned).collect())
 }
 
 /// The commands of the section that installs 5-Spot, without those that show its results.
@@ -108,30 +158,31 @@ fn commands() -> anyhow::Result<Vec<String>> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// Runs a command of the README in a shell, with a name for each placeholder. `cargo run` is the program that was built.
-async fn run(clusters: &TestClusters, context: &TestContext, command: &str) -> TestResult {
+/// Runs commands in a shell, with a name for each placeholder. `cargo run` and `5spot` are the program that was built.
+async fn run(clusters: &TestClusters, context: &TestContext, directory: &Path, commands: &str) -> TestResult {
     let program = std::env::current_exe()?.with_file_name("5spot");
-    let line = command
+    let line = commands
         .replace("cargo run --release --", &program.display().to_string())
-        .replace("NAMESPACES=NAMESPACE", &format!("NAMESPACES={}", context.namespace()))
-        .replace("--namespace NAMESPACE", &format!("--namespace {}", context.namespace()))
+        .replace(" NAMESPACE", &format!(" {}", context.namespace()))
+        .replace("=NAMESPACE", &format!("={}", context.namespace()))
         .replace("CLUSTER", "edge");
     let control_plane = clusters.control_plane();
     let bin = control_plane.kubectl().parent().context("a directory")?;
+    let built = program.parent().context("a directory")?;
     let output = tokio::process::Command::new("sh")
         .args(["-ec", &line])
         .env("KUBECONFIG", control_plane.management().kubeconfig())
         .env("HOME", control_plane.directory())
-        .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
-        .current_dir(repository())
+        .env("PATH", format!("{}:{}:/usr/bin:/bin", bin.display(), built.display()))
+        .current_dir(directory)
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output()
         .await?;
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command}: {said}");
-    println!("$ {command}\n{said}");
+    ensure!(output.status.success(), "{commands}: {said}");
+    println!("$ {commands}\n{said}");
     Ok(())
 }
 

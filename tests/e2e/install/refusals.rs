@@ -33,6 +33,7 @@ async fn refusals_are_shown_where_people_look(_: Arc<TestContext>) -> TestResult
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     ensure!(!refused.status.success(), "there is no ServiceMonitor in this cluster");
     ensure!(said.contains("no matches for kind \"ServiceMonitor\""), "{said}");
+    kubectl.ok("get configmap -n monitoring 5spot-dashboard").await?;
 
     // A quota without room.
     kubectl.ok("create namespace 5spot-system").await?;

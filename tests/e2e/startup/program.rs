@@ -241,6 +241,11 @@ impl Program {
         self.process.identity().pid
     }
 
+    /// The port of its metrics.
+    pub(crate) fn metrics_port(&self) -> u16 {
+        self.metrics
+    }
+
     /// Its metrics.
     pub(crate) async fn metrics(&self) -> anyhow::Result<String> {
         Ok(get(self.metrics, "/metrics").await?.1)

@@ -1,7 +1,7 @@
 //! The panels of the dashboard and the answers of Prometheus to their queries.
 
-use crate::prometheus_server::{encoded, get};
 use anyhow::{Context as _, ensure};
+use five_spot_testenv::prometheus::{encoded, get};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

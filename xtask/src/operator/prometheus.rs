@@ -2,8 +2,8 @@
 //! expression and every query of the dashboard, and evaluates the alert rules, with all times divided by
 //! sixty.
 
-use crate::prometheus_server::{Prometheus, get, query};
 use anyhow::{Context as _, ensure};
+use five_spot_testenv::prometheus::{Prometheus, get, query, shortened};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -121,35 +121,6 @@ fn until_alerts_have_fired(port: u16) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The alert rules with every time that an alert waits or is kept, every range and every step divided by sixty.
-fn shortened(rules: &str) -> String {
-    let mut short = String::new();
-    for line in rules.lines() {
-        let durations = ["for: ", "keep_firing_for: "];
-        let is_duration = durations.iter().any(|key| line.trim_start().starts_with(key));
-        let mut rest = line;
-        while let Some(position) = rest.find(|c: char| c.is_ascii_digit()) {
-            let (before, number) = rest.split_at(position);
-            let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-            let (digits, after) = number.split_at(digits);
-            // A range is `[2h]`, or `[2h:1m]` with a step.
-            let in_range = before.ends_with('[') || before == ":" || is_duration;
-            let (unit, after) = match after.chars().next() {
-                Some('m') if in_range => ("s", &after[1..]),
-                Some('h') if in_range => ("m", &after[1..]),
-                Some(_) | None => ("", after),
-            };
-            short.push_str(before);
-            short.push_str(digits);
-            short.push_str(unit);
-            rest = after;
-        }
-        short.push_str(rest);
-        short.push('\n');
-    }
-    short
-}
-
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -207,35 +178,6 @@ fn answer(mut stream: TcpStream, page: &str) -> std::io::Result<()> {
 }
 
 fn start(directory: &Path, target: u16, port: u16) -> anyhow::Result<Prometheus> {
-    let config = directory.join("prometheus.yaml");
-    let scrape = format!("[{{job_name: 5spot, static_configs: [{{targets: ['127.0.0.1:{target}']}}]}}]");
-    let rules = directory.join("rules.yaml");
-    std::fs::write(
-        &rules,
-        shortened(&std::fs::read_to_string(repository().join("deploy/monitoring/alerts.yaml"))?),
-    )?;
-    let global = "global: {scrape_interval: 1s, evaluation_interval: 1s}";
-    std::fs::write(&config, format!("{global}\nrule_files: [rules.yaml]\nscrape_configs: {scrape}\n"))?;
-    Prometheus::start(&config, &directory.join("tsdb"), port)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_divided_by_sixty_and_nothing_else_changes() {
-        for (rule, short) in [
-            ("  for: 10m\n", "  for: 10s\n"),
-            ("  keep_firing_for: 5m\n", "  keep_firing_for: 5s\n"),
-            ("  expr: 300 * sum(rate(a_total[15m])) > 10\n", "  expr: 300 * sum(rate(a_total[15s])) > 10\n"),
-            (
-                "  expr: min_over_time(b{le=\"30\"}[2h]) > 0\n",
-                "  expr: min_over_time(b{le=\"30\"}[2m]) > 0\n",
-            ),
-            ("  expr: max_over_time(sum(b)[2h:1m]) > 0\n", "  expr: max_over_time(sum(b)[2m:1s]) > 0\n"),
-        ] {
-            assert_eq!(shortened(rule), short);
-        }
-    }
+    let rules = std::fs::read_to_string(repository().join("deploy/monitoring/alerts.yaml"))?;
+    Prometheus::scraping(directory, target, &shortened(&rules), port)
 }

@@ -8,6 +8,7 @@ mod manifests;
 mod objects;
 mod report;
 mod token;
+mod warnings;
 
 pub use args::Args;
 
@@ -84,11 +85,13 @@ async fn create(args: &CreateArgs) -> Result<Created, Failure> {
     {
         applied.push(objects::apply(&client, &document, "the management cluster").await?);
     }
+    let warnings = warnings::warnings(&admin.server, args.duration_seconds(), token.lifetime_seconds);
     Ok(Created {
         secret: report::SecretName { namespace, name: secret, key: manifests::KEY },
         server: admin.server,
         service_account: format!("{}/{}", manifests::NAMESPACE, manifests::ACCOUNT),
         expires_at: token.expires_at,
         applied,
+        warnings,
     })
 }

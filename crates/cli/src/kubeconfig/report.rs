@@ -13,6 +13,8 @@ pub(super) struct Created {
     pub(super) service_account: String,
     pub(super) expires_at: String,
     pub(super) applied: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<String>,
 }
 
 /// The Secret with the kubeconfig.
@@ -33,6 +35,9 @@ pub(super) fn text(created: &Created, _: Style) -> String {
     let SecretName { namespace, name, .. } = &created.secret;
     let _ =
         writeln!(text, "The token expires at {}. Run this command again before then.", created.expires_at);
+    for warning in &created.warnings {
+        let _ = writeln!(text, "Warning: {warning}.");
+    }
     let _ = writeln!(text, "In ScheduledMachines of namespace {namespace}, set:");
     let _ = writeln!(text, "  spec:\n    kubeconfigSecretRef:\n      name: {name}");
     text
@@ -55,14 +60,21 @@ mod tests {
             service_account: "5spot-system/5spot-controller".into(),
             expires_at: "2027-02-15T09:00:00Z".into(),
             applied: vec!["Secret desks/edge-5spot-kubeconfig in the management cluster".into()],
+            warnings: vec!["the address is that of this machine".into()],
         };
         let shown = text(&created, Style::of(&ProcessEnvironment::quiet()));
-        for part in ["applied Secret desks/edge", "2027-02-15T09:00:00Z", "name: edge-5spot-kubeconfig"] {
+        for part in [
+            "applied Secret desks/edge",
+            "2027-02-15T09:00:00Z",
+            "Warning: the address is that of this machine.",
+            "name: edge-5spot-kubeconfig",
+        ] {
             assert!(shown.contains(part), "{shown}");
         }
         let json = serde_json::to_value(&created).expect("JSON");
         assert_eq!(json["secret"]["key"], "value");
         assert_eq!(json["expiresAt"], "2027-02-15T09:00:00Z");
+        assert_eq!(json["warnings"][0], "the address is that of this machine");
         assert!(json.get("token").is_none());
     }
 }

@@ -3,6 +3,7 @@
 use super::Failure;
 use super::cause::cause;
 use super::manifests::{ACCOUNT, NAMESPACE};
+use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
@@ -13,6 +14,8 @@ pub(super) struct Token {
     pub(super) text: String,
     /// RFC 3339.
     pub(super) expires_at: String,
+    /// The time until then, by the clock of this machine.
+    pub(super) lifetime_seconds: i64,
 }
 
 /// Asks for a token. The API server may give it a shorter life than asked for.
@@ -31,5 +34,6 @@ pub(super) async fn request(client: &Client, seconds: i64) -> Result<Token, Fail
     let (Some(text), Some(expires_at)) = (status.token, status.expiration_timestamp) else {
         return Err(failure("the answer contains none".into()));
     };
-    Ok(Token { text, expires_at: expires_at.0.to_string() })
+    let lifetime_seconds = expires_at.0.as_second() - Timestamp::now().as_second();
+    Ok(Token { text, expires_at: expires_at.0.to_string(), lifetime_seconds })
 }

@@ -280,6 +280,11 @@ fn the_program_has_help_and_a_version() {
     assert!(five_spot(&["preview", "--help"]).text().contains("Exit status:"));
     assert_eq!(five_spot(&["--version"]).text(), format!("5spot {}\n", env!("CARGO_PKG_VERSION")));
     assert!(five_spot(&["prevew"]).refusal(INVALID).contains("'preview'"));
+    let versions = five_spot(&["version", "-o", "json"]).json();
+    assert_eq!(versions["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(versions["apiVersion"], "5spot.finos.org/v1alpha1");
+    let zones = versions["timeZoneDatabase"].as_str();
+    assert!(zones.is_some_and(|version| version.starts_with("20")), "{versions}");
 }
 
 #[test]

@@ -97,6 +97,29 @@ fn the_probes_the_ports_and_the_monitor_fit_together() {
     assert_eq!(service["metadata"]["labels"][label], "5spot-controller");
 }
 
+/// The ports on which API servers listen: of cloud providers, kubeadm, minikube, MicroK8s and k0smotron.
+const API_SERVER_PORTS: [u16; 5] = [443, 6443, 8443, 16443, 30443];
+
+#[test]
+fn the_network_policy_permits_api_servers_dns_scrapes_and_probes() {
+    let policy = manifests("controller/network-policy.yaml");
+    let ports = |rule: &Value| -> Vec<Value> {
+        let ports = rule["ports"].as_array().expect("ports");
+        ports.iter().map(|port| port["port"].clone()).collect()
+    };
+    let rules = &policy[0]["spec"];
+    assert_eq!(ports(&rules["egress"][0]), API_SERVER_PORTS.map(Value::from));
+    assert_eq!(ports(&rules["egress"][1]), [53, 53].map(Value::from));
+    assert_eq!(ports(&rules["ingress"][0]), ["metrics", "health"].map(Value::from));
+    // Kubelets and the pod proxy of the API server have addresses of hosts.
+    assert!(rules["ingress"][0]["from"].is_null() && rules["egress"][0]["to"].is_null());
+    let file = manifests("controller/controller.yaml");
+    let pod = &of_kind(&file, "Deployment")["spec"]["template"];
+    assert_eq!(rules["podSelector"]["matchLabels"], pod["metadata"]["labels"]);
+    let named = pod["spec"]["containers"][0]["ports"].as_array().expect("ports");
+    assert!(["metrics", "health"].iter().all(|name| named.iter().any(|port| port["name"] == *name)));
+}
+
 /// The labels that the Prometheus Operator puts on everything that it scrapes from a Service.
 const TARGET_LABELS: [&str; 7] = ["container", "endpoint", "instance", "job", "namespace", "pod", "service"];
 

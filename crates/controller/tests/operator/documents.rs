@@ -26,15 +26,29 @@ fn every_metric_is_on_its_page_with_type_and_labels() {
     }
 }
 
-/// Collects all sources below a directory.
-fn sources(directory: &Path, found: &mut Vec<String>) {
+/// Collects all files with this extension below a directory.
+fn files(directory: &Path, extension: &str, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).expect("a directory").flatten() {
         let path = entry.path();
         if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(std::fs::read_to_string(&path).expect("a source"));
+            files(&path, extension, found);
+        } else if path.extension().is_some_and(|ending| ending == extension) {
+            found.push(std::fs::read_to_string(&path).expect("a file"));
         }
+    }
+}
+
+/// With a label selector, `kubectl logs` prints ten lines of each pod by default, in which a filter finds nothing.
+#[test]
+fn commands_for_logs_say_how_many_lines_they_want() {
+    let mut pages = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs"), "md", &mut pages);
+    let lines = pages.iter().flat_map(|page| page.lines());
+    let selecting: Vec<&str> =
+        lines.filter(|line| line.contains("kubectl logs") && line.contains(" -l ")).collect();
+    assert!(selecting.len() > 10, "{selecting:?}");
+    for line in selecting {
+        assert!(line.contains("--tail="), "{line}");
     }
 }
 
@@ -44,7 +58,7 @@ fn every_guarantee_names_a_test_that_exists() {
     let guarantees = page.split("## Guarantees").nth(1).and_then(|rest| rest.split("\n## ").next());
     let mut found = Vec::new();
     for directory in ["crates", "tests"] {
-        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(directory), &mut found);
+        files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(directory), "rs", &mut found);
     }
     let rows: Vec<&str> =
         guarantees.expect("a section").lines().filter(|line| line.starts_with("| ")).collect();

@@ -87,6 +87,18 @@ fn images_have_the_version_of_the_program() {
 }
 
 #[test]
+fn the_controller_prefers_nodes_that_no_owner_can_reclaim() {
+    let patch = &read(&deploy().join("components/agent/controller.yaml"))[0];
+    let affinity = &patch["spec"]["template"]["spec"]["affinity"]["nodeAffinity"];
+    // Not a requirement: it has to run somewhere, even if every node is lent.
+    assert!(affinity["requiredDuringSchedulingIgnoredDuringExecution"].is_null());
+    let preferred = &affinity["preferredDuringSchedulingIgnoredDuringExecution"][0]["preference"];
+    let expression = &preferred["matchExpressions"][0];
+    assert_eq!(expression["key"], five_spot_api::names::label::RECLAIM_AGENT);
+    assert_eq!(expression["operator"], "DoesNotExist");
+}
+
+#[test]
 fn the_stateful_set_runs_the_pods_of_the_deployment() {
     let of_kind = |file: &str, kind: &str| {
         let manifests = read(&deploy().join(file));

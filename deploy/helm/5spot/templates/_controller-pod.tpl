@@ -51,9 +51,19 @@ spec:
   tolerations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with .affinity }}
+  {{- if .affinity }}
   affinity:
-    {{- toYaml . | nindent 4 }}
+    {{- toYaml .affinity | nindent 4 }}
+  {{- else if $.Values.agent.enabled }}
+  # Prefer nodes that no owner can reclaim.
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 100
+          preference:
+            matchExpressions:
+              - key: 5spot.finos.org/reclaim-agent
+                operator: DoesNotExist
   {{- end }}
   containers:
     - name: controller
