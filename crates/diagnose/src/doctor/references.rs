@@ -296,7 +296,10 @@ fn provider(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (namespace, machine) = (case.machine.namespace(), names::machine(case.machine.name()));
-    let kind = quoted(&text(&case.machine.object, "/spec/infrastructureSpec/kind").to_lowercase());
+    // With its group: several providers may have a kind of that name.
+    let spec = |field: &str| text(&case.machine.object, &format!("/spec/infrastructureSpec/{field}"));
+    let group = spec("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    let kind = quoted(&format!("{}.{group}", spec("kind").to_lowercase()));
     Some(
         case.find(
             FindingId::ProviderNotReady,

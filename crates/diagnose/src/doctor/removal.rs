@@ -53,7 +53,7 @@ fn stuck_machine(case: &Case<'_>) -> Option<Finding> {
         case.find(FindingId::MachineStuckDeleting, Severity::Error, title)
             .cause("Cluster API or the provider does not finish: its finalizers are still there.")
             .evidence_of(deletion_words(machine))
-            .fix(Fix::command(format!("5spot why machine/{object} -n {space}")))
+            .fix(Fix::command(format!("5spot why machine.cluster.x-k8s.io/{object} -n {space}")))
             .fix(Fix::command(format!("kubectl describe machines.cluster.x-k8s.io {object} -n {space}")))
             .fix(Fix::command("kubectl logs -n capi-system -l control-plane=controller-manager --tail=50")),
     )
@@ -121,7 +121,9 @@ pub(super) fn judge_orphans(facts: &Facts, findings: &mut Vec<Finding>) {
             .evidence_of(timed_out.map(|event| format!("event FinalizerCleanupTimedOut: {}", text(event, "/note"))))
             .evidence_of(words);
         found = match deleted {
-            Some(_) => found.fix(Fix::command(format!("5spot why machine/{object} -n {space}"))),
+            Some(_) => {
+                found.fix(Fix::command(format!("5spot why machine.cluster.x-k8s.io/{object} -n {space}")))
+            }
             None => found.fix(
                 Fix::command(format!("kubectl delete machines.cluster.x-k8s.io {object} -n {space}"))
                     .because("Cluster API drains its node and deletes what belongs to it")
