@@ -175,13 +175,15 @@ fn selects_one(case: &Case<'_>, budget: &Value, blocked: &[&str]) -> bool {
         .any(|pod| wanted.iter().all(|(key, value)| pod["metadata"]["labels"][key] == *value))
 }
 
-/// The command that lets one more pod be away.
+/// The command that lets one more pod be away. Pods that are away already count against `maxUnavailable`.
 fn relax(budget: &Value) -> Fix {
     let healthy = number(budget, "/status/currentHealthy").unwrap_or(1);
     let change = if budget["spec"]["minAvailable"].is_null() {
-        "{\"spec\":{\"maxUnavailable\":1}}".to_owned()
+        let expected = number(budget, "/status/expectedPods").unwrap_or(healthy);
+        let away = expected.saturating_sub(healthy).max(0);
+        format!("{{\"spec\":{{\"maxUnavailable\":{}}}}}", away.saturating_add(1))
     } else {
-        format!("{{\"spec\":{{\"minAvailable\":{}}}}}", (healthy - 1).max(0))
+        format!("{{\"spec\":{{\"minAvailable\":{}}}}}", healthy.saturating_sub(1).max(0))
     };
     patch_budget(namespace(budget), name(budget), &change)
 }

@@ -241,6 +241,30 @@ fn a_budget_that_may_not_be_read_is_relaxed_by_its_refusal() {
     assert_eq!(relaxed("web; reboot"), None, "names become parts of commands");
 }
 
+/// A budget allows a disruption only if more pods may be away than are away already.
+#[test]
+fn a_relaxed_budget_allows_an_eviction() {
+    let relaxed = |spec: Value, healthy: u32| {
+        let mut tight = budget();
+        tight["spec"] = spec;
+        tight["status"] = json!({"disruptionsAllowed": 0, "currentHealthy": healthy, "expectedPods": 5});
+        let facts = with_workload(draining("shop/web-0", REFUSED, true), |workload| {
+            workload.budgets = vec![tight];
+        });
+        let found = commands(&facts).into_iter().find(|command| command.contains("poddisruptionbudget"));
+        found.and_then(|command| command.split_once(" -p ").map(|(_, patch)| patch.to_owned()))
+    };
+    for (spec, healthy, expected) in [
+        (json!({"maxUnavailable": 0}), 5, r#"'{"spec":{"maxUnavailable":1}}'"#),
+        (json!({"maxUnavailable": 1}), 4, r#"'{"spec":{"maxUnavailable":2}}'"#),
+        (json!({"maxUnavailable": "10%"}), 2, r#"'{"spec":{"maxUnavailable":4}}'"#),
+        (json!({"minAvailable": 5}), 5, r#"'{"spec":{"minAvailable":4}}'"#),
+        (json!({"minAvailable": "100%"}), 0, r#"'{"spec":{"minAvailable":0}}'"#),
+    ] {
+        assert_eq!(relaxed(spec.clone(), healthy).as_deref(), Some(expected), "{spec}");
+    }
+}
+
 /// Tenants write process names, and the names of pods come from workload clusters.
 #[test]
 fn nothing_that_others_write_runs_in_the_shell_of_the_reader() {
