@@ -178,6 +178,12 @@ impl<'a> Case<'a> {
     }
 }
 
+/// A duration as a spec writes it: whole minutes, and no more than the day that a spec may ask for.
+pub(super) fn minutes(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().clamp(60, 24 * 60 * 60);
+    format!("{}m", (seconds + 59) / 60)
+}
+
 /// A recorded condition.
 #[derive(Clone, Copy)]
 pub(super) struct Recorded<'a> {

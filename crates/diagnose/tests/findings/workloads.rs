@@ -241,6 +241,25 @@ fn a_budget_that_may_not_be_read_is_relaxed_by_its_refusal() {
     assert_eq!(relaxed("web; reboot"), None, "names become parts of commands");
 }
 
+/// A drain that began at 11:00 waits for a pod; each time limit is long enough for it, and never shorter than before.
+#[test]
+fn a_longer_drain_is_long_enough() {
+    for (given, end, longer) in [
+        (["5m", "5m"], "11:30:00Z", ["60m", "60m"]),
+        (["5m", "5m"], "13:00:00Z", ["121m", "121m"]),
+        (["3h", "5m"], "12:30:00Z", ["180m", "91m"]),
+    ] {
+        let reason = format!("terminating; its grace period ends at 2026-11-16T{end}");
+        let mut object = draining("shop/web-0", &reason, true);
+        object["spec"]["gracefulShutdownTimeout"] = json!(given[0]);
+        object["spec"]["nodeDrainTimeout"] = json!(given[1]);
+        let patch = json!({"spec": {"gracefulShutdownTimeout": longer[0], "nodeDrainTimeout": longer[1]}});
+        let expected = format!("kubectl patch scheduledmachine desk -n shop --type=merge -p '{patch}'");
+        let found = commands(&with_object(object));
+        assert!(found.contains(&expected), "{found:#?}");
+    }
+}
+
 /// A budget allows a disruption only if more pods may be away than are away already.
 #[test]
 fn a_relaxed_budget_allows_an_eviction() {
