@@ -17,7 +17,8 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     }
 }
 
-fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
+/// The finding that the words of an agent's pod lead to.
+pub(super) fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
     let object = ObjectRef::namespaced("Pod", SYSTEM_NAMESPACE, name(&agent.pod));
     let node = text(&agent.pod, "/spec/nodeName");
     let cluster = key.secret.as_deref().unwrap_or("the management cluster");

@@ -129,6 +129,30 @@ fn agents() -> Vec<World> {
             }),
         ),
         (
+            "an agent whose image cannot be pulled",
+            FindingId::AgentPodMissing,
+            error,
+            with_agent(|workload| {
+                if let Some(agents) = &mut workload.agents {
+                    agents[0].pod["status"] = json!({"phase": "Pending", "containerStatuses": [
+                        {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}},
+                    ]});
+                }
+            }),
+        ),
+        (
+            "an agent that never becomes ready",
+            FindingId::AgentPodMissing,
+            error,
+            with_agent(|workload| {
+                if let Some(agents) = &mut workload.agents {
+                    agents[0].pod["status"]["conditions"] = json!([
+                        {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-16T11:00:00Z"},
+                    ]);
+                }
+            }),
+        ),
+        (
             "no namespace",
             FindingId::AgentPodMissing,
             error,
@@ -220,6 +244,22 @@ fn agent_words() -> Vec<World> {
             said("only the processes of this pod are visible: set hostPID: true", true)
         }),
     ]
+}
+
+#[test]
+fn an_agent_that_is_being_started_is_no_finding() {
+    let starting = |ready: Value| {
+        with_agent(move |workload| {
+            if let Some(agents) = &mut workload.agents {
+                agents[0].pod["metadata"]["creationTimestamp"] = json!("2026-11-16T11:59:30Z");
+                agents[0].pod["status"] = json!({"phase": "Pending", "conditions": [ready], "containerStatuses": [
+                    {"state": {"waiting": {"reason": "ContainerCreating"}}},
+                ]});
+            }
+        })
+    };
+    let ready = json!({"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-16T11:59:30Z"});
+    assert_eq!(five_spot_diagnose::doctor::examine(&starting(ready)).findings, []);
 }
 
 /// The commands of the only finding.
