@@ -11,8 +11,12 @@ use five_spot_api::names::SYSTEM_NAMESPACE;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     for (key, workload) in &facts.workloads {
+        let begin = findings.len();
         for agent in workload.agents.iter().flatten() {
             findings.extend(of_agent(key, agent));
+        }
+        if key.secret.is_none() {
+            findings[begin..].iter_mut().flat_map(|finding| &mut finding.fix).for_each(Fix::move_here);
         }
     }
 }

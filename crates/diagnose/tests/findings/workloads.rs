@@ -2,7 +2,7 @@
 
 use crate::World;
 use crate::fixtures::{condition, key, lent, lent_with, node, with_agent, with_agent_of, with_object};
-use five_spot_diagnose::doctor::{Facts, FindingId, LogLine, Severity, Workload};
+use five_spot_diagnose::doctor::{AgentPod, Facts, FindingId, LogLine, Severity, Workload, WorkloadKey};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -375,6 +375,27 @@ fn commands_for_the_same_cluster_keep_the_callers_flags() {
     for fix in fixes {
         let Some(command) = &fix.command else { continue };
         assert_eq!(command.contains("--context lab"), !fix.in_workload_cluster, "{command}");
+    }
+}
+
+/// With its Node in the management cluster, a machine has no other cluster that a command could be for.
+#[test]
+fn commands_for_a_node_of_the_management_cluster_keep_the_flags_too() {
+    let mut object = draining("shop/web-0", "still terminating after its grace period", true);
+    object["status"]["workloadCluster"] = json!({});
+    let mut facts = with_object(object);
+    let agent = json!({"metadata": {"name": "agent"}, "spec": {"hostPID": false, "nodeName": "desk-2"}});
+    let agents = Some(vec![AgentPod { pod: agent, log: Vec::new() }]);
+    let here = WorkloadKey { namespace: "shop".to_owned(), secret: None };
+    facts.workloads = BTreeMap::from([(here, Workload { agents, ..Workload::default() })]);
+    let report = five_spot_diagnose::doctor::examine(&facts).with_flags("--context lab");
+    let fixes: Vec<_> = report.findings.iter().flat_map(|finding| &finding.fix).collect();
+    assert_eq!(report.findings.len(), 2, "{report:#?}");
+    for fix in fixes {
+        let command = fix.command.as_deref().unwrap_or("--context lab");
+        assert!(command.contains("--context lab"), "{command}");
+        let note = fix.note.as_deref().unwrap_or_default();
+        assert!(!note.contains("workload cluster") && !note.starts_with(':'), "{note}");
     }
 }
 
