@@ -59,7 +59,7 @@ async fn a_machine_that_is_not_released_is_traced_to_its_provider(context: Arc<T
         age(diagnosis, "cluster.x-k8s.io", "machines", &machine).await?;
         let found = diagnosis.finds("machine-stuck-deleting").await?;
         diagnosis.evidence(&found, &diagnosis.words()).await?;
-        let output = diagnosis.fix(&found, "5spot why machine/").await?;
+        let output = diagnosis.fix(&found, "5spot why machine.cluster.x-k8s.io/").await?;
         ensure!(output.contains(&format!("RemoteMachine {}/desk-infra", env.namespace())), "{output}");
         diagnosis.fix(&found, "kubectl describe").await?;
         env.provider(ProviderBehaviour::default());

@@ -38,6 +38,10 @@ fn log() -> String {
         PEM.replace('\n', "\\n"),
         format!("client-key-data: {CANARY}"),
         format!("kubeadm join --token {CANARY}"),
+        format!("db:\n  password: |-\n    {CANARY}\n  name: x"),
+        format!("password: a, {CANARY}'s"),
+        format!(r#"{{"fields":{{"error":"{{\"a\":\"{{\\\"token\\\":\\\"x{CANARY}\\\"}}\"}}"}}}}"#),
+        format!("GET https://admin:a/b@{CANARY}@example.org/"),
         "INFO the end".to_owned(),
     ]
     .join("\n")
@@ -111,7 +115,8 @@ fn pod() -> Value {
         "metadata": {"name": "5spot-controller-0", "labels": {"app": "5spot-controller"}},
         "spec": {"containers": [{
             "name": "controller", "image": "5spot-controller",
-            "env": [{"name": "DB_PASSWORD", "value": CANARY}], "args": ["--api-token", CANARY, format!("--password={CANARY}")],
+            "env": [{"name": "DB_PASSWORD", "value": CANARY}, {"name": "SIGNING_KEY", "value": CANARY}],
+            "args": ["--api-token", CANARY, format!("--password={CANARY}")],
         }]},
     })
 }

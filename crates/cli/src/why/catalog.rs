@@ -49,6 +49,8 @@ impl Served {
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     pub kinds: Vec<Served>,
+    /// The groups and versions whose server does not answer: `metrics.k8s.io/v1beta1`. Their kinds may be unknown.
+    pub unavailable: Vec<String>,
 }
 
 impl Catalog {
@@ -59,8 +61,11 @@ impl Catalog {
             client.list_api_groups_aggregated(),
         )
         .await?;
-        let kinds = core.items.iter().chain(&groups.items).flat_map(kinds_of).collect();
-        Ok(Self { kinds })
+        let all = || core.items.iter().chain(&groups.items);
+        Ok(Self {
+            kinds: all().flat_map(kinds_of).collect(),
+            unavailable: all().flat_map(unavailable_of).collect(),
+        })
     }
 
     /// The kind by its name.
@@ -74,9 +79,20 @@ impl Catalog {
     }
 }
 
+fn name_of(group: &APIGroupDiscovery) -> String {
+    group.metadata.as_ref().and_then(|metadata| metadata.name.clone()).unwrap_or_default()
+}
+
+/// The versions of a group whose server does not answer.
+fn unavailable_of(group: &APIGroupDiscovery) -> Vec<String> {
+    let name = name_of(group);
+    let stale = group.versions.iter().filter(|version| version.freshness.as_deref() == Some("Stale"));
+    stale.map(|version| format!("{name}/{}", version.version.as_deref().unwrap_or_default())).collect()
+}
+
 /// The kinds of a group, each in the first version that has it.
 fn kinds_of(group: &APIGroupDiscovery) -> Vec<Served> {
-    let name = group.metadata.as_ref().and_then(|metadata| metadata.name.clone()).unwrap_or_default();
+    let name = name_of(group);
     let mut kinds: Vec<Served> = Vec::new();
     for version in &group.versions {
         for resource in &version.resources {
@@ -102,4 +118,22 @@ fn read(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<S
         namespaced: resource.scope.as_deref() == Some("Namespaced"),
         verbs: resource.verbs.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The API server lists a group whose server is away, without its kinds.
+    #[test]
+    fn an_api_without_a_server_is_unavailable() {
+        let group = json!({
+            "metadata": {"name": "metrics.k8s.io"},
+            "versions": [{"version": "v1beta1", "freshness": "Stale"}, {"version": "v1", "freshness": "Current"}],
+        });
+        let group: APIGroupDiscovery = serde_json::from_value(group).expect("a group");
+        assert_eq!(unavailable_of(&group), ["metrics.k8s.io/v1beta1"]);
+        assert_eq!(kinds_of(&group), []);
+    }
 }

@@ -247,7 +247,7 @@ mod tests {
             namespaced: true,
             verbs: vec!["get".to_owned(), "list".to_owned()],
         };
-        Catalog { kinds: vec![pod] }
+        Catalog { kinds: vec![pod], unavailable: Vec::new() }
     }
 
     /// The names in owner references and volumes are whatever somebody has written there. None of them may turn a read of an

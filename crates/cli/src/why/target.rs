@@ -20,8 +20,8 @@ pub struct Target {
 pub enum TargetError {
     #[error("{0:?} is not KIND/NAME, such as pod/web-0 or namespace/shop")]
     Malformed(String),
-    #[error("this cluster serves no kind {kind:?}{}", suggestions(.similar))]
-    Unknown { kind: String, similar: Vec<String> },
+    #[error("this cluster serves no kind {kind:?}{}{}", suggestions(.similar), unknown_kinds(.unavailable))]
+    Unknown { kind: String, similar: Vec<String>, unavailable: Vec<String> },
     #[error("{kind:?} is ambiguous in this cluster; name one of {}", .candidates.join(", "))]
     Ambiguous { kind: String, candidates: Vec<String> },
 }
@@ -32,6 +32,14 @@ fn suggestions(similar: &[String]) -> String {
     } else {
         format!("; did you mean {}?", similar.join(", "))
     }
+}
+
+/// The APIs that could have the kind, if their servers answered.
+fn unknown_kinds(unavailable: &[String]) -> String {
+    if unavailable.is_empty() {
+        return String::new();
+    }
+    format!(" (the kinds of {} are unknown, because its server does not answer)", unavailable.join(", "))
 }
 
 impl FromStr for Target {
@@ -84,7 +92,11 @@ impl Target {
         }
         match found.as_slice() {
             [served] => Ok(served),
-            [] => Err(TargetError::Unknown { kind: self.kind.clone(), similar: similar(catalog, word) }),
+            [] => Err(TargetError::Unknown {
+                kind: self.kind.clone(),
+                similar: similar(catalog, word),
+                unavailable: catalog.unavailable.clone(),
+            }),
             several => Err(TargetError::Ambiguous {
                 kind: self.kind.clone(),
                 candidates: several
@@ -166,6 +178,7 @@ mod tests {
                 served("example.org", "Machine", "machines", &["ma", "mach"], true),
                 served("5spot.finos.org", "ScheduledMachine", "scheduledmachines", &["sm"], true),
             ],
+            unavailable: Vec::new(),
         }
     }
 
@@ -218,6 +231,15 @@ mod tests {
         ] {
             assert_eq!(resolve(words), Err(expected.to_owned()), "{words}");
         }
+    }
+
+    #[test]
+    fn an_api_that_does_not_answer_may_have_the_kind() {
+        let unavailable = vec!["metrics.k8s.io/v1beta1".to_owned()];
+        let target: Target = "nodemetrics/a".parse().expect("an object");
+        let error = target.resolve(&Catalog { unavailable, ..catalog() }, "shop").expect_err("no such kind");
+        let words = "(the kinds of metrics.k8s.io/v1beta1 are unknown, because its server does not answer)";
+        assert!(error.to_string().ends_with(words), "{error}");
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! The reclaim agent of a machine: its label, its configuration and its pod.
 
-use super::facts::Workload;
+use super::agent_logs;
+use super::controller::{failure, pod_words};
+use super::facts::{AgentPod, Workload};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
-use super::json::{label, list, name, number, text};
+use super::json::{condition, label, list, name, number, text, time};
+use super::logs::LogLine;
 use super::machine::Case;
 use crate::shell::{object as target, quoted};
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_api::names::label::{RECLAIM_AGENT, RECLAIM_AGENT_ENABLED};
 use five_spot_api::reclaim::{AgentConfig, CONFIG_KEY, config_map};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 /// The time that the controller, the DaemonSet and the kubelet may take after a node has become Ready.
@@ -82,8 +85,11 @@ fn no_label(case: &Case<'_>) -> Finding {
 fn pod(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
     let node = case.node_name();
     let agents = workload.agents.as_ref()?;
-    if agents.iter().any(|agent| text(&agent.pod, "/spec/nodeName") == node) {
-        return None;
+    let here: Vec<&AgentPod> =
+        agents.iter().filter(|agent| text(&agent.pod, "/spec/nodeName") == node).collect();
+    if let Some(first) = here.first() {
+        let works = here.iter().any(|agent| !is_down(case, agent));
+        return (!works).then(|| down(case, first));
     }
     if let Some(found) = pod_security(case, workload) {
         return Some(found);
@@ -118,6 +124,38 @@ fn pod(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
         .evidence_of(absent)
         .fix(fix),
     )
+}
+
+/// True if an agent has had time to start and does not run, and its log does not say why: that has findings of its own.
+fn is_down(case: &Case<'_>, agent: &AgentPod) -> bool {
+    let is_long_ago = |at: Option<Timestamp>| at.is_none_or(|at| case.facts.since(at) > SETTLED);
+    let has_not_started = matches!(text(&agent.pod, "/status/phase"), "Pending" | "Failed")
+        && is_long_ago(time(&agent.pod, "/metadata/creationTimestamp"));
+    let is_unready = condition(&agent.pod, "Ready")
+        .is_some_and(|ready| ready["status"] == "False" && is_long_ago(time(ready, "/lastTransitionTime")));
+    (failure(&agent.pod).is_some() || has_not_started || is_unready)
+        && agent_logs::of_agent(&case.machine.workload(), agent).is_none()
+}
+
+fn down(case: &Case<'_>, agent: &AgentPod) -> Finding {
+    let (node, pod) = (case.node_name(), name(&agent.pod));
+    let title = format!("the reclaim agent on node {node} does not work");
+    case.find(FindingId::AgentPodMissing, Severity::Error, title)
+        .cause("The owner's programs take nothing back: nobody looks at the processes of the machine.")
+        .evidence(pod_words(&agent.pod))
+        .evidence_of(restarts(&agent.pod))
+        .evidence_of(agent.log.last().map(LogLine::words))
+        .fix(
+            Fix::command(format!("kubectl describe {} -n {SYSTEM_NAMESPACE}", target("pod", pod)))
+                .in_workload_cluster("its events say why it does not run"),
+        )
+        .fix(
+            Fix::command(format!(
+                "kubectl logs {} -n {SYSTEM_NAMESPACE} --tail=50",
+                quoted(&format!("pod/{pod}"))
+            ))
+            .in_workload_cluster("its own words"),
+        )
 }
 
 /// The namespace of the agents does not admit their pods.

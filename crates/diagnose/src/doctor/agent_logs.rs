@@ -11,13 +11,18 @@ use five_spot_api::names::SYSTEM_NAMESPACE;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     for (key, workload) in &facts.workloads {
+        let begin = findings.len();
         for agent in workload.agents.iter().flatten() {
             findings.extend(of_agent(key, agent));
+        }
+        if key.secret.is_none() {
+            findings[begin..].iter_mut().flat_map(|finding| &mut finding.fix).for_each(Fix::move_here);
         }
     }
 }
 
-fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
+/// The finding that the words of an agent's pod lead to.
+pub(super) fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
     let object = ObjectRef::namespaced("Pod", SYSTEM_NAMESPACE, name(&agent.pod));
     let node = text(&agent.pod, "/spec/nodeName");
     let cluster = key.secret.as_deref().unwrap_or("the management cluster");

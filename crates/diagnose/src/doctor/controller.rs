@@ -35,6 +35,23 @@ fn is_running(pod: &Value) -> bool {
     text(pod, "/status/phase") == "Running" && text(pod, "/metadata/deletionTimestamp").is_empty()
 }
 
+/// True if an object was made a moment ago.
+fn is_new(facts: &Facts, object: &Value) -> bool {
+    time(object, "/metadata/creationTimestamp").is_some_and(|created| facts.since(created) < START)
+}
+
+/// True if a pod was made a moment ago, and nothing says that it will not start.
+fn is_starting(facts: &Facts, pod: &Value) -> bool {
+    let is_pending = matches!(text(pod, "/status/phase"), "" | "Pending");
+    is_pending && is_new(facts, pod) && failure(pod).is_none()
+}
+
+/// True if a pod has just started: it acquires its Lease in a moment.
+fn has_just_started(facts: &Facts) -> bool {
+    let started = |pod: &ControllerPod| time(&pod.pod, "/status/startTime");
+    facts.pods().iter().filter_map(started).any(|at| facts.since(at) < START)
+}
+
 /// No pod of the controller runs, and nothing else shows that one works elsewhere.
 fn not_running(facts: &Facts) -> Option<Finding> {
     let pods = facts.controller.pods.as_deref()?;
@@ -44,6 +61,13 @@ fn not_running(facts: &Facts) -> Option<Finding> {
     let is_held = |lease: &Lease| lease.name.starts_with("5spot-") && lease.is_held(facts.now);
     let lease = facts.controller.leases.iter().flatten().any(is_held);
     let owners = facts.controller.owners.as_deref().unwrap_or_default();
+    let wants_none =
+        !owners.is_empty() && owners.iter().all(|owner| number(owner, "/spec/replicas") == Some(0));
+    let is_starting = pods.iter().any(|pod| is_starting(facts, &pod.pod))
+        || (pods.is_empty() && !wants_none && owners.iter().any(|owner| is_new(facts, owner)));
+    if is_starting {
+        return None;
+    }
     let neglected = facts.neglected.iter().map(|object| format!("nobody has acted on {object}"));
     let is_installed = !owners.is_empty() || !pods.is_empty();
     let has_objects = facts.known.as_ref().is_some_and(|known| !known.is_empty());
@@ -54,8 +78,6 @@ fn not_running(facts: &Facts) -> Option<Finding> {
     }
     // Without any object nothing shows whether one runs outside of the cluster.
     let severity = if is_installed || has_objects { Severity::Error } else { Severity::Warning };
-    let wants_none =
-        !owners.is_empty() && owners.iter().all(|owner| number(owner, "/spec/replicas") == Some(0));
     let (object, namespace) = (deployment(facts), &facts.controller.namespace);
     let (kind, target) = (object.kind.to_lowercase(), object.name.clone());
     let fix = if wants_none {
@@ -85,16 +107,32 @@ fn not_running(facts: &Facts) -> Option<Finding> {
 }
 
 /// `pod a is Pending: ImagePullBackOff (...)`.
-fn pod_words(pod: &Value) -> String {
-    let waiting = list(pod, "/status/containerStatuses").iter().find_map(|status| {
-        let waiting = &status["state"]["waiting"];
-        let terminated = &status["lastState"]["terminated"];
-        let reason = waiting["reason"].as_str().or_else(|| terminated["reason"].as_str())?;
-        let message =
-            waiting["message"].as_str().or_else(|| terminated["message"].as_str()).unwrap_or_default();
-        Some(format!(": {reason} {message}"))
+pub(super) fn pod_words(pod: &Value) -> String {
+    let waiting = failure(pod).or_else(|| {
+        list(pod, "/status/containerStatuses").iter().find_map(|status| {
+            let terminated = &status["lastState"]["terminated"];
+            let waiting = status["state"]["waiting"]["reason"].as_str();
+            let reason = waiting.or_else(|| terminated["reason"].as_str())?;
+            Some(format!("{reason} {}", terminated["message"].as_str().unwrap_or_default()))
+        })
     });
-    format!("pod {} is {}{}", name(pod), text(pod, "/status/phase"), waiting.unwrap_or_default())
+    let waiting = waiting.map(|words| format!(": {}", words.trim_end())).unwrap_or_default();
+    format!("pod {} is {}{waiting}", name(pod), text(pod, "/status/phase"))
+}
+
+/// `CrashLoopBackOff back-off 5m0s (its last exit code was 2)`: a container does not run, and is not just being made.
+pub(super) fn failure(pod: &Value) -> Option<String> {
+    list(pod, "/status/containerStatuses").iter().find_map(|status| {
+        let waiting = &status["state"]["waiting"];
+        let reason = waiting["reason"].as_str()?;
+        if matches!(reason, "ContainerCreating" | "PodInitializing") {
+            return None;
+        }
+        let message = waiting["message"].as_str().unwrap_or_default();
+        let code = status["lastState"]["terminated"]["exitCode"].as_i64();
+        let ended = code.map(|code| format!(" (its last exit code was {code})")).unwrap_or_default();
+        Some(format!("{reason} {message}{ended}"))
+    })
 }
 
 /// True if another finding names the cause of an obstacle.
@@ -126,14 +164,24 @@ fn not_ready(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
     }
     let namespace = &facts.controller.namespace;
     let object = ObjectRef::namespaced("Pod", namespace, name(&pod.pod));
+    let failure = failure(&pod.pod);
+    let (cause, which, because) = match &failure {
+        Some(_) => ("It does not stay up.", " --previous", "the end of its log says why it has ended"),
+        None => (
+            "It runs, and something keeps it from its work.",
+            "",
+            "it becomes ready by itself when the cause is gone",
+        ),
+    };
     Some(
         Finding::new(FindingId::ControllerNotReady, Severity::Error, object, "the controller is not ready")
-            .cause("It runs, and something keeps it from its work.")
+            .cause(cause)
             .evidence_of(unexplained.iter().map(|line| format!("/ready: {line}")))
+            .evidence_of(failure.as_ref().map(|_| pod_words(&pod.pod)))
             .evidence_of(ready.map(words))
             .fix(
-                Fix::command(format!("kubectl logs -n {namespace} {} --tail=50", name(&pod.pod)))
-                    .because("it becomes ready by itself when the cause is gone"),
+                Fix::command(format!("kubectl logs -n {namespace} {}{which} --tail=50", name(&pod.pod)))
+                    .because(because),
             ),
     )
 }
@@ -148,13 +196,8 @@ fn leaderless_shard(facts: &Facts, pod: &ControllerPod, leases: &[&Lease]) -> Op
     };
     let vacant: Vec<String> =
         (0..shards).filter(|shard| !held(*shard)).map(|id| format!("{prefix}-{id}")).collect();
-    // An instance that has just started acquires its Lease in a moment.
-    let is_rollout = facts
-        .pods()
-        .iter()
-        .any(|pod| time(&pod.pod, "/status/startTime").is_some_and(|started| facts.since(started) < START));
     // None at all is told by the metrics as well.
-    if is_rollout || shards < 2 || vacant.is_empty() || vacant.len() == shards as usize {
+    if shards < 2 || vacant.is_empty() || vacant.len() == shards as usize {
         return None;
     }
     let words = vacant.iter().map(|name| match leases.iter().find(|lease| lease.name == *name) {
@@ -187,6 +230,9 @@ fn lease_words(lease: &Lease) -> String {
 fn no_leader(facts: &Facts) -> Option<Finding> {
     let pods: Vec<&ControllerPod> = facts.pods().iter().filter(|pod| is_running(&pod.pod)).collect();
     let electing = pods.iter().find(|pod| pod.config.leader_election)?;
+    if has_just_started(facts) {
+        return None;
+    }
     let said: Vec<f64> =
         pods.iter().filter_map(|pod| pod.scrapes.as_ref()?.second.value("fivespot_is_leader")).collect();
     let wanted = &electing.config.lease_name;
@@ -205,10 +251,9 @@ fn no_leader(facts: &Facts) -> Option<Finding> {
         return Some(found);
     }
     let vacant: Vec<&&Lease> = leases.iter().filter(|lease| !lease.is_held(facts.now)).collect();
-    // The Lease of a layout that is no longer used stays, and nobody renews it.
-    let all_vacant = !leases.is_empty() && vacant.len() == leases.len();
-    let none_leads = said.len() == pods.len() && said.iter().all(|leads| *leads < 0.5);
-    if !(leases.is_empty() || all_vacant || none_leads) || said.iter().any(|leads| *leads > 0.5) {
+    // The Lease of a leader that has just gone is held until it expires, and then taken over. That of a layout which is no
+    // longer used stays, and nobody renews it.
+    if vacant.len() < leases.len() || said.iter().any(|leads| *leads > 0.5) {
         return None;
     }
     let object = ObjectRef::namespaced("Lease", &facts.controller.namespace, wanted);

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{list, name, namespace, number, text, time};
-use super::machine::Case;
+use super::machine::{Case, minutes};
 use crate::shell::{object as target, quoted};
 use five_spot_api::{BlockedPod, DrainStatus, Phase};
 use jiff::{SignedDuration, Timestamp};
@@ -175,13 +175,15 @@ fn selects_one(case: &Case<'_>, budget: &Value, blocked: &[&str]) -> bool {
         .any(|pod| wanted.iter().all(|(key, value)| pod["metadata"]["labels"][key] == *value))
 }
 
-/// The command that lets one more pod be away.
+/// The command that lets one more pod be away. Pods that are away already count against `maxUnavailable`.
 fn relax(budget: &Value) -> Fix {
     let healthy = number(budget, "/status/currentHealthy").unwrap_or(1);
     let change = if budget["spec"]["minAvailable"].is_null() {
-        "{\"spec\":{\"maxUnavailable\":1}}".to_owned()
+        let expected = number(budget, "/status/expectedPods").unwrap_or(healthy);
+        let away = expected.saturating_sub(healthy).max(0);
+        format!("{{\"spec\":{{\"maxUnavailable\":{}}}}}", away.saturating_add(1))
     } else {
-        format!("{{\"spec\":{{\"minAvailable\":{}}}}}", (healthy - 1).max(0))
+        format!("{{\"spec\":{{\"minAvailable\":{}}}}}", healthy.saturating_sub(1).max(0))
     };
     patch_budget(namespace(budget), name(budget), &change)
 }
@@ -287,11 +289,33 @@ fn long_grace(case: &Case<'_>, drain: &DrainStatus, window: &Window, is_overdue:
             .evidence_of(late)
             .fix(Fix::note("wait: the drain goes on after its deadline, and ends when the pod has ended"))
             .fix(
-                Fix::command(case.patch(&json!({"gracefulShutdownTimeout": "1h", "nodeDrainTimeout": "1h"})))
+                Fix::command(case.patch(&longer_drain(case, drain, window)))
                     .because("gives the drain more time, now and in future"),
             )
             .fix(kill(case)),
     )
+}
+
+/// The end of a grace period in the words of the controller: `terminating; its grace period ends at 2026-11-16T13:00:00Z`.
+fn grace_end(reason: &str) -> Option<Timestamp> {
+    let (_, rest) = reason.split_once("its grace period ends at ")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Time limits that are long enough for every pod that terminates, and never shorter than those of the spec.
+fn longer_drain(case: &Case<'_>, drain: &DrainStatus, window: &Window) -> Value {
+    let pods = case.workload.and_then(|workload| workload.pods.get(case.node_name()));
+    let said = drain.blocked.iter().filter_map(|pod| grace_end(&pod.reason));
+    let seen = pods.into_iter().flatten().filter_map(|pod| time(pod, "/metadata/deletionTimestamp"));
+    let last = said.chain(seen).max();
+    let needed = last.map_or(SignedDuration::ZERO, |end| end.duration_since(window.started));
+    let needed = needed.saturating_add(LEEWAY).max(SignedDuration::from_hours(1));
+    let given = case.machine.spec.as_ref().ok().map(|spec| spec.handling);
+    let limit = |given: Option<SignedDuration>| minutes(given.map_or(needed, |given| given.max(needed)));
+    json!({
+        "gracefulShutdownTimeout": limit(given.map(|given| given.graceful_shutdown_timeout)),
+        "nodeDrainTimeout": limit(given.map(|given| given.node_drain_timeout)),
+    })
 }
 
 fn overdue(case: &Case<'_>, blocked: &[String]) -> Finding {

@@ -45,6 +45,9 @@ pub struct Fix {
     pub in_workload_cluster: bool,
 }
 
+/// The beginning of the note of a command for the workload cluster.
+const IN_WORKLOAD_CLUSTER: &str = "in the workload cluster";
+
 impl Fix {
     /// A command that loses nothing.
     pub fn command(command: impl Into<String>) -> Self {
@@ -66,8 +69,18 @@ impl Fix {
     #[must_use]
     pub fn in_workload_cluster(self, note: &str) -> Self {
         let colon = if note.is_empty() { "" } else { ": " };
-        let note = Some(format!("in the workload cluster{colon}{note}"));
+        let note = Some(format!("{IN_WORKLOAD_CLUSTER}{colon}{note}"));
         Self { note, in_workload_cluster: true, ..self }
+    }
+
+    /// Makes it one for the cluster of the `ScheduledMachine`, because the Node is there as well.
+    pub(super) fn move_here(&mut self) {
+        if !std::mem::take(&mut self.in_workload_cluster) {
+            return;
+        }
+        let note = self.note.take().unwrap_or_default();
+        let rest = note.strip_prefix(IN_WORKLOAD_CLUSTER).unwrap_or(&note).trim_start_matches(": ");
+        self.note = Some(rest.to_owned()).filter(|rest| !rest.is_empty());
     }
 
     /// The same, marked as something by which something can be lost.

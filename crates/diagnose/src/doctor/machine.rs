@@ -123,6 +123,12 @@ impl<'a> Case<'a> {
         self.facts.now
     }
 
+    /// The full hour after a number of hours from now. It is part of commands, and `date` has other flags on other systems.
+    pub(super) fn in_hours(&self, hours: i64) -> Timestamp {
+        let full = self.now().as_second().div_euclid(3600).saturating_add(hours + 1);
+        Timestamp::from_second(full.saturating_mul(3600)).unwrap_or(Timestamp::MAX)
+    }
+
     pub(super) fn object(&self) -> ObjectRef {
         ObjectRef::namespaced(names::KIND, self.machine.namespace(), self.machine.name())
     }
@@ -176,6 +182,12 @@ impl<'a> Case<'a> {
         let mut about = self.index.log(self.machine.namespace(), self.machine.name()).iter();
         about.find(|line| line.text.contains(text)).map(|line| line.words())
     }
+}
+
+/// A duration as a spec writes it: whole minutes, and no more than the day that a spec may ask for.
+pub(super) fn minutes(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().clamp(60, 24 * 60 * 60);
+    format!("{}m", (seconds + 59) / 60)
 }
 
 /// A recorded condition.

@@ -58,6 +58,9 @@ pub fn examine(facts: &Facts) -> Report {
         // The reason why no machine is wanted explains nothing that is broken.
         let is_broken = findings[begin..].iter().any(|finding| finding.severity > Severity::Info);
         schedule::judge(&case, is_broken, &mut findings);
+        if machine.workload().secret.is_none() {
+            findings[begin..].iter_mut().flat_map(|finding| &mut finding.fix).for_each(Fix::move_here);
+        }
     }
     removal::judge_orphans(facts, &mut findings);
     agent_logs::judge(facts, &mut findings);

@@ -88,7 +88,7 @@ fn unfinished_reclaim(case: &Case<'_>, record: &ReclaimRecord) -> Option<Finding
                 format!("node {}: {}={value}", case.node_name(), five_spot_api::reclaim::REQUESTED)
             }))
             .evidence_of(case.condition("Ready").map(|ready| ready.words()))
-            .fix(Fix::command(format!("5spot why machine/{machine} -n {space}")))
+            .fix(Fix::command(format!("5spot why machine.cluster.x-k8s.io/{machine} -n {space}")))
             .fix(Fix::command(format!("kubectl describe machines.cluster.x-k8s.io {machine} -n {space}"))),
     )
 }

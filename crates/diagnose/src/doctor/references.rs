@@ -3,7 +3,7 @@
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, list, text, time, words};
-use super::machine::{Case, Recorded};
+use super::machine::{Case, Recorded, minutes};
 use crate::shell::quoted;
 use five_spot_api::names;
 use jiff::SignedDuration;
@@ -176,6 +176,8 @@ fn join_failed(case: &Case<'_>, ready: Recorded<'_>) -> Finding {
     let (namespace, machine) = (case.machine.namespace(), names::machine(case.machine.name()));
     let capi = case.capi.into_iter().flat_map(|capi| list(capi, "/status/conditions"));
     let unready = capi.filter(|condition| condition["status"] == "False").map(words);
+    let given = case.machine.spec.as_ref().map_or(SignedDuration::ZERO, |spec| spec.join_timeout);
+    let longer = minutes((given * 2).max(SignedDuration::from_mins(40)));
     case.find(FindingId::JoinFailed, Severity::Error, "the node did not become Ready within joinTimeout")
         .cause("The Machine was given up; another is created five minutes later.")
         .evidence(ready.words())
@@ -183,7 +185,7 @@ fn join_failed(case: &Case<'_>, ready: Recorded<'_>) -> Finding {
         .fix(Fix::command(format!("kubectl describe machines.cluster.x-k8s.io {machine} -n {namespace}")))
         .fix(Fix::note("look at the machine: power, network, disk, the log of its kubelet"))
         .fix(
-            Fix::command(case.patch(&json!({"joinTimeout": "40m"})))
+            Fix::command(case.patch(&json!({"joinTimeout": longer})))
                 .because("if the machine only needs longer"),
         )
 }
@@ -296,7 +298,10 @@ fn provider(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (namespace, machine) = (case.machine.namespace(), names::machine(case.machine.name()));
-    let kind = quoted(&text(&case.machine.object, "/spec/infrastructureSpec/kind").to_lowercase());
+    // With its group: several providers may have a kind of that name.
+    let spec = |field: &str| text(&case.machine.object, &format!("/spec/infrastructureSpec/{field}"));
+    let group = spec("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    let kind = quoted(&format!("{}.{group}", spec("kind").to_lowercase()));
     Some(
         case.find(
             FindingId::ProviderNotReady,

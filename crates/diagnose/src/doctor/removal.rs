@@ -6,9 +6,10 @@ use super::id::FindingId;
 use super::json::{condition, label, list, name, namespace, text, time, words};
 use super::machine::Case;
 use crate::object::ObjectRef;
+use crate::shell::quoted;
 use five_spot_api::names;
 use jiff::SignedDuration;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The time that Cluster API and a provider may take to delete a Machine that is drained.
@@ -52,7 +53,7 @@ fn stuck_machine(case: &Case<'_>) -> Option<Finding> {
         case.find(FindingId::MachineStuckDeleting, Severity::Error, title)
             .cause("Cluster API or the provider does not finish: its finalizers are still there.")
             .evidence_of(deletion_words(machine))
-            .fix(Fix::command(format!("5spot why machine/{object} -n {space}")))
+            .fix(Fix::command(format!("5spot why machine.cluster.x-k8s.io/{object} -n {space}")))
             .fix(Fix::command(format!("kubectl describe machines.cluster.x-k8s.io {object} -n {space}")))
             .fix(Fix::command("kubectl logs -n capi-system -l control-plane=controller-manager --tail=50")),
     )
@@ -60,13 +61,20 @@ fn stuck_machine(case: &Case<'_>) -> Option<Finding> {
 
 fn finalizer(case: &Case<'_>) -> Option<Finding> {
     let since = case.machine.deleted_at()?;
-    let ours = list(&case.machine.object, "/metadata/finalizers").iter().any(|one| one == names::FINALIZER);
+    let finalizers = list(&case.machine.object, "/metadata/finalizers");
+    let position = finalizers.iter().position(|one| one == names::FINALIZER)?;
     let policy = case.facts.pods().first().map(|pod| pod.config.policy).unwrap_or_default();
     let limit = policy.finalizer_cleanup_timeout;
-    if !ours || case.facts.since(since) < limit + LEEWAY {
+    if case.facts.since(since) < limit + LEEWAY {
         return None;
     }
     let (space, object) = (case.machine.namespace(), case.machine.name());
+    // The finalizers of others have work of their own to do.
+    let path = format!("/metadata/finalizers/{position}");
+    let release = json!([
+        {"op": "test", "path": path, "value": names::FINALIZER},
+        {"op": "remove", "path": path},
+    ]);
     let title = "the cleanup of the deleted object takes too long";
     Some(
         case.find(FindingId::FinalizerOverdue, Severity::Error, title)
@@ -77,8 +85,8 @@ fn finalizer(case: &Case<'_>) -> Option<Finding> {
             .fix(Fix::command(format!("5spot why scheduledmachine/{object} -n {space}")))
             .fix(
                 Fix::command(format!(
-                    "kubectl patch scheduledmachine {object} -n {space} --type=json -p \
-                     '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers\"}}]'"
+                    "kubectl patch scheduledmachine {object} -n {space} --type=json -p {}",
+                    quoted(&release.to_string())
                 ))
                 .because("lets the object go; the Machine, its Node and its provider objects may stay and must be found by hand")
                 .risky(),
@@ -113,7 +121,9 @@ pub(super) fn judge_orphans(facts: &Facts, findings: &mut Vec<Finding>) {
             .evidence_of(timed_out.map(|event| format!("event FinalizerCleanupTimedOut: {}", text(event, "/note"))))
             .evidence_of(words);
         found = match deleted {
-            Some(_) => found.fix(Fix::command(format!("5spot why machine/{object} -n {space}"))),
+            Some(_) => {
+                found.fix(Fix::command(format!("5spot why machine.cluster.x-k8s.io/{object} -n {space}")))
+            }
             None => found.fix(
                 Fix::command(format!("kubectl delete machines.cluster.x-k8s.io {object} -n {space}"))
                     .because("Cluster API drains its node and deletes what belongs to it")

@@ -48,6 +48,7 @@ fn invalid(case: &Case<'_>) -> Option<Finding> {
 fn paused(case: &Case<'_>) -> Option<Finding> {
     let paused = case.condition("Paused").filter(|paused| paused.status == "True")?;
     if paused.reason == "TooManyRemovals" {
+        let until = case.in_hours(1);
         return Some(
             case.find(FindingId::RemovalsHeld, Severity::Error, "the removal of this machine is held back")
                 .cause(
@@ -58,11 +59,10 @@ fn paused(case: &Case<'_>) -> Option<Finding> {
                 .fix(Fix::note("find out what changed before you let the removals go"))
                 .fix(
                     Fix::command(format!(
-                        "kubectl annotate namespace {} --overwrite 5spot.finos.org/allow-removals=\"$(date -u -d '+1 hour' \
-                         +%Y-%m-%dT%H:%M:%SZ)\"",
+                        "kubectl annotate namespace {} --overwrite 5spot.finos.org/allow-removals={until}",
                         case.facts.controller.namespace
                     ))
-                    .because("lets all held removals go for an hour")
+                    .because(format!("lets all held removals go until {until}"))
                     .risky(),
                 ),
         );
@@ -118,18 +118,14 @@ fn not_wanted(case: &Case<'_>) -> Option<Finding> {
             let next = case.machine.status.next_activation.as_ref();
             let when = next.map_or_else(|| "never".to_owned(), |next| next.0.to_string());
             let zone = text(&case.machine.object, "/spec/schedule/timezone");
+            let until = case.in_hours(2).to_string();
             found(FindingId::ScheduleNotNow, "no machine is wanted now")
                 .cause("The schedule is closed, or an override keeps the machine down.")
                 .evidence(format!("the next activation is {when}; the time zone is {zone}"))
                 .fix(Fix::command(format!("5spot preview {} -n {}", case.machine.name(), case.machine.namespace())))
                 .fix(
-                    // The shell inserts the time between two quoted parts.
-                    Fix::command(format!(
-                        "{} --type=merge -p {}",
-                        case.kubectl("patch"),
-                        r#"'{"spec":{"override":{"state":"up","until":"'"$(date -u -d '+2 hours' +%Y-%m-%dT%H:%M:%SZ)"'","reason":"needed now"}}}'"#,
-                    ))
-                    .because("lends the machine now, for two hours"),
+                    Fix::command(case.patch(&json!({"override": {"state": "up", "until": until, "reason": "needed now"}})))
+                        .because(format!("lends the machine now, until {until}")),
                 )
         }
         "Disabled" => found(FindingId::ScheduleDisabled, "the schedule is disabled")

@@ -9,7 +9,7 @@ use five_spot_core::world::{
     FormerNode, NodeFact, Readiness, ReferenceProblemKind, Slot, Workload, WorkloadProblem,
 };
 use five_spot_core::{Fault, FaultKind};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 /// The time that a controller may take to act on a boundary before it counts as late. It is woken at the boundary itself.
 const LATE: SignedDuration = SignedDuration::from_mins(2);
@@ -107,14 +107,19 @@ fn pause(subject: &Subject<'_>) -> Option<Blocker> {
         ("TooManyRemovals", _) => vec![
             Remedy::command(format!("5spot doctor -n {namespace}")),
             Remedy::advice("find out what changed; then this lets all removals go for an hour:"),
-            Remedy::command(
-                "kubectl annotate namespace 5spot-system --overwrite 5spot.finos.org/allow-removals=\"$(date -u -d '+1 hour' \
-                 +%Y-%m-%dT%H:%M:%SZ)\"",
-            ),
+            Remedy::command(format!(
+                "kubectl annotate namespace 5spot-system --overwrite 5spot.finos.org/allow-removals={}",
+                in_an_hour(subject)
+            )),
         ],
         _ => vec![Remedy::advice("remove the pause")],
     };
     Some(blocker("a pause holds changes back", vec![words(ConditionType::Paused, condition)], fix))
+}
+
+/// The time in an hour, to the second. `date` has other flags on other systems.
+fn in_an_hour(subject: &Subject<'_>) -> Timestamp {
+    Timestamp::from_second(subject.now.as_second().saturating_add(3600)).unwrap_or(Timestamp::MAX)
 }
 
 /// Something that only the reader may not read or cannot reach.

@@ -85,6 +85,14 @@ impl Remedy {
         Self::Command(command.into())
     }
 
+    /// Makes a command for the workload cluster one for the cluster of the `ScheduledMachine`, which has the Node as well.
+    fn move_here(&mut self) {
+        if let Self::WorkloadCommand(command) = self {
+            let command = std::mem::take(command);
+            *self = Self::Command(command);
+        }
+    }
+
     /// Its text.
     pub fn text(&self) -> &str {
         match self {
@@ -202,6 +210,10 @@ impl<'a> Subject<'a> {
 
 /// Explains an object.
 pub fn explain(subject: &Subject<'_>) -> Explanation {
+    let mut blockers = blockers::all(subject);
+    if subject.world.workload.cluster().secret_name.is_none() {
+        blockers.iter_mut().flat_map(|blocker| &mut blocker.fix).for_each(Remedy::move_here);
+    }
     Explanation {
         name: subject.name().to_owned(),
         namespace: subject.namespace().to_owned(),
@@ -211,7 +223,7 @@ pub fn explain(subject: &Subject<'_>) -> Explanation {
         machine: subject.world.machine.ours().map(|_| names::machine(subject.name())),
         node: node(subject),
         next: next::all(subject),
-        blockers: blockers::all(subject),
+        blockers,
         would_do: if subject.is_limited_to_the_reader() {
             Vec::new()
         } else {

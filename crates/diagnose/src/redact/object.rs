@@ -7,17 +7,34 @@ use serde_json::{Map, Value};
 const COPIES: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
 
 /// Parts of provider specs that hold files and scripts of a machine, in which anything may stand.
-const CONTENTS: [&str; 7] =
-    ["content", "contents", "userData", "stringData", "commands", "runCmd", "bootCmd"];
+const CONTENTS: [&str; 14] = [
+    "content",
+    "contents",
+    "userData",
+    "customData",
+    "bootstrapData",
+    "stringData",
+    "cloudInit",
+    "cloudConfig",
+    "ignition",
+    "script",
+    "scripts",
+    "commands",
+    "runCmd",
+    "bootCmd",
+];
 
 /// Lists of commands that are the names of processes.
 const PROCESS_NAMES: [&str; 2] = ["killIfCommands", "match_commands"];
 
 /// The ends of names whose values are credentials, in lower case without separators.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 23] = [
     "password",
     "passwd",
     "passphrase",
+    "passcode",
+    "pass",
+    "pwd",
     "secret",
     "token",
     "apikey",
@@ -25,11 +42,20 @@ const NAMES: [&str; 14] = [
     "accesskeyid",
     "secretkey",
     "privatekey",
+    "sshkey",
+    "accountkey",
+    "authkey",
+    "signingkey",
+    "encryptionkey",
     "credential",
     "credentials",
+    "cookie",
     "keydata",
     "certificatedata",
 ];
+
+/// The ends of further names of variables and headers, in lower case. As names of fields they are too common.
+const VARIABLES: [&str; 6] = ["_key", "_auth", "_creds", "_dsn", "_pat", "authorization"];
 
 /// Names that hold a whole kubeconfig or the like.
 const WHOLE: [&str; 3] = ["kubeconfig", "dockerconfigjson", "joincommand"];
@@ -63,7 +89,7 @@ fn redact_value(value: &mut Value, is_content: bool) -> usize {
 fn redact_fields(fields: &mut Map<String, Value>, is_content: bool) -> usize {
     let mut removed = 0;
     // A variable: `{"name": "DB_PASSWORD", "value": "..."}`.
-    let is_variable = fields.get("name").and_then(Value::as_str).is_some_and(is_credential_name);
+    let is_variable = fields.get("name").and_then(Value::as_str).is_some_and(is_credential_variable);
     for (key, value) in fields.iter_mut() {
         let is_copy = COPIES.contains(&key.as_str());
         let is_credential = is_credential_name(key) || (is_variable && key == "value");
@@ -72,15 +98,21 @@ fn redact_fields(fields: &mut Map<String, Value>, is_content: bool) -> usize {
         {
             replace(text)
         } else {
-            redact_value(value, is_content || holds_contents(key))
+            redact_value(value, is_content || holds_contents(key) || holds_credentials(key))
         };
     }
     removed
 }
 
-/// `preKubeadmCommands`, `postStartCommands`: every provider has its own.
+/// A group of fields that are credentials, whatever they are called.
+fn holds_credentials(key: &str) -> bool {
+    key.to_ascii_lowercase().ends_with("credentials")
+}
+
+/// `preKubeadmCommands`, `postInstallScript`: every provider has its own.
 fn holds_contents(key: &str) -> bool {
-    let is_script = key.ends_with("Commands") && !PROCESS_NAMES.contains(&key);
+    let ends = ["Commands", "Script", "Scripts"];
+    let is_script = ends.iter().any(|end| key.ends_with(end)) && !PROCESS_NAMES.contains(&key);
     is_script || CONTENTS.iter().any(|name| name.eq_ignore_ascii_case(key))
 }
 
@@ -111,6 +143,12 @@ fn redact_flags(items: &mut [Value]) -> usize {
 fn is_credential_name(name: &str) -> bool {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     NAMES.iter().any(|end| name.ends_with(end))
+}
+
+/// The name of a variable or header with a credential: `SIGNING_KEY`, `Authorization`.
+fn is_credential_variable(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    is_credential_name(name) || VARIABLES.iter().any(|end| lower.ends_with(end))
 }
 
 /// A kubeconfig in a field that is called so. A short value is its name.
@@ -157,6 +195,30 @@ mod tests {
                 json!({"preKubeadmCommands": ["[REDACTED]"], "runcmd": ["[REDACTED]"], "killIfCommands": ["java"]}),
             ),
             (json!({"note": "login with Bearer abc"}), json!({"note": "login with Bearer [REDACTED]"})),
+            (
+                json!({"env": [{"name": "SIGNING_KEY", "value": "x"}, {"name": "MYSQL_PWD", "value": "y"}, {"name": "KEYS", "value": "z"}]}),
+                json!({"env": [
+                    {"name": "SIGNING_KEY", "value": "[REDACTED]"}, {"name": "MYSQL_PWD", "value": "[REDACTED]"},
+                    {"name": "KEYS", "value": "z"},
+                ]}),
+            ),
+            (
+                json!({"httpHeaders": [{"name": "Authorization", "value": "Basic dXNlcg=="}]}),
+                json!({"httpHeaders": [{"name": "Authorization", "value": "[REDACTED]"}]}),
+            ),
+            (
+                json!({"credentials": {"user": "a", "value": "b"}, "credentialsRef": {"name": "c"}}),
+                json!({"credentials": {"user": "[REDACTED]", "value": "[REDACTED]"}, "credentialsRef": {"name": "c"}}),
+            ),
+            (
+                json!({"postInstallScript": "x", "cloudInit": {"a": ["y"]}, "ignition": {"config": "z"}, "key": "taint"}),
+                json!({"postInstallScript": "[REDACTED]", "cloudInit": {"a": ["[REDACTED]"]},
+                    "ignition": {"config": "[REDACTED]"}, "key": "taint"}),
+            ),
+            (
+                json!({"data": {"config.yaml": "db:\n  password: |\n    hunter2\n  name: x\n"}}),
+                json!({"data": {"config.yaml": "db:\n  password: |\n    [REDACTED]\n  name: x\n"}}),
+            ),
             (
                 json!({"sshPrivateKey": "x", "accessKey": "y"}),
                 json!({"sshPrivateKey": "[REDACTED]", "accessKey": "[REDACTED]"}),

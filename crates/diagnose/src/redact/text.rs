@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// The ends of names whose values are credentials.
-const NAMES: &str = "password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|secret[_-]?key|\
-                     private[_-]?key|credentials?|key-data|certificate-data|certificate-authority-data|client[_-]?secret";
+const NAMES: &str = "password|passwd|passphrase|passcode|pass|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|secret[_-]?key|\
+                     private[_-]?key|ssh[_-]?key|account[_-]?key|auth[_-]?key|signing[_-]?key|encryption[_-]?key|credentials?|cookie|\
+                     key-data|certificate-data|certificate-authority-data|client[_-]?secret";
 
 /// A pattern, and the number of its group that is replaced; 0 for all of it.
 struct Pattern {
@@ -30,8 +31,9 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             r#"(?i)\bauthorization["']?\s*[:=]\s*["']?(?:basic|digest|negotiate|apikey|token)\s+([^\s"',;\\]+)"#,
             1,
         ),
-        // Passwords in addresses.
-        pattern(r#"\b[a-zA-Z][a-zA-Z0-9+.-]*://([^\s/@:"']*:[^\s/@"']+)@"#, 1),
+        // Passwords in addresses, which may have slashes and at signs in them, and tokens in their place.
+        pattern(r#"\b[a-zA-Z][a-zA-Z0-9+.-]*://([^\s/@:"']*:[^\s"'\\]+)@"#, 1),
+        pattern(r#"\b[a-zA-Z][a-zA-Z0-9+.-]*://([^\s/@:"'\\]+)@"#, 1),
         // Tokens of well-known services.
         pattern(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", 0),
         pattern(r"\bgh[pousr]_[A-Za-z0-9]{20,}\b", 0),
@@ -42,10 +44,28 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         pattern(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b", 0),
         // Flags with a value in the next word.
         pattern(&format!(r#"(?i)(?:^|[\s"'])--?[a-z0-9._-]*(?:{NAMES})\s+([^\s"',;\\-][^\s"',;\\]*)"#), 1),
+        // A line of YAML, to its end: the value may have any characters in it.
+        pattern(
+            &format!(
+                r#"(?i)^[ \t]*(?:- )*["']?[a-z0-9_./-]*(?:{NAMES})["']?[ \t]*:[ \t]+([^\s"'{{\[|>].*?)[ \t\r\n]*$"#
+            ),
+            1,
+        ),
+        // `"name":"value"` with escaped characters in the value, to the quote that ends it.
+        pattern(&format!(r#"(?i)(?:{NAMES})\\*["']?\s*[:=]\s*"((?:[^"\\]|\\.)+)"#), 1),
+        pattern(&format!(r#"(?i)(?:{NAMES})\\*["']?\s*[:=]\s*'((?:[^']|'')+)"#), 1),
+        // The same inside of a string, however often that is escaped: to the quote before the next field.
+        pattern(&format!(r#"(?i)(?:{NAMES})\\+["']\s*:\s*\\+["'](.+?)\\+["']\s*(?:[,}}\]]|$)"#), 1),
         // `name=value`, `name: value`, `"name":"value"`, also with escaped quotes.
-        pattern(&format!(r#"(?i)(?:{NAMES})\\?["']?\s*[:=]\s*\\?["']([^"'\\]+)"#), 1),
-        pattern(&format!(r#"(?i)(?:{NAMES})\\?["']?\s*[:=][ \t]*([^\s"',;&{{}}\[\]\\]+)"#), 1),
+        pattern(&format!(r#"(?i)(?:{NAMES})\\*["']?\s*[:=]\s*\\*["']([^"'\\]+)"#), 1),
+        pattern(&format!(r#"(?i)(?:{NAMES})\\*["']?\s*[:=][ \t]*([^\s"',;&{{}}\[\]\\]+)"#), 1),
     ]
+});
+
+/// The name of a credential whose value is the block of lines that follows: `password: |`.
+static BLOCK: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(&format!(r#"(?i)(?:{NAMES})["']?[ \t]*:[ \t]*[|>][0-9+-]*[ \t\r\n]*$"#))
+        .expect("the pattern is valid")
 });
 
 /// PEM blocks, also with escaped line ends, and to the end of the text if they do not end.
@@ -70,16 +90,52 @@ pub fn redact_text(text: &str) -> (Cow<'_, str>, usize) {
         return (text, removed);
     }
     let mut result = String::with_capacity(text.len());
+    // The column of a name whose block is left out.
+    let mut hidden: Option<usize> = None;
     for line in text.split_inclusive('\n') {
+        if let Some(column) = hidden {
+            if is_within(line, column) {
+                removed += hide(line, &mut result);
+                continue;
+            }
+            hidden = None;
+        }
         if SIGN.is_match(line.as_bytes()) {
-            let (line, found) = redact_line(line);
+            let (harmless, found) = redact_line(line);
             removed += found;
-            result.push_str(&line);
+            result.push_str(&harmless);
+            hidden = BLOCK.is_match(line).then(|| margin(line, "-"));
         } else {
             result.push_str(line);
         }
     }
     if removed == 0 { (text, 0) } else { (Cow::Owned(result), removed) }
+}
+
+/// The length of what stands before the first word of a line: blanks, and the given marks.
+fn margin(line: &str, marks: &str) -> usize {
+    let is_margin = |c: char| c == ' ' || c == '\t' || marks.contains(c);
+    line.len() - line.trim_start_matches(is_margin).len()
+}
+
+/// True if a line belongs to the block of a name in a column: it stands further to the right, or is empty.
+fn is_within(line: &str, column: usize) -> bool {
+    line.trim().is_empty() || margin(line, "") > column
+}
+
+/// Adds a line without its content. Returns 1 if that removes something.
+fn hide(line: &str, result: &mut String) -> usize {
+    let content = line.trim();
+    if content.is_empty() || content == REDACTED {
+        result.push_str(line);
+        return 0;
+    }
+    result.push_str(&line[..margin(line, "")]);
+    result.push_str(REDACTED);
+    if line.ends_with('\n') {
+        result.push('\n');
+    }
+    1
 }
 
 fn redact_line(line: &str) -> (Cow<'_, str>, usize) {
@@ -143,6 +199,23 @@ mod tests {
             ("glpat-abcdefghijklmnopqrst", "[REDACTED]"),
             ("k0s H4sIAAAAAAAC/2yRT2vbQBDF7/oUgw+52d token", "k0s [REDACTED] token"),
             ("caBundle: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1J", "caBundle: [REDACTED]"),
+            // Whatever characters a value has, nothing of it stays.
+            ("password: hun,ter's 2 \n", "password: [REDACTED] \n"),
+            ("- db.password: a;b&c", "- db.password: [REDACTED]"),
+            (r#"{"password":"a\"b'c,d","x":"y"}"#, r#"{"password":"[REDACTED]","x":"y"}"#),
+            ("{'token':'a\"b','x':'y'}", "{'token':'[REDACTED]','x':'y'}"),
+            (
+                r#"{\\\"token\\\":\\\"abc\\\",\\\"x\\\":1}"#,
+                r#"{\\\"token\\\":\\\"[REDACTED]\\\",\\\"x\\\":1}"#,
+            ),
+            ("https://bob:p@s/s@example.org/x", "https://[REDACTED]@example.org/x"),
+            ("https://t0ken@example.org/x", "https://[REDACTED]@example.org/x"),
+            (
+                "DefaultEndpointsProtocol=https;AccountKey=abc==;x",
+                "DefaultEndpointsProtocol=https;AccountKey=[REDACTED];x",
+            ),
+            ("Set-Cookie: session=abc; Path=/", "Set-Cookie: [REDACTED]"),
+            ("MYSQL_PWD=abc DB_PASS=def", "MYSQL_PWD=[REDACTED] DB_PASS=[REDACTED]"),
         ] {
             assert_eq!(redacted(text), expected);
         }
@@ -160,6 +233,14 @@ mod tests {
             redacted(&format!("key: |\n    {indented}\nnext: 1\n")),
             "key: |\n    [REDACTED]\nnext: 1\n"
         );
+    }
+
+    #[test]
+    fn blocks_of_lines_are_removed() {
+        let text = "a:\n  password: |-\n    hunter2\n\n    more\n  name: x\n- token: >\n    abc\n  user: y\n";
+        let expected = "a:\n  password: |-\n    [REDACTED]\n\n    [REDACTED]\n  name: x\n- token: >\n    [REDACTED]\n  user: y\n";
+        assert_eq!(redacted(text), expected);
+        assert_eq!(redact_text(expected).1, 0);
     }
 
     #[test]

@@ -22,7 +22,8 @@ const FORCED: &str = "Immediate deletion does not wait for confirmation that the
 pub(super) fn deletion<'f>(walk: &mut Walk<'f>, pod: Live<'f>, step: usize) {
     owners(walk, pod, step);
     if !pod.finalizers().is_empty() {
-        return finalizer::deletion(walk, pod, step);
+        finalizer::deletion(walk, pod, step);
+        return unconfirmed(walk, pod);
     }
     let overdue = walk.overdue(pod);
     if overdue < SignedDuration::ZERO {
@@ -45,8 +46,31 @@ pub(super) fn deletion<'f>(walk: &mut Walk<'f>, pod: Live<'f>, step: usize) {
             walk.visit(node, "the Node it runs on");
             match node::health(node) {
                 Health::Ready => kubelet(walk, pod, Some(node), overdue),
+                // A kubelet that reports is at work, and may be about to remove the pod.
+                Health::NotReady(ready) if ready.status == "False" && overdue < KUBELET_SLACK => {
+                    kubelet(walk, pod, None, overdue);
+                }
                 Health::NotReady(_) | Health::NeverReported => dead_node(walk, pod, node),
             }
+        }
+    }
+}
+
+/// Examines the Node of a pod that has finalizers. Without them it would still wait for a kubelet that is dead. A kubelet confirms
+/// the end of a pod with a grace period of zero.
+fn unconfirmed<'f>(walk: &mut Walk<'f>, pod: Live<'f>) {
+    let grace = pod.0.pointer("/metadata/deletionGracePeriodSeconds").and_then(serde_json::Value::as_i64);
+    let has_ended = grace == Some(0) || matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
+    let node = pod.text("/spec/nodeName");
+    if has_ended || node.is_empty() || walk.overdue(pod) < KUBELET_SLACK {
+        return;
+    }
+    let Some(Ok(node)) = walk.object(&ObjectId::cluster_scoped("", "Node", node)) else { return };
+    match node::health(node) {
+        Health::Ready => {}
+        Health::NotReady(_) | Health::NeverReported => {
+            walk.visit(node, "the Node it runs on");
+            dead_node(walk, pod, node);
         }
     }
 }
@@ -107,6 +131,8 @@ fn node_gone<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: &ObjectId, overdue: S
 /// A pod on a Node whose kubelet does not report.
 fn dead_node<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: Live<'f>) {
     let (id, name) = (pod.id(), node.name());
+    // A pod that never started shows why, unless the walk may ask for nothing more.
+    let warnings = events::warnings(walk, pod).unwrap_or_default();
     let cause = format!(
         "it runs on Node {name}, which is not Ready: only the kubelet there can confirm that the pod has ended. If you can, \
          start that kubelet again, and the pod ends by itself"
@@ -114,6 +140,7 @@ fn dead_node<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: Live<'f>) {
     let mut evidence = vec![words::quoted(&format!("Node {name}: {}", node::in_words(walk, node)))];
     evidence.extend(grace_over(walk, pod));
     evidence.extend(containers(pod));
+    evidence.extend(events::as_evidence(&warnings, walk.now));
     let warning = format!(
         "{FORCED} Make sure first that the machine behind {name} is off or cut off from its storage: otherwise two pods may write \
          to one volume."

@@ -4,7 +4,7 @@ use super::answer::Fix;
 use super::facts::ObjectId;
 use super::finalizer;
 use super::finalizer_table::Controller;
-use super::live::Live;
+use super::live::{Condition, Live};
 use super::walk::{Missing, Walk};
 use super::words;
 use five_spot_api::names::{self, annotation};
@@ -33,6 +33,10 @@ pub(super) fn deletion<'f>(walk: &mut Walk<'f>, object: Live<'f>, step: usize) -
         // Nothing else matters until it runs.
         return false;
     }
+    if let Some(paused) = held_back(object).filter(|it| it.reason == "NamespaceAnnotation") {
+        namespace_pause(walk, object, &paused);
+        return true;
+    }
     let name = match object.text("/status/machineRef/name") {
         "" => names::machine(object.name()),
         name => name.to_owned(),
@@ -46,8 +50,28 @@ pub(super) fn deletion<'f>(walk: &mut Walk<'f>, object: Live<'f>, step: usize) -
     }
 }
 
+/// The condition `Paused` of an object, if it holds something back.
+fn held_back(object: Live<'_>) -> Option<Condition<'_>> {
+    let paused = object.condition("Paused").filter(|it| it.status == "True");
+    paused.filter(|it| !it.message.contains("no changes are held back"))
+}
+
+/// Adds the cause that 5-Spot is paused for the whole namespace.
+fn namespace_pause<'f>(walk: &mut Walk<'f>, object: Live<'f>, paused: &Condition<'f>) {
+    let id = ObjectId::cluster_scoped("", "Namespace", object.namespace());
+    let cause =
+        format!("5-Spot is paused for everything in this namespace by the annotation {}", annotation::PAUSED);
+    let fix = Fix::safe_if(
+        walk.kubectl.remove_annotation(&id, annotation::PAUSED),
+        "5-Spot goes on with everything in the namespace that the pause has held back",
+    );
+    walk.blocked(&id, cause, vec![words::condition(paused)], vec![fix]);
+}
+
 /// The machine is drained before its Machine is deleted.
 fn draining<'f>(walk: &mut Walk<'f>, object: Live<'f>, mut evidence: Vec<String>) -> bool {
+    // A pause of Cluster API holds the drain up until the timeout.
+    evidence.extend(held_back(object).iter().map(words::condition));
     let blocked = object.list("/status/drain/blocked").map(Live);
     evidence.extend(blocked.map(|it| {
         words::quoted(&format!("pod {} blocks the drain: {}", it.text("/pod"), it.text("/reason")))

@@ -114,6 +114,18 @@ fn flags_of_the_caller_are_kept() {
     }
 }
 
+/// Without the kubeconfig of a workload cluster, the Node is in the cluster that the flags lead to.
+#[test]
+fn a_command_for_another_cluster_needs_another_cluster() {
+    for (name, world) in worlds::all() {
+        let is_here = world.world.workload.cluster().secret_name.is_none();
+        let explanation = explained(&world);
+        let fixes: Vec<&Remedy> = explanation.blockers.iter().flat_map(|blocker| &blocker.fix).collect();
+        let elsewhere = fixes.iter().any(|fix| matches!(fix, Remedy::WorkloadCommand(_)));
+        assert!(!(is_here && elsewhere), "{name}: {fixes:#?}");
+    }
+}
+
 /// The phase, the demand and the Machine are those of the decision itself.
 #[test]
 fn an_explanation_agrees_with_the_decision() {

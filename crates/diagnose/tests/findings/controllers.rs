@@ -98,6 +98,40 @@ fn installation() -> Vec<World> {
     ]
 }
 
+/// A controller that ends as soon as it has started.
+fn crashing() -> Facts {
+    with_pod(|pod| {
+        (pod.readiness, pod.scrapes) = (None, None);
+        pod.pod["status"]["conditions"] =
+            json!([{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}]);
+        pod.pod["status"]["containerStatuses"] = json!([{
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}},
+            "lastState": {"terminated": {"reason": "Error", "exitCode": 2}},
+        }]);
+    })
+}
+
+#[test]
+fn a_controller_that_crashes_is_not_said_to_run() {
+    let report = five_spot_diagnose::doctor::examine(&crashing());
+    let [found] = report.findings.as_slice() else { panic!("{report:#?}") };
+    let words = found.evidence.join("\n");
+    assert!(words.contains("CrashLoopBackOff back-off 5m0s (its last exit code was 2)"), "{words}");
+    let command = found.fix[0].command.as_deref().unwrap_or_default();
+    assert_eq!(command, "kubectl logs -n 5spot-system 5spot-controller-0 --previous --tail=50");
+}
+
+/// The clock of the reader says nothing about the controller.
+#[test]
+fn a_note_hides_no_controller_that_does_not_act() {
+    let mut facts = healthy();
+    facts.server_clock_ahead = SignedDuration::from_secs(-400);
+    facts.neglected = vec!["shop/desk".to_owned()];
+    let report = five_spot_diagnose::doctor::examine(&facts);
+    let ids: Vec<FindingId> = report.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(ids, [FindingId::WatchStale, FindingId::ClockSkew]);
+}
+
 /// A leader whose Lease was renewed at a time by its own clock.
 fn led(renewed: &str) -> Facts {
     let mut facts = with_pod(|pod| pod.config.leader_election = true);
@@ -244,6 +278,7 @@ fn programs() -> Vec<World> {
                     json!([{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}]);
             }),
         ),
+        world("a pod that crashes", FindingId::ControllerNotReady, error, crashing()),
         world(
             "the Lease has expired",
             FindingId::NoLeader,
@@ -399,6 +434,38 @@ fn what_is_ordinary_is_no_finding() {
             pod.pod["status"]["startTime"] = json!("2026-11-16T11:59:30Z");
         }),
     );
+    quiet(
+        "a pod that is being started",
+        &with_pod(|pod| {
+            (pod.readiness, pod.scrapes) = (None, None);
+            pod.pod["metadata"]["creationTimestamp"] = json!("2026-11-16T11:59:30Z");
+            pod.pod["status"] = json!({"phase": "Pending", "containerStatuses": [
+                {"state": {"waiting": {"reason": "ContainerCreating"}}},
+            ]});
+        }),
+    );
+    quiet("an installation without pods yet", &{
+        let mut facts = healthy();
+        facts.controller.pods = Some(Vec::new());
+        facts.controller.owners = Some(vec![json!({
+            "kind": "Deployment", "spec": {"replicas": 1},
+            "metadata": {"name": "5spot-controller", "creationTimestamp": "2026-11-16T11:59:58Z"},
+        })]);
+        facts
+    });
+    let without_leader = |started: &str| {
+        with_pod(|pod| {
+            pod.config.leader_election = true;
+            pod.scrapes = Some(scrapes("fivespot_is_leader 0\n", "fivespot_is_leader 0\n"));
+            pod.pod["status"]["startTime"] = json!(started);
+        })
+    };
+    quiet("the first seconds of an election", &without_leader("2026-11-16T11:59:50Z"));
+    quiet("a leader that has just gone", &{
+        let mut facts = without_leader("2026-11-16T06:00:00Z");
+        facts.controller.leases = Some(vec![lease("5spot-leader", "gone_1", "2026-11-16T11:59:50Z")]);
+        facts
+    });
     quiet("nothing about the controller may be read", &{
         let mut facts = healthy();
         facts.controller.pods = None;

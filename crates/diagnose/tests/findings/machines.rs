@@ -290,3 +290,32 @@ fn orphan(machine: Value) -> Facts {
     facts.capi_machines = vec![machine];
     facts
 }
+
+/// The commands of all findings that begin like this.
+fn commands(facts: &Facts, begin: &str) -> Vec<String> {
+    let report = five_spot_diagnose::doctor::examine(facts);
+    let fixes = report.findings.iter().flat_map(|finding| &finding.fix);
+    fixes.filter_map(|fix| fix.command.clone()).filter(|command| command.starts_with(begin)).collect()
+}
+
+/// The finalizers of others have work of their own to do.
+#[test]
+fn only_the_finalizer_of_the_controller_is_removed() {
+    let mut object = lent();
+    object["metadata"]["deletionTimestamp"] = json!(LONG_AGO);
+    object["metadata"]["finalizers"] = json!(["example.org/hold", "5spot.finos.org/scheduledmachine"]);
+    let patch = r#"kubectl patch scheduledmachine desk -n shop --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"5spot.finos.org/scheduledmachine"},{"op":"remove","path":"/metadata/finalizers/1"}]'"#;
+    assert_eq!(commands(&with_object(object), "kubectl patch"), [patch]);
+}
+
+#[test]
+fn a_longer_time_to_join_is_never_a_shorter_one() {
+    for (given, longer) in [("20m", "40m"), ("30s", "40m"), ("2h", "240m"), ("20h", "1440m")] {
+        let mut object = failing("JoinFailed", "had no Ready node within joinTimeout");
+        object["spec"]["joinTimeout"] = json!(given);
+        let patch = format!(
+            "kubectl patch scheduledmachine desk -n shop --type=merge -p '{{\"spec\":{{\"joinTimeout\":\"{longer}\"}}}}'"
+        );
+        assert_eq!(commands(&with_object(object), "kubectl patch"), [patch], "{given}");
+    }
+}

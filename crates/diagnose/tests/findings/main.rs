@@ -60,6 +60,11 @@ fn every_finding_has_a_cause_evidence_a_fix_and_a_page() {
             let placeholders = finding.fix.iter().filter_map(|fix| fix.command.as_deref());
             for command in placeholders {
                 assert!(!command.contains('<') && !command.contains("  "), "{name}: {command}");
+                // Only GNU's `date` computes times.
+                assert!(!command.contains("date -u -d"), "{name}: {command}");
+                // Other APIs have kinds of the same names as those of Cluster API and its providers.
+                let is_ambiguous = [" machine/", " machine ", " remotemachine "];
+                assert!(!is_ambiguous.iter().any(|kind| command.contains(kind)), "{name}: {command}");
             }
         }
     }

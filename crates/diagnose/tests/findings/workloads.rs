@@ -2,7 +2,7 @@
 
 use crate::World;
 use crate::fixtures::{condition, key, lent, lent_with, node, with_agent, with_agent_of, with_object};
-use five_spot_diagnose::doctor::{Facts, FindingId, LogLine, Severity, Workload};
+use five_spot_diagnose::doctor::{AgentPod, Facts, FindingId, LogLine, Severity, Workload, WorkloadKey};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -129,6 +129,30 @@ fn agents() -> Vec<World> {
             }),
         ),
         (
+            "an agent whose image cannot be pulled",
+            FindingId::AgentPodMissing,
+            error,
+            with_agent(|workload| {
+                if let Some(agents) = &mut workload.agents {
+                    agents[0].pod["status"] = json!({"phase": "Pending", "containerStatuses": [
+                        {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}},
+                    ]});
+                }
+            }),
+        ),
+        (
+            "an agent that never becomes ready",
+            FindingId::AgentPodMissing,
+            error,
+            with_agent(|workload| {
+                if let Some(agents) = &mut workload.agents {
+                    agents[0].pod["status"]["conditions"] = json!([
+                        {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-16T11:00:00Z"},
+                    ]);
+                }
+            }),
+        ),
+        (
             "no namespace",
             FindingId::AgentPodMissing,
             error,
@@ -222,6 +246,22 @@ fn agent_words() -> Vec<World> {
     ]
 }
 
+#[test]
+fn an_agent_that_is_being_started_is_no_finding() {
+    let starting = |ready: Value| {
+        with_agent(move |workload| {
+            if let Some(agents) = &mut workload.agents {
+                agents[0].pod["metadata"]["creationTimestamp"] = json!("2026-11-16T11:59:30Z");
+                agents[0].pod["status"] = json!({"phase": "Pending", "conditions": [ready], "containerStatuses": [
+                    {"state": {"waiting": {"reason": "ContainerCreating"}}},
+                ]});
+            }
+        })
+    };
+    let ready = json!({"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-16T11:59:30Z"});
+    assert_eq!(five_spot_diagnose::doctor::examine(&starting(ready)).findings, []);
+}
+
 /// The commands of the only finding.
 fn commands(facts: &Facts) -> Vec<String> {
     let report = five_spot_diagnose::doctor::examine(facts);
@@ -239,6 +279,49 @@ fn a_budget_that_may_not_be_read_is_relaxed_by_its_refusal() {
     let expected = r#"kubectl patch poddisruptionbudget web -n shop --type=merge -p '{"spec":{"maxUnavailable":null,"minAvailable":1}}'"#;
     assert_eq!(relaxed("web").as_deref(), Some(expected));
     assert_eq!(relaxed("web; reboot"), None, "names become parts of commands");
+}
+
+/// A drain that began at 11:00 waits for a pod; each time limit is long enough for it, and never shorter than before.
+#[test]
+fn a_longer_drain_is_long_enough() {
+    for (given, end, longer) in [
+        (["5m", "5m"], "11:30:00Z", ["60m", "60m"]),
+        (["5m", "5m"], "13:00:00Z", ["121m", "121m"]),
+        (["3h", "5m"], "12:30:00Z", ["180m", "91m"]),
+    ] {
+        let reason = format!("terminating; its grace period ends at 2026-11-16T{end}");
+        let mut object = draining("shop/web-0", &reason, true);
+        object["spec"]["gracefulShutdownTimeout"] = json!(given[0]);
+        object["spec"]["nodeDrainTimeout"] = json!(given[1]);
+        let patch = json!({"spec": {"gracefulShutdownTimeout": longer[0], "nodeDrainTimeout": longer[1]}});
+        let expected = format!("kubectl patch scheduledmachine desk -n shop --type=merge -p '{patch}'");
+        let found = commands(&with_object(object));
+        assert!(found.contains(&expected), "{found:#?}");
+    }
+}
+
+/// A budget allows a disruption only if more pods may be away than are away already.
+#[test]
+fn a_relaxed_budget_allows_an_eviction() {
+    let relaxed = |spec: Value, healthy: u32| {
+        let mut tight = budget();
+        tight["spec"] = spec;
+        tight["status"] = json!({"disruptionsAllowed": 0, "currentHealthy": healthy, "expectedPods": 5});
+        let facts = with_workload(draining("shop/web-0", REFUSED, true), |workload| {
+            workload.budgets = vec![tight];
+        });
+        let found = commands(&facts).into_iter().find(|command| command.contains("poddisruptionbudget"));
+        found.and_then(|command| command.split_once(" -p ").map(|(_, patch)| patch.to_owned()))
+    };
+    for (spec, healthy, expected) in [
+        (json!({"maxUnavailable": 0}), 5, r#"'{"spec":{"maxUnavailable":1}}'"#),
+        (json!({"maxUnavailable": 1}), 4, r#"'{"spec":{"maxUnavailable":2}}'"#),
+        (json!({"maxUnavailable": "10%"}), 2, r#"'{"spec":{"maxUnavailable":4}}'"#),
+        (json!({"minAvailable": 5}), 5, r#"'{"spec":{"minAvailable":4}}'"#),
+        (json!({"minAvailable": "100%"}), 0, r#"'{"spec":{"minAvailable":0}}'"#),
+    ] {
+        assert_eq!(relaxed(spec.clone(), healthy).as_deref(), Some(expected), "{spec}");
+    }
 }
 
 /// Tenants write process names, and the names of pods come from workload clusters.
@@ -292,6 +375,27 @@ fn commands_for_the_same_cluster_keep_the_callers_flags() {
     for fix in fixes {
         let Some(command) = &fix.command else { continue };
         assert_eq!(command.contains("--context lab"), !fix.in_workload_cluster, "{command}");
+    }
+}
+
+/// With its Node in the management cluster, a machine has no other cluster that a command could be for.
+#[test]
+fn commands_for_a_node_of_the_management_cluster_keep_the_flags_too() {
+    let mut object = draining("shop/web-0", "still terminating after its grace period", true);
+    object["status"]["workloadCluster"] = json!({});
+    let mut facts = with_object(object);
+    let agent = json!({"metadata": {"name": "agent"}, "spec": {"hostPID": false, "nodeName": "desk-2"}});
+    let agents = Some(vec![AgentPod { pod: agent, log: Vec::new() }]);
+    let here = WorkloadKey { namespace: "shop".to_owned(), secret: None };
+    facts.workloads = BTreeMap::from([(here, Workload { agents, ..Workload::default() })]);
+    let report = five_spot_diagnose::doctor::examine(&facts).with_flags("--context lab");
+    let fixes: Vec<_> = report.findings.iter().flat_map(|finding| &finding.fix).collect();
+    assert_eq!(report.findings.len(), 2, "{report:#?}");
+    for fix in fixes {
+        let command = fix.command.as_deref().unwrap_or("--context lab");
+        assert!(command.contains("--context lab"), "{command}");
+        let note = fix.note.as_deref().unwrap_or_default();
+        assert!(!note.contains("workload cluster") && !note.starts_with(':'), "{note}");
     }
 }
 

@@ -66,6 +66,9 @@ async fn an_override_lends_a_machine_outside_of_its_window() {
     world.phase("desk", "Inactive").await;
     let found = note(&world, FindingId::ScheduleNotNow).await;
     assert!(found.evidence.iter().any(|words| words.contains("2026-11-22T00:00:00Z")), "{found:?}");
+    world.run(command(&found, "kubectl patch scheduledmachine")).await;
+    world.phase("desk", "Active").await;
+    world.is_well().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -222,6 +222,23 @@ fn a_paused_scheduled_machine_says_so() {
 }
 
 #[test]
+fn a_pause_of_the_namespace_is_the_cause() {
+    let paused = |reason: &str, message: &str| {
+        let condition = json!({"type": "Paused", "status": "True", "reason": reason, "message": message});
+        let object = scheduled(10, json!({"status": {"conditions": [condition]}}));
+        let alive = namespaced("cluster.x-k8s.io/v1beta2", "Machine", "desk-17-machine", json!({}));
+        World::default().with(object).with(alive).with(controller()).why(scheduled_id())
+    };
+    let answer = paused("NamespaceAnnotation", "held back: cordon node desk");
+    let cause = only_cause(&answer, State::Stuck);
+    assert_eq!(cause.object.to_string(), "Namespace shop");
+    assert_eq!(cause.fix[0].command, "kubectl annotate namespace shop 5spot.finos.org/paused-");
+    let answer = paused("ClusterPaused", "held back: cordon node desk");
+    let evidence = &only_cause(&answer, State::Deleting).evidence;
+    assert!(evidence.iter().any(|it| it.contains("ClusterPaused")), "{evidence:#?}");
+}
+
+#[test]
 fn a_scheduled_machine_in_use_points_to_explain() {
     let mut object = scheduled(10, json!({}));
     object["metadata"].as_object_mut().expect("metadata").remove("deletionTimestamp");
