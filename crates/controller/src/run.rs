@@ -12,7 +12,7 @@ use crate::shards::{self, Assignment, View};
 use crate::urgency::{Emergency, Urgency};
 use crate::worker_slots::WorkerSlots;
 use crate::{RunError, Settings, logging};
-use five_spot_cluster::cache::{self, ChangeCause, ClusterSettings};
+use five_spot_cluster::cache::{self, ChangeCause, ChangeReceiver, ClusterSettings};
 use five_spot_cluster::{Connection, ObjectKey};
 use five_spot_core::Fingerprint;
 use futures::FutureExt;
@@ -22,7 +22,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ pub async fn run(
     settings: Settings,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let (changes, receiver) = mpsc::unbounded_channel();
+    let (changes, receiver) = cache::change_channel();
     let cluster_settings = ClusterSettings {
         policy: settings.policy,
         namespaces: settings.namespaces,
@@ -146,7 +146,7 @@ struct EventLoop {
     /// The keys in flight.
     running: BTreeMap<ObjectKey, Running>,
     recovery: Recovery,
-    changes: mpsc::UnboundedReceiver<(ObjectKey, ChangeCause)>,
+    changes: ChangeReceiver,
     slots: WorkerSlots,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
