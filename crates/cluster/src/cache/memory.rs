@@ -4,6 +4,7 @@ use crate::cache::drain_rules::DrainRules;
 use crate::cache::lock::lock;
 use crate::cache::managed_fields::Digest;
 use crate::transport::key::ObjectKey;
+use five_spot_core::Fingerprint;
 use five_spot_core::world::{EvictionAttempt, ObjectView, Uid};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +68,7 @@ impl Memory {
     }
 
     /// Notes the object as it was just seen, without its status. True if nothing of that has changed.
-    pub(crate) fn note_seen(&mut self, object: &ObjectView, force_reconcile: Option<&str>) -> bool {
+    pub(crate) fn note_seen(&mut self, object: &ObjectView, force_reconcile: Option<Fingerprint>) -> bool {
         let mut hash = DefaultHasher::new();
         (object, force_reconcile).hash(&mut hash);
         let seen = Some(hash.finish());
