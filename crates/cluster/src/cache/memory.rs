@@ -19,6 +19,10 @@ pub(crate) enum Part {
     Machine,
 }
 
+/// Pods of a drain that are remembered, as many as are kept of a node. A cluster can invent pods for as long as its node is
+/// drained, and everybody else's drain ends.
+const MOST_PODS: usize = 1000;
+
 /// Objects of earlier machines are not worth remembering.
 const MAX_COMPARED: usize = 16;
 
@@ -65,6 +69,22 @@ impl Memory {
             *self = Self { uid: Some(uid.clone()), ..Self::default() };
         }
         self
+    }
+
+    /// The result of the eviction of a pod, `first` if there was none.
+    pub(crate) fn eviction(&mut self, pod: &Uid, first: EvictionAttempt) -> &mut EvictionAttempt {
+        if self.evictions.len() >= MOST_PODS && !self.evictions.contains_key(pod) {
+            self.evictions.clear();
+        }
+        self.evictions.entry(pod.clone()).or_insert(first)
+    }
+
+    /// Notes that the API server has reported a pod as gone.
+    pub(crate) fn note_left(&mut self, pod: &Uid) {
+        if self.left.len() >= MOST_PODS {
+            self.left.clear();
+        }
+        self.left.insert(pod.clone());
     }
 
     /// Notes the object as it was just seen, without its status. True if nothing of that has changed.
@@ -123,5 +143,24 @@ impl Memories {
     /// Removes all memories.
     pub(crate) fn clear(&self) {
         lock(&self.by_key).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_without_end_are_not_remembered_without_end() {
+        let mut memory = Memory::default();
+        let attempt = EvictionAttempt { at: Timestamp::UNIX_EPOCH, refusal: None, failed: false };
+        for number in 0..10 * MOST_PODS {
+            let pod = Uid::from(number.to_string());
+            memory.eviction(&pod, attempt.clone()).failed = true;
+            assert!(memory.eviction(&pod, attempt.clone()).failed, "the latest one is remembered");
+            memory.note_left(&pod);
+            assert!(memory.left.contains(&pod));
+        }
+        assert!(memory.evictions.len() <= MOST_PODS && memory.left.len() <= MOST_PODS);
     }
 }
