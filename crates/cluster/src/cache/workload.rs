@@ -16,10 +16,11 @@ use crate::transport::http::{Budget, Share};
 use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::SecretFacts;
 use crate::transport::operation::{Operation, TargetKind, Verb};
+use crate::transport::repeat::Repeats;
 use crate::transport::valid_name::is_identifier;
 use five_spot_api::names::label;
 use five_spot_api::reclaim::{AGENT_SELECTOR, CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
-use five_spot_core::world::NodeName;
+use five_spot_core::world::{NodeName, PodId};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher::Config;
@@ -58,6 +59,8 @@ pub(crate) struct WorkloadLink {
     agent_pods: Mutex<Option<PodWatch<AgentPodFacts>>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
     namespace_labels: Mutex<BTreeMap<String, KnownLabels>>,
+    /// Refused evictions that were logged lately: a thousand pods that are blocked are tried again every few seconds.
+    refused_evictions: Repeats,
     /// False if the stores are filled by single reads.
     is_watched: bool,
     stop: CancellationToken,
@@ -113,6 +116,7 @@ impl WorkloadLink {
             agent_pods: Mutex::default(),
             daemon_sets: Mutex::new(BTreeMap::new()),
             namespace_labels: Mutex::new(BTreeMap::new()),
+            refused_evictions: Repeats::default(),
             _ends_watch: stop.clone().drop_guard(),
             client,
             source,
@@ -347,6 +351,12 @@ impl WorkloadLink {
         remember(&mut lock(&self.namespace_labels), namespace, known);
     }
 
+    /// Notes a refused eviction. Returns how often it was refused for the same reason since that was last logged, if it is to
+    /// be logged now.
+    pub(crate) fn note_refused_eviction(&self, pod: &PodId, reason: &str) -> Option<u64> {
+        self.refused_evictions.note(&format!("{pod}: {reason}"))
+    }
+
     /// Forgets what was looked up for a drain, so that the next one looks again.
     fn forget_lookups(&self) {
         lock(&self.daemon_sets).clear();
@@ -473,20 +483,42 @@ mod tests {
         assert!((1..=64).contains(&lines), "{lines} lines");
     }
 
-    #[tokio::test]
-    async fn what_is_looked_up_for_a_drain_is_bounded() {
+    /// A link whose cluster answers nothing.
+    fn link() -> Arc<WorkloadLink> {
         let service = tower::service_fn(move |_| {
             let body = http_body_util::Full::new(bytes::Bytes::new());
             async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
         });
-        let link = WorkloadLink::open(
+        WorkloadLink::open(
             Transport::new("test").workload("shop/demo").client_over(service),
             WatchSource::workload("shop/demo", Arc::default()),
             MadeFrom { secret: None, _credential: None },
             Some(Budget::new(100_000)),
             &CancellationToken::new(),
             None,
-        );
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_evictions_do_not_fill_the_log() {
+        let link = link();
+        let pod = |number: usize| PodId {
+            namespace: "shop".to_owned(),
+            name: format!("web-{number}"),
+            uid: five_spot_core::world::Uid::from(number.to_string()),
+        };
+        let is_logged = |number: &usize| link.note_refused_eviction(&pod(*number), "blocked").is_some();
+        assert_eq!((0..10).filter(is_logged).count(), 10);
+        assert_eq!((0..10).filter(is_logged).count(), 0, "the same within a minute");
+        let lines = (0..1000).filter(is_logged).count();
+        assert!(lines <= 64, "{lines} lines");
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert_eq!(link.note_refused_eviction(&pod(0), "blocked"), Some(2));
+    }
+
+    #[tokio::test]
+    async fn what_is_looked_up_for_a_drain_is_bounded() {
+        let link = link();
         for number in 0..=MOST_LOOKED_UP {
             link.remember_daemon_set(ObjectKey::new("a", number.to_string()), true);
             link.remember_namespace_labels(number.to_string(), Labels::new());

@@ -39,7 +39,9 @@ impl Job<'_> {
                     self.note_failed_eviction(pod);
                     return Err(pod_error(Verb::Evict, pod, error).into());
                 };
-                refusal.log(pod);
+                if let Some(repeated) = link.note_refused_eviction(pod, refusal.reason()) {
+                    refusal.log(pod, repeated);
+                }
                 self.note_eviction(pod, Some(refusal.reason().to_owned()));
                 return Ok(ActionOutcome::Blocked);
             }
