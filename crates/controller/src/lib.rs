@@ -11,6 +11,7 @@ pub mod leader;
 pub mod logging;
 mod memory;
 pub mod metrics;
+mod pace;
 pub mod program;
 pub mod queue;
 mod reconcile;

@@ -4,6 +4,7 @@ use crate::brake::Brake;
 use crate::health::Health;
 use crate::leader::{Elector, LeaseGuard, Role};
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::reconcile::{Next, Reconciler};
 use crate::reconcile_report::ReconcileReport;
@@ -12,7 +13,7 @@ use crate::shards::{self, Assignment, View};
 use crate::urgency::{Emergency, Urgency};
 use crate::worker_slots::WorkerSlots;
 use crate::{RunError, Settings, logging};
-use five_spot_cluster::cache::{self, ChangeCause, ClusterSettings};
+use five_spot_cluster::cache::{self, ChangeCause, ChangeReceiver, ClusterSettings};
 use five_spot_cluster::{Connection, ObjectKey};
 use five_spot_core::Fingerprint;
 use futures::FutureExt;
@@ -22,7 +23,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -59,7 +60,7 @@ pub async fn run(
     settings: Settings,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let (changes, receiver) = mpsc::unbounded_channel();
+    let (changes, receiver) = cache::change_channel();
     let cluster_settings = ClusterSettings {
         policy: settings.policy,
         namespaces: settings.namespaces,
@@ -111,6 +112,7 @@ pub async fn run(
         workers: JoinSet::new(),
         running: BTreeMap::new(),
         recovery: Recovery::default(),
+        pace: Pace::default(),
         slots: WorkerSlots::new(settings.concurrency),
         clock: (Instant::now(), wall),
         ids: Arc::new(AtomicU64::new(u64::try_from(wall.as_microsecond()).unwrap_or_default())),
@@ -146,7 +148,8 @@ struct EventLoop {
     /// The keys in flight.
     running: BTreeMap<ObjectKey, Running>,
     recovery: Recovery,
-    changes: mpsc::UnboundedReceiver<(ObjectKey, ChangeCause)>,
+    pace: Pace,
+    changes: ChangeReceiver,
     slots: WorkerSlots,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
@@ -302,6 +305,7 @@ impl EventLoop {
     }
 
     fn start_worker(&mut self, key: ObjectKey) {
+        self.pace.count(&key, Instant::now());
         let (preempted, leaving) = (CancellationToken::new(), CancellationToken::new());
         let emergency = self.urgency(&key).emergency;
         let running = Running { emergency, preempted: preempted.clone(), leaving: leaving.clone() };
@@ -344,10 +348,16 @@ impl EventLoop {
         if cause == ChangeCause::Status && self.reconciler.attempts.is_failing(&key) {
             return;
         }
-        self.enqueue(key, cause.as_str());
+        let now = Instant::now();
+        let due = if cause.is_in_workload_cluster() { self.pace.due(&key, now) } else { now };
+        self.enqueue_at(key, cause.as_str(), due);
     }
 
     fn enqueue(&mut self, key: ObjectKey, reason: &'static str) {
+        self.enqueue_at(key, reason, Instant::now());
+    }
+
+    fn enqueue_at(&mut self, key: ObjectKey, reason: &'static str, due: Instant) {
         if self.is_standby() || !self.assignment.owns(&key, &self.reconciler.caches) {
             return;
         }
@@ -356,7 +366,7 @@ impl EventLoop {
         if urgency.is_emergency() {
             self.preempt(&key, urgency);
         }
-        self.queue.add(key, urgency, Instant::now());
+        self.queue.add(key, urgency, due);
     }
 
     /// Cuts off a reconcile that began before its object became an emergency: it may wait for a cluster that does not
@@ -415,6 +425,7 @@ impl EventLoop {
         if Instant::now() < instant + CLOCK_CHECK {
             return;
         }
+        self.pace.forget_recovered(Instant::now());
         let now = (Instant::now(), self.reconciler.caches.now());
         let passed = SignedDuration::try_from(now.0 - instant).unwrap_or(SignedDuration::MAX);
         let drift = now.1.duration_since(wall) - passed;

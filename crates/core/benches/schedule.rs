@@ -43,6 +43,25 @@ fn nasty() -> ScheduleSpec {
     }
 }
 
+/// Exceptions that lie inside each other, so that many of them apply on most days.
+fn nested() -> ScheduleSpec {
+    let exception = |index: i32| {
+        let day = |year: i16, days: i32| date(year, 1, 1).checked_add(days.days()).unwrap().to_string();
+        ScheduleException {
+            date: None,
+            from: Some(day(2000, 4 * index)),
+            to: Some(day(2100, -4 * index)),
+            state: if index % 2 == 0 { ScheduleState::Open } else { ScheduleState::Closed },
+            hours: Some(vec!["22-6".to_owned()]),
+            reason: None,
+        }
+    };
+    ScheduleSpec {
+        exceptions: (0..400).map(exception).collect(),
+        ..spec("mon-sat", "0-23", "America/New_York")
+    }
+}
+
 fn closed(day: String, hours: Option<Vec<String>>) -> ScheduleException {
     ScheduleException {
         date: Some(day),
@@ -54,7 +73,7 @@ fn closed(day: String, hours: Option<Vec<String>>) -> ScheduleException {
     }
 }
 
-fn schedules() -> [(&'static str, ScheduleSpec, SignedDuration); 6] {
+fn schedules() -> [(&'static str, ScheduleSpec, SignedDuration); 7] {
     let minutes = SignedDuration::from_mins;
     [
         ("weekly in UTC", spec("mon-fri", "9-17", "UTC"), minutes(0)),
@@ -63,6 +82,7 @@ fn schedules() -> [(&'static str, ScheduleSpec, SignedDuration); 6] {
         ("always open", spec("mon-sun", "0-23", "Europe/Berlin"), minutes(30)),
         ("nights bridged by lead time", spec("mon-sun", "0-22", "Europe/Berlin"), minutes(60)),
         ("64 windows and 400 exceptions", nasty(), minutes(30)),
+        ("400 exceptions inside each other", nested(), minutes(30)),
     ]
 }
 

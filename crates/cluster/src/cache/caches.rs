@@ -2,6 +2,7 @@
 //! what is remembered of each object. The watches that fill the stores are in [`super::watches`].
 
 use crate::cache::change_cause::ChangeCause;
+use crate::cache::changes::ChangeSender;
 use crate::cache::claims::Claims;
 use crate::cache::lock::lock;
 use crate::cache::memory::Memories;
@@ -25,7 +26,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// In the list of namespaces whose Nodes may be in the management cluster: every one. For a sandbox, which has only one
@@ -75,7 +75,7 @@ pub struct Caches {
     pub(crate) scopes: Vec<Scope>,
     /// Notified when something may have become unused.
     pub(super) maybe_unused: Notify,
-    changes: UnboundedSender<(ObjectKey, ChangeCause)>,
+    changes: ChangeSender,
     /// False if the stores are filled by single reads, for one look at one object.
     pub(super) is_watched: bool,
     pub(super) stop: CancellationToken,
@@ -92,7 +92,7 @@ impl Caches {
     pub(super) fn new(
         connection: Connection,
         settings: ClusterSettings,
-        changes: UnboundedSender<(ObjectKey, ChangeCause)>,
+        changes: ChangeSender,
         is_watched: bool,
         stop: &CancellationToken,
     ) -> Result<Self, kube::Error> {
@@ -326,8 +326,7 @@ impl Caches {
 
     /// Reports that an object has to be reconciled.
     pub(crate) fn notify(&self, key: ObjectKey, cause: ChangeCause) {
-        // The receiver is gone only when everything ends.
-        let _ = self.changes.send((key, cause));
+        self.changes.send(key, cause);
     }
 
     pub(super) fn notify_owner(&self, object: &ObjectKey, cause: ChangeCause) {

@@ -30,6 +30,23 @@ pub enum ChangeCause {
 }
 
 impl ChangeCause {
+    /// True if it is a change in the workload cluster of the object, whose administrator is not trusted.
+    #[must_use]
+    pub const fn is_in_workload_cluster(self) -> bool {
+        match self {
+            Self::Node | Self::AgentConfig | Self::Pod => true,
+            Self::Object
+            | Self::Status
+            | Self::Namespace
+            | Self::Cluster
+            | Self::Machine
+            | Self::Provider
+            | Self::Secret
+            | Self::Claim
+            | Self::Watch => false,
+        }
+    }
+
     /// The reason in log lines, in the words that `kube` uses in its own spans.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -4,6 +4,7 @@ use crate::cache::drain_rules::DrainRules;
 use crate::cache::lock::lock;
 use crate::cache::managed_fields::Digest;
 use crate::transport::key::ObjectKey;
+use five_spot_core::Fingerprint;
 use five_spot_core::world::{EvictionAttempt, ObjectView, Uid};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,10 @@ pub(crate) enum Part {
     Infrastructure,
     Machine,
 }
+
+/// Pods of a drain that are remembered, as many as are kept of a node. A cluster can invent pods for as long as its node is
+/// drained, and everybody else's drain ends.
+const MOST_PODS: usize = 1000;
 
 /// Objects of earlier machines are not worth remembering.
 const MAX_COMPARED: usize = 16;
@@ -66,8 +71,24 @@ impl Memory {
         self
     }
 
+    /// The result of the eviction of a pod, `first` if there was none.
+    pub(crate) fn eviction(&mut self, pod: &Uid, first: EvictionAttempt) -> &mut EvictionAttempt {
+        if self.evictions.len() >= MOST_PODS && !self.evictions.contains_key(pod) {
+            self.evictions.clear();
+        }
+        self.evictions.entry(pod.clone()).or_insert(first)
+    }
+
+    /// Notes that the API server has reported a pod as gone.
+    pub(crate) fn note_left(&mut self, pod: &Uid) {
+        if self.left.len() >= MOST_PODS {
+            self.left.clear();
+        }
+        self.left.insert(pod.clone());
+    }
+
     /// Notes the object as it was just seen, without its status. True if nothing of that has changed.
-    pub(crate) fn note_seen(&mut self, object: &ObjectView, force_reconcile: Option<&str>) -> bool {
+    pub(crate) fn note_seen(&mut self, object: &ObjectView, force_reconcile: Option<Fingerprint>) -> bool {
         let mut hash = DefaultHasher::new();
         (object, force_reconcile).hash(&mut hash);
         let seen = Some(hash.finish());
@@ -122,5 +143,24 @@ impl Memories {
     /// Removes all memories.
     pub(crate) fn clear(&self) {
         lock(&self.by_key).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_without_end_are_not_remembered_without_end() {
+        let mut memory = Memory::default();
+        let attempt = EvictionAttempt { at: Timestamp::UNIX_EPOCH, refusal: None, failed: false };
+        for number in 0..10 * MOST_PODS {
+            let pod = Uid::from(number.to_string());
+            memory.eviction(&pod, attempt.clone()).failed = true;
+            assert!(memory.eviction(&pod, attempt.clone()).failed, "the latest one is remembered");
+            memory.note_left(&pod);
+            assert!(memory.left.contains(&pod));
+        }
+        assert!(memory.evictions.len() <= MOST_PODS && memory.left.len() <= MOST_PODS);
     }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod caches;
 pub(crate) mod change_cause;
+pub(crate) mod changes;
 pub(crate) mod claim_watch;
 pub(crate) mod claims;
 pub(crate) mod drain_rules;
@@ -36,5 +37,6 @@ pub(crate) mod write_back;
 
 pub use caches::{ANY_NAMESPACE, Caches, ClusterSettings};
 pub use change_cause::ChangeCause;
+pub use changes::{ChangeReceiver, ChangeSender, change_channel};
 pub use probe::reachable;
 pub use start::start;

@@ -3,6 +3,7 @@
 //! The number of its objects is limited, and so is each of them, but the product of the two is more than there is memory.
 
 use crate::transport::http::{Budget, Share, TransportError};
+use crate::transport::key::ObjectKey;
 use std::sync::Arc;
 
 /// Bytes that every object takes besides its facts: its key, its version, and its places in maps.
@@ -50,5 +51,13 @@ impl<V> Room<V> {
             )),
             Err(_) => Err("the objects of the cluster take more memory than one cluster may take".to_owned()),
         }
+    }
+
+    /// A place for the name of an object that is gone, if there is room for it.
+    pub(super) fn place_of_name(&self, key: &ObjectKey) -> Option<Place> {
+        let bytes = OVERHEAD + key.namespace.len() + key.name.len();
+        let mut share = self.budget.share();
+        share.grow(bytes).ok()?;
+        Some(Place { bytes, _share: Arc::new(share) })
     }
 }

@@ -69,11 +69,22 @@ struct Inner<V> {
     /// The newest version of any object that was ever in this store.
     latest: Option<String>,
     /// Deleted objects and the version of their deletion: an older answer may still arrive.
-    deletions: BTreeMap<ObjectKey, String>,
+    deletions: BTreeMap<ObjectKey, Deletion>,
+}
+
+/// The deletion of an object.
+#[derive(Debug)]
+struct Deletion {
+    version: String,
+    /// Its place in the room of the store if that is limited.
+    _place: Option<Place>,
 }
 
 /// The most deletions that are remembered between two lists: more than that do not happen in one hour.
 const MOST_DELETIONS: usize = 10_000;
+
+/// The same for a store with limited room, whose cluster may invent any number of objects that it deletes.
+const MOST_DELETIONS_WITHIN_ROOM: usize = 1_000;
 
 impl<V: Clone + PartialEq> Store<V> {
     /// An empty store that these watches fill.
@@ -175,7 +186,7 @@ impl<V: Clone + PartialEq> Store<V> {
             return false;
         }
         // The answer to a DELETE carries the version of the deletion itself.
-        if inner.deletions.get(&key).is_some_and(|deletion| !is_older(deletion, version)) {
+        if inner.deletions.get(&key).is_some_and(|deletion| !is_older(&deletion.version, version)) {
             return false;
         }
         let Ok(entry) = inner.entry(&key, version, view) else { return false };
@@ -188,7 +199,7 @@ impl<V: Clone + PartialEq> Store<V> {
 
     /// The reason for which there is no room for an object, if there is none.
     pub(crate) fn no_room_for(&self, key: &ObjectKey, view: &V) -> Option<String> {
-        self.lock().place(key, view).err()
+        self.lock().make_place(key, view).err()
     }
 
     /// Notes the version of an event.
@@ -201,8 +212,9 @@ impl<V: Clone + PartialEq> Store<V> {
     pub(crate) fn deleted(&self, key: &ObjectKey, version: &str) -> bool {
         let mut inner = self.lock();
         inner.note_version(version);
+        let was_there = inner.items.remove(key).is_some();
         inner.note_deletion(key, version);
-        inner.items.remove(key).is_some()
+        was_there
     }
 
     /// Removes an object that the API server has reported as gone. Its watch may lag, and still report older events.
@@ -301,12 +313,22 @@ impl<V> Inner<V> {
         is_new
     }
 
-    fn entry(&self, key: &ObjectKey, version: &str, view: V) -> Result<Box<Entry<V>>, String> {
-        let place = self.place(key, &view)?;
+    fn entry(&mut self, key: &ObjectKey, version: &str, view: V) -> Result<Box<Entry<V>>, String> {
+        let place = self.make_place(key, &view)?;
         Ok(Box::new(Entry { item: Item { version: version.to_owned(), view }, place }))
     }
 
-    /// The place for an object, which may be the one that it has. The error is a message for people.
+    /// The place for an object, to which deleted ones give way. The error is a message for people.
+    fn make_place(&mut self, key: &ObjectKey, view: &V) -> Result<Option<Place>, String> {
+        let place = self.place(key, view);
+        if place.is_ok() || self.deletions.is_empty() {
+            return place;
+        }
+        self.deletions.clear();
+        self.place(key, view)
+    }
+
+    /// The place for an object, which may be the one that it has.
     fn place(&self, key: &ObjectKey, view: &V) -> Result<Option<Place>, String> {
         let Some(room) = &self.room else { return Ok(None) };
         let before = self.items.get(key).and_then(|entry| entry.place.as_ref());
@@ -317,10 +339,18 @@ impl<V> Inner<V> {
         if version.parse::<u64>().is_err() {
             return;
         }
-        if self.deletions.len() >= MOST_DELETIONS {
+        let most = if self.room.is_some() { MOST_DELETIONS_WITHIN_ROOM } else { MOST_DELETIONS };
+        if self.deletions.len() >= most {
             self.deletions.clear();
         }
-        self.deletions.insert(key.clone(), version.to_owned());
+        let place = match &self.room {
+            None => None,
+            Some(room) => match room.place_of_name(key) {
+                None => return,
+                place => place,
+            },
+        };
+        self.deletions.insert(key.clone(), Deletion { version: version.to_owned(), _place: place });
     }
 
     fn note_version(&mut self, version: &str) {
@@ -512,5 +542,28 @@ mod tests {
         drop(one);
         fill(&other, "2", &["a"], 6000);
         assert_eq!(other.sync_state(), SyncState::Synced);
+    }
+
+    #[test]
+    fn deleted_objects_take_room_too_and_give_way_to_others() {
+        let store = within(&Budget::new(10_000));
+        fill(&store, "1", &["a"], 3000);
+        for number in 0..10_000 {
+            assert!(!store.deleted(&key(&format!("invented-{number}")), "2"));
+        }
+        let remembered = store.lock().deletions.len();
+        assert!((1..10_000 / 256).contains(&remembered), "{remembered} names");
+        assert_eq!(store.no_room_for(&key("b"), &Sized(6000)), None);
+        assert!(store.put(key("b"), "3", Sized(6000)), "an object that exists comes first");
+        assert_eq!(store.keys(), [key("a"), key("b")]);
+    }
+
+    #[test]
+    fn the_deletions_of_a_hostile_cluster_are_few() {
+        let store = within(&Budget::new(usize::MAX));
+        for number in 0..2 * MOST_DELETIONS {
+            store.deleted(&key(&format!("invented-{number}")), "2");
+        }
+        assert!(store.lock().deletions.len() <= MOST_DELETIONS_WITHIN_ROOM);
     }
 }

@@ -129,9 +129,8 @@ fn watch_objects(caches: &Arc<Caches>) {
 /// Tells a change of the status alone, which as a rule is our own write, from any other change of an object.
 fn change_of_object(caches: &Caches, key: &ObjectKey) -> ChangeCause {
     let Some(object) = caches.objects.view(key) else { return ChangeCause::Object };
-    let is_seen = caches
-        .memories
-        .update(key, |memory| memory.note_seen(&object.view, object.force_reconcile.as_deref()));
+    let is_seen =
+        caches.memories.update(key, |memory| memory.note_seen(&object.view, object.force_reconcile));
     if is_seen { ChangeCause::Status } else { ChangeCause::Object }
 }
 

@@ -12,14 +12,15 @@ use crate::cache::watch::{WatchSignal, WatchSource, fill};
 use crate::transport::core_kinds::{Node, Pod};
 use crate::transport::credential::UsedCredential;
 use crate::transport::error::{CallError, ReadFailure, is_absent, or_absent};
-use crate::transport::http::Budget;
+use crate::transport::http::{Budget, Share};
 use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::SecretFacts;
 use crate::transport::operation::{Operation, TargetKind, Verb};
+use crate::transport::repeat::Repeats;
 use crate::transport::valid_name::is_identifier;
 use five_spot_api::names::label;
 use five_spot_api::reclaim::{AGENT_SELECTOR, CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
-use five_spot_core::world::NodeName;
+use five_spot_core::world::{NodeName, PodId};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher::Config;
@@ -31,6 +32,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The pods of one node that are kept. A kubelet runs 110 by default; 500 is the most that is in use anywhere.
 const MOST_PODS: usize = 1000;
+
+/// `DaemonSet`s, and namespaces, that are remembered of one cluster while its nodes are drained. A cluster can invent pods of
+/// new ones without end.
+const MOST_LOOKED_UP: usize = 10_000;
+
+/// Bytes that a namespace takes besides its name and labels, and a label besides its key and value.
+const NAMESPACE_BYTES: usize = 256;
+const LABEL_BYTES: usize = 2 * size_of::<String>();
 
 /// A cluster in which Nodes live: its client, its stores and its watches.
 pub(crate) struct WorkloadLink {
@@ -49,7 +58,9 @@ pub(crate) struct WorkloadLink {
     /// The pods of the reclaim agents, while a Node of the cluster needs one.
     agent_pods: Mutex<Option<PodWatch<AgentPodFacts>>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
-    namespace_labels: Mutex<BTreeMap<String, Labels>>,
+    namespace_labels: Mutex<BTreeMap<String, KnownLabels>>,
+    /// Refused evictions that were logged lately: a thousand pods that are blocked are tried again every few seconds.
+    refused_evictions: Repeats,
     /// False if the stores are filled by single reads.
     is_watched: bool,
     stop: CancellationToken,
@@ -62,6 +73,12 @@ pub(crate) struct MadeFrom {
     pub(crate) secret: Option<SecretFacts>,
     /// Its credentials, if they expire: reported while the link exists.
     pub(crate) _credential: Option<UsedCredential>,
+}
+
+/// The labels of a namespace, and their share of what may be kept of the cluster.
+struct KnownLabels {
+    labels: Labels,
+    _share: Option<Share>,
 }
 
 struct PodWatch<V> {
@@ -99,6 +116,7 @@ impl WorkloadLink {
             agent_pods: Mutex::default(),
             daemon_sets: Mutex::new(BTreeMap::new()),
             namespace_labels: Mutex::new(BTreeMap::new()),
+            refused_evictions: Repeats::default(),
             _ends_watch: stop.clone().drop_guard(),
             client,
             source,
@@ -311,16 +329,32 @@ impl WorkloadLink {
     }
 
     pub(crate) fn remember_daemon_set(&self, key: ObjectKey, exists: bool) {
-        lock(&self.daemon_sets).insert(key, exists);
+        remember(&mut lock(&self.daemon_sets), key, exists);
     }
 
     /// The labels of a namespace; `None` if it has not been looked up.
     pub(crate) fn namespace_labels(&self, namespace: &str) -> Option<Labels> {
-        lock(&self.namespace_labels).get(namespace).cloned()
+        lock(&self.namespace_labels).get(namespace).map(|known| known.labels.clone())
     }
 
+    /// Remembers the labels of a namespace. One whose labels there is no room for counts as one without, as with pods.
     pub(crate) fn remember_namespace_labels(&self, namespace: String, labels: Labels) {
-        lock(&self.namespace_labels).insert(namespace, labels);
+        let of_labels: usize = labels.iter().map(|(key, value)| LABEL_BYTES + key.len() + value.len()).sum();
+        let bytes = NAMESPACE_BYTES + namespace.len() + of_labels;
+        let mut share = self.budget.as_ref().map(Budget::share);
+        let has_room = share.as_mut().is_none_or(|share| share.grow(bytes).is_ok());
+        let known = if has_room {
+            KnownLabels { labels, _share: share }
+        } else {
+            KnownLabels { labels: Labels::new(), _share: None }
+        };
+        remember(&mut lock(&self.namespace_labels), namespace, known);
+    }
+
+    /// Notes a refused eviction. Returns how often it was refused for the same reason since that was last logged, if it is to
+    /// be logged now.
+    pub(crate) fn note_refused_eviction(&self, pod: &PodId, reason: &str) -> Option<u64> {
+        self.refused_evictions.note(&format!("{pod}: {reason}"))
     }
 
     /// Forgets what was looked up for a drain, so that the next one looks again.
@@ -328,6 +362,14 @@ impl WorkloadLink {
         lock(&self.daemon_sets).clear();
         lock(&self.namespace_labels).clear();
     }
+}
+
+/// Remembers something that was looked up. If there is too much of it already, all of that is looked up again.
+fn remember<K: Ord, V>(known: &mut BTreeMap<K, V>, key: K, value: V) {
+    if known.len() >= MOST_LOOKED_UP && !known.contains_key(&key) {
+        known.clear();
+    }
+    known.insert(key, value);
 }
 
 /// Reclaim annotations with a value other than the valid one. Each is logged once.
@@ -439,6 +481,56 @@ mod tests {
         };
         let lines = (0..1000).filter(is_logged).count();
         assert!((1..=64).contains(&lines), "{lines} lines");
+    }
+
+    /// A link whose cluster answers nothing.
+    fn link() -> Arc<WorkloadLink> {
+        let service = tower::service_fn(move |_| {
+            let body = http_body_util::Full::new(bytes::Bytes::new());
+            async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+        });
+        WorkloadLink::open(
+            Transport::new("test").workload("shop/demo").client_over(service),
+            WatchSource::workload("shop/demo", Arc::default()),
+            MadeFrom { secret: None, _credential: None },
+            Some(Budget::new(100_000)),
+            &CancellationToken::new(),
+            None,
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_evictions_do_not_fill_the_log() {
+        let link = link();
+        let pod = |number: usize| PodId {
+            namespace: "shop".to_owned(),
+            name: format!("web-{number}"),
+            uid: five_spot_core::world::Uid::from(number.to_string()),
+        };
+        let is_logged = |number: &usize| link.note_refused_eviction(&pod(*number), "blocked").is_some();
+        assert_eq!((0..10).filter(is_logged).count(), 10);
+        assert_eq!((0..10).filter(is_logged).count(), 0, "the same within a minute");
+        let lines = (0..1000).filter(is_logged).count();
+        assert!(lines <= 64, "{lines} lines");
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert_eq!(link.note_refused_eviction(&pod(0), "blocked"), Some(2));
+    }
+
+    #[tokio::test]
+    async fn what_is_looked_up_for_a_drain_is_bounded() {
+        let link = link();
+        for number in 0..=MOST_LOOKED_UP {
+            link.remember_daemon_set(ObjectKey::new("a", number.to_string()), true);
+            link.remember_namespace_labels(number.to_string(), Labels::new());
+        }
+        assert_eq!(lock(&link.daemon_sets).len(), 1, "all are looked up again");
+        assert_eq!(lock(&link.namespace_labels).len(), 1);
+        let labels = Labels::from([("key".to_owned(), "x".repeat(40_000))]);
+        for name in ["a", "b", "c"] {
+            link.remember_namespace_labels(name.to_owned(), labels.clone());
+        }
+        assert_eq!(link.namespace_labels("b"), Some(labels));
+        assert_eq!(link.namespace_labels("c"), Some(Labels::new()), "there is no room for its labels");
     }
 
     #[tokio::test]

@@ -45,7 +45,7 @@ impl Job<'_> {
         let api = self.caches.api(&self.key.namespace, &our_resource());
         let cached =
             self.caches.objects.get(self.key).filter(|item| item.view.view.uid.as_str() == self.uid());
-        let mut known = cached.and_then(|item| Some((item.version, change(&item.view.finalizers())?)));
+        let mut known = cached.and_then(|item| Some((item.version, change(&item.view.finalizers()?)?)));
         let mut attempt = 0;
         loop {
             let (version, finalizers) = if let Some(known) = known.take() {

@@ -39,7 +39,9 @@ impl Job<'_> {
                     self.note_failed_eviction(pod);
                     return Err(pod_error(Verb::Evict, pod, error).into());
                 };
-                refusal.log(pod);
+                if let Some(repeated) = link.note_refused_eviction(pod, refusal.reason()) {
+                    refusal.log(pod, repeated);
+                }
                 self.note_eviction(pod, Some(refusal.reason().to_owned()));
                 return Ok(ActionOutcome::Blocked);
             }
@@ -65,7 +67,10 @@ impl Job<'_> {
 
     fn note_eviction(&self, pod: &PodId, refusal: Option<String>) {
         let attempt = EvictionAttempt { at: self.caches.connection.now(), refusal, failed: false };
-        self.caches.memories.update(self.key, |memory| memory.evictions.insert(pod.uid.clone(), attempt));
+        self.caches.memories.update(self.key, |memory| {
+            let noted = memory.eviction(&pod.uid, attempt.clone());
+            *noted = attempt;
+        });
     }
 
     /// Notes an attempt whose answer is unknown, so that it is not repeated whenever another pod leaves. A refusal that was
@@ -74,7 +79,7 @@ impl Job<'_> {
         let at = self.caches.connection.now();
         self.caches.memories.update(self.key, |memory| {
             let first = EvictionAttempt { at, refusal: None, failed: true };
-            let attempt = memory.evictions.entry(pod.uid.clone()).or_insert(first);
+            let attempt = memory.eviction(&pod.uid, first);
             (attempt.at, attempt.failed) = (at, true);
         });
     }
@@ -87,7 +92,7 @@ impl Job<'_> {
     }
 
     fn drop_pod(&self, link: &WorkloadLink, pod: &PodId) {
-        self.caches.memories.update(self.key, |memory| memory.left.insert(pod.uid.clone()));
+        self.caches.memories.update(self.key, |memory| memory.note_left(&pod.uid));
         let node = self.observed.world.node.found();
         if let Some(store) = node.and_then(|node| link.watched_pods(&node.name)) {
             store.remove(&pod_key(pod));

@@ -40,15 +40,16 @@ impl<'a> Refusal<'a> {
         }
     }
 
-    pub(super) fn log(self, pod: &PodId) {
+    /// Logs the refusal, with the number of times that it was repeated since it was last logged.
+    pub(super) fn log(self, pod: &PodId, repeated: u64) {
         match self {
             Self::Budget(reason) => {
                 let reason = &*text::bounded(reason, text::MAX_MESSAGE);
-                tracing::warn!(%pod, reason, "Pod eviction blocked by PDB (HTTP 429)");
+                tracing::warn!(%pod, reason, repeated, "Pod eviction blocked by PDB (HTTP 429)");
             }
             Self::Webhook(reason) => {
                 let reason = &*text::bounded(reason, text::MAX_MESSAGE);
-                tracing::warn!(%pod, reason, "Pod eviction refused by a webhook (HTTP 429)");
+                tracing::warn!(%pod, reason, repeated, "Pod eviction refused by a webhook (HTTP 429)");
             }
         }
     }

@@ -4,12 +4,17 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::Kubeconfig;
+use serde_saphyr::Options;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 /// The longest kubeconfig. One with two certificates and a key has 6 KB.
 const LONGEST: usize = 64 << 10;
+
+/// Values of a kubeconfig and the marks around them. One with a hundred contexts has about 4,000; unknown fields are parsed as
+/// well, and every value takes memory.
+const MOST_EVENTS: usize = 20_000;
 
 /// The facts that are kept of a Secret: the keys that objects name, and nothing else. They are never printed.
 #[derive(Clone, PartialEq)]
@@ -54,10 +59,22 @@ pub(crate) fn read(facts: &SecretFacts, key: &str) -> Result<Kubeconfig, String>
         None => return Err(format!("has no key {key}")),
     };
     let text = std::str::from_utf8(bytes).map_err(|_| format!("key {key} is not text"))?;
-    let kubeconfig: Kubeconfig =
-        serde_saphyr::from_str(text).map_err(|_| format!("key {key} is not a kubeconfig"))?;
+    let kubeconfig: Kubeconfig = serde_saphyr::from_str_with_options(text, options())
+        .map_err(|_| format!("key {key} is not a kubeconfig"))?;
     check(&kubeconfig)?;
     Ok(kubeconfig)
+}
+
+/// Limits of the parser. Its own permit a million values by way of aliases, which no kubeconfig needs.
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: MOST_EVENTS,
+            max_nodes: MOST_EVENTS,
+            max_aliases: 0,
+        },
+        with_snippet: false,
+    }
 }
 
 fn check(kubeconfig: &Kubeconfig) -> Result<(), String> {
@@ -165,13 +182,36 @@ mod tests {
 
     #[test]
     fn a_small_text_that_would_grow_is_refused() {
+        let valid = text("server: 'https://10.0.0.1:6443'", "token: s3cret");
+        assert!(read(&facts(&valid), "value").is_ok());
+        // Every level is ten times the one before. Unknown fields and extensions are parsed too.
         let line = |level: usize| {
             let refers = if level == 0 { "x".to_owned() } else { format!("*a{}", level - 1) };
             format!("a{level}: &a{level} [{}]\n", vec![refers; 10].join(", "))
         };
-        let bomb: String = (0..12).map(line).collect();
-        let facts = facts(&bomb);
-        assert!(read(&facts, "value").is_err() || read(&facts, "value").unwrap().clusters.is_empty());
+        for levels in [2, 5, 12] {
+            let bomb: String = (0..levels).map(line).collect();
+            assert!(read(&facts(&format!("{valid}{bomb}")), "value").is_err(), "{levels} levels");
+        }
+        let values = vec!["0"; MOST_EVENTS].join(",");
+        for many in
+            [format!("a: [{values}]\n"), format!("extensions: [{{name: a, extension: [{values}]}}]\n")]
+        {
+            assert!(read(&facts(&format!("{valid}{many}")), "value").is_err());
+        }
+    }
+
+    #[test]
+    fn a_kubeconfig_of_a_hundred_clusters_is_taken() {
+        let entries = |field: &str, inner: &str| {
+            let entry = |number: usize| format!("  - {{name: a{number}, {inner}}}\n");
+            format!("{field}:\n{}", (0..100).map(entry).collect::<String>())
+        };
+        let clusters = entries("clusters", "cluster: {server: 'https://10.0.0.1:6443'}");
+        let users = entries("users", "user: {token: s3cret}");
+        let contexts = entries("contexts", "context: {cluster: a1, user: a1, namespace: shop}");
+        let text = format!("apiVersion: v1\nkind: Config\n{clusters}{users}{contexts}current-context: a1\n");
+        assert_eq!(read(&facts(&text), "value").unwrap().clusters.len(), 100);
     }
 
     proptest! {

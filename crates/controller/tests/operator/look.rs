@@ -12,7 +12,6 @@ use jiff::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 /// The object as the caches of a controller show it, once they are complete and confirmed.
@@ -41,7 +40,7 @@ async fn from_caches(caches: &Arc<Caches>, key: &ObjectKey) -> Confirmed {
 async fn compare(world: &World, name: &str) -> Looked {
     let key = ObjectKey::new("shop", name);
     let (stop, settings) = (CancellationToken::new(), World::cluster_settings());
-    let (changes, _changed) = unbounded_channel();
+    let (changes, _changed) = cache::change_channel();
     let caches = cache::start(world.connection(), settings.clone(), changes, &stop).expect("a client");
     let watched = from_caches(&caches, &key).await;
     let looked = view::look(&world.connection(), &key, &settings).await.expect("the API answers");

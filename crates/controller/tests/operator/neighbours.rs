@@ -1,6 +1,6 @@
 //! A tenant that names more than it should: others are not affected, and what it has already keeps working.
 
-use crate::play::{is_lent, machine};
+use crate::play::{is_lent, machine, node};
 use crate::world::{Asked, World, kubeconfig};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -47,6 +47,12 @@ async fn all_lent(world: &World, names: &[String]) -> bool {
         all &= is_lent(world, name).await;
     }
     all
+}
+
+/// The reconciles of an object so far, by the log.
+fn reconciles(world: &World, name: &str) -> usize {
+    let begins = |line: &&Value| line["fields"]["message"] == "Starting reconciliation";
+    world.log.lines().iter().filter(begins).filter(|line| line["fields"]["resource"] == name).count()
 }
 
 async fn until_refused(world: &World, refused: usize) {
@@ -134,12 +140,7 @@ async fn kinds_that_do_not_exist_wake_only_their_users_and_are_looked_up_togethe
     world.begin();
     world.until(0, "08:10:00").await;
     let before = world.clock.now();
-    let reconciles = |world: &World| {
-        let begins = |line: &&Value| line["fields"]["message"] == "Starting reconciliation";
-        let lines = world.log.lines();
-        lines.iter().filter(begins).filter(|line| line["fields"]["resource"] == "neighbour").count()
-    };
-    let undisturbed = reconciles(&world);
+    let undisturbed = reconciles(&world, "neighbour");
     let count = 60;
     for number in 0..count {
         let kind = json!({
@@ -150,10 +151,38 @@ async fn kinds_that_do_not_exist_wake_only_their_users_and_are_looked_up_togethe
     }
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert!(undisturbed > 0, "the log shows it");
-    assert_eq!(reconciles(&world), undisturbed, "they are no concern of others");
+    assert_eq!(reconciles(&world, "neighbour"), undisturbed, "they are no concern of others");
     let is_discovery = |asked: &&Asked| !asked.uri.contains("/namespaces") && !asked.uri.contains('?');
     let asked = world.asked_since(before);
     let asked: Vec<&str> = asked.iter().filter(is_discovery).map(|asked| &*asked.uri).collect();
     assert!(asked.len() < 200, "{} requests for {count} kinds: {:?}", asked.len(), &asked[..20]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_changes_without_end_causes_one_reconcile_a_second() {
+    let mut world = World::new("info");
+    world.lend(&machine("m0", &json!({})));
+    world.begin();
+    world.until(0, "09:00:01").await;
+    world.wait("m0 to be lent", async || is_lent(&world, "m0").await).await;
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let before = reconciles(&world, "m0");
+    let path = format!("/api/v1/nodes/{}", node("m0"));
+    for number in 0..1000 {
+        let annotations = json!({"5spot.finos.org/reclaim-requested": format!("no {number}")});
+        world.patch(&path, &json!({"metadata": {"annotations": annotations}})).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let during = reconciles(&world, "m0") - before;
+    assert!((10..200).contains(&during), "{during} reconciles in 10 s");
+    // Changes in the management cluster do not wait.
+    let from = world.clock.now();
+    world.change("m0", &json!({"killSwitch": true})).await;
+    world.phase("m0", "Terminated").await;
+    let is_delete = |asked: &&Asked| asked.uri.contains("/machines/m0-machine") && asked.method == "DELETE";
+    let deleted = world.asked_since(from).iter().find(is_delete).map(|asked| asked.at);
+    let took = deleted.expect("the Machine was deleted").duration_since(from);
+    assert!(took.as_secs() < 1, "{took}");
     world.end().await;
 }

@@ -32,7 +32,7 @@ pub(super) fn constant_intervals(
     clock: &WallClock,
 ) -> Vec<ConstantInterval> {
     let constant = |era: Era| {
-        let open = era.constant(week, layers)?;
+        let open = era.constant(week)?;
         Some(ConstantInterval { open, interval: era.interval(clock) })
     };
     eras(layers).into_iter().filter_map(constant).collect()
@@ -52,8 +52,8 @@ struct Era {
     first: Option<LocalDay>,
     /// The first day of the next era; `None` in the era after all layers.
     end: Option<LocalDay>,
-    /// The layers, by their index.
-    layers: BTreeSet<usize>,
+    /// The hours that the layers open and close on each of these days, whatever the weekday.
+    decided: WholeHours,
 }
 
 fn eras(layers: &[Layer]) -> Vec<Era> {
@@ -66,7 +66,7 @@ fn eras(layers: &[Layer]) -> Vec<Era> {
     let (mut first, mut active) = (None, BTreeSet::new());
     for same_day in turns.chunk_by(|one, other| one.0 == other.0) {
         let end = same_day.first().map(|turn| turn.0);
-        eras.push(Era { first, end, layers: active.clone() });
+        eras.push(Era { first, end, decided: decided(&active, layers) });
         first = end;
         for &(_, begins, index) in same_day {
             if begins {
@@ -76,14 +76,32 @@ fn eras(layers: &[Layer]) -> Vec<Era> {
             }
         }
     }
-    eras.push(Era { first, end: None, layers: active });
+    eras.push(Era { first, end: None, decided: decided(&active, layers) });
     eras
+}
+
+/// Returns the hours that some of the layers open and close; a later layer takes precedence. They are computed once for each
+/// era and not for each of its weekdays: four hundred exceptions that lie inside each other make sixteen hundred eras.
+fn decided(active: &BTreeSet<usize>, layers: &[Layer]) -> WholeHours {
+    let mut decided = WholeHours::default();
+    for layer in active.iter().rev().filter_map(|&index| layers.get(index)) {
+        let known = decided.open | decided.closed;
+        if known == HourMask::ALL {
+            break;
+        }
+        let hours = layer.hours.without(known);
+        match layer.state {
+            ScheduleState::Open => decided.open = decided.open | hours,
+            ScheduleState::Closed => decided.closed = decided.closed | hours,
+        }
+    }
+    decided
 }
 
 impl Era {
     /// Returns true if the era is always open and false if it is always closed; `None` if it changes.
-    fn constant(&self, week: &[WholeHours; 7], layers: &[Layer]) -> Option<bool> {
-        let mut days = self.weekdays().map(|weekday| self.hours(week[weekday], layers));
+    fn constant(&self, week: &[WholeHours; 7]) -> Option<bool> {
+        let mut days = self.weekdays().map(|weekday| self.hours(week[weekday]));
         let open = days.clone().all(|day| day.open == HourMask::ALL);
         let closed = days.all(|day| day.closed == HourMask::ALL);
         (open || closed).then_some(open)
@@ -99,12 +117,9 @@ impl Era {
         (0..count).map(move |step| first.plus(step).weekday())
     }
 
-    fn hours(&self, day: WholeHours, layers: &[Layer]) -> WholeHours {
-        let applied = self.layers.iter().filter_map(|&index| layers.get(index));
-        applied.fold(day, |WholeHours { open, closed }, Layer { state, hours, .. }| match state {
-            ScheduleState::Open => WholeHours { open: open | *hours, closed: closed.without(*hours) },
-            ScheduleState::Closed => WholeHours { open: open.without(*hours), closed: closed | *hours },
-        })
+    fn hours(&self, day: WholeHours) -> WholeHours {
+        let WholeHours { open, closed } = self.decided;
+        WholeHours { open: day.open.without(closed) | open, closed: day.closed.without(open) | closed }
     }
 
     /// Returns the instants that certainly belong to the days of the era. Where the clock is set back across midnight, the

@@ -6,7 +6,7 @@ use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::names::{FINALIZER, annotation};
 use five_spot_api::{ObjectRef, ScheduledMachineSpec, ScheduledMachineStatus, WorkloadCluster};
 use five_spot_core::world::{DeletionView, NodeName, ObjectView, Uid};
-use five_spot_core::{FieldError, InvalidSpec, ProviderKind, ValidSpec, check_name};
+use five_spot_core::{FieldError, Fingerprint, InvalidSpec, ProviderKind, ValidSpec, check_name, text};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 /// The finalizer that `--cascade=orphan` puts onto an object.
 const ORPHAN: &str = "orphan";
+
+/// Bytes of the finalizers of others that are kept. An object has a few, and may have a megabyte of them.
+const MOST_FINALIZERS: usize = 4 << 10;
 
 /// The facts that are kept of a `ScheduledMachine`.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,17 +27,17 @@ pub(crate) struct ObjectFacts {
     pub(crate) record: Record,
     /// The field manager that wrote the spec last.
     pub(crate) spec_by: Option<String>,
-    /// Any new value causes a reconcile.
-    pub(crate) force_reconcile: Option<String>,
-    /// The finalizers of others.
-    pub(crate) other_finalizers: Box<[String]>,
+    /// Any new value causes a reconcile. The value itself does not matter, and may have a quarter of a megabyte.
+    pub(crate) force_reconcile: Option<Fingerprint>,
+    /// The finalizers of others; `None` if there are too many to keep.
+    pub(crate) other_finalizers: Option<Box<[String]>>,
 }
 
 impl ObjectFacts {
-    /// All finalizers of the object. Ours is the last.
-    pub(crate) fn finalizers(&self) -> Vec<String> {
+    /// All finalizers of the object, if they are kept. Ours is the last.
+    pub(crate) fn finalizers(&self) -> Option<Vec<String>> {
         let ours = self.view.has_finalizer.then(|| FINALIZER.to_owned());
-        self.other_finalizers.iter().cloned().chain(ours).collect()
+        Some(self.other_finalizers.as_ref()?.iter().cloned().chain(ours).collect())
     }
 }
 
@@ -99,8 +102,8 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
         record: Record::new(&status, spec.as_ref().ok()),
         spec: spec.map(Arc::new).map_err(Arc::new),
         spec_by: last_writer(object),
-        force_reconcile: object.annotations().get(annotation::FORCE_RECONCILE).cloned(),
-        other_finalizers: finalizers.iter().filter(|name| *name != FINALIZER).cloned().collect(),
+        force_reconcile: object.annotations().get(annotation::FORCE_RECONCILE).map(Fingerprint::of),
+        other_finalizers: other_finalizers(finalizers),
         view: ObjectView {
             namespace: object.namespace().unwrap_or_default(),
             name,
@@ -114,6 +117,12 @@ pub(crate) fn scheduled_machine(object: &DynamicObject) -> ObjectFacts {
             resume: object.annotations().get(annotation::RESUME).and_then(|time| time.trim().parse().ok()),
         },
     }
+}
+
+fn other_finalizers(finalizers: &[String]) -> Option<Box<[String]>> {
+    let bytes: usize = finalizers.iter().map(|name| size_of::<String>() + name.len()).sum();
+    let others = finalizers.iter().filter(|name| *name != FINALIZER).cloned();
+    (bytes <= MOST_FINALIZERS).then(|| others.collect())
 }
 
 /// A status that cannot be read was written by another program; ours replaces it.
@@ -140,7 +149,8 @@ fn understand(name: &str, object: &DynamicObject) -> Result<ValidSpec, InvalidSp
         Ok(spec) => spec,
         // Only with a CRD that is older or newer than this program.
         Err(error) => {
-            let errors = vec![FieldError::new("spec", error.to_string())];
+            let message = text::bounded(&error.to_string(), text::MAX_MESSAGE).into_owned();
+            let errors = vec![FieldError::new("spec", message)];
             return Err(InvalidSpec::unreadable(&object.data["spec"], errors));
         }
     };
@@ -153,5 +163,51 @@ fn understand(name: &str, object: &DynamicObject) -> Result<ValidSpec, InvalidSp
             errors.insert(0, error);
             Err(InvalidSpec::new(&spec, errors))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn facts(metadata: &Value, spec: &Value) -> ObjectFacts {
+        let object = json!({
+            "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine", "metadata": metadata, "spec": spec,
+        });
+        scheduled_machine(&serde_json::from_value(object).expect("an object"))
+    }
+
+    #[test]
+    fn of_a_long_annotation_only_a_fingerprint_is_kept() {
+        let with = |value: &str| {
+            let annotations = json!({annotation::FORCE_RECONCILE: value});
+            facts(&json!({"name": "a", "annotations": annotations}), &json!({}))
+        };
+        let long = "x".repeat(200_000);
+        assert_ne!(with(&long), with(&format!("{long}y")));
+        assert_eq!(with(&long), with(&long));
+        assert!(!format!("{:?}", with(&long)).contains("xxxx"));
+    }
+
+    #[test]
+    fn finalizers_are_kept_unless_there_are_too_many() {
+        let with = |others: usize| {
+            let others = (0..others).map(|number| format!("example.org/finalizer-{number}"));
+            let finalizers: Vec<String> = std::iter::once(FINALIZER.to_owned()).chain(others).collect();
+            facts(&json!({"name": "a", "finalizers": finalizers}), &json!({}))
+        };
+        let few = with(1).finalizers().expect("they are kept");
+        assert_eq!(few, ["example.org/finalizer-0", FINALIZER]);
+        let many = with(10_000);
+        assert_eq!(many.finalizers(), None);
+        assert!(many.view.has_finalizer);
+    }
+
+    #[test]
+    fn a_spec_that_cannot_be_read_is_not_repeated_at_length() {
+        let errors = facts(&json!({"name": "a"}), &json!({"schedule": "x".repeat(200_000)})).spec;
+        let errors = errors.expect_err("a schedule is no text").errors.clone();
+        assert!(errors.iter().all(|error| error.message.len() <= text::MAX_MESSAGE), "{}", errors.len());
     }
 }

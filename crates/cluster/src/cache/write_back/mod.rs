@@ -25,7 +25,7 @@ pub(crate) fn put_object(caches: &Caches, object: &DynamicObject) -> Option<Obje
         return None;
     }
     // Otherwise the watch event of our own write, if it comes before the answer, would count as someone else's change.
-    caches.memories.update(&key, |memory| memory.note_seen(&facts.view, facts.force_reconcile.as_deref()));
+    caches.memories.update(&key, |memory| memory.note_seen(&facts.view, facts.force_reconcile));
     caches.objects.put(key.clone(), &version, facts.clone());
     caches.index_nodes(&key);
     claim_watch::note_object(caches, &key);

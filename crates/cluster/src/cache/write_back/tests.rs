@@ -3,6 +3,7 @@
 use super::{put_machine, put_object, remove_machine, remove_object};
 use crate::cache::caches::{Caches, ClusterSettings};
 use crate::cache::change_cause::ChangeCause;
+use crate::cache::changes::{ChangeReceiver, change_channel};
 use crate::cache::claim_watch::note_object;
 use crate::cache::project;
 use crate::transport::connection::{Connection, Dial, DialError, Raw, Route};
@@ -15,7 +16,6 @@ use kube::api::DynamicObject;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 const START: &str = "2026-11-16T08:00:00Z";
@@ -32,7 +32,7 @@ impl Dial for NoClusters {
 /// Caches that are complete, and the objects that they report.
 struct Fixture {
     caches: Caches,
-    changes: UnboundedReceiver<(ObjectKey, ChangeCause)>,
+    changes: ChangeReceiver,
     version: u64,
 }
 
@@ -49,7 +49,7 @@ fn fixture() -> Fixture {
         instance: "5spot-controller".to_owned(),
         controller_namespace: "5spot-system".to_owned(),
     };
-    let (sender, changes) = unbounded_channel();
+    let (sender, changes) = change_channel();
     let caches =
         Caches::new(connection, settings, sender, false, &CancellationToken::new()).expect("a client");
     caches.objects.mark_synced();
@@ -131,7 +131,7 @@ impl Fixture {
 
     fn woken(&mut self) -> Vec<String> {
         let mut woken = Vec::new();
-        while let Ok((key, cause)) = self.changes.try_recv() {
+        while let Some((key, cause)) = self.changes.try_recv() {
             assert_eq!(cause, ChangeCause::Claim);
             woken.push((*key.name).to_owned());
         }

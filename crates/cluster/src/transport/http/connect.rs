@@ -11,6 +11,8 @@ use super::limits::{ADDRESSES, CONNECT_DEADLINE, CONNECTIONS};
 use super::lookup::Lookups;
 use super::pool::{Pings, Pool, PooledBody};
 use super::protocol::{LatestProtocol, Protocol};
+use super::rate::Rate;
+use super::throttled::Throttled;
 use http::{Request, Response};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
@@ -46,18 +48,21 @@ pub struct ConnectRules {
     /// clusters together.
     connections: Vec<Arc<Semaphore>>,
     lookups: Lookups,
+    /// The rate at which all of them together may be read; absent if it is not limited.
+    pub(super) received: Option<Rate>,
 }
 
 impl ConnectRules {
     /// For the management cluster: anywhere, and as often as needed.
     pub fn management() -> Self {
-        Self { addresses: AddressRules::Any, connections: Vec::new(), lookups: Lookups::unlimited() }
+        let (connections, lookups) = (Vec::new(), Lookups::unlimited());
+        Self { addresses: AddressRules::Any, connections, lookups, received: None }
     }
 
     /// For one workload cluster, which shares `connections` with the others.
     pub fn workload(addresses: AddressRules, connections: Arc<Semaphore>) -> Self {
         let connections = vec![Arc::new(Semaphore::new(CONNECTIONS)), connections];
-        Self { addresses, connections, lookups: Lookups::unlimited() }
+        Self { addresses, connections, lookups: Lookups::unlimited(), received: None }
     }
 
     /// The same within the share of a namespace.
@@ -65,6 +70,7 @@ impl ConnectRules {
     pub fn within(mut self, namespace: &NamespaceShare) -> Self {
         self.connections.insert(0, namespace.connections.clone());
         self.lookups = namespace.lookups.clone();
+        self.received = Some(namespace.received.clone());
         self
     }
 }
@@ -157,7 +163,8 @@ impl Connector {
         let connecting = timeout(CONNECT_DEADLINE, self.connect());
         let deadline = |_| Err(ConnectError::Deadline { host: self.host.clone() });
         let (stream, protocol) = connecting.await.unwrap_or_else(deadline)?;
-        Ok(Dialled { stream: Stream { stream: TokioIo::new(stream), _permits: permits }, protocol })
+        let stream = TokioIo::new(Throttled::new(stream, self.rules.received.clone()));
+        Ok(Dialled { stream: Stream { stream, _permits: permits }, protocol })
     }
 
     async fn connect(
@@ -213,7 +220,7 @@ async fn connect(rules: &ConnectRules, host: String, port: u16) -> Result<TcpStr
 /// A connection, which counts against the limits until it is dropped.
 #[derive(Debug)]
 pub(super) struct Stream {
-    stream: TokioIo<Either<TcpStream, Box<TlsStream<TcpStream>>>>,
+    stream: TokioIo<Throttled<Either<TcpStream, Box<TlsStream<TcpStream>>>>>,
     _permits: Vec<OwnedSemaphorePermit>,
 }
 

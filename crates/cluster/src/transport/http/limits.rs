@@ -116,6 +116,15 @@ pub(super) const NAMESPACE_BUFFERED_BYTES: usize = 2 * Limits::WORKLOAD.buffered
 /// bytes, or three clusters at their own limit.
 pub(super) const NAMESPACE_KEPT_BYTES: usize = 64 * MIB;
 
+/// Bytes a minute that are received from all workload clusters of one namespace, on all connections. Beyond that they are read
+/// more slowly. A hundred clusters of 1,000 Nodes, each with a status of 20 KB every five minutes, send 400 MB. To decrypt
+/// and parse this much takes a tenth of a processor at most.
+pub(super) const NAMESPACE_BYTES_PER_MINUTE: usize = 512 * MIB;
+
+/// The bytes that each part of a watch counts as, if it has fewer: a server can send one byte at a time, and each part costs
+/// work. Ten thousand Nodes that join within a minute send about 100,000 parts; 260,000 are permitted.
+pub(super) const LEAST_WATCH_BYTES: usize = 512;
+
 /// Bytes that are read ahead on a connection over HTTP/1.1, outside every budget, and the most that the head of an answer
 /// may have. That of an API server has less than a kilobyte.
 pub(super) const HTTP1_BUFFER: usize = 64 * KIB;

@@ -29,6 +29,7 @@ mod status;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod throttled;
 mod watches;
 
 pub use address::{AddressRules, Cidr, CidrError};

@@ -5,8 +5,11 @@
 //! not enough to keep one tenant from taking everything.
 
 use super::budget::Budget;
-use super::limits::{Limits, NAMESPACE_BUFFERED_BYTES, NAMESPACE_CONNECTIONS, NAMESPACE_KEPT_BYTES};
+use super::limits::{
+    Limits, NAMESPACE_BUFFERED_BYTES, NAMESPACE_BYTES_PER_MINUTE, NAMESPACE_CONNECTIONS, NAMESPACE_KEPT_BYTES,
+};
 use super::lookup::Lookups;
+use super::rate::Rate;
 use crate::transport::repeat::Repeats;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,6 +20,8 @@ use tokio::sync::Semaphore;
 pub struct NamespaceShare {
     pub(super) connections: Arc<Semaphore>,
     pub(super) lookups: Lookups,
+    /// Bytes that are received on all connections.
+    pub(super) received: Rate,
     pub(super) budget: Budget,
     /// For what is kept of the objects of its clusters.
     kept: Budget,
@@ -68,6 +73,7 @@ impl NamespaceShares {
         let share = Arc::new(NamespaceShare {
             connections: Arc::new(Semaphore::new(self.connections)),
             lookups: self.lookups.for_namespace(),
+            received: Rate::new(NAMESPACE_BYTES_PER_MINUTE),
             budget: Budget::new(NAMESPACE_BUFFERED_BYTES),
             kept: Budget::new(NAMESPACE_KEPT_BYTES),
             warnings: Arc::default(),
@@ -80,6 +86,7 @@ impl NamespaceShares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::http::{AddressRules, ConnectRules};
 
     #[test]
     fn clients_of_a_namespace_have_one_share_while_there_are_any() {
@@ -90,6 +97,13 @@ mod tests {
         drop((one, same, other));
         let _other = shares.of("c");
         assert_eq!(shares.in_use.lock().unwrap().len(), 1, "shares without a client are forgotten");
+    }
+
+    #[test]
+    fn the_connections_of_a_namespace_are_read_at_its_rate() {
+        let rules = ConnectRules::workload(AddressRules::Any, Arc::new(Semaphore::new(1)));
+        assert!(rules.received.is_none());
+        assert!(rules.within(&NamespaceShares::new(8).of("a")).received.is_some());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Watches: when each may start again, and when each last received something.
 
 use super::answer::{Line, next_frame};
+use super::limits::LEAST_WATCH_BYTES;
 use super::{Transport, TransportError};
 use bytes::Bytes;
 use futures::stream;
@@ -155,7 +156,7 @@ impl Watches {
                         if let Err(broken) = line.read(&data) {
                             return Some((Err(transport.watch_failed(&open.name, broken.into())), None));
                         }
-                        let pause = transport.watch_rate.take(data.len());
+                        let pause = transport.watch_rate.take(data.len().max(LEAST_WATCH_BYTES));
                         if !pause.is_zero() {
                             sleep(pause).await;
                         }
