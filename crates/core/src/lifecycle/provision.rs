@@ -30,8 +30,16 @@ pub(super) fn bring_up(situation: &Situation<'_>, draft: &mut Draft) {
     match &situation.world.machine {
         Slot::Ours(machine) if machine.terminating => wait_for_old(situation, draft),
         Slot::Ours(machine) => keep_up(situation, spec, machine, draft),
-        Slot::Absent | Slot::Foreign { .. } | Slot::Unknown => create(situation, spec, draft),
+        Slot::Unknown => wait_for_state(situation, spec, draft),
+        Slot::Absent | Slot::Foreign { .. } => create(situation, spec, draft),
     }
+}
+
+/// Waits until the Machine can be read. It may exist: nothing is created, and nothing about it is forgotten.
+fn wait_for_state(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
+    draft.stage = Stage::Creating;
+    // The reason why it cannot be read is one of the problems with what the spec refers to.
+    referenced_cluster(situation, spec, draft);
 }
 
 fn name_is_free(situation: &Situation<'_>, draft: &mut Draft) -> bool {

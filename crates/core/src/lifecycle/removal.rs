@@ -58,7 +58,7 @@ pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
 
 /// Asks for a read of a Node that seems to have outlived its Machine, and for another one if that fails.
 pub(super) fn look_for_former_node(situation: &Situation<'_>, draft: &mut Draft) {
-    if situation.world.former_node == FormerNode::Cached {
+    if situation.world.former_node == FormerNode::Cached && !situation.world.machine.is_unknown() {
         draft.node_needs_confirmation = true;
         draft.wake(situation, situation.now.saturating_add(FORMER_NODE_READ_EVERY).unwrap_or(Timestamp::MAX));
     }
