@@ -7,7 +7,7 @@ use super::situation::{Situation, instant};
 use crate::action::{Action, Event, EventCause, NodeRef};
 use crate::drain;
 use crate::text;
-use crate::world::{FormerNode, MachineView, NodeFact, NodeView, PodView, ProviderView, Slot, Uid};
+use crate::world::{FormerNode, MachineView, NodeFact, NodeView, PodView, ProviderView, Slot, Uid, Workload};
 use five_spot_api::OnTimeout;
 use five_spot_api::event::EventReason;
 use jiff::{SignedDuration, Timestamp};
@@ -91,10 +91,7 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     match &situation.world.node {
         NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => delete_machine(machine, draft),
         NodeFact::Unknown => {
-            let obstacle = Obstacle {
-                what: "the node cannot be drained because its workload cluster is unreachable".to_owned(),
-                pods: &[],
-            };
+            let obstacle = Obstacle { what: unknown_node(situation), pods: &[] };
             overdue(situation, machine, deadline, &obstacle, draft);
         }
         NodeFact::Found(node) => {
@@ -165,6 +162,19 @@ fn empty(
     };
     let pods = drain::leaving(pods, node.readiness, pace.began, situation.now);
     overdue(situation, machine, pace.deadline, &Obstacle { what, pods: &pods }, draft);
+}
+
+/// Returns the reason why a node whose state is unknown cannot be drained.
+fn unknown_node(situation: &Situation<'_>) -> String {
+    let cause = match &situation.world.workload {
+        Workload::Unusable { message, .. } => message.as_str(),
+        Workload::Pending(_) => "the workload cluster has not responded yet",
+        Workload::Reachable(_) => {
+            "the workload cluster has no Node for the Machine, but Cluster API reports the node as healthy or the cluster \
+             cannot be identified; see the condition MachineReady"
+        }
+    };
+    format!("the node cannot be drained: {cause}")
 }
 
 /// The obstacle to a drain.

@@ -198,6 +198,13 @@ fn a_broken_kubeconfig_fails_closed_and_recovers() {
     assert_eq!(simulation.take_log(), [""; 0], "a node that cannot be asked is not given up");
     simulation.advance_to("2026-11-16T18:30:00Z");
     assert!(matches!(simulation.world.machine, Slot::Ours(_)));
+    assert_eq!(
+        simulation.world.status.message.as_deref(),
+        Some(
+            "drain deadline 2026-11-16T18:05:00Z passed: the node cannot be drained: Secret prod-kubeconfig has no key value; \
+             retrying"
+        )
+    );
     simulation.world.workload = at_work().world.workload;
     simulation.world.node = node;
     simulation.settle();
