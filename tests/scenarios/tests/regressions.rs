@@ -6,7 +6,7 @@ use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault}
 use five_spot_scenarios::in_memory::{
     Disturbance, EventOrder, Layout, MISSING_NAMESPACE, Reordered, Reordering, Run, Storm, run,
 };
-use five_spot_scenarios::kinds::{MACHINE, NODE, POD, SCHEDULED_MACHINE, Side};
+use five_spot_scenarios::kinds::{INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE, Side};
 use five_spot_scenarios::{Ending, Environment, Impairment, Scenario, ServerState, Subject, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -331,5 +331,34 @@ fn a_time_limit_does_not_wait_for_the_first_answer_of_a_cluster() -> anyhow::Res
     for scenario in [reclaim, deletion] {
         run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
     }
+    Ok(())
+}
+
+/// A kill switch before the Machine was created, while the status cannot be written.
+async fn killed_before_its_machine_was_created(env: &dyn Environment) -> anyhow::Result<Ending> {
+    env.set_impaired(Impairment::MachinePatches, true).await?;
+    let subject = Subject::make(env, json!({})).await?;
+    subject.until_condition("Ready", "False", "ReconcileFailed").await?;
+    env.set_impaired(Impairment::StatusForbidden, true).await?;
+    let (begun, infrastructure) = (env.now(), subject.infrastructure());
+    ensure!(!env.get(INFRASTRUCTURE, &infrastructure).await?.is_null(), "there is something to give back");
+    subject.set(json!({"killSwitch": true})).await?;
+    env.until(INFRASTRUCTURE, &infrastructure, "to be deleted", is_deleted).await?;
+    let took = env.now().duration_since(begun);
+    ensure!(took.as_secs() <= 5, "it was deleted after {took}");
+    env.set_impaired(Impairment::StatusForbidden, false).await?;
+    env.set_impaired(Impairment::MachinePatches, false).await?;
+    subject.until_phase("Terminated").await?;
+    subject.until_nothing_left().await?;
+    Ok(Ending::phase(subject.name(), "Terminated"))
+}
+
+/// The infrastructure object of a machine that had no Machine yet was deleted only after the status had been written. A provider
+/// that follows that object kept the machine for as long as the status was refused.
+#[test]
+fn a_refused_status_does_not_keep_what_is_left_of_a_machine() -> anyhow::Result<()> {
+    let (name, within) = ("killed_before_its_machine_was_created", Duration::from_mins(6));
+    let scenario = Scenario::new(name, |env| Box::pin(killed_before_its_machine_was_created(env)), within);
+    run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
     Ok(())
 }

@@ -109,15 +109,17 @@ impl Job<'_> {
     }
 
     async fn carry_out(&self, decision: &Decision) -> Result<(), ExecutionError> {
+        let mut postponed = None;
         if let Err(error) = self.report(decision).await {
-            // An object that is released needs no status. After a conflict the decision is made again.
-            let is_released = decision.actions.contains(&Action::RemoveFinalizer);
-            if !is_released || error.is_stale() || error.is_guarded() {
+            // After a conflict the decision is made again.
+            if !decision.only_clears_up() || error.is_stale() || error.is_guarded() {
                 return Err(error.into());
             }
-            tracing::warn!(%error, "failed to write the status; releasing the object without it");
+            tracing::warn!(%error, "failed to write the status; going on without it");
+            // An object that is released needs no status.
+            let is_released = decision.actions.contains(&Action::RemoveFinalizer);
+            postponed = (!is_released).then(|| ExecutionError::from(error));
         }
-        let mut postponed = None;
         for batch in batches(&decision.actions) {
             let exclusion = batch.first().filter(|action| matches!(action, Action::ExcludeDrain { .. }));
             let acted = match exclusion {
@@ -133,7 +135,7 @@ impl Job<'_> {
                 return Err(failure);
             }
             // A second drain by Cluster API is no reason to keep the Machine.
-            postponed = Some(failure);
+            postponed.get_or_insert(failure);
         }
         postponed.map_or(Ok(()), Err)
     }
