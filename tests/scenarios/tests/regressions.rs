@@ -362,3 +362,32 @@ fn a_refused_status_does_not_keep_what_is_left_of_a_machine() -> anyhow::Result<
     run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
     Ok(())
 }
+
+/// A kill switch right after a restart of the controller.
+async fn killed_after_a_restart(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    env.crash_controller().await?;
+    env.start_controller().await?;
+    subject.set(json!({"killSwitch": true})).await?;
+    subject.until_phase("Terminated").await?;
+    Ok(Ending::phase(subject.name(), "Terminated").machines(1, 1))
+}
+
+/// The conversion webhook of Cluster API was away, so that Clusters could not be listed. A controller that was started then did
+/// nothing at all, although a kill switch needs no Cluster.
+#[test]
+fn a_kill_switch_does_not_wait_for_the_list_of_clusters() -> anyhow::Result<()> {
+    let (name, within) = ("killed_after_a_restart", Duration::from_mins(2));
+    let scenario = Scenario::new(name, |env| Box::pin(killed_after_a_restart(env)), within);
+    let baseline = run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
+    let usually = written(&baseline, "delete", "machines")[0];
+    let while_it_starts =
+        Trigger::Between(usually - Duration::from_secs(5), usually + Duration::from_secs(30));
+    let fault = Fault::Refuse(http::StatusCode::INTERNAL_SERVER_ERROR, None);
+    let disturbance = fault_of(RequestKind::Read, "/clusters", while_it_starts, fault);
+    let run = run(&scenario, Layout::TwoClusters, &disturbance)?;
+    let late = written(&run, "delete", "machines")[0].duration_since(usually);
+    assert!(late.as_secs() <= 5, "it was deleted {late} later");
+    Ok(())
+}
