@@ -270,6 +270,14 @@ async fn release_pod(env: &dyn Environment) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes the reclaim request of an agent.
+async fn request_reclaim(env: &dyn Environment, node: &str) -> anyhow::Result<()> {
+    let request = json!({
+        REASON: "process-match: java", REQUESTED_AT: env.now().to_string(), REQUESTED: REQUESTED_TRUE,
+    });
+    env.patch(NODE, node, json!({"metadata": {"annotations": request}})).await.map(drop)
+}
+
 /// The controller is replaced by another one, for which the workload cluster does not respond.
 async fn restart_without_workload(env: &dyn Environment) -> anyhow::Result<()> {
     env.crash_controller().await?;
@@ -283,9 +291,7 @@ async fn restarted_before_a_reclaim_times_out(env: &dyn Environment) -> anyhow::
     let node = subject.node().await?;
     keep_pod(env, &node).await?;
     let begun = env.now();
-    let request =
-        json!({REASON: "process-match: java", REQUESTED_AT: begun.to_string(), REQUESTED: REQUESTED_TRUE});
-    env.patch(NODE, &node, json!({"metadata": {"annotations": request}})).await?;
+    request_reclaim(env, &node).await?;
     subject.until_phase("EmergencyRemove").await?;
     env.sleep_until(begun + Duration::from_secs(50)).await;
     restart_without_workload(env).await?;
@@ -386,6 +392,43 @@ fn a_kill_switch_does_not_wait_for_the_list_of_clusters() -> anyhow::Result<()> 
         Trigger::Between(usually - Duration::from_secs(5), usually + Duration::from_secs(30));
     let fault = Fault::Refuse(http::StatusCode::INTERNAL_SERVER_ERROR, None);
     let disturbance = fault_of(RequestKind::Read, "/clusters", while_it_starts, fault);
+    let run = run(&scenario, Layout::TwoClusters, &disturbance)?;
+    let late = written(&run, "delete", "machines")[0].duration_since(usually);
+    assert!(late.as_secs() <= 5, "it was deleted {late} later");
+    Ok(())
+}
+
+/// A reclaim whose workload cluster stops to respond shortly before its time is over, while its object is edited.
+async fn edited_before_a_reclaim_times_out(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    let node = subject.node().await?;
+    keep_pod(env, &node).await?;
+    let begun = env.now();
+    request_reclaim(env, &node).await?;
+    subject.until_phase("EmergencyRemove").await?;
+    env.sleep_until(begun + Duration::from_secs(55)).await;
+    env.set_api_server(Side::Workload, ServerState::Silent).await?;
+    subject.set(json!({"priority": 60})).await?;
+    env.until(MACHINE, &subject.machine(), "to be deleted", is_deleted).await?;
+    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    release_pod(env).await?;
+    subject.until_phase("Disabled").await?;
+    subject.until_nothing_left().await?;
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
+}
+
+/// The status conflicted with an edit. Everything was read again, the Node included, and the reclaim waited for a workload
+/// cluster that did not respond until half a minute after its time limit.
+#[test]
+fn a_conflict_does_not_make_a_reclaim_wait_for_its_cluster() -> anyhow::Result<()> {
+    let (name, within) = ("edited_before_a_reclaim_times_out", Duration::from_mins(2));
+    let scenario = Scenario::new(name, |env| Box::pin(edited_before_a_reclaim_times_out(env)), within);
+    let baseline = run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
+    let usually = written(&baseline, "delete", "machines")[0];
+    // From the edit on until shortly before the time limit.
+    let at_the_edit = Trigger::Between(usually - Duration::from_secs(6), usually - Duration::from_secs(2));
+    let conflict = Fault::Refuse(http::StatusCode::CONFLICT, None);
+    let disturbance = fault_of(RequestKind::Write, "/status", at_the_edit, conflict);
     let run = run(&scenario, Layout::TwoClusters, &disturbance)?;
     let late = written(&run, "delete", "machines")[0].duration_since(usually);
     assert!(late.as_secs() <= 5, "it was deleted {late} later");
