@@ -8,7 +8,8 @@ use super::situation::Situation;
 use crate::action::Action;
 use crate::spec::ValidSpec;
 use crate::world::{
-    MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload, World,
+    FormerNode, MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload,
+    World,
 };
 use five_spot_api::WorkloadCluster;
 use five_spot_api::names;
@@ -83,7 +84,9 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
     draft.stage = Stage::WaitingForOldMachine;
     draft.facts.shutdown_started_at = None;
     draft.facts.drain = None;
-    draft.facts.workload_cluster = None;
+    if world.former_node == FormerNode::Gone {
+        draft.facts.workload_cluster = None;
+    }
     if let Some(join) = &mut draft.facts.join {
         join.machine_uid = None;
         join.waiting_since = None;
