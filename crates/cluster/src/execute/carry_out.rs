@@ -211,7 +211,7 @@ impl Job<'_> {
                 Ok(())
             }
             // The refusal has been logged.
-            Ok(ActionOutcome::Blocked) => Ok(()),
+            Ok(ActionOutcome::Blocked | ActionOutcome::Unpublished) => Ok(()),
             Err(Unfinished::Skipped(reason)) => {
                 self.note_skipped(action, reason);
                 Ok(())
@@ -255,8 +255,7 @@ impl Job<'_> {
             Action::DisableSchedule => self.disable_schedule().await,
             Action::ClearReclaimRequest { node } => self.clear_reclaim_request(self.link()?, node).await,
             Action::Publish(event) => {
-                self.publish(event).await;
-                Ok(ActionOutcome::Done)
+                Ok(if self.publish(event).await { ActionOutcome::Done } else { ActionOutcome::Unpublished })
             }
         }
     }
@@ -265,7 +264,8 @@ impl Job<'_> {
     async fn publish_all(&self, decision: &Decision) {
         let (limit, events) = (events_timeout(decision), &decision.events);
         let at_once = if decision.is_urgent { events.len().max(1) } else { 1 };
-        let calls: Vec<BoxFuture<'_, ()>> = events.iter().map(|event| self.publish(event).boxed()).collect();
+        let calls: Vec<BoxFuture<'_, ()>> =
+            events.iter().map(|event| self.publish(event).map(drop).boxed()).collect();
         let all = stream::iter(calls).buffered(at_once).collect::<Vec<()>>();
         if timeout(limit, all).await.is_err() {
             let reasons: Vec<&str> = events.iter().map(|event| event.reason.as_str()).collect();
