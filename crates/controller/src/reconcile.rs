@@ -2,7 +2,7 @@
 
 use crate::attempts::Attempts;
 use crate::brake::Brake;
-use crate::reconcile_report::ReconcileReport;
+use crate::reconcile_report::{ReconcileReport, log_forced_drain};
 use crate::urgency::Urgency;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::Caches;
@@ -185,9 +185,14 @@ impl Reconciler {
         view::watch_agents(observed);
         let execution = execute::carry_out(&self.caches, key, basis, decision).await;
         report.skipped(&execution.skipped);
-        if execution.result.as_ref().map_or_else(|failure| failure.reported, |()| true) {
+        let is_reported = execution.result.as_ref().map_or_else(|failure| failure.reported, |()| true);
+        if is_reported {
             report.reported(observed, decision);
             report.held(self.brake.note(key, decision));
+        }
+        // The actions of an emergency are carried out even if the status could not be written.
+        if is_reported || decision.evidence == Evidence::BestEffort {
+            log_forced_drain(observed, decision);
         }
         execution.result?;
         let recovered = self.attempts.succeeded(key);
