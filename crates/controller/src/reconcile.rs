@@ -2,9 +2,8 @@
 
 use crate::attempts::Attempts;
 use crate::brake::Brake;
-use crate::reconcile_report::ReconcileReport;
+use crate::reconcile_report::{ReconcileReport, log_forced_drain};
 use crate::urgency::Urgency;
-use five_spot_api::Phase;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::Caches;
 use five_spot_cluster::execute::{self, Basis, ExecutionError};
@@ -127,7 +126,7 @@ impl Reconciler {
     /// makes another decision, even if a cluster has not answered by then.
     async fn once(&self, key: &ObjectKey, report: &mut ReconcileReport) -> Result<Next, ExecutionError> {
         let Some(mut observed) = view::observe(&self.caches, key, &self.failures(key)).await? else {
-            return Ok(self.unobserved(key, report));
+            return Ok(self.unobserved(key, report).await);
         };
         let decision = self.decide(key, &mut observed, report);
         let left = self.time_left(&observed, &decision);
@@ -139,9 +138,7 @@ impl Reconciler {
 
     /// The time that work on an object with a time limit has: a reclaim or a deletion.
     fn time_left(&self, observed: &Observed, decision: &Decision) -> Option<Duration> {
-        let has_limit =
-            observed.world.object.deletion.is_some() || decision.status.phase == Some(Phase::EmergencyRemove);
-        let due = decision.wake_at.filter(|_| has_limit)?;
+        let due = decision.wake_at.filter(|_| view::has_time_limit(observed, decision))?;
         Some(Duration::try_from(due.duration_since(self.caches.now())).unwrap_or(Duration::ZERO))
     }
 
@@ -166,7 +163,7 @@ impl Reconciler {
             let failures = self.failures(key);
             let Some(mut confirmed) = view::confirm(&self.caches, key, &observed, scope, &failures).await?
             else {
-                return Ok(self.unobserved(key, report));
+                return Ok(self.unobserved(key, report).await);
             };
             let decision = self.decide(key, confirmed.observed_mut(), report);
             if confirmed.suffices_for(&decision) {
@@ -188,9 +185,14 @@ impl Reconciler {
         view::watch_agents(observed);
         let execution = execute::carry_out(&self.caches, key, basis, decision).await;
         report.skipped(&execution.skipped);
-        if execution.result.as_ref().map_or_else(|failure| failure.reported, |()| true) {
+        let is_reported = execution.result.as_ref().map_or_else(|failure| failure.reported, |()| true);
+        if is_reported {
             report.reported(observed, decision);
             report.held(self.brake.note(key, decision));
+        }
+        // The actions of an emergency are carried out even if the status could not be written.
+        if is_reported || decision.evidence == Evidence::BestEffort {
+            log_forced_drain(observed, decision);
         }
         execution.result?;
         let recovered = self.attempts.succeeded(key);
@@ -225,7 +227,7 @@ impl Reconciler {
         let again = self.after(retry.backoff);
         let Some(mut observed) = view::glance(&self.caches, key, &self.failures(key)).await else {
             report.failed(failure, retry, false);
-            return again;
+            return soonest([self.time_limit(key).await, Some(again), None]);
         };
         report.failed(failure, retry, observed.world.machine.ours().is_some());
         let decision = self.decide(key, &mut observed, report);
@@ -286,15 +288,21 @@ impl Reconciler {
         decision
     }
 
-    fn unobserved(&self, key: &ObjectKey, report: &ReconcileReport) -> Next {
+    /// The next reconcile of an object that is gone, or of which something has not been read yet.
+    async fn unobserved(&self, key: &ObjectKey, report: &ReconcileReport) -> Next {
         if self.caches.contains(key) {
-            return Next::OnChange;
+            return self.time_limit(key).await.unwrap_or(Next::OnChange);
         }
         self.caches.forget(key);
         self.attempts.forget(key);
         report.held(self.brake.forget(key));
         report.gone();
         Next::Gone
+    }
+
+    /// The time at which an object has to be reconciled although something of it has not been read yet.
+    async fn time_limit(&self, key: &ObjectKey) -> Option<Next> {
+        view::time_limit(&self.caches, key, &self.failures(key)).await.map(Next::At)
     }
 
     /// True if the caches are not enough because an event may have been lost, or because nothing about the object has been

@@ -64,12 +64,6 @@ impl ReconcileReport {
         }
         for action in &decision.actions {
             tracing::debug!(target: TARGET, %action, "Decided");
-            if let Action::Publish(event) = action
-                && event.reason == EventReason::DrainForced
-            {
-                tracing::warn!(target: TARGET, reason = event.reason.as_str(), "{}", event.note);
-                audit::drain_forced(observed, decision, &event.note);
-            }
         }
         self.metrics.reported(&self.key, observed, decision);
     }
@@ -144,6 +138,18 @@ impl ReconcileReport {
         let broken = panicked.then_some(Verdict::Error(ErrorKind::InternalError));
         if let Some(verdict) = broken.or(self.verdict) {
             self.metrics.reconciled(&self.key, self.phase, verdict, self.began.elapsed());
+        }
+    }
+}
+
+/// Logs a drain that was ended by force: its pods are lost, whether the status could be written or not.
+pub(crate) fn log_forced_drain(observed: &Observed, decision: &Decision) {
+    for action in &decision.actions {
+        if let Action::Publish(event) = action
+            && event.reason == EventReason::DrainForced
+        {
+            tracing::warn!(target: TARGET, reason = event.reason.as_str(), "{}", event.note);
+            audit::drain_forced(observed, decision, &event.note);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Regression tests for failures that the fault campaign found.
 
 use anyhow::ensure;
+use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
 use five_spot_scenarios::in_memory::{
     Disturbance, EventOrder, Layout, MISSING_NAMESPACE, Reordered, Reordering, Run, Storm, run,
 };
-use five_spot_scenarios::kinds::{SCHEDULED_MACHINE, Side};
+use five_spot_scenarios::kinds::{INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE, Side};
 use five_spot_scenarios::{Ending, Environment, Impairment, Scenario, ServerState, Subject, Write};
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 fn run_again(scenario: &str, disturbance: &Disturbance) -> anyhow::Result<Run> {
@@ -236,5 +237,200 @@ fn a_long_outage_shows_in_the_conditions_and_ends_by_itself() -> anyhow::Result<
     let scenario =
         Scenario::new(name, |env| Box::pin(workload_is_away_for_long(env)), Duration::from_mins(1));
     run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
+    Ok(())
+}
+
+/// Returns true if an object is gone, or being deleted.
+fn is_deleted(object: &Value) -> bool {
+    object.is_null() || !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Waits until the Machine is deleted, which has to be so within a time limit.
+async fn deleted_within(
+    env: &dyn Environment,
+    subject: &Subject<'_>,
+    begun: Timestamp,
+    limit: Duration,
+) -> anyhow::Result<()> {
+    env.until(MACHINE, &subject.machine(), "to be deleted", is_deleted).await?;
+    let took = Duration::try_from(env.now().duration_since(begun))?;
+    ensure!(took <= limit, "the Machine was deleted after {took:?} instead of {limit:?}");
+    Ok(())
+}
+
+/// A pod that stays on its node until it is released.
+async fn keep_pod(env: &dyn Environment, node: &str) -> anyhow::Result<()> {
+    env.pod_that(node, "kept", json!({"metadata": {"finalizers": ["example.org/keep"]}})).await
+}
+
+async fn release_pod(env: &dyn Environment) -> anyhow::Result<()> {
+    if !env.get(POD, "kept").await?.is_null() {
+        env.patch(POD, "kept", json!({"metadata": {"finalizers": null}})).await?;
+    }
+    Ok(())
+}
+
+/// Writes the reclaim request of an agent.
+async fn request_reclaim(env: &dyn Environment, node: &str) -> anyhow::Result<()> {
+    let request = json!({
+        REASON: "process-match: java", REQUESTED_AT: env.now().to_string(), REQUESTED: REQUESTED_TRUE,
+    });
+    env.patch(NODE, node, json!({"metadata": {"annotations": request}})).await.map(drop)
+}
+
+/// The controller is replaced by another one, for which the workload cluster does not respond.
+async fn restart_without_workload(env: &dyn Environment) -> anyhow::Result<()> {
+    env.crash_controller().await?;
+    env.set_api_server(Side::Workload, ServerState::Silent).await?;
+    env.start_controller().await
+}
+
+/// A restart shortly before the time limit of a reclaim.
+async fn restarted_before_a_reclaim_times_out(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    let node = subject.node().await?;
+    keep_pod(env, &node).await?;
+    let begun = env.now();
+    request_reclaim(env, &node).await?;
+    subject.until_phase("EmergencyRemove").await?;
+    env.sleep_until(begun + Duration::from_secs(50)).await;
+    restart_without_workload(env).await?;
+    deleted_within(env, &subject, begun, Duration::from_secs(65)).await?;
+    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    release_pod(env).await?;
+    subject.until_phase("Disabled").await?;
+    subject.until_nothing_left().await?;
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
+}
+
+/// A restart shortly before the time limit of a deletion.
+async fn restarted_before_a_deletion_times_out(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    keep_pod(env, &subject.node().await?).await?;
+    let begun = env.now();
+    env.delete(SCHEDULED_MACHINE, subject.name()).await?;
+    env.sleep_until(begun + Duration::from_secs(590)).await;
+    restart_without_workload(env).await?;
+    deleted_within(env, &subject, begun, Duration::from_secs(605)).await?;
+    subject.until_gone().await?;
+    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    release_pod(env).await?;
+    subject.until_nothing_left().await?;
+    Ok(Ending::gone(subject.name()).machines(1, 1).leaves_claim())
+}
+
+/// A controller that had just been started waited for the first answer of the workload cluster, for half a minute if that hung, and
+/// the time limits of reclaims and deletions passed meanwhile.
+#[test]
+fn a_time_limit_does_not_wait_for_the_first_answer_of_a_cluster() -> anyhow::Result<()> {
+    let within = Duration::from_mins(2);
+    let reclaim = Scenario::new(
+        "restarted_before_a_reclaim_times_out",
+        |env| Box::pin(restarted_before_a_reclaim_times_out(env)),
+        within,
+    );
+    let deletion = Scenario::new(
+        "restarted_before_a_deletion_times_out",
+        |env| Box::pin(restarted_before_a_deletion_times_out(env)),
+        within,
+    );
+    for scenario in [reclaim, deletion] {
+        run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
+    }
+    Ok(())
+}
+
+/// A kill switch before the Machine was created, while the status cannot be written.
+async fn killed_before_its_machine_was_created(env: &dyn Environment) -> anyhow::Result<Ending> {
+    env.set_impaired(Impairment::MachinePatches, true).await?;
+    let subject = Subject::make(env, json!({})).await?;
+    subject.until_condition("Ready", "False", "ReconcileFailed").await?;
+    env.set_impaired(Impairment::StatusForbidden, true).await?;
+    let (begun, infrastructure) = (env.now(), subject.infrastructure());
+    ensure!(!env.get(INFRASTRUCTURE, &infrastructure).await?.is_null(), "there is something to give back");
+    subject.set(json!({"killSwitch": true})).await?;
+    env.until(INFRASTRUCTURE, &infrastructure, "to be deleted", is_deleted).await?;
+    let took = env.now().duration_since(begun);
+    ensure!(took.as_secs() <= 5, "it was deleted after {took}");
+    env.set_impaired(Impairment::StatusForbidden, false).await?;
+    env.set_impaired(Impairment::MachinePatches, false).await?;
+    subject.until_phase("Terminated").await?;
+    subject.until_nothing_left().await?;
+    Ok(Ending::phase(subject.name(), "Terminated"))
+}
+
+/// The infrastructure object of a machine that had no Machine yet was deleted only after the status had been written. A provider
+/// that follows that object kept the machine for as long as the status was refused.
+#[test]
+fn a_refused_status_does_not_keep_what_is_left_of_a_machine() -> anyhow::Result<()> {
+    let (name, within) = ("killed_before_its_machine_was_created", Duration::from_mins(6));
+    let scenario = Scenario::new(name, |env| Box::pin(killed_before_its_machine_was_created(env)), within);
+    run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
+    Ok(())
+}
+
+/// A kill switch right after a restart of the controller.
+async fn killed_after_a_restart(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    env.crash_controller().await?;
+    env.start_controller().await?;
+    subject.set(json!({"killSwitch": true})).await?;
+    subject.until_phase("Terminated").await?;
+    Ok(Ending::phase(subject.name(), "Terminated").machines(1, 1))
+}
+
+/// The conversion webhook of Cluster API was away, so that Clusters could not be listed. A controller that was started then did
+/// nothing at all, although a kill switch needs no Cluster.
+#[test]
+fn a_kill_switch_does_not_wait_for_the_list_of_clusters() -> anyhow::Result<()> {
+    let (name, within) = ("killed_after_a_restart", Duration::from_mins(2));
+    let scenario = Scenario::new(name, |env| Box::pin(killed_after_a_restart(env)), within);
+    let baseline = run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
+    let usually = written(&baseline, "delete", "machines")[0];
+    let while_it_starts =
+        Trigger::Between(usually - Duration::from_secs(5), usually + Duration::from_secs(30));
+    let fault = Fault::Refuse(http::StatusCode::INTERNAL_SERVER_ERROR, None);
+    let disturbance = fault_of(RequestKind::Read, "/clusters", while_it_starts, fault);
+    let run = run(&scenario, Layout::TwoClusters, &disturbance)?;
+    let late = written(&run, "delete", "machines")[0].duration_since(usually);
+    assert!(late.as_secs() <= 5, "it was deleted {late} later");
+    Ok(())
+}
+
+/// A reclaim whose workload cluster stops to respond shortly before its time is over, while its object is edited.
+async fn edited_before_a_reclaim_times_out(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    let node = subject.node().await?;
+    keep_pod(env, &node).await?;
+    let begun = env.now();
+    request_reclaim(env, &node).await?;
+    subject.until_phase("EmergencyRemove").await?;
+    env.sleep_until(begun + Duration::from_secs(55)).await;
+    env.set_api_server(Side::Workload, ServerState::Silent).await?;
+    subject.set(json!({"priority": 60})).await?;
+    env.until(MACHINE, &subject.machine(), "to be deleted", is_deleted).await?;
+    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    release_pod(env).await?;
+    subject.until_phase("Disabled").await?;
+    subject.until_nothing_left().await?;
+    Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
+}
+
+/// The status conflicted with an edit. Everything was read again, the Node included, and the reclaim waited for a workload
+/// cluster that did not respond until half a minute after its time limit.
+#[test]
+fn a_conflict_does_not_make_a_reclaim_wait_for_its_cluster() -> anyhow::Result<()> {
+    let (name, within) = ("edited_before_a_reclaim_times_out", Duration::from_mins(2));
+    let scenario = Scenario::new(name, |env| Box::pin(edited_before_a_reclaim_times_out(env)), within);
+    let baseline = run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
+    let usually = written(&baseline, "delete", "machines")[0];
+    // From the edit on until shortly before the time limit.
+    let at_the_edit = Trigger::Between(usually - Duration::from_secs(6), usually - Duration::from_secs(2));
+    let conflict = Fault::Refuse(http::StatusCode::CONFLICT, None);
+    let disturbance = fault_of(RequestKind::Write, "/status", at_the_edit, conflict);
+    let run = run(&scenario, Layout::TwoClusters, &disturbance)?;
+    let late = written(&run, "delete", "machines")[0].duration_since(usually);
+    assert!(late.as_secs() <= 5, "it was deleted {late} later");
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::cache::node_index::NodeIndex;
 use crate::cache::project::{ClusterFacts, MachineFacts, NamespaceFacts, ObjectFacts, ProviderFacts};
 use crate::cache::references::{WorkloadKey, owner, spec_workload, workload_of};
 use crate::cache::secret_store::NamespaceSecrets;
-use crate::cache::store::{Scope, Store, SyncState};
+use crate::cache::store::{Scope, Store};
 use crate::cache::watch::WatchSource;
 use crate::cache::workload::WorkloadLink;
 use crate::transport::connection::Connection;
@@ -295,22 +295,6 @@ impl Caches {
             let has_node = by_machine.as_ref() == Some(node) || object.record.node.as_ref() == Some(node);
             has_node && self.may_use(key, &object, cluster)
         })
-    }
-
-    /// The state of all stores that every decision needs: the worst of them.
-    pub(crate) fn sync_state(&self) -> SyncState {
-        let states = [
-            self.objects.sync_state(),
-            self.namespaces.sync_state(),
-            self.machines.sync_state(),
-            self.clusters.sync_state(),
-        ];
-        let worst = |state: &SyncState| match state {
-            SyncState::Syncing => 2,
-            SyncState::Failed(_) => 1,
-            SyncState::Synced => 0,
-        };
-        states.into_iter().max_by_key(worst).unwrap_or(SyncState::Syncing)
     }
 
     pub(crate) fn api(&self, namespace: &str, resource: &ApiResource) -> Api<DynamicObject> {

@@ -109,15 +109,17 @@ impl Job<'_> {
     }
 
     async fn carry_out(&self, decision: &Decision) -> Result<(), ExecutionError> {
+        let mut postponed = None;
         if let Err(error) = self.report(decision).await {
-            // An object that is released needs no status. After a conflict the decision is made again.
-            let is_released = decision.actions.contains(&Action::RemoveFinalizer);
-            if !is_released || error.is_stale() || error.is_guarded() {
+            // After a conflict the decision is made again.
+            if !decision.only_clears_up() || error.is_stale() || error.is_guarded() {
                 return Err(error.into());
             }
-            tracing::warn!(%error, "failed to write the status; releasing the object without it");
+            tracing::warn!(%error, "failed to write the status; going on without it");
+            // An object that is released needs no status.
+            let is_released = decision.actions.contains(&Action::RemoveFinalizer);
+            postponed = (!is_released).then(|| ExecutionError::from(error));
         }
-        let mut postponed = None;
         for batch in batches(&decision.actions) {
             let exclusion = batch.first().filter(|action| matches!(action, Action::ExcludeDrain { .. }));
             let acted = match exclusion {
@@ -133,7 +135,7 @@ impl Job<'_> {
                 return Err(failure);
             }
             // A second drain by Cluster API is no reason to keep the Machine.
-            postponed = Some(failure);
+            postponed.get_or_insert(failure);
         }
         postponed.map_or(Ok(()), Err)
     }
@@ -209,7 +211,7 @@ impl Job<'_> {
                 Ok(())
             }
             // The refusal has been logged.
-            Ok(ActionOutcome::Blocked) => Ok(()),
+            Ok(ActionOutcome::Blocked | ActionOutcome::Unpublished) => Ok(()),
             Err(Unfinished::Skipped(reason)) => {
                 self.note_skipped(action, reason);
                 Ok(())
@@ -253,8 +255,7 @@ impl Job<'_> {
             Action::DisableSchedule => self.disable_schedule().await,
             Action::ClearReclaimRequest { node } => self.clear_reclaim_request(self.link()?, node).await,
             Action::Publish(event) => {
-                self.publish(event).await;
-                Ok(ActionOutcome::Done)
+                Ok(if self.publish(event).await { ActionOutcome::Done } else { ActionOutcome::Unpublished })
             }
         }
     }
@@ -263,7 +264,8 @@ impl Job<'_> {
     async fn publish_all(&self, decision: &Decision) {
         let (limit, events) = (events_timeout(decision), &decision.events);
         let at_once = if decision.is_urgent { events.len().max(1) } else { 1 };
-        let calls: Vec<BoxFuture<'_, ()>> = events.iter().map(|event| self.publish(event).boxed()).collect();
+        let calls: Vec<BoxFuture<'_, ()>> =
+            events.iter().map(|event| self.publish(event).map(drop).boxed()).collect();
         let all = stream::iter(calls).buffered(at_once).collect::<Vec<()>>();
         if timeout(limit, all).await.is_err() {
             let reasons: Vec<&str> = events.iter().map(|event| event.reason.as_str()).collect();

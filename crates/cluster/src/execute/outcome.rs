@@ -9,6 +9,8 @@ pub(super) enum ActionOutcome {
     Done,
     /// A disruption budget or a webhook does not allow the eviction now. It is tried again later.
     Blocked,
+    /// The event could not be published. Nothing relies on it.
+    Unpublished,
 }
 
 /// An action that was not carried out.

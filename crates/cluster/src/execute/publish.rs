@@ -13,19 +13,25 @@ use kube::api::PostParams;
 use serde_json::json;
 
 impl Job<'_> {
-    /// Publishes an event. A failure is logged, and never fails a reconcile.
-    pub(super) async fn publish(&self, event: &Event) {
+    /// Publishes an event. A failure is logged, and never fails a reconcile: it returns false.
+    pub(super) async fn publish(&self, event: &Event) -> bool {
         let reason = event.reason.as_str();
         let object = match serde_json::from_value(self.event(event, self.caches.connection.now())) {
             Ok(object) => object,
-            Err(error) => return tracing::warn!(%error, reason, "failed to serialize an event"),
+            Err(error) => {
+                tracing::warn!(%error, reason, "failed to serialize an event");
+                return false;
+            }
         };
         let api: Api<KubeEvent> = Api::namespaced(self.caches.client.clone(), &self.key.namespace);
         match api.create(&PostParams::default(), &object).await {
-            Ok(_) => {}
+            Ok(_) => true,
             // The name is derived from the cause: the same event has been published before.
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => tracing::warn!(error = explain(&error), reason, "event could not be published"),
+            Err(kube::Error::Api(status)) if status.code == 409 => true,
+            Err(error) => {
+                tracing::warn!(error = explain(&error), reason, "event could not be published");
+                false
+            }
         }
     }
 

@@ -34,14 +34,14 @@ pub(super) async fn assemble(caches: &Arc<Caches>, key: &ObjectKey, failures: &F
     let Some(object) = caches.objects.get(key) else {
         return Cached::Gone;
     };
-    match caches.sync_state() {
-        SyncState::Syncing => return Cached::NotSynced,
-        SyncState::Failed(failure) if failure.kind == ReadFailureKind::Unreachable => {
-            return Cached::NotSynced;
-        }
-        SyncState::Failed(_) | SyncState::Synced => {}
-    }
     let machine = caches.machines.view(&machine_key(key));
+    let has_namespace = caches.namespaces.has(&ObjectKey::new("", key.namespace.clone()));
+    // Even an emergency depends on the Machine and on a pause of the namespace.
+    if (machine.is_none() && is_unread(&caches.machines.sync_state()))
+        || (!has_namespace && is_unread(&caches.namespaces.sync_state()))
+    {
+        return Cached::NotSynced;
+    }
     let clusters = (
         reach(caches, key, &object.view, machine.is_some()).await,
         reach_former(caches, key, &object.view, machine.is_some()).await,
@@ -77,8 +77,10 @@ fn world(
         spec_kinds.map(|spec| ("spec.infrastructureSpec", &spec.infrastructure)),
         (memory, Part::Infrastructure),
     );
-    let incomplete =
-        bootstrap.is_pending || infrastructure.is_pending || matches!(workload, Workload::Pending(_));
+    let incomplete = bootstrap.is_pending
+        || infrastructure.is_pending
+        || matches!(workload, Workload::Pending(_))
+        || is_management_unread(caches);
     let lookups =
         link.as_deref().map_or_else(Lookups::default, |link| lookups(machine.as_ref(), link, memory));
     let node = link.as_deref().map_or(NodeFact::Unknown, |link| {
@@ -138,6 +140,26 @@ fn world(
         lookups,
         unproven,
         incomplete,
+    }
+}
+
+/// True if a store that every decision needs is not complete yet. Only an emergency does not wait for it.
+fn is_management_unread(caches: &Caches) -> bool {
+    let states = [
+        caches.objects.sync_state(),
+        caches.namespaces.sync_state(),
+        caches.machines.sync_state(),
+        caches.clusters.sync_state(),
+    ];
+    states.iter().any(is_unread)
+}
+
+/// True if a store may be complete at any moment. A kind that is forbidden or not served is a fact.
+fn is_unread(state: &SyncState) -> bool {
+    match state {
+        SyncState::Syncing => true,
+        SyncState::Failed(failure) => failure.kind == ReadFailureKind::Unreachable,
+        SyncState::Synced => false,
     }
 }
 

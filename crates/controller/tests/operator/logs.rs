@@ -1,6 +1,6 @@
 //! The log of the play, read as the documents say.
 
-use crate::play::{machine, record};
+use crate::play::{machine, record, tenants};
 use crate::world::World;
 use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
 use serde_json::{Value, json};
@@ -298,5 +298,51 @@ async fn a_forced_reconcile_comes_at_once_and_goes_on_counting() {
     world.patch(path, &force("1763200002")).await;
     world.phase("a", "Active").await;
     assert_eq!(retries(&world).len(), 7, "and this one succeeded");
+    world.end().await;
+}
+
+/// A world with a machine whose pods are held by a budget, and whose drain ends by force after a minute. From ten o'clock on
+/// writes to a path are refused.
+async fn forced_drain_refusing(path: &str) -> World {
+    let mut world = World::new("info");
+    let force = json!({"drain": {"onTimeout": "Force"}, "gracefulShutdownTimeout": "1m"});
+    world.lend(&machine("forced", &force));
+    tenants(&world, "forced", 0);
+    world.begin();
+    world.until(0, "10:00:00").await;
+    assert_eq!(world.status("forced").await["phase"], "Active");
+    world.faults.add(Rule {
+        kind: RequestKind::Write,
+        path: path.to_owned(),
+        trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),
+        fault: Fault::Refuse(http::StatusCode::FORBIDDEN, None),
+    });
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_refused_is_not_said_to_be_published() {
+    let mut world = forced_drain_refusing("/namespaces/shop/events").await;
+    world.change("forced", &json!({"schedule": {"enabled": false}})).await;
+    world.phase("forced", "Disabled").await;
+    let lines = world.log.lines();
+    let refused = fields(&lines, "event could not be published");
+    assert!(refused.iter().any(|line| line["fields"]["reason"] == "DrainForced"), "{refused:?}");
+    assert!(fields(&lines, "Published event DrainForced").is_empty());
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forced_drain_is_audited_although_the_status_is_refused() {
+    let mut world = forced_drain_refusing("/scheduledmachines/forced/status").await;
+    world.remove("forced").await;
+    world.wait("the object to be gone", async || world.machines().await.is_empty()).await;
+    let lines = world.log.lines();
+    let audited = fields(&lines, "Drain forced");
+    assert_eq!(audited.len(), 1, "{audited:?}");
+    let detail = audited[0]["fields"]["detail"].as_str().expect("a detail");
+    assert!(detail.contains("2 pods on its node"), "{detail}");
+    let is_warning = |line: &&Value| line["fields"]["reason"] == "DrainForced" && line["level"] == "WARN";
+    assert_eq!(lines.iter().filter(is_warning).count(), 1);
     world.end().await;
 }

@@ -247,7 +247,8 @@ impl Change<'_> {
 
     fn machine_deleted(&self) -> Option<Event> {
         let was = self.prior().machine_ref.as_ref()?;
-        let gone = !self.demand.wanted() && self.situation.world.machine.ours().is_none();
+        let machine = &self.situation.world.machine;
+        let gone = !self.demand.wanted() && machine.ours().is_none() && !machine.is_unknown();
         let cause = EventCause::Object(Uid::from(was.uid.clone().unwrap_or_default()));
         gone.then(|| Self::event(EventReason::MachineDeleted, format!("Deleted Machine {}", was.name), cause))
     }

@@ -100,6 +100,16 @@ impl Decision {
             || unfinished.any(|record| !is_recorded(record))
     }
 
+    /// Returns true if the decision only finishes what is over: it deletes what is left of a machine whose Machine is gone, or
+    /// releases the object. Nothing of that relies on a record, and a status that is refused must not keep the machine.
+    pub fn only_clears_up(&self) -> bool {
+        let releases = self.actions.contains(&Action::RemoveFinalizer);
+        let deletes_leftover = |action: &Action| {
+            matches!(action, Action::DeleteBootstrap { .. } | Action::DeleteInfrastructure { .. })
+        };
+        releases || (!self.actions.is_empty() && self.actions.iter().all(deletes_leftover))
+    }
+
     /// Returns the actions of an emergency that could not be recorded. The schedule is disabled before the Machine is deleted,
     /// because afterwards nothing would show that the owner needs the machine.
     pub fn actions_without_record(&self) -> Vec<Action> {

@@ -116,6 +116,10 @@ pub(super) fn hold_back(situation: &Situation<'_>, reclaim: Option<&Reclaim>, dr
     if reclaim.is_none() {
         stop_timers(situation, draft);
     }
+    // A reclaim that is held back is not recorded, and a request in the future counts when its time comes.
+    if let Some(requested_at) = reclaim.and_then(Reclaim::requested_at) {
+        draft.wake(situation, requested_at);
+    }
 }
 
 /// Forgets the start of a shutdown that has not deleted the Machine yet, and of a wait for a node.

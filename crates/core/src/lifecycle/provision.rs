@@ -8,7 +8,8 @@ use super::situation::Situation;
 use crate::action::Action;
 use crate::spec::ValidSpec;
 use crate::world::{
-    MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload, World,
+    FormerNode, MachineView, NodeFact, ProviderView, Readiness, ReferenceProblemKind, Slot, Uid, Workload,
+    World,
 };
 use five_spot_api::WorkloadCluster;
 use five_spot_api::names;
@@ -30,8 +31,16 @@ pub(super) fn bring_up(situation: &Situation<'_>, draft: &mut Draft) {
     match &situation.world.machine {
         Slot::Ours(machine) if machine.terminating => wait_for_old(situation, draft),
         Slot::Ours(machine) => keep_up(situation, spec, machine, draft),
-        Slot::Absent | Slot::Foreign { .. } | Slot::Unknown => create(situation, spec, draft),
+        Slot::Unknown => wait_for_state(situation, spec, draft),
+        Slot::Absent | Slot::Foreign { .. } => create(situation, spec, draft),
     }
+}
+
+/// Waits until the Machine can be read. It may exist: nothing is created, and nothing about it is forgotten.
+fn wait_for_state(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
+    draft.stage = Stage::Creating;
+    // The reason why it cannot be read is one of the problems with what the spec refers to.
+    referenced_cluster(situation, spec, draft);
 }
 
 fn name_is_free(situation: &Situation<'_>, draft: &mut Draft) -> bool {
@@ -75,7 +84,9 @@ fn create(situation: &Situation<'_>, spec: &ValidSpec, draft: &mut Draft) {
     draft.stage = Stage::WaitingForOldMachine;
     draft.facts.shutdown_started_at = None;
     draft.facts.drain = None;
-    draft.facts.workload_cluster = None;
+    if world.former_node == FormerNode::Gone {
+        draft.facts.workload_cluster = None;
+    }
     if let Some(join) = &mut draft.facts.join {
         join.machine_uid = None;
         join.waiting_since = None;

@@ -31,11 +31,18 @@ pub(super) struct Reclaim {
     records: Vec<ReclaimRecord>,
     started_at: Timestamp,
     is_new: bool,
+    /// The time in the request on the Node, if the reclaim is new and the request has one. It may be in the future.
+    requested_at: Option<Timestamp>,
 }
 
 impl Reclaim {
     pub(super) fn unfinished(&self) -> bool {
         self.record().finished_at.is_none()
+    }
+
+    /// Returns the time in a new request, which may be in the future.
+    pub(super) const fn requested_at(&self) -> Option<Timestamp> {
+        self.requested_at
     }
 
     /// Every reclaim there was, this one among them.
@@ -57,7 +64,7 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
         records.insert(0, record);
         let started_at =
             situation.past(prior.shutdown_started_at.as_ref()).unwrap_or_else(|| unrecorded_start(situation));
-        let mut reclaim = Reclaim { records, started_at, is_new: false };
+        let mut reclaim = Reclaim { records, started_at, is_new: false, requested_at: None };
         if is_done(situation) {
             for record in &mut reclaim.records {
                 record.finished_at.get_or_insert(Time(situation.second));
@@ -68,7 +75,21 @@ pub(super) fn current(situation: &Situation<'_>) -> Option<Reclaim> {
     let record = new_record(situation)?;
     records.insert(0, record);
     records.truncate(MAX_RECLAIMS);
-    Some(Reclaim { records, started_at: unrecorded_start(situation), is_new: true })
+    let requested_at = requested_at(situation);
+    Some(Reclaim { records, started_at: new_start(situation, requested_at), is_new: true, requested_at })
+}
+
+/// Returns the time in the request on the Node, in whole seconds.
+fn requested_at(situation: &Situation<'_>) -> Option<Timestamp> {
+    situation.world.node.found()?.reclaim.as_ref()?.requested_at.map(floor)
+}
+
+/// Returns the start of a new reclaim. While the status cannot be written, a reclaim stays new, and its time limit counts from
+/// the request: the status may have been refused for longer than that, and the pods get their time all the same. A request in
+/// the future comes from a wrong clock or is forged, and must not postpone the end.
+fn new_start(situation: &Situation<'_>, requested_at: Option<Timestamp>) -> Timestamp {
+    let start = unrecorded_start(situation);
+    requested_at.filter(|time| *time <= situation.second).map_or(start, |time| time.max(start))
 }
 
 /// Returns the start of a reclaim that is not recorded: now, or the time at which recording it first failed. Its time limit

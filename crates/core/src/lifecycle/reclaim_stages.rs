@@ -68,8 +68,10 @@ fn has_lost_node(situation: &Situation<'_>, uid: &str) -> bool {
     if recorded != Some(uid) {
         return false;
     }
-    if situation.world.machine.ours().is_none() {
-        return situation.world.former_node == FormerNode::Gone;
+    match &situation.world.machine {
+        Slot::Ours(_) => {}
+        Slot::Absent | Slot::Foreign { .. } => return situation.world.former_node == FormerNode::Gone,
+        Slot::Unknown => return false,
     }
     match &situation.world.node {
         NodeFact::Gone => true,

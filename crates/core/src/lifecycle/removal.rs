@@ -7,7 +7,7 @@ use super::situation::{Situation, instant};
 use crate::action::{Action, Event, EventCause, NodeRef};
 use crate::drain;
 use crate::text;
-use crate::world::{FormerNode, MachineView, NodeFact, NodeView, PodView, ProviderView, Slot, Uid};
+use crate::world::{FormerNode, MachineView, NodeFact, NodeView, PodView, ProviderView, Slot, Uid, Workload};
 use five_spot_api::OnTimeout;
 use five_spot_api::event::EventReason;
 use jiff::{SignedDuration, Timestamp};
@@ -58,7 +58,7 @@ pub(super) fn forget(situation: &Situation<'_>, draft: &mut Draft) {
 
 /// Asks for a read of a Node that seems to have outlived its Machine, and for another one if that fails.
 pub(super) fn look_for_former_node(situation: &Situation<'_>, draft: &mut Draft) {
-    if situation.world.former_node == FormerNode::Cached {
+    if situation.world.former_node == FormerNode::Cached && !situation.world.machine.is_unknown() {
         draft.node_needs_confirmation = true;
         draft.wake(situation, situation.now.saturating_add(FORMER_NODE_READ_EVERY).unwrap_or(Timestamp::MAX));
     }
@@ -91,10 +91,7 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     match &situation.world.node {
         NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => delete_machine(machine, draft),
         NodeFact::Unknown => {
-            let obstacle = Obstacle {
-                what: "the node cannot be drained because its workload cluster is unreachable".to_owned(),
-                pods: &[],
-            };
+            let obstacle = Obstacle { what: unknown_node(situation), pods: &[] };
             overdue(situation, machine, deadline, &obstacle, draft);
         }
         NodeFact::Found(node) => {
@@ -112,9 +109,18 @@ fn skip_late_drain(situation: &Situation<'_>, machine: &MachineView, draft: &mut
     };
     let deadline = deadline(situation, started_at);
     draft.wake(situation, deadline);
-    if situation.now >= deadline {
-        delete_without_drain(machine, true, draft);
+    if situation.now < deadline {
+        return;
     }
+    let is_empty = situation.world.node == NodeFact::NotYet
+        || draft.facts.drain.as_ref().is_some_and(|drain| drain.evicted >= drain.total);
+    if !machine.drain_excluded && !is_empty {
+        let what = "Cluster API has not drained its node, and is told to skip that".to_owned();
+        let recorded = draft.facts.shutdown_started_at.as_ref();
+        let event = drain_forced(&Obstacle { what, pods: &[] }, recorded, deadline, situation);
+        draft.act(Action::Publish(event));
+    }
+    delete_without_drain(machine, true, draft);
 }
 
 /// Returns the drain deadline.
@@ -165,6 +171,19 @@ fn empty(
     };
     let pods = drain::leaving(pods, node.readiness, pace.began, situation.now);
     overdue(situation, machine, pace.deadline, &Obstacle { what, pods: &pods }, draft);
+}
+
+/// Returns the reason why a node whose state is unknown cannot be drained.
+fn unknown_node(situation: &Situation<'_>) -> String {
+    let cause = match &situation.world.workload {
+        Workload::Unusable { message, .. } => message.as_str(),
+        Workload::Pending(_) => "the workload cluster has not responded yet",
+        Workload::Reachable(_) => {
+            "the workload cluster has no Node for the Machine, but Cluster API reports the node as healthy or the cluster \
+             cannot be identified; see the condition MachineReady"
+        }
+    };
+    format!("the node cannot be drained: {cause}")
 }
 
 /// The obstacle to a drain.

@@ -24,7 +24,6 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
     let plan = situation.plan().filter(|_| follows_plan(demand));
     let next_activation = plan.and_then(|plan| plan.next_activation(situation.now));
     let next_cleanup = plan.and_then(|plan| plan.next_cleanup(situation.now));
-    let machine = world.machine.ours();
     let name = &world.object.name;
     ScheduledMachineStatus {
         phase: Some(phase),
@@ -36,13 +35,7 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
         next_cleanup: next_cleanup.map(Time),
         next_change: [next_activation, next_cleanup].into_iter().flatten().min().map(|time| time.to_string()),
         last_scheduled_time: last_scheduled_time(situation, demand),
-        machine_ref: machine.map(|machine| ObjectRef {
-            api_version: machine.api_version.clone(),
-            kind: "Machine".to_owned(),
-            namespace: Some(world.object.namespace.clone()),
-            name: names::machine(name),
-            uid: Some(machine.uid.as_str().to_owned()),
-        }),
+        machine_ref: machine_ref(situation),
         bootstrap_ref: provider_ref(
             &world.bootstrap,
             situation.prior().bootstrap_ref.as_ref(),
@@ -56,9 +49,7 @@ pub(super) fn compose(situation: &Situation<'_>, demand: Demand, draft: &Draft) 
             names::infrastructure(name),
         ),
         node_ref: node_ref(situation),
-        provider_id: machine
-            .and_then(|machine| machine.provider_id.as_deref())
-            .map(|id| text::bounded(id, text::MAX_MESSAGE).into_owned()),
+        provider_id: provider_id(situation),
         workload_cluster: draft.facts.workload_cluster.clone(),
         applied_node_taints: upkeep::applied_taints(situation),
         shutdown_started_at: draft.facts.shutdown_started_at.clone(),
@@ -149,10 +140,42 @@ fn last_scheduled_time(situation: &Situation<'_>, demand: Demand) -> Option<Time
     }
 }
 
+/// Returns the Machine. One whose state is unknown stays recorded.
+fn machine_ref(situation: &Situation<'_>) -> Option<ObjectRef> {
+    let object = &situation.world.object;
+    let machine = match &situation.world.machine {
+        Slot::Ours(machine) => machine,
+        Slot::Unknown => return situation.prior().machine_ref.clone(),
+        Slot::Absent | Slot::Foreign { .. } => return None,
+    };
+    Some(ObjectRef {
+        api_version: machine.api_version.clone(),
+        kind: "Machine".to_owned(),
+        namespace: Some(object.namespace.clone()),
+        name: names::machine(&object.name),
+        uid: Some(machine.uid.as_str().to_owned()),
+    })
+}
+
+/// Returns the provider ID of the Machine. That of a Machine whose state is unknown stays recorded.
+fn provider_id(situation: &Situation<'_>) -> Option<String> {
+    match &situation.world.machine {
+        Slot::Ours(machine) => {
+            let id = machine.provider_id.as_deref()?;
+            Some(text::bounded(id, text::MAX_MESSAGE).into_owned())
+        }
+        Slot::Unknown => situation.prior().provider_id.clone(),
+        Slot::Absent | Slot::Foreign { .. } => None,
+    }
+}
+
 /// Returns the Node of the Machine. A Node whose state is unknown, or that has outlived its Machine, stays recorded.
 fn node_ref(situation: &Situation<'_>) -> Option<ObjectRef> {
     let world = situation.world;
     let recorded = situation.prior().node_ref.clone();
+    if world.machine.is_unknown() {
+        return recorded;
+    }
     if world.machine.ours().is_none() {
         return recorded.filter(|_| world.former_node != FormerNode::Gone);
     }

@@ -167,6 +167,9 @@ fn ready(situation: &Situation<'_>, phase: Phase, draft: &Draft, message: &str) 
 }
 
 fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
+    if situation.world.machine.is_unknown() {
+        return unknown_machine(situation);
+    }
     let Some(machine) = situation.world.machine.ours() else {
         return without_machine(situation);
     };
@@ -211,6 +214,19 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
             ),
         },
     }
+}
+
+/// Returns the value while the Machine cannot be read. It may exist, and its Node with it.
+fn unknown_machine(situation: &Situation<'_>) -> ConditionValue {
+    let machine = situation.machine_name();
+    let (reason, cause) = match situation.world.references.first() {
+        Some(problem) => (reference_reason(problem.kind), format!(": {}", problem.message)),
+        None => (Reason::Unreachable, String::new()),
+    };
+    ConditionValue::unknown(
+        reason,
+        format!("Machine {machine} cannot be read, so its state is unknown{cause}"),
+    )
 }
 
 /// Returns the value while no Machine exists. Its Node should be gone as well.

@@ -5,7 +5,7 @@ use super::super::claim;
 use super::super::demand::{Demand, UnwantedBy, WantedBy};
 use super::super::draft::{Draft, Stage, TakedownReason};
 use super::super::situation::Situation;
-use crate::world::NodeFact;
+use crate::world::{NodeFact, Slot};
 use five_spot_api::Phase;
 
 /// Returns the description of the phase.
@@ -96,14 +96,25 @@ fn shutting_down(situation: &Situation<'_>, draft: &Draft) -> String {
         | Stage::WaitingForMachine
         | Stage::WaitingToJoinAgain
         | Stage::Running
-        | Stage::Removing => {
-            if situation.living_machine().is_some() {
-                format!("draining the node of Machine {machine}")
-            } else {
-                format!("deleting Machine {machine}")
-            }
-        }
+        | Stage::Removing => match &situation.world.machine {
+            Slot::Ours(view) if !view.terminating => format!("draining the node of Machine {machine}"),
+            Slot::Ours(_) => format!("deleting Machine {machine}"),
+            Slot::Absent | Slot::Foreign { .. } | Slot::Unknown => without_machine(situation),
+        },
+        Stage::Ejecting if situation.world.machine.ours().is_none() => without_machine(situation),
         Stage::Ejecting => format!("deleting Machine {machine} without draining its node"),
+    }
+}
+
+/// Describes a removal whose Machine is gone, or cannot be read.
+fn without_machine(situation: &Situation<'_>) -> String {
+    let machine = situation.machine_name();
+    if situation.world.machine.is_unknown() {
+        format!("waiting until Machine {machine} can be read")
+    } else if situation.anything_may_be_left() {
+        format!("Machine {machine} is gone; deleting its bootstrap and infrastructure objects")
+    } else {
+        format!("Machine {machine} is gone")
     }
 }
 

@@ -88,6 +88,24 @@ fn force_deletes_the_machine_at_the_deadline() {
 }
 
 #[test]
+fn a_forced_end_of_cluster_apis_own_drain_is_reported() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.budget_blocks = true;
+    simulation.force_on_timeout();
+    simulation.provider_works = false;
+    simulation.advance_to("2026-11-16T18:01:00Z");
+    // Someone deletes the Machine by hand: from now on Cluster API drains its node.
+    simulation.machine().terminating = true;
+    simulation.advance_to("2026-11-16T18:04:59Z");
+    simulation.take_log();
+    simulation.take_events();
+    simulation.advance_to("2026-11-16T18:05:00Z");
+    assert_eq!(simulation.take_log(), ["publish DrainForced", "tell Cluster API to skip its drain"]);
+    assert_eq!(simulation.take_events(), ["DrainForced"]);
+}
+
+#[test]
 fn a_shutdown_is_cancelled_when_the_machine_is_wanted_again() {
     let mut simulation = at_work();
     simulation.start_pods(&["web"]);

@@ -85,6 +85,7 @@ fn a_reclaim_that_cannot_be_recorded_still_times_out() {
     let mut simulation = at_work();
     simulation.start_pods(&["stubborn"]);
     simulation.ask_for_reclaim();
+    simulation.node().reclaim.as_mut().unwrap().requested_at = Some(time("2026-11-16T09:58:00Z"));
     simulation.world.unrecorded_since = Some(time("2026-11-16T09:59:30Z"));
     let decision = simulation.decide();
     assert_eq!(decision.evidence, Evidence::BestEffort);
@@ -102,6 +103,22 @@ fn a_reclaim_that_cannot_be_recorded_still_times_out() {
     assert_eq!(names(&decision.actions_without_record()), expected);
     let recorded = ["tell Cluster API to skip its drain", "delete the Machine", "disable the schedule"];
     assert_eq!(names(&decision.actions)[..3], recorded);
+}
+
+#[test]
+fn pods_get_their_time_although_the_status_was_refused_before() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.world.unrecorded_since = Some(time("2026-11-16T09:00:00Z"));
+    simulation.ask_for_reclaim();
+    let decision = simulation.decide();
+    assert_eq!(names(&decision.actions), ["cordon node desk-1"]);
+    assert_eq!(decision.wake_at, Some(time("2026-11-16T10:01:00Z")));
+    simulation.now = time("2026-11-16T10:01:00Z");
+    assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
+    // A time in the future does not postpone the end.
+    simulation.node().reclaim.as_mut().unwrap().requested_at = Some(time("2099-01-01T00:00:00Z"));
+    assert!(names(&simulation.decide().actions).contains(&"delete the Machine".to_owned()));
 }
 
 #[test]

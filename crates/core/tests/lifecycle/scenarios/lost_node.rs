@@ -76,6 +76,25 @@ fn a_node_left_behind_stays_in_status_until_it_is_gone() {
 }
 
 #[test]
+fn a_node_left_behind_stays_in_status_while_the_next_machine_waits() {
+    let mut simulation = at_work();
+    simulation.edit(|spec| spec.kill_switch = true);
+    simulation.world.former_node = FormerNode::LeftBehind;
+    simulation.settle();
+    simulation.world.cluster = None;
+    simulation.edit(|spec| spec.kill_switch = false);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(simulation.condition("MachineReady"), ("False", "NodeLeftBehind"));
+    assert!(simulation.world.status.node_ref.is_some());
+    assert!(simulation.world.status.workload_cluster.is_some(), "only this cluster can say that it is gone");
+    simulation.world.former_node = FormerNode::Gone;
+    simulation.settle();
+    assert_eq!(simulation.world.status.node_ref, None);
+    assert_eq!(simulation.world.status.workload_cluster, None);
+}
+
+#[test]
 fn a_node_left_behind_is_confirmed_before_it_is_reported() {
     let mut simulation = at_work();
     simulation.world.machine = Slot::Absent;

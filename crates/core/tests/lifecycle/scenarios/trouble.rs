@@ -4,7 +4,7 @@ use super::{at_work, failed, unusable};
 use crate::simulation::{Simulation, office_hours, time};
 use five_spot_api::{Phase, ScheduledMachineStatus, WorkloadCluster};
 use five_spot_core::world::{
-    Failures, NodeFact, PauseLevel, ReferenceProblem, ReferenceProblemKind, Slot, WorkloadProblem,
+    Failures, FormerNode, NodeFact, PauseLevel, ReferenceProblem, ReferenceProblemKind, Slot, WorkloadProblem,
 };
 
 #[test]
@@ -78,6 +78,43 @@ fn a_machine_stays_while_its_successor_cannot_be_created() {
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
     assert_eq!(simulation.take_log()[..2], ["cordon node desk-1", "tell Cluster API to skip its drain"]);
+}
+
+#[test]
+fn a_machine_that_cannot_be_read_stays_on_record() {
+    let mut simulation = at_work();
+    let before = simulation.world.status.clone();
+    simulation.world.machine = Slot::Unknown;
+    simulation.world.node = NodeFact::NotYet;
+    simulation.world.former_node = FormerNode::Cached;
+    simulation.world.references = vec![ReferenceProblem {
+        field: "spec.clusterName".to_owned(),
+        kind: ReferenceProblemKind::Forbidden,
+        message: "may not list machines".to_owned(),
+    }];
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Error);
+    assert_eq!(simulation.condition("MachineReady"), ("Unknown", "Forbidden"));
+    assert_eq!(simulation.take_events(), ["ReconcileFailed"]);
+    let recorded = |status: &ScheduledMachineStatus| {
+        (status.machine_ref.clone(), status.node_ref.clone(), status.workload_cluster.clone())
+    };
+    assert_eq!(recorded(&simulation.world.status), recorded(&before));
+    simulation.world.bootstrap = Slot::Absent;
+    simulation.world.infrastructure = Slot::Absent;
+    simulation.edit(|spec| spec.kill_switch = true);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::ShuttingDown, "it may be lent all the same");
+    assert_eq!(
+        simulation.world.status.message.as_deref(),
+        Some("waiting until Machine desk-machine can be read; spec.killSwitch is true")
+    );
+    assert!(!simulation.take_events().contains(&"MachineDeleted".to_owned()));
+    simulation.world.machine = Slot::Absent;
+    simulation.world.former_node = FormerNode::Gone;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Terminated);
+    assert_eq!(simulation.take_events(), ["MachineDeleted"]);
 }
 
 #[test]
@@ -161,6 +198,13 @@ fn a_broken_kubeconfig_fails_closed_and_recovers() {
     assert_eq!(simulation.take_log(), [""; 0], "a node that cannot be asked is not given up");
     simulation.advance_to("2026-11-16T18:30:00Z");
     assert!(matches!(simulation.world.machine, Slot::Ours(_)));
+    assert_eq!(
+        simulation.world.status.message.as_deref(),
+        Some(
+            "drain deadline 2026-11-16T18:05:00Z passed: the node cannot be drained: Secret prod-kubeconfig has no key value; \
+             retrying"
+        )
+    );
     simulation.world.workload = at_work().world.workload;
     simulation.world.node = node;
     simulation.settle();
