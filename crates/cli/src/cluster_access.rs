@@ -41,7 +41,7 @@ pub struct ScopeArgs {
     #[arg(short, long, value_name = "NAMESPACE", value_parser = object_name, conflicts_with = "all_namespaces")]
     pub namespace: Option<String>,
 
-    /// Every namespace
+    /// All namespaces
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
 }
