@@ -86,6 +86,6 @@ impl Default for Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is no way to the management cluster.
-    #[error("failed to make a client of the management cluster: {0}")]
+    #[error("failed to create a client for the management cluster: {0}")]
     Client(#[from] kube::Error),
 }

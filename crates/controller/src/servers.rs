@@ -163,7 +163,9 @@ type Report = (Vec<String>, Vec<String>);
 async fn answer(health: Arc<Health>, ask: fn(&Health) -> Report) -> (StatusCode, String) {
     let (problems, remarks) = match timeout(ANSWER, spawn_blocking(move || ask(&health))).await {
         Ok(Ok(report)) => report,
-        Ok(Err(_)) | Err(_) => (vec!["nobody can tell: something is locked for ever".to_owned()], Vec::new()),
+        Ok(Err(_)) | Err(_) => {
+            (vec!["the health checks do not respond: a lock is never released".to_owned()], Vec::new())
+        }
     };
     let (status, mut lines) = if problems.is_empty() {
         (StatusCode::OK, vec!["ok".to_owned()])

@@ -74,7 +74,7 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
     }});
     leases.patch(LEASE, &PatchParams::default(), &Patch::Merge(garbage)).await?;
     leases.delete(LEASE, &DeleteParams::default()).await?;
-    one.said("Somebody has deleted the Lease").await?;
+    one.said("Another client has deleted the Lease").await?;
     let mut leading = 0;
     while leading == 0 {
         let both = [is_leader(&one).await?, is_leader(&other).await?];

@@ -80,7 +80,7 @@ async fn a_definition_that_is_newer_or_of_another_version_is_named(_: Arc<TestCo
     bare.define(&without_spec_field("killSwitch")).await?;
     let program = Program::start(bare.directory(), &identity, "older", &[]).await?;
     program
-        .answers("/ready", 200, &["ok\n", "is older than this program: it does not know spec.killSwitch"])
+        .answers("/ready", 200, &["ok\n", "is older than this program: it does not contain spec.killSwitch"])
         .await?;
     program.stop().await?;
 

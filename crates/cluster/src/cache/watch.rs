@@ -86,7 +86,7 @@ impl WatchSource {
 
     fn warn(&self, path: &str, error: &str) {
         if let Some(repeated) = self.note(&format!("{path}: {error}")) {
-            tracing::warn!(cluster = %self.cluster, watch = path, error, repeated, "Watch failed, and is tried again");
+            tracing::warn!(cluster = %self.cluster, watch = path, error, repeated, "Watch failed; retrying");
         }
     }
 }

@@ -181,7 +181,7 @@ impl Job<'_> {
             };
             let acted = within(limit, || self.operation(first), Box::pin(self.act(batch))).await;
             if let Err(error) = &acted {
-                tracing::warn!(%error, "an action of an emergency failed; going on with the next one");
+                tracing::warn!(%error, "an action of an emergency failed; continuing with the next one");
             }
             result = result.and(acted);
         }

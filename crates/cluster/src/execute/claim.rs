@@ -97,7 +97,8 @@ impl Job<'_> {
             lease = machine.lease(),
             lease_namespace = self.caches.claims.namespace(),
             error = explain(&error.source),
-            "Leases may not be used, so nothing keeps a machine from being lent twice: grant them as deploy/rbac/machine-claims.yaml does"
+            "the controller may not use Leases, so nothing prevents a machine from being lent twice; grant \
+             them as in deploy/rbac/machine-claims.yaml"
         );
         SkipReason::Unprotected.into()
     }

@@ -55,10 +55,10 @@ pub enum WatchedLease {
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// Another writer has written, created or deleted it first.
-    #[error("somebody else has changed the Lease")]
+    #[error("another client has changed the Lease")]
     Conflict,
     /// This instance may not, or the namespace does not exist.
-    #[error("the API server refuses it: {0}")]
+    #[error("the API server rejected the request: {0}")]
     Refused(String),
     /// A guard of this instance does not permit writes at this moment.
     #[error("this instance may not write: {0}")]

@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     /// There is no client of the management cluster.
-    #[error("failed to make a client of the management cluster: {0}")]
+    #[error("failed to create a client for the management cluster: {0}")]
     Client(#[from] kube::Error),
     /// The management cluster could not be read.
     #[error("{0}")]

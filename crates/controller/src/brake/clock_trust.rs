@@ -48,8 +48,8 @@ impl ClockTrust {
             } else {
                 tracing::warn!(
                     skew_secs,
-                    "The clock is not trusted: it has jumped, or differs from that of the API server. Machines that it says \
-                     are no longer wanted are removed only up to --max-unplanned-removals"
+                    "The clock is not trusted: it has jumped, or differs from that of the API server. \
+                     Removals that depend on it are limited by --max-unplanned-removals"
                 );
             }
         } else if state.was_trusted.is_none() {

@@ -58,7 +58,7 @@ pub fn start(args: Args) -> ExitCode {
             ended.into()
         }
         Err(error) => {
-            error!(%error, "Failed to start the threads that do the work");
+            error!(%error, "Failed to start the worker threads");
             ExitCode::FAILURE
         }
     }
@@ -76,7 +76,7 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     let signals = match supervise::signals() {
         Ok(signals) => signals,
         Err(error) => {
-            error!(%error, "Failed to listen to signals");
+            error!(%error, "Failed to listen for signals");
             return Ended::Failed;
         }
     };
@@ -114,7 +114,7 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     let client = match connection.management() {
         Ok(client) => client,
         Err(error) => {
-            error!(%error, "Failed to make a client of the management cluster");
+            error!(%error, "Failed to create a client for the management cluster");
             return Ended::Failed;
         }
     };

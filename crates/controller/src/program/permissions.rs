@@ -93,12 +93,12 @@ pub(super) async fn examine(
     }
 }
 
-/// Without Leases the controller works, but nothing keeps a machine from being lent twice.
+/// Without Leases the controller works, but nothing prevents a machine from being lent twice.
 fn findings(missing: &[Permission]) -> Findings {
     let denied =
-        |permission: &&Permission| format!("not allowed to {permission}: grant it as deploy/rbac does");
+        |permission: &&Permission| format!("not allowed to {permission}: grant it as in deploy/rbac");
     let unprotected = |permission: &&Permission| {
-        format!("{}; until then nothing keeps a machine from being lent twice", denied(permission))
+        format!("{}; until then nothing prevents a machine from being lent twice", denied(permission))
     };
     let is_claim = |permission: &&Permission| permission.resource == "leases";
     Findings {

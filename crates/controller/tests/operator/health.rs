@@ -91,7 +91,7 @@ async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
     assert_eq!(world.health.ailments(), [""; 0]);
     let lines = world.log.lines();
     let failed: Vec<_> =
-        lines.iter().filter(|line| line["fields"]["message"] == "Watch failed, and is tried again").collect();
+        lines.iter().filter(|line| line["fields"]["message"] == "Watch failed; retrying").collect();
     let path = "/apis/5spot.finos.org/v1alpha1/scheduledmachines";
     assert!(failed.iter().any(|line| line["fields"]["watch"] == path), "{failed:?}");
     // Ten minutes: after 1, 2, 4, 8, 16 and then every 20 s.

@@ -35,7 +35,7 @@ async fn a_broken_kubeconfig_is_named_and_not_shown() {
         command.envs([("KUBERNETES_SERVICE_HOST", "127.0.0.1"), ("KUBERNETES_SERVICE_PORT", "1")]);
         let said: Said = command.env("KUBECONFIG", &path).output().await.expect("it starts").into();
         assert_eq!(said.code, Some(1));
-        assert!(said.stdout.contains("the kubeconfig cannot be used"), "{said:?}");
+        assert!(said.stdout.contains("The kubeconfig cannot be used"), "{said:?}");
         assert!(!said.stdout.contains("canary") && !said.stderr.contains("canary"), "{said:?}");
     }
 }

@@ -224,9 +224,10 @@ fn is_planned(situation: &Situation<'_>, generation: Option<i64>, planned_for: O
 /// The cause of the pause, for the condition.
 pub(super) fn reason() -> String {
     format!(
-        "the brake: too many machines would be removed although neither their schedule nor their spec says so; compare the \
-         clock of the controller, its time-zone data and the calendars with what they should be, and set the annotation {} on \
-         the namespace of the controller to an RFC 3339 time until which these removals may begin",
+        "the brake: too many machines would be removed although neither their schedule nor their spec \
+         explains it; check the clock of the controller, its time-zone data and the calendars, then set the \
+         annotation {} on the namespace of the controller to an RFC 3339 time until which these removals may \
+         begin",
         annotation::ALLOW_REMOVALS
     )
 }

@@ -205,7 +205,7 @@ fn in_use(case: &Case<'_>, condition: Recorded<'_>, severity: Severity) -> Findi
         .fix(Fix::note("if they are two machines: correct the address, or set spec.machineIdentity of both"))
 }
 
-/// The holder in a message such as `waiting for the physical machine, which ScheduledMachine desks/desk-1 has`.
+/// The holder in a message such as `waiting for the physical machine, which ScheduledMachine desks/desk-1 uses`.
 fn holder(message: &str) -> Option<(&str, &str)> {
     let (_, rest) = message.split_once("which ScheduledMachine ")?;
     let (namespace, name) = rest.split(' ').next()?.split_once('/')?;

@@ -47,7 +47,7 @@ impl fmt::Display for Definition {
                 if !missing.is_empty() {
                     write!(
                         f,
-                        "the CRD {crd} is older than this program: it does not know {}",
+                        "the CRD {crd} is older than this program: it does not contain {}",
                         list(missing)
                     )?;
                 }
@@ -61,8 +61,8 @@ impl fmt::Display for Definition {
             }
             Self::TooOld(differences) => write!(
                 f,
-                "the CRD {crd} is older than this program: it has no place for {}, so that nothing is done until the CRD \
-                 of this version (deploy/crds) is applied",
+                "the CRD {crd} is older than this program: it does not contain {}; the controller does \
+                 nothing until the CRD of this version (deploy/crds) is applied",
                 list(&differences.missing)
             ),
             Self::OtherVersions(served) => write!(
@@ -108,7 +108,7 @@ pub async fn definition(client: &Client) -> Result<Definition, kube::Error> {
     let served: Vec<String> = group.versions.into_iter().map(|version| version.version).collect();
     if served.iter().any(|version| version == names::VERSION) {
         // It takes the server a moment to describe what it has begun to serve.
-        return Err(kube::Error::Service("the API server has not described its kinds yet".into()));
+        return Err(kube::Error::Service("the API server does not publish the schema of the CRD yet".into()));
     }
     Ok(Definition::OtherVersions(served))
 }
