@@ -95,7 +95,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         None
     };
-    fs::create_dir_all(&args.output).with_context(|| format!("failed to make {}", args.output.display()))?;
+    fs::create_dir_all(&args.output)
+        .with_context(|| format!("failed to create {}", args.output.display()))?;
     for shipped in SHIPPED {
         let program = build::release(&shipped, &args.target, &sources)?;
         let stripped = args.output.join(shipped.program);

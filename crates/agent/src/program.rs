@@ -52,7 +52,7 @@ fn probe(state_folder: &Path) -> ExitCode {
         Err(error) => {
             let _ = writeln!(
                 output,
-                "the agent does not answer on {}: {error}",
+                "the agent does not respond on {}: {error}",
                 probe::socket_path(state_folder).display()
             );
             ExitCode::FAILURE
@@ -74,7 +74,7 @@ fn start(args: &Args) -> ExitCode {
     match run(args) {
         Ok(code) => code,
         Err(error) => {
-            error!(%error, "the agent cannot work");
+            error!(%error, "the agent cannot start");
             ExitCode::FAILURE
         }
     }

@@ -179,7 +179,7 @@ impl ClusterArgs {
 impl ClusterAccess {
     /// The line for a failed request: the kubeconfig, context and server, and the cause.
     pub fn failure(&self, error: &(dyn Error + 'static)) -> String {
-        format!("failed to talk to the cluster ({}): {}", self.description, with_causes(error))
+        format!("failed to query the cluster ({}): {}", self.description, with_causes(error))
     }
 }
 

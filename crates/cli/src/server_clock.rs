@@ -29,7 +29,7 @@ fn refuse_strangers(status: StatusCode) -> Result<(), kube::Error> {
         StatusCode::UNAUTHORIZED => "the API server rejects the credentials of the kubeconfig",
         status if status.is_success() || status == StatusCode::FORBIDDEN => return Ok(()),
         status if status.is_server_error() => "the API server fails to answer /version",
-        _ => "this is no API server of Kubernetes: it has no /version",
+        _ => "this is not a Kubernetes API server: it has no /version",
     };
     Err(kube::Error::Api(Status::failure(message, "").with_code(status.as_u16()).boxed()))
 }

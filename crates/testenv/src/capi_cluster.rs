@@ -30,7 +30,7 @@ pub enum ControlPlaneOwner {
 #[derive(Debug, thiserror::Error)]
 pub enum CapiClusterError {
     /// An object was refused.
-    #[error("failed to make the Cluster's {kind}: {source}")]
+    #[error("failed to create the Cluster's {kind}: {source}")]
     Refused {
         /// Its kind.
         kind: &'static str,

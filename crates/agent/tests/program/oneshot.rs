@@ -66,7 +66,7 @@ async fn bad_arguments_exit_with_2_and_missing_needs_with_1() {
         let line: serde_json::Value =
             serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').rev().nth(1).expect("a line"))
                 .expect("JSON");
-        assert_eq!(line["fields"]["message"], "the agent cannot work");
+        assert_eq!(line["fields"]["message"], "the agent cannot start");
     }
 }
 

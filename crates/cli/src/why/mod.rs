@@ -97,8 +97,8 @@ async fn answer(
             Progress::NeverSeen(id) => {
                 let object = id.to_ref();
                 return Err(anyhow::anyhow!(
-                    "there is no {object}, and no event or dependent tells of one that existed ({}); check the name and the \
-                     namespace",
+                    "there is no {object}, and no event or dependent refers to one that existed ({}); check \
+                     the name and the namespace",
                     access.description
                 )
                 .into());

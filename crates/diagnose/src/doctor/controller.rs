@@ -44,7 +44,7 @@ fn not_running(facts: &Facts) -> Option<Finding> {
     let is_held = |lease: &Lease| lease.name.starts_with("5spot-") && lease.is_held(facts.now);
     let lease = facts.controller.leases.iter().flatten().any(is_held);
     let owners = facts.controller.owners.as_deref().unwrap_or_default();
-    let neglected = facts.neglected.iter().map(|object| format!("nobody has acted on {object}"));
+    let neglected = facts.neglected.iter().map(|object| format!("no controller has acted on {object}"));
     let is_installed = !owners.is_empty() || !pods.is_empty();
     let has_objects = facts.known.as_ref().is_some_and(|known| !known.is_empty());
     let is_served = (has_objects && facts.neglected.is_empty()) || (!has_objects && facts.works_elsewhere);
@@ -78,7 +78,7 @@ fn not_running(facts: &Facts) -> Option<Finding> {
         .then(|| format!("no pod with the label app=5spot-controller in namespace {namespace}"));
     Some(
         Finding::new(FindingId::ControllerNotRunning, severity, object, "the controller does not run")
-            .cause("Without it no machine is created and none is given back.")
+            .cause("Without it no machine is created and none is returned.")
             .evidence_of(none.into_iter().chain(replicas).chain(states).chain(neglected.take(3)))
             .fix(fix),
     )
@@ -128,7 +128,7 @@ fn not_ready(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
     let object = ObjectRef::namespaced("Pod", namespace, name(&pod.pod));
     Some(
         Finding::new(FindingId::ControllerNotReady, Severity::Error, object, "the controller is not ready")
-            .cause("It runs, and something keeps it from its work.")
+            .cause("It runs, but something prevents it from working.")
             .evidence_of(unexplained.iter().map(|line| format!("/ready: {line}")))
             .evidence_of(ready.map(words))
             .fix(
@@ -165,7 +165,10 @@ fn leaderless_shard(facts: &Facts, pod: &ControllerPod, leases: &[&Lease]) -> Op
     let title = format!("{} of {shards} shards have no leader", vacant.len());
     Some(
         Finding::new(FindingId::NoLeader, Severity::Error, object, title)
-            .cause("Nobody works on the machines of such a shard, and the other instances do not take them over.")
+            .cause(
+                "No instance works on the machines of such a shard, and the other instances do not take them \
+                 over.",
+            )
             .evidence_of(words)
             .fix(
                 Fix::command(format!(

@@ -97,8 +97,13 @@ fn clocks(facts: &Facts) -> Vec<Finding> {
         let object = ObjectRef::cluster_scoped("Clock", "this computer");
         findings.push(
             Finding::new(FindingId::ClockSkew, Severity::Info, object, title)
-                .cause("Times are judged by the clock of the API server, so the findings are right all the same.")
-                .evidence(format!("this computer is {} {word} the API server", crate::why::duration(ahead.abs())))
+                .cause(
+                    "Times are compared with the clock of the API server, so the findings are not affected.",
+                )
+                .evidence(format!(
+                    "this computer is {} {word} the API server",
+                    crate::why::duration(ahead.abs())
+                ))
                 .fix(Fix::note("synchronize the clock of this computer (NTP)")),
         );
     }
@@ -142,7 +147,8 @@ fn behind(facts: &Facts) -> Option<Finding> {
         Finding::new(FindingId::ClockSkew, Severity::Error, object, title)
             .cause("Windows open and close by the clock of the controller's node.")
             .evidence(format!(
-                "{} leads, and has renewed Lease {} at {renewed} by its own clock; that of the API server shows {}",
+                "{} is the leader and renewed Lease {} at {renewed} by its own clock; that of the API server \
+                 shows {}",
                 lease.holder, lease.name, facts.now
             ))
             .fix(Fix::note("synchronize the clock of the node on which the controller runs (NTP)")),

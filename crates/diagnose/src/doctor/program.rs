@@ -87,7 +87,10 @@ fn unreachable(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
             object(facts, pod),
             "the controller cannot reach the API server",
         )
-        .cause("Its requests get no answer: the network, a network policy, or an API server that is away.")
+        .cause(
+            "Its requests get no response: because of the network, a network policy, or an API server that \
+             is down.",
+        )
         .evidence_of(said)
         .evidence_of(counted)
         .fix(Fix::note(
@@ -118,7 +121,7 @@ fn stale_watch(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
     let title = "a watch of the controller is silent or not connected";
     Some(
         Finding::new(FindingId::WatchStale, Severity::Error, object(facts, pod), title)
-            .cause("Changes of these objects are not noticed until the watch is open again.")
+            .cause("The controller does not notice changes of these objects until the watch is open again.")
             .evidence_of(evidence)
             .evidence_of(refused.map(super::logs::LogLine::words))
             .fix(Fix::note("the controller opens the watch again by itself; its log says why that fails"))
@@ -267,7 +270,7 @@ fn memory(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
     let title = "the controller uses much more memory than when it became ready";
     Some(
         Finding::new(FindingId::MemoryGrowing, severity, object(facts, pod), title)
-            .cause("The fleet has grown since then, or memory is not given back.")
+            .cause("The fleet has grown since then, or memory is not released.")
             .evidence(format!("process_resident_memory_bytes is {}", mib(now)))
             .evidence_of(
                 at_ready.map(|before| format!("it was {} when the controller became ready", mib(before))),

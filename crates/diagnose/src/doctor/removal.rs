@@ -70,7 +70,9 @@ fn finalizer(case: &Case<'_>) -> Option<Finding> {
     let title = "the cleanup of the deleted object takes too long";
     Some(
         case.find(FindingId::FinalizerOverdue, Severity::Error, title)
-            .cause("The controller keeps its finalizer until the machine is gone, at most for the time limit.")
+            .cause(
+                "The controller keeps its finalizer until the machine is gone, at most for the time limit.",
+            )
             .evidence(format!("deletionTimestamp {since}, and the limit is {} s", limit.as_secs()))
             .evidence_of(case.condition("Ready").map(|ready| ready.words()))
             .evidence_of(case.capi.map(deletion_words).unwrap_or_default())
@@ -80,7 +82,10 @@ fn finalizer(case: &Case<'_>) -> Option<Finding> {
                     "kubectl patch scheduledmachine {object} -n {space} --type=json -p \
                      '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers\"}}]'"
                 ))
-                .because("lets the object go; the Machine, its Node and its provider objects may stay and must be found by hand")
+                .because(
+                    "releases the object; its Machine, Node and provider objects may stay, and you have to \
+                     find and delete them yourself",
+                )
                 .risky(),
             ),
     )

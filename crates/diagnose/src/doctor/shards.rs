@@ -44,9 +44,9 @@ fn mismatch(facts: &Facts) -> Option<Finding> {
             FindingId::ShardMismatch,
             Severity::Error,
             object,
-            "instances of the controller disagree on their number",
+            "the instances of the controller have different --instance-count values",
         )
-        .cause("Objects that two instances claim are left alone by both until all announce the same number.")
+        .cause("An object that two instances claim may be reconciled by neither until all instances have the same count.")
         .evidence_of(words)
         .fix(
             Fix::note(format!(
@@ -82,10 +82,11 @@ fn other_shard(facts: &Facts) -> Vec<Finding> {
             continue;
         }
         let object = ObjectRef::namespaced(five_spot_api::names::KIND, machine.namespace(), machine.name());
-        let title = "another instance of the controller looks after this machine";
+        let title = "another instance of the controller manages this machine";
         findings.push(
             Finding::new(FindingId::OtherShard, Severity::Info, object, title)
-                .cause("Several instances share the machines. The others leave it alone, which is as it should be.")
+                .cause("Several instances share the machines. This is normal: the other instances do not \
+                        work on this machine.")
                 .evidence_of(evidence)
                 .fix(
                     Fix::command(format!(

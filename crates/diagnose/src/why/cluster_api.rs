@@ -46,7 +46,7 @@ pub(super) fn pause<'f>(walk: &mut Walk<'f>, object: Live<'f>) -> bool {
         return false;
     }
     let id = object.id();
-    let goes_on = "Cluster API goes on with everything that the pause has held back";
+    let goes_on = "Cluster API continues with everything that the pause has held back";
     if object.has_annotation(annotation::CAPI_PAUSED) {
         let cause = format!("Cluster API is paused for it by the annotation {}", annotation::CAPI_PAUSED);
         let command = walk.kubectl.remove_annotation(&id, annotation::CAPI_PAUSED);
@@ -146,7 +146,7 @@ fn volume_detach<'f>(walk: &mut Walk<'f>, machine: Live<'f>) -> bool {
     let cause = format!("the volumes of its node have not been detached for {}", words::duration(since));
     let command = walk.kubectl.annotate(&id, annotation::EXCLUDE_WAIT_FOR_VOLUME_DETACH, "true");
     let warning =
-        "volumes that are still attached may be damaged if the machine goes while it writes to them";
+        "volumes that are still attached may be damaged if the machine is removed while it writes to them";
     walk.blocked(&id, cause, evidence, vec![Fix::harmful(command, warning)]);
     true
 }
@@ -188,7 +188,7 @@ pub(super) fn cluster_deletion<'f>(walk: &mut Walk<'f>, cluster: Live<'f>, step:
     if cluster.0.pointer("/spec/paused") == Some(&Value::Bool(true)) {
         let cause = "Cluster API is paused for everything in this Cluster by spec.paused".to_owned();
         let command = walk.kubectl.merge(&cluster.id(), &json!({"spec": {"paused": false}}));
-        let fix = Fix::safe_if(command, "Cluster API goes on with everything that the pause has held back");
+        let fix = Fix::safe_if(command, "Cluster API continues with everything that the pause has held back");
         walk.blocked(&cluster.id(), cause, Vec::new(), vec![fix]);
         return true;
     }

@@ -63,7 +63,7 @@ fn not_deleted<'f>(walk: &mut Walk<'f>, dependent: Live<'f>, owner: Live<'f>) {
         return walk.waiting(&id, cause, evidence);
     }
     let warning =
-        "deletes what the garbage collector was asked to delete; an error message tells what prevents it";
+        "deletes what the garbage collector was asked to delete; an error message says what prevents it";
     let fix = vec![Fix::safe_if(walk.kubectl.on("delete", &id), warning)];
     walk.blocked(&id, cause, evidence, fix);
 }

@@ -138,7 +138,7 @@ fn unread_contents<'f>(walk: &mut Walk<'f>, namespace: Live<'f>) -> bool {
     if evidence.is_empty() {
         return false;
     }
-    let cause = "objects remain in it that could not be examined: ask somebody who may read them".to_owned();
+    let cause = "objects remain in it that you may not read: ask someone who may".to_owned();
     let is_overdue = walk.overdue(namespace) > remaining::DELETED_WITHIN;
     walk.cause(&namespace.id(), cause, evidence, Vec::new(), is_overdue);
     true

@@ -80,11 +80,13 @@ fn owners<'f>(walk: &mut Walk<'f>, pod: Live<'f>, step: usize) {
 /// A pod that no node has ever run.
 fn unscheduled<'f>(walk: &mut Walk<'f>, pod: Live<'f>, overdue: SignedDuration) {
     let id = pod.id();
-    let cause = "it was never scheduled, so that the pod garbage collector (kube-controller-manager) has to remove it".to_owned();
+    let cause =
+        "it was never scheduled, so the pod garbage collector (kube-controller-manager) has to remove it"
+            .to_owned();
     if overdue < COLLECTED_WITHIN {
         return walk.waiting(&id, cause, Vec::new());
     }
-    let fix = Fix::safe_if(force(walk, &id), "nothing of it has ever run");
+    let fix = Fix::safe_if(force(walk, &id), "none of its containers has ever run");
     walk.blocked(&id, cause, vec![format!("overdue for {}", words::duration(overdue))], vec![fix]);
 }
 
@@ -93,7 +95,7 @@ fn node_gone<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: &ObjectId, overdue: S
     walk.step(node, "the Node it ran on", vec!["it does not exist any more".to_owned()]);
     let evidence = vec![words::quoted(&format!("Node {} does not exist any more", node.name))];
     let cause = format!(
-        "its Node {} is gone, so that the pod garbage collector (kube-controller-manager) has to remove it",
+        "its Node {} is gone, so the pod garbage collector (kube-controller-manager) has to remove it",
         node.name
     );
     if overdue < COLLECTED_WITHIN {

@@ -148,9 +148,9 @@ fn has_started(pod: Live<'_>) -> bool {
 fn replace<'f>(walk: &mut Walk<'f>, pod: Live<'f>) -> Vec<Fix> {
     let delete = walk.kubectl.on("delete", &pod.id());
     vec![if pod.owners().is_empty() {
-        Fix::harmful(delete, "it has no controller that makes another one")
+        Fix::harmful(delete, "it has no controller that creates another one")
     } else {
-        Fix::safe_if(delete, "its controller makes another one, which may go to another node")
+        Fix::safe_if(delete, "its controller creates another one, which may run on another node")
     }]
 }
 

@@ -59,7 +59,8 @@ fn denied(walk: &mut Walk<'_>, webhook: &str, message: &str) {
 fn unreachable(walk: &mut Walk<'_>, webhook: &str, message: &str) {
     let Some(id) = configuration(walk, webhook) else { return };
     let cause = format!(
-        "the webhook {webhook} has to permit the deletion and cannot be called: start the program that serves it again"
+        "the webhook {webhook} has to allow the deletion but cannot be called: restart the program that \
+         serves it"
     );
     let warning = "until you apply the saved file again, nothing is checked or changed by any webhook in this configuration";
     let fix = vec![Fix::harmful(walk.kubectl.save_and_delete(&id), warning)];

@@ -75,7 +75,8 @@ fn not_deleted_yet<'f>(walk: &mut Walk<'f>, place: Place<'f>, first: Live<'f>, c
     } else {
         let fix = super::answer::Fix::safe_if(
             walk.kubectl.on("delete", &first.id()),
-            "deletes an object that should have been deleted already; an error message of the API server tells what prevents it",
+            "deletes an object that should have been deleted already; an error message of the API server \
+             says what prevents it",
         );
         walk.blocked(&first.id(), cause, evidence, vec![fix]);
     }

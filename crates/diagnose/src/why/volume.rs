@@ -59,10 +59,11 @@ fn in_use<'f>(walk: &mut Walk<'f>, pod: Live<'f>, claim: Live<'f>) {
     let owner = pod.owners().into_iter().next();
     let warning = match &owner {
         Some(owner) => format!(
-            "the pod ends, and {} {} makes another one that uses the claim again: scale it down or delete it first",
+            "the pod ends, and {} {} creates another one that uses the claim again: scale it down or delete \
+             it first",
             owner.kind, owner.name
         ),
-        None => "the pod ends, and nothing makes another one".to_owned(),
+        None => "the pod ends, and nothing creates another one".to_owned(),
     };
     let cause = format!("it still uses the volume claim {}, which is kept until no pod does", claim.name());
     let fix = vec![Fix::harmful(walk.kubectl.on("delete", &id), warning)];

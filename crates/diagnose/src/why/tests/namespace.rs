@@ -119,7 +119,7 @@ fn an_unavailable_api_blocks_every_namespace() {
     );
     assert!(!cause.fix[0].safe && cause.fix[0].warning.is_some());
     let answer = world.clone().why(shop());
-    assert!(only_cause(&answer, State::Deleting).cause.contains("tries again"));
+    assert!(only_cause(&answer, State::Deleting).cause.contains("retries"));
 }
 
 fn refused(message: &str) -> Value {
@@ -230,7 +230,7 @@ fn contents_that_may_not_be_read_are_told_by_the_conditions() {
     let answer = world(3600).why(shop());
     let cause = only_cause(&answer, State::Stuck);
     assert!(
-        cause.cause.contains("could not be examined") && cause.evidence[0].contains("configmaps."),
+        cause.cause.contains("that you may not read") && cause.evidence[0].contains("configmaps."),
         "{cause:#?}"
     );
     assert_eq!(world(30).why(shop()).state, State::Deleting);
