@@ -161,12 +161,12 @@ fn transitions_are_said_once_and_audited_with_their_cause() {
         "phase",
     ]
     .into();
-    let let_go = fields(&lines, "Object let go");
+    let released = fields(&lines, "Object released");
     let ends: BTreeSet<&str> =
-        let_go.iter().map(|line| line["fields"]["resource"].as_str().expect("a name")).collect();
-    assert_eq!(ends.len(), let_go.len(), "an object is let go once");
+        released.iter().map(|line| line["fields"]["resource"].as_str().expect("a name")).collect();
+    assert_eq!(ends.len(), released.len(), "an object is let go once");
     assert!(ends.len() >= 2, "{ends:?}");
-    let how: BTreeSet<(&str, &str)> = let_go
+    let how: BTreeSet<(&str, &str)> = released
         .iter()
         .map(|line| {
             (
@@ -176,7 +176,7 @@ fn transitions_are_said_once_and_audited_with_their_cause() {
         })
         .collect();
     assert_eq!(how, [("Gone", "Deletion"), ("Gone", "FinalizerCleanupTimedOut")].into());
-    for line in fields(&lines, "Phase changed").into_iter().chain(let_go) {
+    for line in fields(&lines, "Phase changed").into_iter().chain(released) {
         assert_eq!(line["target"], "audit");
         let members: BTreeSet<&str> =
             line["fields"].as_object().expect("an object").keys().map(String::as_str).collect();
