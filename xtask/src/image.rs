@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// The target triple, for other architectures; its std and a linker for it must be installed.
     #[arg(long, default_value_t = build::host_triple())]
     target: String,
-    /// What goes before the names of the images, such as `registry.example/platform/`.
+    /// The prefix of the image names, such as `registry.example/platform/`.
     #[arg(long, default_value = "")]
     registry: String,
     /// The tag. Default: the version.

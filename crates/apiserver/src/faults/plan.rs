@@ -83,7 +83,7 @@ pub enum Trigger {
 /// A fault and the requests that it applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Which kind of requests.
+    /// The kind of requests.
     pub kind: RequestKind,
     /// A part of their path, such as `/machines`; empty for all.
     pub path: String,

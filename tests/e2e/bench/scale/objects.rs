@@ -66,7 +66,7 @@ pub(super) fn scheduled_machine(namespace: &str, number: usize, window: &Window)
     })
 }
 
-/// What every namespace with objects has: a Cluster, and the kubeconfig of the cluster of its Nodes.
+/// The objects that every namespace needs: a Cluster, and the kubeconfig of the cluster of its Nodes.
 pub(super) fn surroundings(namespace: &str, kubeconfig: &str) -> Vec<Value> {
     let names = [namespace, SYSTEM_NAMESPACE];
     let namespaces =

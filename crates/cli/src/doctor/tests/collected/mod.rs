@@ -256,7 +256,7 @@ async fn each_fault_is_found_from_collected_facts() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a reader may not read hides findings, and makes none.
+/// Objects that the reader may not read hide findings, and cause none.
 #[tokio::test(start_paused = true)]
 async fn what_may_not_be_read_is_named_once() {
     let world = installation().await;
