@@ -44,10 +44,10 @@ async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<TestContex
     program.is_not_ready(&[missing]).await?;
     bare.define(&without_status_field("drain")).await?;
     bare.apply(&machine("desk")).await?;
-    let too_old = "older than this program: it has no place for status.drain, so that nothing is done";
+    let too_old = "older than this program: it does not contain status.drain; the controller does nothing";
     program.is_not_ready(&[too_old]).await?;
     program.said_with("the CRD scheduledmachines.5spot.finos.org is older", &["deploy/crds"]).await?;
-    program.said_with("Not ready", &["has no place for status.drain"]).await?;
+    program.said_with("Not ready", &["does not contain status.drain"]).await?;
 
     // A controller that sees only the current one.
     let late = Program::start(bare.directory(), &identity, "late", &[]).await?;

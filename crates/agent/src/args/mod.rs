@@ -4,7 +4,7 @@ mod values;
 
 use crate::client::SERVICE_ACCOUNT_FOLDER;
 use crate::detector::Choice;
-use crate::logging::Format;
+use crate::logging::LogFormat;
 use clap::{ArgAction, Parser, Subcommand};
 use std::path::PathBuf;
 use values::node_name;
@@ -76,8 +76,8 @@ pub struct Args {
     pub oneshot: bool,
 
     /// The format of log lines [addition]
-    #[arg(long, value_name = "FORMAT", env = "RUST_LOG_FORMAT", value_enum, default_value_t = Format::Json)]
-    pub log_format: Format,
+    #[arg(long, value_name = "FORMAT", env = "RUST_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
+    pub log_format: LogFormat,
 
     /// Directory of the socket on which the agent answers `probe` [addition]
     #[arg(long, value_name = "PATH", env = "RECLAIM_STATE_DIR", default_value = STATE_FOLDER, global = true)]

@@ -13,7 +13,7 @@ mod objects;
 pub use access::{AccessError, ClusterAccess, SERVICE_ACCOUNT_FOLDER};
 pub use error::ClientError;
 pub use lines::Lines;
-pub use objects::{ConfigMap, Listed, Metadata, WatchEvent, parse_watch_event};
+pub use objects::{ConfigMap, ListedConfigMap, Metadata, WatchEvent, parse_watch_event};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
@@ -49,7 +49,7 @@ impl Client {
     }
 
     /// Reads the ConfigMap `name`, by a list, whose version a watch can go on from.
-    pub async fn list_config_map(&self, namespace: &str, name: &str) -> Result<Listed, ClientError> {
+    pub async fn list_config_map(&self, namespace: &str, name: &str) -> Result<ListedConfigMap, ClientError> {
         let path = format!("{}?fieldSelector=metadata.name%3D{name}", config_maps(namespace));
         let body = self.request(Method::GET, &path, "application/json", Bytes::new()).await?;
         objects::parse_list(&body).map_err(ClientError::Malformed)

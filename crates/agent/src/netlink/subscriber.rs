@@ -1,7 +1,7 @@
 //! A subscription to process events.
 
 use super::NetlinkError;
-use super::frame::{Event, PROC_EVENT_COMM, PROC_EVENT_EXEC, Request, messages};
+use super::frame::{ListenRequest, PROC_EVENT_COMM, PROC_EVENT_EXEC, ProcessEvent, messages};
 use super::sequence::SequenceTracker;
 use super::socket::Socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,14 +38,14 @@ pub enum Filtering {
 
 /// The settings of a subscriber.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct SubscriberOptions {
     /// The filtering.
     pub filtering: Filtering,
     /// The size of the receive buffer.
     pub receive_buffer: i32,
 }
 
-impl Default for Options {
+impl Default for SubscriberOptions {
     fn default() -> Self {
         Self { filtering: Filtering::KernelMask, receive_buffer: RECEIVE_BUFFER_BYTES }
     }
@@ -78,7 +78,7 @@ pub struct Subscriber {
 
 impl Subscriber {
     /// Subscribes, and waits until the kernel confirms it.
-    pub fn new(options: Options) -> Result<Self, NetlinkError> {
+    pub fn new(options: SubscriberOptions) -> Result<Self, NetlinkError> {
         let socket = Socket::open()?;
         socket.set_receive_buffer(options.receive_buffer)?;
         let is_filtered = options.filtering != Filtering::None && socket.attach_filter().is_ok();
@@ -99,7 +99,7 @@ impl Subscriber {
 
     /// Asks the kernel not to make other events at all. Kernels before 6.6 ignore it; there the filter of the socket works.
     fn narrow(&mut self) -> Result<(), NetlinkError> {
-        let request = Request::ListenTo(PROC_EVENT_EXEC | PROC_EVENT_COMM);
+        let request = ListenRequest::ListenTo(PROC_EVENT_EXEC | PROC_EVENT_COMM);
         self.socket.send(&request.to_frame(request_number()))?;
         // Numbers have gaps from now on.
         self.is_filtered = true;
@@ -108,7 +108,7 @@ impl Subscriber {
 
     fn subscribe(&mut self) -> Result<(), NetlinkError> {
         let number = request_number();
-        self.socket.send(&Request::ListenToAll.to_frame(number))?;
+        self.socket.send(&ListenRequest::ListenToAll.to_frame(number))?;
         self.subscribed = true;
         let deadline = Instant::now() + CONFIRMATION_TIMEOUT;
         while self.wait(deadline)? {
@@ -122,11 +122,13 @@ impl Subscriber {
                     Err(error) => return Err(error.into()),
                 };
                 let answer = messages(&self.buffer[..length]).find_map(|message| match message.event {
-                    Event::Acknowledgement { request, error } if request == number => Some(error.abs()),
-                    Event::Acknowledgement { .. }
-                    | Event::Exec { .. }
-                    | Event::Renamed { .. }
-                    | Event::Other => None,
+                    ProcessEvent::Acknowledgement { request, error } if request == number => {
+                        Some(error.abs())
+                    }
+                    ProcessEvent::Acknowledgement { .. }
+                    | ProcessEvent::Exec { .. }
+                    | ProcessEvent::Renamed { .. }
+                    | ProcessEvent::Other => None,
                 });
                 match answer {
                     Some(0) => return Ok(()),
@@ -176,9 +178,9 @@ impl Subscriber {
             };
             for message in messages(&self.buffer[..length]) {
                 let process = match message.event {
-                    Event::Acknowledgement { .. } => continue,
-                    Event::Exec { process } | Event::Renamed { process } => Some(process),
-                    Event::Other => None,
+                    ProcessEvent::Acknowledgement { .. } => continue,
+                    ProcessEvent::Exec { process } | ProcessEvent::Renamed { process } => Some(process),
+                    ProcessEvent::Other => None,
                 };
                 let time = Duration::from_nanos(message.time);
                 let lost = !self.is_filtered && self.sequence.observe(message.cpu, message.sequence);
@@ -241,7 +243,7 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         if self.subscribed {
             // Kernels before 6.6 go on making events for a socket that was closed without this.
-            let _ = self.socket.send(&Request::Ignore.to_frame(request_number()));
+            let _ = self.socket.send(&ListenRequest::Ignore.to_frame(request_number()));
         }
     }
 }

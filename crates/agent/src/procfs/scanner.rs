@@ -2,7 +2,7 @@
 
 use super::process::CHUNK_BYTES;
 use super::{ProcRoot, ProcessFiles, ProcfsError, cpu_clock, last_pid, pids::PidList, read_file};
-use crate::matcher::{Matcher, Source};
+use crate::matcher::{MatchSource, Matcher};
 use rustix::fd::AsFd;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Found {
     /// The pattern that it matched.
     pub pattern: String,
     /// The list that the pattern is from.
-    pub source: Source,
+    pub source: MatchSource,
     /// The time from the event of the kernel to the match; `None` if the process was not found by an event.
     pub after_exec: Option<Duration>,
 }

@@ -11,7 +11,7 @@ pub use explain::explain;
 use crate::Settings;
 use crate::brake::BrakeSettings;
 use crate::leader::{self, BootClock, ElectionSettings, LeaseGuard};
-use crate::logging::{Filter, Format};
+use crate::logging::{LogFilter, LogFormat};
 use crate::metrics::Metrics;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, Parser};
@@ -273,10 +273,10 @@ pub struct Args {
         value_name = "FORMAT",
         env = "RUST_LOG_FORMAT",
         value_enum,
-        default_value_t = Format::Json,
+        default_value_t = LogFormat::Json,
         help_heading = "Logging"
     )]
-    pub log_format: Format,
+    pub log_format: LogFormat,
 
     /// Log the crates of 5-Spot at debug level, regardless of `RUST_LOG`
     #[arg(
@@ -347,7 +347,7 @@ pub struct Configuration {
     /// For the controller.
     pub settings: Settings,
     /// The format of log lines.
-    pub format: Format,
+    pub format: LogFormat,
     /// The port of `/metrics`.
     pub metrics_port: u16,
     /// The port of `/health` and `/ready`.
@@ -362,9 +362,9 @@ pub struct Configuration {
 
 impl Args {
     /// Puts flags and surroundings together, and tells which lines are logged.
-    pub fn configure(self, surroundings: Surroundings) -> Result<(Configuration, Filter), clap::Error> {
+    pub fn configure(self, surroundings: Surroundings) -> Result<(Configuration, LogFilter), clap::Error> {
         let directives = surroundings.rust_log.unwrap_or_else(|| DEFAULT_DIRECTIVES.to_owned());
-        let filter = Filter::parse(&directives).map_err(|error| {
+        let filter = LogFilter::parse(&directives).map_err(|error| {
             let example = "for example 'info' or 'info,kube=debug'";
             let message = format!("invalid value '{directives}' for 'RUST_LOG': {error}; {example}");
             Self::command().error(ErrorKind::InvalidValue, message)

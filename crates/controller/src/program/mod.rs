@@ -11,7 +11,7 @@ mod supervise;
 
 use crate::args::{Args, Configuration, Surroundings, explain};
 use crate::descriptors;
-use crate::logging::{self, Format};
+use crate::logging::{self, LogFormat};
 use crate::servers;
 use clap::Parser;
 use five_spot_cluster::{Connection, WorkloadRules};
@@ -151,9 +151,9 @@ async fn serve(configuration: &Configuration) -> Result<(), servers::PortError> 
 }
 
 /// Reports that there is no cluster. On a terminal it is also printed as plain text, because JSON is hard to read.
-fn log_no_cluster(error: &NoCluster, format: Format) {
+fn log_no_cluster(error: &NoCluster, format: LogFormat) {
     error!(error = error.cause(), "{error}");
-    if format == Format::Json && std::io::stderr().is_terminal() {
+    if format == LogFormat::Json && std::io::stderr().is_terminal() {
         eprintln!("{error}");
     }
 }

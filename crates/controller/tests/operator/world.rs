@@ -5,7 +5,7 @@ use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_cluster::cache::ClusterSettings;
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::health::Health;
-use five_spot_controller::logging::{Filter, Format, subscriber};
+use five_spot_controller::logging::{LogFilter, LogFormat, subscriber};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::{RunError, Settings, run};
 use five_spot_core::world::Policy;
@@ -117,8 +117,8 @@ impl World {
     pub fn with_crd(directives: &str, crd: &Value) -> Self {
         let log = Page::default();
         let writer = log.clone();
-        let filter = Filter::parse(directives).expect("a filter");
-        let lines = subscriber(Format::Json, filter, move || writer.clone(), false);
+        let filter = LogFilter::parse(directives).expect("a filter");
+        let lines = subscriber(LogFormat::Json, filter, move || writer.clone(), false);
         let logging = tracing::subscriber::set_default(lines);
         let clock = Clock::starting_at(START.parse().expect("an instant"));
         let api = ApiServer::new(ApiServerConfig::new(clock.clone()));

@@ -49,7 +49,7 @@ async fn nothing_is_written_before_the_crd_fits() {
     api.create(DEFINITIONS, &without_status_field("drain"));
     lend(&api);
     let before = api.revision();
-    running.answered("/ready", 503, &["it has no place for status.drain,"]).await;
+    running.answered("/ready", 503, &["it does not contain status.drain"]).await;
     assert_eq!(api.revision(), before, "nothing was written");
     let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let definitions: Api<DynamicObject> = Api::all_with(api.client("default"), &ApiResource::from_gvk(&kind));
@@ -81,6 +81,6 @@ async fn refused_credentials_are_retried() {
     running.answered("/ready", 503, &["scheduledmachines are not synced: ", "401"]).await;
     running.answered("/health", 200, &["ok\n"]).await;
     faults.clear();
-    running.answered("/ready", 503, &["it has no place for status.drain,"]).await;
+    running.answered("/ready", 503, &["it does not contain status.drain"]).await;
     assert_eq!(api.revision(), before, "nothing was written");
 }

@@ -1,6 +1,6 @@
 //! The program: is it there, is it ready, does it lead?
 
-use super::facts::{ClusterApi, ControllerPod, Definition, Facts, Lease};
+use super::facts::{ClusterApi, ControllerPod, CrdState, Facts, Lease};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, list, name, number, text, time, words};
@@ -99,7 +99,7 @@ fn pod_words(pod: &Value) -> String {
 
 /// True if another finding names the cause of an obstacle.
 fn is_explained(facts: &Facts, line: &str) -> bool {
-    let crd = line.contains("the CRD scheduledmachines") && facts.definition != Definition::Fits;
+    let crd = line.contains("the CRD scheduledmachines") && facts.definition != CrdState::Fits;
     let capi = facts.cluster_api == ClusterApi::Missing
         && (line.contains("machines") || line.contains("clusters") || line.contains("Cluster API"));
     let watch = super::program::is_about_a_watch(line);

@@ -17,7 +17,7 @@ pub struct Facts {
     /// The clock of the API server, minus that of the reader.
     pub server_clock_ahead: SignedDuration,
     /// The CRD of `ScheduledMachine`.
-    pub definition: Definition,
+    pub definition: CrdState,
     /// Cluster API.
     pub cluster_api: ClusterApi,
     /// The permissions that the controller's service account lacks; absent if that is unknown.
@@ -46,7 +46,7 @@ pub struct Facts {
 
 /// The CRD of `ScheduledMachine`, compared with the one of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Definition {
+pub enum CrdState {
     /// It fits.
     Fits,
     /// It lacks fields of the spec.
@@ -169,7 +169,7 @@ impl Facts {
         Self {
             now,
             server_clock_ahead: SignedDuration::ZERO,
-            definition: Definition::Fits,
+            definition: CrdState::Fits,
             cluster_api: ClusterApi::Served,
             missing_permissions: None,
             controller: ControllerFacts {

@@ -1,6 +1,6 @@
 //! CRDs, permissions, Cluster API and clocks.
 
-use super::facts::{ClusterApi, ControllerPod, Definition, Facts, Lease};
+use super::facts::{ClusterApi, ControllerPod, CrdState, Facts, Lease};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use crate::object::ObjectRef;
@@ -34,10 +34,10 @@ fn definition(facts: &Facts) -> Option<Finding> {
         .fix(apply().because("use the files of the version of the controller"))
     };
     match &facts.definition {
-        Definition::Fits | Definition::Unknown => None,
-        Definition::LacksFields(words) => Some(outdated(Severity::Warning, words)),
-        Definition::TooOld(words) => Some(outdated(Severity::Error, words)),
-        Definition::Absent(words) => Some(
+        CrdState::Fits | CrdState::Unknown => None,
+        CrdState::LacksFields(words) => Some(outdated(Severity::Warning, words)),
+        CrdState::TooOld(words) => Some(outdated(Severity::Error, words)),
+        CrdState::Absent(words) => Some(
             Finding::new(
                 FindingId::CrdMissing,
                 Severity::Error,

@@ -27,7 +27,7 @@ mod shards;
 mod taints;
 
 pub use facts::{
-    AgentPod, ClusterApi, ControllerFacts, ControllerPod, Definition, Facts, Lease, Readiness, Workload,
+    AgentPod, ClusterApi, ControllerFacts, ControllerPod, CrdState, Facts, Lease, Readiness, Workload,
     WorkloadKey,
 };
 pub use finding::{Finding, Fix, Report, Severity};

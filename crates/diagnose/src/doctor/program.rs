@@ -137,7 +137,7 @@ fn stale_watch(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
 }
 
 fn facts_lack_definition(facts: &Facts) -> bool {
-    facts.definition != super::facts::Definition::Fits
+    facts.definition != super::facts::CrdState::Fits
 }
 
 /// The controller runs and seems well, and still does not act.

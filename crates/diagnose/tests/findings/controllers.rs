@@ -5,7 +5,7 @@ use crate::fixtures::{
     HEALTHY_METRICS, condition, controller_pod, healthy, idle, idle_facts, lease, log, scrapes, time,
     with_pod,
 };
-use five_spot_diagnose::doctor::{ClusterApi, Definition, Facts, FindingId, LogLine, Readiness, Severity};
+use five_spot_diagnose::doctor::{ClusterApi, CrdState, Facts, FindingId, LogLine, Readiness, Severity};
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn installation() -> Vec<World> {
             FindingId::CrdMissing,
             error,
             changed(|facts| {
-                facts.definition = Definition::Absent("the CRD is not installed".to_owned());
+                facts.definition = CrdState::Absent("the CRD is not installed".to_owned());
             }),
         ),
         world(
@@ -43,7 +43,7 @@ fn installation() -> Vec<World> {
             FindingId::CrdOutdated,
             Severity::Warning,
             changed(|facts| {
-                facts.definition = Definition::LacksFields("it does not know spec.drain".to_owned());
+                facts.definition = CrdState::LacksFields("it does not contain spec.drain".to_owned());
             }),
         ),
         world(
@@ -51,7 +51,7 @@ fn installation() -> Vec<World> {
             FindingId::CrdOutdated,
             error,
             changed(|facts| {
-                facts.definition = Definition::TooOld("it has no place for status.drain".to_owned());
+                facts.definition = CrdState::TooOld("it does not contain status.drain".to_owned());
             }),
         ),
         world(

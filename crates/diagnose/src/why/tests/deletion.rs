@@ -133,7 +133,7 @@ fn a_claim_waits_for_the_pods_that_use_it() {
     let cause = only_cause(&answer, State::Stuck);
     assert_eq!(cause.object.to_string(), "Pod shop/web-0");
     assert!(
-        cause.fix[0].warning.as_deref().is_some_and(|it| it.contains("StatefulSet web makes another one"))
+        cause.fix[0].warning.as_deref().is_some_and(|it| it.contains("StatefulSet web creates another one"))
     );
     let answer = World::default().with(claim.clone()).with(pod("Succeeded")).why(id());
     assert!(only_cause(&answer, State::Stuck).cause.contains("the PVC protection controller"));
