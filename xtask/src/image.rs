@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// The target triple, for other architectures; its std and a linker for it must be installed.
     #[arg(long, default_value_t = build::host_triple())]
     target: String,
-    /// What goes before the names of the images, such as `registry.example/platform/`.
+    /// The prefix of the image names, such as `registry.example/platform/`.
     #[arg(long, default_value = "")]
     registry: String,
     /// The tag. Default: the version.
@@ -95,7 +95,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         None
     };
-    fs::create_dir_all(&args.output).with_context(|| format!("failed to make {}", args.output.display()))?;
+    fs::create_dir_all(&args.output)
+        .with_context(|| format!("failed to create {}", args.output.display()))?;
     for shipped in SHIPPED {
         let program = build::release(&shipped, &args.target, &sources)?;
         let stripped = args.output.join(shipped.program);

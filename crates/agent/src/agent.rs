@@ -2,7 +2,7 @@
 
 use crate::annotate::{self, OwnNode};
 use crate::client::Client;
-use crate::detector::{Choice, Detector, DetectorError, Kind, Outcome, Search};
+use crate::detector::{Choice, Detector, DetectorError, DetectorKind, DetectorOutcome, Search};
 use crate::matcher::Matcher;
 use crate::probe::{Activity, SharedState};
 use crate::procfs::Found;
@@ -28,7 +28,7 @@ const MAX_LEFT_OUT: usize = 64;
 
 /// The settings of an agent.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AgentSettings {
     /// The Node to annotate.
     pub node: OwnNode,
     /// The folder of the process file system.
@@ -36,16 +36,16 @@ pub struct Settings {
     /// The detector that was asked for.
     pub choice: Choice,
     /// The detector in use.
-    pub kind: Kind,
+    pub kind: DetectorKind,
 }
 
 /// An agent at work.
 #[derive(Debug)]
 pub struct Agent {
-    settings: Settings,
+    settings: AgentSettings,
     client: Client,
     state: SharedState,
-    outcomes: UnboundedSender<(u64, Outcome)>,
+    outcomes: UnboundedSender<(u64, DetectorOutcome)>,
     /// The number of the current arming. A report of an earlier one comes too late.
     arming: u64,
     detector: Option<Detector>,
@@ -62,7 +62,7 @@ pub struct Agent {
 }
 
 /// Runs an agent until its detector fails beyond repair; only an explicit `--detector=netlink` can do that.
-pub async fn run(settings: Settings, client: Client, state: SharedState) -> DetectorError {
+pub async fn run(settings: AgentSettings, client: Client, state: SharedState) -> DetectorError {
     let (update_sender, updates) = unbounded_channel();
     let watch = ConfigWatch::new(client.clone(), &settings.node.name, update_sender);
     let watch = tokio::spawn(watch.run());
@@ -89,7 +89,7 @@ impl Agent {
     async fn react(
         mut self,
         mut updates: UnboundedReceiver<ConfigUpdate>,
-        mut outcomes: UnboundedReceiver<(u64, Outcome)>,
+        mut outcomes: UnboundedReceiver<(u64, DetectorOutcome)>,
     ) -> DetectorError {
         loop {
             tokio::select! {
@@ -104,7 +104,7 @@ impl Agent {
                 }
                 Some(()) = finished(&mut self.request) => {
                     self.request = None;
-                    // It may have been configured anew meanwhile.
+                    // It may have been configured again meanwhile.
                     if self.state.get().activity == Activity::Annotating {
                         self.state.set(Activity::Fired);
                     }
@@ -231,20 +231,22 @@ impl Agent {
     fn on_outcome(&mut self, outcome: Outcome) -> Result<(), DetectorError> {
         self.disarm();
         match outcome {
-            Outcome::Matched(found) => {
+            DetectorOutcome::Matched(found) => {
                 self.request_reclaim(&found);
                 Ok(())
             }
-            Outcome::Failed(error) if self.settings.kind == Kind::Poll || !error.is_about_events() => {
+            DetectorOutcome::Failed(error)
+                if self.settings.kind == DetectorKind::Poll || !error.is_about_events() =>
+            {
                 self.retry_later();
                 warn!(%error, "the detector failed — retrying in a second");
                 Ok(())
             }
-            Outcome::Failed(error) if self.settings.choice == Choice::Netlink => Err(error),
-            Outcome::Failed(error) => {
+            DetectorOutcome::Failed(error) if self.settings.choice == Choice::Netlink => Err(error),
+            DetectorOutcome::Failed(error) => {
                 warn!(%error, "process events failed — falling back to --detector=poll");
-                self.settings.kind = Kind::Poll;
-                self.state.set_detector(Kind::Poll.as_str());
+                self.settings.kind = DetectorKind::Poll;
+                self.state.set_detector(DetectorKind::Poll.as_str());
                 self.arm();
                 Ok(())
             }
@@ -299,14 +301,14 @@ mod tests {
     fn agent(choice: Choice) -> Agent {
         let (outcomes, _) = unbounded_channel();
         Agent {
-            settings: Settings {
+            settings: AgentSettings {
                 node: OwnNode { name: "desk-1".into(), machine_id: None },
                 proc_root: "/proc".into(),
                 choice,
-                kind: Kind::Netlink,
+                kind: DetectorKind::Netlink,
             },
             client: Client::new(ClusterAccess::new("127.0.0.1".into(), 1, PathBuf::new())),
-            state: SharedState::new(Kind::Netlink.as_str()),
+            state: SharedState::new(DetectorKind::Netlink.as_str()),
             outcomes,
             arming: 0,
             detector: None,
@@ -324,8 +326,8 @@ mod tests {
         for choice in [Choice::Netlink, Choice::Auto] {
             let mut agent = agent(choice);
             let error = ProcfsError::Read(std::io::ErrorKind::OutOfMemory.into());
-            agent.on_outcome(Outcome::Failed(error.into())).expect("no reason to end");
-            assert!(agent.retry_at.is_some() && agent.settings.kind == Kind::Netlink, "{choice:?}");
+            agent.on_outcome(DetectorOutcome::Failed(error.into())).expect("no reason to end");
+            assert!(agent.retry_at.is_some() && agent.settings.kind == DetectorKind::Netlink, "{choice:?}");
             assert!(!agent.state.get().ready, "{choice:?}");
         }
     }
@@ -349,10 +351,10 @@ mod tests {
 
     #[tokio::test]
     async fn events_that_fail_end_only_who_asked_for_them() {
-        let failed = || Outcome::Failed(NetlinkError::NotPermitted.into());
+        let failed = || DetectorOutcome::Failed(NetlinkError::NotPermitted.into());
         agent(Choice::Netlink).on_outcome(failed()).expect_err("events were asked for");
         let mut automatic = agent(Choice::Auto);
         automatic.on_outcome(failed()).expect("a fallback");
-        assert_eq!(automatic.settings.kind, Kind::Poll);
+        assert_eq!(automatic.settings.kind, DetectorKind::Poll);
     }
 }

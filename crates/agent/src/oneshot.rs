@@ -1,6 +1,6 @@
 //! `--oneshot`: one look, one request at most.
 
-use crate::agent::Settings;
+use crate::agent::AgentSettings;
 use crate::annotate;
 use crate::client::{Client, ClientError};
 use crate::matcher::Matcher;
@@ -52,7 +52,7 @@ fn hint(error: &ClientError) -> String {
 }
 
 /// Reads the configuration, looks at every process once, and annotates the Node if one matches.
-pub async fn run(settings: &Settings, client: &Client) -> Result<OneshotOutcome, OneshotError> {
+pub async fn run(settings: &AgentSettings, client: &Client) -> Result<OneshotOutcome, OneshotError> {
     let node = &settings.node;
     let config = match read_once(client, &node.name).await.map_err(OneshotError::Read)? {
         ConfigUpdate::Applied { config, .. } => config.map_err(OneshotError::Malformed)?.config,

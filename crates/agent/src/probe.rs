@@ -38,7 +38,7 @@ pub enum Activity {
 
 /// The state of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct ProbeState {
     /// True if the agent does its work: the configuration was read at least once, and the detector runs if it is to.
     pub ready: bool,
     /// The activity.
@@ -49,12 +49,12 @@ pub struct State {
 
 /// The state, as the event loop changes it and the socket shows it.
 #[derive(Clone, Debug, Default)]
-pub struct SharedState(Arc<Mutex<State>>);
+pub struct SharedState(Arc<Mutex<ProbeState>>);
 
 impl SharedState {
     /// A state before the configuration was read.
     pub fn new(detector: &str) -> Self {
-        Self(Arc::new(Mutex::new(State { detector: detector.to_owned(), ..State::default() })))
+        Self(Arc::new(Mutex::new(ProbeState { detector: detector.to_owned(), ..ProbeState::default() })))
     }
 
     /// Changes the activity. The agent is ready in every one but the first.
@@ -70,7 +70,7 @@ impl SharedState {
     }
 
     /// The state now.
-    pub fn get(&self) -> State {
+    pub fn get(&self) -> ProbeState {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -92,7 +92,7 @@ pub fn listen(state_folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Answers everybody who asks, for ever.
+/// Answers every request, forever.
 pub async fn serve(listener: UnixListener, state: SharedState) {
     loop {
         match listener.accept().await {
@@ -108,7 +108,7 @@ pub async fn serve(listener: UnixListener, state: SharedState) {
 }
 
 /// Asks the agent for its state.
-pub fn ask(state_folder: &Path) -> io::Result<State> {
+pub fn ask(state_folder: &Path) -> io::Result<ProbeState> {
     let stream = UnixStream::connect(socket_path(state_folder))?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     let mut answer = Vec::new();
@@ -135,7 +135,10 @@ mod tests {
         let listener = listen(folder.path()).expect("the socket again");
         let server = tokio::spawn(serve(listener, state.clone()));
         let answer = ask().await.expect("a thread").expect("an answer");
-        assert_eq!(answer, State { ready: false, activity: Activity::Starting, detector: "poll".into() });
+        assert_eq!(
+            answer,
+            ProbeState { ready: false, activity: Activity::Starting, detector: "poll".into() }
+        );
         state.set(Activity::Idle);
         let answer = ask().await.expect("a thread").expect("an answer");
         assert_eq!((answer.ready, answer.activity), (true, Activity::Idle));

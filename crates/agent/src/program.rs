@@ -1,10 +1,10 @@
-//! The program `5spot-reclaim-agent`: reads flags and variables, begins to log, and runs until it is told to stop.
+//! The program `5spot-reclaim-agent`: reads flags and variables, starts the log, and runs until a signal stops it.
 
-use crate::agent::{self, Settings};
+use crate::agent::{self, AgentSettings};
 use crate::annotate::OwnNode;
 use crate::args::{Args, Command};
 use crate::client::{Client, ClusterAccess};
-use crate::detector::{Kind, choose};
+use crate::detector::{DetectorKind, choose};
 use crate::identity::read_machine_id;
 use crate::logging;
 use crate::oneshot::{self, OneshotOutcome};
@@ -52,7 +52,7 @@ fn probe(state_folder: &Path) -> ExitCode {
         Err(error) => {
             let _ = writeln!(
                 output,
-                "the agent does not answer on {}: {error}",
+                "the agent does not respond on {}: {error}",
                 probe::socket_path(state_folder).display()
             );
             ExitCode::FAILURE
@@ -74,7 +74,7 @@ fn start(args: &Args) -> ExitCode {
     match run(args) {
         Ok(code) => code,
         Err(error) => {
-            error!(%error, "the agent cannot work");
+            error!(%error, "the agent cannot start");
             ExitCode::FAILURE
         }
     }
@@ -101,7 +101,7 @@ fn run(args: &Args) -> Result<ExitCode, Fatal> {
 }
 
 /// Reads what the agent needs of its host, and chooses the detector.
-fn settings(args: &Args) -> Result<Settings, Fatal> {
+fn settings(args: &Args) -> Result<AgentSettings, Fatal> {
     let machine_id = if args.skip_host_id_check {
         warn!("the host-identity check is off: a Node of another machine with this name would be annotated");
         None
@@ -121,7 +121,7 @@ fn settings(args: &Args) -> Result<Settings, Fatal> {
         oneshot = args.oneshot,
         "agent started"
     );
-    Ok(Settings {
+    Ok(AgentSettings {
         node: OwnNode { name, machine_id },
         proc_root: args.proc_root.clone(),
         choice: args.detector,
@@ -150,18 +150,18 @@ fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
-fn once(runtime: &Runtime, settings: &Settings, client: &Client) -> Result<ExitCode, Fatal> {
+fn once(runtime: &Runtime, settings: &AgentSettings, client: &Client) -> Result<ExitCode, Fatal> {
     Ok(match runtime.block_on(oneshot::run(settings, client))? {
         OneshotOutcome::Annotated(_) => ExitCode::SUCCESS,
         OneshotOutcome::NothingMatched => ExitCode::from(NOTHING_MATCHED),
     })
 }
 
-fn stay(runtime: &Runtime, args: &Args, settings: Settings, client: Client) -> Result<ExitCode, Fatal> {
+fn stay(runtime: &Runtime, args: &Args, settings: AgentSettings, client: Client) -> Result<ExitCode, Fatal> {
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let state = SharedState::new(Kind::as_str(settings.kind));
+        let state = SharedState::new(DetectorKind::as_str(settings.kind));
         match probe::listen(&args.state_dir) {
             Ok(listener) => drop(tokio::spawn(probe::serve(listener, state.clone()))),
             Err(error) => warn!(

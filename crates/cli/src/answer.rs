@@ -33,7 +33,7 @@ pub enum AnswerFormat {
     Yaml,
 }
 
-/// When the text is coloured.
+/// The use of colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     Auto,

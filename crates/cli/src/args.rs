@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Lends machines to Kubernetes clusters by the clock.
+/// Lends physical machines to Cluster API clusters on a schedule.
 ///
 /// Without a command, 5spot runs the controller and accepts its flags: see 5spot-controller --help.
 #[derive(Debug, Parser)]

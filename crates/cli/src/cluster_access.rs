@@ -41,7 +41,7 @@ pub struct ScopeArgs {
     #[arg(short, long, value_name = "NAMESPACE", value_parser = object_name, conflicts_with = "all_namespaces")]
     pub namespace: Option<String>,
 
-    /// Every namespace
+    /// All namespaces
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
 }
@@ -179,7 +179,7 @@ impl ClusterArgs {
 impl ClusterAccess {
     /// The line for a failed request: the kubeconfig, context and server, and the cause.
     pub fn failure(&self, error: &(dyn Error + 'static)) -> String {
-        format!("failed to talk to the cluster ({}): {}", self.description, with_causes(error))
+        format!("failed to query the cluster ({}): {}", self.description, with_causes(error))
     }
 }
 
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_the_words_of_the_server() {
+    fn a_refusal_has_the_message_of_the_server() {
         let status = kube::core::Status::failure("pods is forbidden", "Forbidden").with_code(403);
         let error = anyhow::Error::new(kube::Error::Api(status.boxed())).context("get Pod shop/web-0");
         assert_eq!(with_causes(error.as_ref()), "get Pod shop/web-0: pods is forbidden (403)");

@@ -22,14 +22,14 @@ pub async fn server_time(client: &Client) -> Result<Option<Timestamp>, kube::Err
     Ok(date.and_then(parse))
 }
 
-/// Every API server has a version, and lets at least people who are logged in read it unless somebody has forbidden that. What
+/// Every API server has a version, and lets at least people who are logged in read it unless someone has forbidden that. What
 /// answers anything else is a proxy or another program, and would look like a cluster without any kinds.
 fn refuse_strangers(status: StatusCode) -> Result<(), kube::Error> {
     let message = match status {
         StatusCode::UNAUTHORIZED => "the API server rejects the credentials of the kubeconfig",
         status if status.is_success() || status == StatusCode::FORBIDDEN => return Ok(()),
         status if status.is_server_error() => "the API server fails to answer /version",
-        _ => "this is no API server of Kubernetes: it has no /version",
+        _ => "this is not a Kubernetes API server: it has no /version",
     };
     Err(kube::Error::Api(Status::failure(message, "").with_code(status.as_u16()).boxed()))
 }

@@ -8,7 +8,7 @@ use crate::style::Style;
 use five_spot_api::names;
 use serde::Serialize;
 
-/// Show the versions of the program, of its API and of its time-zone database
+/// Show the versions of the program, its API and its time-zone database
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

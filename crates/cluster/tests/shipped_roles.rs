@@ -1,5 +1,5 @@
 //! The roles that are shipped: exactly what the program asks for, nothing that could become more, and the same for a
-//! controller that looks after chosen namespaces. That what it asks for is what it uses is seen in audit logs, end to end.
+//! controller that watches chosen namespaces. That what it asks for is what it uses is seen in audit logs, end to end.
 
 use five_spot_cluster::preflight::{Permission, for_claims, required};
 use serde_json::Value;
@@ -150,7 +150,7 @@ fn secrets_configmaps_and_leases_need_chosen_namespaces() {
 }
 
 #[test]
-fn every_role_is_bound_to_the_controller_and_to_nobody_else() {
+fn every_role_is_bound_only_to_the_controller() {
     for directory in ["rbac", "rbac-namespaced"] {
         let documents = documents(directory);
         let mut bound = BTreeSet::new();

@@ -23,7 +23,7 @@ pub(crate) fn transition(observed: &Observed, decision: &Decision, from: &str, t
 /// Logs that the finalizer of a deleted object was removed.
 pub(crate) fn released(observed: &Observed, decision: &Decision) {
     let from = decision.status.phase.or(observed.world.status.phase).map_or("None", Phase::as_str);
-    log_change("Object let go", observed, decision, from, GONE);
+    log_change("Object released", observed, decision, from, GONE);
 }
 
 /// Logs that the deadline of a drain has passed, and the pods that were overridden.

@@ -43,7 +43,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 pub struct Settings {
     /// The options that decisions depend on.
     pub policy: Policy,
-    /// The namespaces to look after; empty: all.
+    /// The namespaces to watch; empty: all.
     pub namespaces: Vec<String>,
     /// The namespaces whose Nodes may be in the management cluster itself.
     pub management_nodes: Vec<String>,
@@ -59,7 +59,7 @@ pub struct Settings {
     pub health: Arc<Health>,
     /// The settings of the election among several instances; absent: this instance always works.
     pub election: Option<ElectionSettings>,
-    /// The settings of this instance among several; absent: it works on all objects, and shows nobody that it does.
+    /// The settings of this instance among several; absent: it works on all objects, and does not announce it.
     pub shards: Option<ShardSettings>,
     /// The settings of the brake.
     pub brake: BrakeSettings,
@@ -87,6 +87,6 @@ impl Default for Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is no way to the management cluster.
-    #[error("failed to make a client of the management cluster: {0}")]
+    #[error("failed to create a client for the management cluster: {0}")]
     Client(#[from] kube::Error),
 }

@@ -7,7 +7,7 @@ use crate::urgency::Urgency;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::Caches;
 use five_spot_cluster::execute::{self, Basis, ExecutionError};
-use five_spot_cluster::view::{self, Observed, Scope};
+use five_spot_cluster::view::{self, ConfirmScope, Observed};
 use five_spot_core::world::{Failures, Uid};
 use five_spot_core::{Decision, Evidence};
 use jiff::{SignedDuration, Timestamp};
@@ -24,7 +24,7 @@ const ATTEMPTS: u32 = 4;
 const POLICY_REFUSALS: u32 = 50;
 const AFTER_POLICY_REFUSAL: Duration = Duration::from_millis(100);
 
-/// The wait after a write that a guard of this instance has refused. A standby forgets its queue, and begins anew when it
+/// The wait after a write that a guard of this instance has refused. A standby forgets its queue, and starts again when it
 /// leads; this is for a guard that permits writes again before that.
 const AFTER_GUARD: SignedDuration = SignedDuration::from_mins(1);
 
@@ -158,7 +158,7 @@ impl Reconciler {
         if !confirms {
             return self.carry_out(key, Basis::Cached(&observed), &decision, report).await;
         }
-        let mut scope = Scope::of(&decision, &observed.world);
+        let mut scope = ConfirmScope::of(&decision, &observed.world);
         loop {
             let failures = self.failures(key);
             let Some(mut confirmed) = view::confirm(&self.caches, key, &observed, scope, &failures).await?
@@ -169,7 +169,7 @@ impl Reconciler {
             if confirmed.suffices_for(&decision) {
                 return self.carry_out(key, Basis::Confirmed(&confirmed), &decision, report).await;
             }
-            scope = Scope::Everything;
+            scope = ConfirmScope::Everything;
         }
     }
 

@@ -163,7 +163,9 @@ type Report = (Vec<String>, Vec<String>);
 async fn answer(health: Arc<Health>, ask: fn(&Health) -> Report) -> (StatusCode, String) {
     let (problems, remarks) = match timeout(ANSWER, spawn_blocking(move || ask(&health))).await {
         Ok(Ok(report)) => report,
-        Ok(Err(_)) | Err(_) => (vec!["nobody can tell: something is locked for ever".to_owned()], Vec::new()),
+        Ok(Err(_)) | Err(_) => {
+            (vec!["the health checks do not respond: a lock is never released".to_owned()], Vec::new())
+        }
     };
     let (status, mut lines) = if problems.is_empty() {
         (StatusCode::OK, vec!["ok".to_owned()])
@@ -202,7 +204,7 @@ mod tests {
     const REQUEST: &str = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
     #[tokio::test]
-    async fn connections_that_ask_nothing_keep_nobody_from_asking() {
+    async fn idle_connections_do_not_block_other_clients() {
         let (port, serving) = serving().await;
         let mut idle = Vec::new();
         for _ in 0..3 * CONNECTIONS {

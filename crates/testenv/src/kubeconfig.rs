@@ -26,7 +26,7 @@ pub enum ClientError {
     #[error("failed to read the kubeconfig: {0}")]
     Kubeconfig(#[from] KubeconfigError),
     /// The client could not be created.
-    #[error("failed to make a client: {0}")]
+    #[error("failed to create a client: {0}")]
     Client(#[from] kube::Error),
     /// The user agent is not a header value.
     #[error("{0:?} cannot be a user agent")]

@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 
 /// A certificate could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to make the certificate of {subject}: {source}")]
+#[error("failed to create the certificate of {subject}: {source}")]
 pub struct PkiError {
     subject: String,
     source: rcgen::Error,

@@ -41,7 +41,7 @@ pub enum TestClustersError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// A namespace could not be made.
-    #[error("failed to make the namespace {name}: {source}")]
+    #[error("failed to create the namespace {name}: {source}")]
     Namespace {
         /// Its name.
         name: String,

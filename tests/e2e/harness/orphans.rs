@@ -90,7 +90,7 @@ async fn until_ended(processes: Vec<(String, ProcessIdentity)>) -> anyhow::Resul
     .await?
 }
 
-/// What a program has recorded outside of its directory.
+/// The records of a program outside of its directory.
 struct Records {
     links: Vec<String>,
     cgroups: Vec<PathBuf>,

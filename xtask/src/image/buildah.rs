@@ -17,7 +17,7 @@ const NAME: &str = "localhost/5spot-compared";
 /// Builds the image of a program from `context`, which contains the root file systems, and fails if it differs from `image`
 /// in any file or in how it is run. The layers must be the same byte for byte.
 pub(super) fn compare(shipped: &Shipped, image: &Image, context: &Path) -> anyhow::Result<()> {
-    let directory = tempfile::tempdir().context("failed to make a directory for buildah")?;
+    let directory = tempfile::tempdir().context("failed to create a directory for buildah")?;
     let layout = build(shipped, image, context, directory.path())?;
     let (ours, theirs) = (image.configuration(), blob(&layout, &manifest(&layout)?["config"])?);
     let different = run_differences(&ours, &theirs);

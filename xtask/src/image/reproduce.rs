@@ -21,7 +21,7 @@ pub(super) struct SecondCopy {
 impl SecondCopy {
     /// Clones the repository into the directory for temporary files, where the programs then need 2 GB.
     pub(super) fn of(sources: &Sources) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir().context("failed to make a directory for the second copy")?;
+        let directory = tempfile::tempdir().context("failed to create a directory for the second copy")?;
         let copy = sources.in_directory(directory.path());
         let mut clone = Command::new("git");
         clone.args(["clone", "--quiet"]).arg(&sources.repository).arg(&copy.repository);

@@ -3,7 +3,7 @@
 use crate::measure::{cpu_seconds, print_memory};
 use crate::running::{Running, program};
 use five_spot_agent::matcher::Matcher;
-use five_spot_agent::netlink::{Options, Received, Subscriber};
+use five_spot_agent::netlink::{Received, Subscriber, SubscriberOptions};
 use five_spot_agent::procfs::{ProcRoot, Scanner};
 use five_spot_api::reclaim::AgentConfig;
 use std::collections::BTreeSet;
@@ -146,7 +146,7 @@ fn watch(stopped: &UnixStream, ready: tokio::sync::oneshot::Sender<()>) -> (BTre
     let config = AgentConfig { match_commands: vec!["fsb-owner".into()], ..AgentConfig::default() };
     let matcher = Matcher::new(&config);
     let mut scanner = Scanner::new(ProcRoot::open(Path::new("/proc")).expect("/proc"));
-    let mut subscriber = Subscriber::new(Options::default()).expect("process events");
+    let mut subscriber = Subscriber::new(SubscriberOptions::default()).expect("process events");
     ready.send(()).expect("a benchmark");
     let (mut seen, mut rescans) = (BTreeSet::new(), 0);
     while subscriber.wait_or_stop(stopped.as_fd(), None).expect("a socket") {

@@ -4,7 +4,7 @@ mod values;
 
 use crate::client::SERVICE_ACCOUNT_FOLDER;
 use crate::detector::Choice;
-use crate::logging::Format;
+use crate::logging::LogFormat;
 use clap::{ArgAction, Parser, Subcommand};
 use std::path::PathBuf;
 use values::node_name;
@@ -12,11 +12,12 @@ use values::node_name;
 /// The folder of the readiness socket.
 pub const STATE_FOLDER: &str = "/run/5spot";
 
-/// Gives a lent node back when its owner starts a program
+/// Requests the return of a lent machine when its owner starts a program
 ///
-/// Runs on a node that 5-Spot lends to a cluster. Looks for the processes that the ConfigMap
-/// `reclaim-agent-<NODE_NAME>` in the namespace 5spot-system names, and annotates the Node when one starts; the controller then removes the node at
-/// once. Processes inside Kubernetes pods never match. The agent never signals or touches a process.
+/// Runs on a node that 5-Spot lends to a cluster. It looks for the processes that the ConfigMap
+/// `reclaim-agent-<NODE_NAME>` in the namespace 5spot-system lists. When one of them starts, it annotates the Node, and
+/// the controller removes the node at once. Processes in Kubernetes pods never match. The agent only reads processes, and
+/// sends them no signals.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "5spot-reclaim-agent",
@@ -40,9 +41,9 @@ pub struct Args {
 
     /// Process-event source
     ///
-    /// netlink sees a program within a millisecond and costs nothing while none starts. It needs hostNetwork and hostPID,
-    /// and `CAP_NET_ADMIN` on kernels before 6.6. poll sees it within `poll_interval_ms`, needs hostPID only, and misses
-    /// programs that end sooner.
+    /// netlink detects a program within a millisecond and costs nothing while none starts. It needs hostNetwork and
+    /// hostPID, and `CAP_NET_ADMIN` on kernels before 6.6. poll detects it within `poll_interval_ms` and needs only
+    /// hostPID, but misses programs that end sooner. auto uses netlink, and poll where netlink is not available.
     #[arg(long, value_name = "DETECTOR", env = "RECLAIM_DETECTOR", value_enum, default_value_t = Choice::Auto)]
     pub detector: Choice,
 
@@ -69,19 +70,20 @@ pub struct Args {
 
     /// Run the detector once and exit
     ///
-    /// For smoke tests. This is no dry run: a match gives the node back. Exits 0 if a process matched and the Node was annotated, 3 if nothing matched, 1 on a failure.
+    /// For smoke tests. This is not a dry run: if a process matches, the node is removed. Exits with 0 if a process matched
+    /// and the Node was annotated, 3 if nothing matched, 1 on a failure.
     #[arg(long)]
     pub oneshot: bool,
 
     /// The format of log lines [addition]
-    #[arg(long, value_name = "FORMAT", env = "RUST_LOG_FORMAT", value_enum, default_value_t = Format::Json)]
-    pub log_format: Format,
+    #[arg(long, value_name = "FORMAT", env = "RUST_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
+    pub log_format: LogFormat,
 
-    /// Folder of the socket on which the agent answers `probe` [addition]
+    /// Directory of the socket on which the agent answers `probe` [addition]
     #[arg(long, value_name = "PATH", env = "RECLAIM_STATE_DIR", default_value = STATE_FOLDER, global = true)]
     pub state_dir: PathBuf,
 
-    /// Folder with the files `token` and `ca.crt` of the service account [addition]
+    /// Directory with the files `token` and `ca.crt` of the service account [addition]
     #[arg(
         long,
         value_name = "PATH",
@@ -99,26 +101,26 @@ pub struct Args {
 /// Something other than the agent itself.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Ask the running agent whether it is ready: exit 0 if it is, 1 if not [addition]
+    /// Ask the running agent whether it is ready; exits with 0 if it is, 1 if not [addition]
     ///
-    /// The kubelet's readiness probe: the image has no shell.
+    /// The kubelet uses it as the readiness probe, because the image has no shell.
     Probe,
 }
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 ended by a signal, 1 failure, 2 invalid arguments; with --oneshot also 3 nothing matched.
-More with --help.";
+For more, use --help.";
 
 const AFTER_LONG_HELP: &str = "\
 Configuration (key reclaim.toml of the ConfigMap reclaim-agent-<NODE_NAME>, watched; every change re-arms the agent):
   match_commands         Exact process names, case-sensitive, as in `ps -o comm`
   match_argv_substrings  Substrings of the command line, arguments joined by single spaces
   match_uids             Only processes of these user ids; empty for all [addition]
-  poll_interval_ms       Time between looks of --detector=poll, 50 to 60000 [default: 250]
+  poll_interval_ms       Milliseconds between two scans of --detector=poll, 50 to 60000 [default: 250]
 Without a ConfigMap the agent idles; with both lists empty it is armed but inert.
 
 Environment:
-  RUST_LOG   What is logged: a level (trace, debug, info, warn, error, off), also by target, as in
+  RUST_LOG   The log filter: a level (trace, debug, info, warn, error, off), optionally by target, as in
              info,five_spot_agent=debug [default: info]
   NO_COLOR   No colours in text logs, also on a terminal
   KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT
@@ -127,11 +129,11 @@ Environment:
 Exit codes: 0 ended by a signal, 1 failure, 2 invalid arguments; with --oneshot also 3 nothing matched.
 
 Examples:
-  Is the agent of a node ready, and what is it doing:
+  Show whether the agent of a node is ready, and what it is doing:
     kubectl exec -n 5spot-system <agent pod> -- 5spot-reclaim-agent probe
-  Look once, and give the node back if a process matches:
+  Scan once, and request a reclaim if a process matches:
     kubectl exec -n 5spot-system <agent pod> -- 5spot-reclaim-agent --oneshot
-  Without process events, on every node:
+  Poll instead of using process events, on every node:
     kubectl set env -n 5spot-system ds/5spot-reclaim-agent RECLAIM_DETECTOR=poll
 
 Options marked [addition] go beyond the documented interface.";

@@ -22,7 +22,7 @@ fn defaults_are_the_documented_ones() {
     let args = parse(&["--node-name=node-1"]).expect("valid");
     assert_eq!(args.proc_root, PathBuf::from("/proc"));
     assert_eq!(args.machine_id_path, PathBuf::from("/etc/machine-id"));
-    assert_eq!((args.detector, args.log_format), (Choice::Auto, Format::Json));
+    assert_eq!((args.detector, args.log_format), (Choice::Auto, LogFormat::Json));
     assert_eq!((args.skip_host_id_check, args.oneshot), (false, false));
     assert_eq!(args.service_account_dir, PathBuf::from(SERVICE_ACCOUNT_FOLDER));
 }
@@ -59,7 +59,7 @@ fn flags_take_their_values() {
     ])
     .expect("valid");
     assert_eq!(args.node_name.as_deref(), Some("a.b-c.d"));
-    assert_eq!((args.detector, args.log_format), (Choice::Netlink, Format::Text));
+    assert_eq!((args.detector, args.log_format), (Choice::Netlink, LogFormat::Text));
     assert!(args.skip_host_id_check && args.oneshot);
     assert!(!parse(&["--node-name=n", "--skip-host-id-check=false"]).expect("valid").skip_host_id_check);
 }

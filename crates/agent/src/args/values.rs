@@ -1,6 +1,6 @@
 //! The values that flags accept. The messages say what is allowed: clap puts flag and value in front of them.
 
-/// Why the name of a Node is refused.
+/// The error for a text that cannot be the name of a Node.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "it must be the name of a Node: 1 to 253 of a-z, 0-9, '-' and '.', with a letter or digit at both ends of each part"

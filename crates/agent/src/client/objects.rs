@@ -32,10 +32,10 @@ pub struct ConfigMap {
 
 /// The answer to a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedConfigMap {
     /// The ConfigMap, if it exists.
     pub config_map: Option<ConfigMap>,
-    /// The version of the list, from which a watch goes on.
+    /// The version of the list, from which a watch continues.
     pub version: String,
 }
 
@@ -52,7 +52,7 @@ pub enum WatchEvent {
     Expired,
 }
 
-pub(super) fn parse_list(body: &[u8]) -> Result<Listed, serde_json::Error> {
+pub(super) fn parse_list(body: &[u8]) -> Result<ListedConfigMap, serde_json::Error> {
     #[derive(Deserialize)]
     struct List {
         metadata: Metadata,
@@ -61,7 +61,7 @@ pub(super) fn parse_list(body: &[u8]) -> Result<Listed, serde_json::Error> {
     }
     let list: List = serde_json::from_slice(body)?;
     let config_map = list.items.unwrap_or_default().into_iter().next();
-    Ok(Listed { config_map, version: list.metadata.resource_version })
+    Ok(ListedConfigMap { config_map, version: list.metadata.resource_version })
 }
 
 /// Reads a line of a watch.

@@ -5,7 +5,7 @@ fn lists_are_read_with_and_without_items() {
     let empty = br#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"12"},"items":[]}"#;
     assert_eq!(
         objects::parse_list(empty).expect("a list"),
-        Listed { config_map: None, version: "12".into() }
+        ListedConfigMap { config_map: None, version: "12".into() }
     );
     let null = br#"{"metadata":{"resourceVersion":"12"},"items":null}"#;
     assert_eq!(objects::parse_list(null).expect("a list").config_map, None);

@@ -1,7 +1,7 @@
 //! Events of the Linux kernel.
 
 use super::{DetectorError, Search};
-use crate::netlink::{Options, Subscriber};
+use crate::netlink::{Subscriber, SubscriberOptions};
 use crate::procfs::Found;
 use std::os::fd::BorrowedFd;
 #[cfg(target_os = "linux")]
@@ -16,14 +16,14 @@ const RESCAN_DELAY: Duration = Duration::from_secs(1);
 /// read.
 #[cfg(target_os = "linux")]
 pub(super) fn run(search: Search, stop: BorrowedFd<'_>) -> Result<Option<Found>, DetectorError> {
-    run_with(search, stop, Options::default())
+    run_with(search, stop, SubscriberOptions::default())
 }
 
 #[cfg(target_os = "linux")]
 pub(super) fn run_with(
     mut search: Search,
     stop: BorrowedFd<'_>,
-    options: Options,
+    options: SubscriberOptions,
 ) -> Result<Option<Found>, DetectorError> {
     use crate::netlink::{Received, request_real_time_priority};
     use tracing::debug;
@@ -76,7 +76,7 @@ pub(super) fn run_with(
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn run(_search: Search, _stop: BorrowedFd<'_>) -> Result<Option<Found>, DetectorError> {
-    Subscriber::new(Options::default())?.never()
+    Subscriber::new(SubscriberOptions::default())?.never()
 }
 
 /// Losses of events, of which at most one every ten seconds is logged.

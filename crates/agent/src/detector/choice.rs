@@ -1,6 +1,6 @@
 //! The choice between process events and polling.
 
-use crate::netlink::{NetlinkError, Options, Subscriber};
+use crate::netlink::{NetlinkError, Subscriber, SubscriberOptions};
 use crate::procfs::ProcfsError;
 use clap::ValueEnum;
 use rustix::io::Errno;
@@ -22,14 +22,14 @@ pub enum Choice {
 
 /// The detector in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DetectorKind {
     /// Events of the Linux kernel.
     Netlink,
     /// Repeated looks at the process list.
     Poll,
 }
 
-impl Kind {
+impl DetectorKind {
     /// The name on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for DetectorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -84,15 +84,15 @@ fn is_shortage(error: &io::Error) -> bool {
 
 /// Chooses the detector. Process events are tried, with `program` as the one that the self-test starts. Only an explicit
 /// choice of them is an error where they cannot be had.
-pub fn choose(choice: Choice, program: &Path) -> Result<Kind, DetectorError> {
+pub fn choose(choice: Choice, program: &Path) -> Result<DetectorKind, DetectorError> {
     match choice {
-        Choice::Poll => Ok(Kind::Poll),
-        Choice::Netlink => try_events(program).map(|()| Kind::Netlink),
+        Choice::Poll => Ok(DetectorKind::Poll),
+        Choice::Netlink => try_events(program).map(|()| DetectorKind::Netlink),
         Choice::Auto => Ok(match try_events(program) {
-            Ok(()) => Kind::Netlink,
+            Ok(()) => DetectorKind::Netlink,
             Err(error) => {
                 warn!(%error, "process events are not available — falling back to --detector=poll");
-                Kind::Poll
+                DetectorKind::Poll
             }
         }),
     }
@@ -100,11 +100,11 @@ pub fn choose(choice: Choice, program: &Path) -> Result<Kind, DetectorError> {
 
 #[cfg(target_os = "linux")]
 fn try_events(program: &Path) -> Result<(), DetectorError> {
-    let mut subscriber = Subscriber::new(Options::default())?;
+    let mut subscriber = Subscriber::new(SubscriberOptions::default())?;
     Ok(subscriber.self_test(program)?)
 }
 
 #[cfg(not(target_os = "linux"))]
 fn try_events(_program: &Path) -> Result<(), DetectorError> {
-    Subscriber::new(Options::default())?.never()
+    Subscriber::new(SubscriberOptions::default())?.never()
 }

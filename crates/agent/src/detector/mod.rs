@@ -5,7 +5,7 @@ mod by_events;
 mod by_polling;
 mod choice;
 
-pub use choice::{Choice, DetectorError, Kind, choose};
+pub use choice::{Choice, DetectorError, DetectorKind, choose};
 
 use crate::matcher::Matcher;
 use crate::procfs::{Found, MemoryRead, OngoingRead, ProcRoot, ProcfsError, Scanner};
@@ -19,10 +19,10 @@ use std::time::Duration;
 
 /// The outcome of a search.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum DetectorOutcome {
     /// A process matches.
     Matched(Found),
-    /// The search cannot go on.
+    /// The search cannot continue.
     Failed(DetectorError),
 }
 
@@ -66,22 +66,22 @@ pub struct Detector {
 impl Detector {
     /// Starts the thread. `report` is called at most once, from that thread.
     pub fn start(
-        kind: Kind,
+        kind: DetectorKind,
         search: Search,
-        report: impl FnOnce(Outcome) + Send + 'static,
+        report: impl FnOnce(DetectorOutcome) + Send + 'static,
     ) -> Result<Self, DetectorError> {
         let (stop, stopped) = UnixStream::pair().map_err(DetectorError::Thread)?;
         let memory_read = search.scanner.memory_read();
         let run = move || {
             let find = || match kind {
-                Kind::Netlink => by_events::run(search, stopped.as_fd()),
-                Kind::Poll => by_polling::run(search, stopped.as_fd()),
+                DetectorKind::Netlink => by_events::run(search, stopped.as_fd()),
+                DetectorKind::Poll => by_polling::run(search, stopped.as_fd()),
             };
             match catch_unwind(AssertUnwindSafe(find)) {
-                Ok(Ok(Some(found))) => report(Outcome::Matched(found)),
+                Ok(Ok(Some(found))) => report(DetectorOutcome::Matched(found)),
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => report(Outcome::Failed(error)),
-                Err(_) => report(Outcome::Failed(DetectorError::Panicked)),
+                Ok(Err(error)) => report(DetectorOutcome::Failed(error)),
+                Err(_) => report(DetectorOutcome::Failed(DetectorError::Panicked)),
             }
         };
         let thread = std::thread::Builder::new().name(format!("detector-{kind}")).spawn(run);

@@ -4,14 +4,14 @@ use five_spot_api::reclaim::AgentConfig;
 use std::sync::mpsc;
 
 /// Both detectors must behave the same.
-const KINDS: [Kind; 2] = [Kind::Netlink, Kind::Poll];
+const KINDS: [DetectorKind; 2] = [DetectorKind::Netlink, DetectorKind::Poll];
 
 fn search(name: &str) -> Search {
     let config = AgentConfig { match_commands: vec![name.into()], ..AgentConfig::default() };
     Search::new(Path::new("/proc"), Matcher::new(&config), Duration::from_millis(50)).expect("/proc")
 }
 
-fn start(kind: Kind, name: &str) -> (Detector, mpsc::Receiver<Outcome>) {
+fn start(kind: DetectorKind, name: &str) -> (Detector, mpsc::Receiver<DetectorOutcome>) {
     let (sender, receiver) = mpsc::channel();
     let detector = Detector::start(kind, search(name), move |outcome| {
         let _ = sender.send(outcome);
@@ -19,10 +19,10 @@ fn start(kind: Kind, name: &str) -> (Detector, mpsc::Receiver<Outcome>) {
     (detector.expect("a thread"), receiver)
 }
 
-fn pid_of(outcome: Result<Outcome, mpsc::RecvTimeoutError>) -> u32 {
+fn pid_of(outcome: Result<DetectorOutcome, mpsc::RecvTimeoutError>) -> u32 {
     match outcome {
-        Ok(Outcome::Matched(found)) => found.pid,
-        Ok(Outcome::Failed(error)) => panic!("{error}"),
+        Ok(DetectorOutcome::Matched(found)) => found.pid,
+        Ok(DetectorOutcome::Failed(error)) => panic!("{error}"),
         Err(error) => panic!("no match: {error}"),
     }
 }
@@ -75,7 +75,7 @@ fn lost_events_are_answered_by_a_rescan() {
     let search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
     let (_stop, stopped) = UnixStream::pair().expect("sockets");
     let thread = std::thread::spawn(move || {
-        let options = crate::netlink::Options { receive_buffer: 1, ..Default::default() };
+        let options = crate::netlink::SubscriberOptions { receive_buffer: 1, ..Default::default() };
         by_events::run_with(search, stopped.as_fd(), options)
     });
     // Opening it to write waits for the reader, which has subscribed before.
@@ -107,7 +107,7 @@ fn a_process_that_could_not_be_read_is_found_without_an_event() {
     let config = AgentConfig { match_commands: vec!["fs-unread".into()], ..AgentConfig::default() };
     let search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
     let (sender, outcomes) = mpsc::channel();
-    let _detector = Detector::start(Kind::Netlink, search, move |outcome| {
+    let _detector = Detector::start(DetectorKind::Netlink, search, move |outcome| {
         let _ = sender.send(outcome);
     });
     // Opening it to write waits for the reader.
@@ -129,7 +129,7 @@ fn a_detector_that_hangs_does_not_hold_up_who_drops_it() {
     assert!(std::process::Command::new("mkfifo").arg(&comm).status().expect("mkfifo").success());
     let config = AgentConfig { match_commands: vec!["fs-hangs".into()], ..AgentConfig::default() };
     let search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
-    let detector = Detector::start(Kind::Poll, search, |_| {}).expect("a thread");
+    let detector = Detector::start(DetectorKind::Poll, search, |_| {}).expect("a thread");
     // Opening it to write waits for the reader.
     let pipe = std::fs::File::options().write(true).open(&comm).expect("a reader");
     let (sender, dropped) = mpsc::channel();
@@ -184,14 +184,14 @@ fn a_command_line_that_cannot_be_read_is_named_and_left_out() {
 
 #[test]
 fn polling_is_chosen_without_trying_events() {
-    assert_eq!(choose(Choice::Poll, Path::new("/nonexistent")).expect("poll"), Kind::Poll);
+    assert_eq!(choose(Choice::Poll, Path::new("/nonexistent")).expect("poll"), DetectorKind::Poll);
 }
 
 #[test]
 fn auto_falls_back_where_explicit_netlink_fails() {
     // The self-test cannot start its program, which stands for every other failure.
     let program = Path::new("/nonexistent");
-    assert_eq!(choose(Choice::Auto, program).expect("a fallback"), Kind::Poll);
+    assert_eq!(choose(Choice::Auto, program).expect("a fallback"), DetectorKind::Poll);
     let error = choose(Choice::Netlink, program).expect_err("no fallback").to_string();
     assert!(error.starts_with("Subscriber::new() failed: "), "{error}");
 }

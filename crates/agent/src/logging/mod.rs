@@ -18,7 +18,7 @@ const DEFAULT_DIRECTIVES: &str = "info";
 
 /// The form of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum LogFormat {
     /// One JSON object a line
     Json,
     /// For people, with colours on a terminal
@@ -31,13 +31,13 @@ pub fn filter(directives: Option<&str>) -> Result<Targets, ParseError> {
 }
 
 /// Begins to log to standard output, for the whole program, panics included.
-pub fn start(format: Format, filter: Targets) {
+pub fn start(format: LogFormat, filter: Targets) {
     // https://no-color.org: any value but an empty one means no colours.
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colours = std::io::stdout().is_terminal() && !no_color;
     // It fails only where something logs already; then the lines go there.
     let _ = subscriber(format, filter, std::io::stdout, colours).try_init();
-    if format == Format::Json {
+    if format == LogFormat::Json {
         std::panic::set_hook(Box::new(report_panic));
     }
 }
@@ -54,7 +54,7 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
 
 /// Writes the lines that `filter` lets through to `writer`.
 pub fn subscriber<W>(
-    format: Format,
+    format: LogFormat,
     filter: Targets,
     writer: W,
     colours: bool,
@@ -63,8 +63,8 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
-        Format::Json => JsonLines::new(writer).boxed(),
-        Format::Text => tracing_subscriber::fmt::layer().with_ansi(colours).with_writer(writer).boxed(),
+        LogFormat::Json => JsonLines::new(writer).boxed(),
+        LogFormat::Text => tracing_subscriber::fmt::layer().with_ansi(colours).with_writer(writer).boxed(),
     };
     tracing_subscriber::registry().with(layer.with_filter(filter))
 }

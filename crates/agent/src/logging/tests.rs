@@ -17,7 +17,7 @@ impl Write for Page {
     }
 }
 
-fn written(format: Format, directives: &str, work: impl FnOnce()) -> String {
+fn written(format: LogFormat, directives: &str, work: impl FnOnce()) -> String {
     let page = Page::default();
     let writer = page.clone();
     let filter = filter(Some(directives)).expect("valid");
@@ -28,7 +28,7 @@ fn written(format: Format, directives: &str, work: impl FnOnce()) -> String {
 
 #[test]
 fn a_line_has_the_shape_of_the_controllers() {
-    let text = written(Format::Json, "info", || {
+    let text = written(LogFormat::Json, "info", || {
         info!(matched_pattern = "java", pid = 42, "process matched — requesting reclaim of the node");
     });
     let (timestamp, rest) =
@@ -46,7 +46,7 @@ fn a_line_has_the_shape_of_the_controllers() {
 #[test]
 fn directives_choose_the_lines() {
     let messages = |directives: &str| -> Vec<Value> {
-        let text = written(Format::Json, directives, || {
+        let text = written(LogFormat::Json, directives, || {
             debug!("ours debug");
             error!(target: "hyper", "hyper error");
         });
@@ -64,7 +64,7 @@ fn directives_choose_the_lines() {
 #[test]
 fn long_values_are_cut() {
     let long = "ü".repeat(1 << 20);
-    let text = written(Format::Json, "info", || info!(error = %long, keys = ?[&long], "{long}"));
+    let text = written(LogFormat::Json, "info", || info!(error = %long, keys = ?[&long], "{long}"));
     assert!(text.len() < 100 << 10, "{} bytes", text.len());
     let line: Value = serde_json::from_str(&text).expect("JSON");
     for name in ["message", "error", "keys"] {
@@ -75,6 +75,6 @@ fn long_values_are_cut() {
 
 #[test]
 fn text_is_one_line_without_colours() {
-    let text = written(Format::Text, "info", || info!(pid = 7, "matched"));
+    let text = written(LogFormat::Text, "info", || info!(pid = 7, "matched"));
     assert!(text.contains("matched") && text.contains("pid=7") && !text.contains('\u{1b}'), "{text}");
 }

@@ -15,13 +15,13 @@ const MAX_LEADING_BYTES: usize = LEADING_ARGUMENTS * (MAX_ARGUMENT_BYTES + 1);
 
 /// Substrings to look for in command lines.
 #[derive(Clone, Debug, Default)]
-pub struct Search {
+pub struct SubstringSearch {
     substrings: Vec<String>,
     /// One byte less than the longest substring: with so much of the last chunk none is missed between two chunks.
     overlap: usize,
 }
 
-impl Search {
+impl SubstringSearch {
     /// Prepares a search for `substrings`.
     pub fn new(substrings: Vec<String>) -> Self {
         let overlap = substrings.iter().map(String::len).max().unwrap_or_default().saturating_sub(1);

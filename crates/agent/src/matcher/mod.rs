@@ -73,14 +73,14 @@ impl Comm {
 
 /// The list that a pattern is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum MatchSource {
     /// `match_commands`.
     Command,
     /// `match_argv_substrings`.
     CommandLine,
 }
 
-impl Source {
+impl MatchSource {
     /// The key of the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ pub struct Hit<'a> {
     /// The pattern, as it is configured.
     pub pattern: &'a str,
     /// The list that it is from.
-    pub source: Source,
+    pub source: MatchSource,
     /// The name of the process.
     pub comm: Comm,
 }
@@ -106,7 +106,7 @@ pub struct Hit<'a> {
 pub struct Matcher {
     short_commands: Vec<String>,
     long_commands: Vec<String>,
-    substrings: Search,
+    substrings: SubstringSearch,
     uids: Vec<u32>,
 }
 
@@ -118,7 +118,7 @@ impl Matcher {
         Self {
             short_commands,
             long_commands,
-            substrings: Search::new(config.match_argv_substrings.clone()),
+            substrings: SubstringSearch::new(config.match_argv_substrings.clone()),
             uids: config.match_uids.clone(),
         }
     }
@@ -136,7 +136,7 @@ impl Matcher {
     /// Decides whether a process matches.
     ///
     /// Facts are asked for in an order that keeps the common case cheap, and that never reads the memory of a process in
-    /// a pod: a command line lies in the memory of its process, which can make a reader wait for ever.
+    /// a pod: a command line lies in the memory of its process, which can make a reader wait forever.
     pub fn check(&self, process: &mut impl ProcessFacts) -> Option<Hit<'_>> {
         let hit = self.find(process)?;
         // Last, because it takes the most reads, and few processes get so far.
@@ -160,13 +160,13 @@ impl Matcher {
             return None;
         }
         if let Some(pattern) = short {
-            return Some(Hit { pattern, source: Source::Command, comm });
+            return Some(Hit { pattern, source: MatchSource::Command, comm });
         }
         if may_be_long && let Some(pattern) = self.long_command(name, process) {
-            return Some(Hit { pattern, source: Source::Command, comm });
+            return Some(Hit { pattern, source: MatchSource::Command, comm });
         }
         let pattern = self.substrings.find_in(process)?;
-        Some(Hit { pattern, source: Source::CommandLine, comm })
+        Some(Hit { pattern, source: MatchSource::CommandLine, comm })
     }
 
     /// The name longer than the kernel keeps whose rest is confirmed by the command line or the executable.

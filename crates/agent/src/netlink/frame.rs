@@ -34,7 +34,7 @@ pub const PROC_EVENT_COMM: u32 = 0x200;
 
 /// A request to the process connector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ListenRequest {
     /// Send events of these kinds only. Acknowledgements are then not sent either. Kernels before 6.6 ignore this form.
     ListenTo(u32),
     /// Send all events.
@@ -43,7 +43,7 @@ pub enum Request {
     Ignore,
 }
 
-impl Request {
+impl ListenRequest {
     /// The frame of the request. The kernel answers with `number` plus one in the field for acknowledgements; it does not
     /// repeat the sequence.
     pub fn to_frame(self, number: u32) -> Vec<u8> {
@@ -84,12 +84,12 @@ pub struct Message {
     /// The time at which the event happened, in nanoseconds of the monotonic clock.
     pub time: u64,
     /// The kind of event.
-    pub event: Event,
+    pub event: ProcessEvent,
 }
 
 /// The kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ProcessEvent {
     /// The answer to a request.
     Acknowledgement {
         /// The number of the request.
@@ -102,7 +102,7 @@ pub enum Event {
         /// The process id.
         process: u32,
     },
-    /// A process changed its name. That of a thread other than the first is [`Event::Other`].
+    /// A process changed its name. That of a thread other than the first is [`ProcessEvent::Other`].
     Renamed {
         /// The process id.
         process: u32,
@@ -146,13 +146,13 @@ fn message(frame: &[u8]) -> Option<Message> {
     let event = connector.get(CONNECTOR_HEADER_BYTES..)?.get(..length)?;
     let details = event.get(EVENT_HEADER_BYTES..)?;
     let event_of = match u32_at(event, 0)? {
-        PROC_EVENT_NONE => Event::Acknowledgement {
+        PROC_EVENT_NONE => ProcessEvent::Acknowledgement {
             request: u32_at(connector, 12)?.wrapping_sub(1),
             error: u32_at(details, 0)?.cast_signed(),
         },
-        PROC_EVENT_EXEC => Event::Exec { process: u32_at(details, 4)? },
+        PROC_EVENT_EXEC => ProcessEvent::Exec { process: u32_at(details, 4)? },
         PROC_EVENT_COMM if u32_at(details, 0)? == u32_at(details, 4)? => {
-            Event::Renamed { process: u32_at(details, 4)? }
+            ProcessEvent::Renamed { process: u32_at(details, 4)? }
         }
         PROC_EVENT_UID if u32_at(details, 0)? == u32_at(details, 4)? => {
             Event::NewUser { process: u32_at(details, 4)? }
@@ -192,13 +192,13 @@ pub fn event_payload(kind: u32, cpu: u32, details: &[u32]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn events(datagram: &[u8]) -> Vec<Event> {
+    fn events(datagram: &[u8]) -> Vec<ProcessEvent> {
         messages(datagram).map(|message| message.event).collect()
     }
 
     #[test]
     fn requests_have_the_kernel_layout() {
-        let frame = Request::ListenTo(PROC_EVENT_EXEC | PROC_EVENT_COMM).to_frame(7);
+        let frame = ListenRequest::ListenTo(PROC_EVENT_EXEC | PROC_EVENT_COMM).to_frame(7);
         assert_eq!(frame.len(), 44);
         assert_eq!((u32_at(&frame, 0), u16_at(&frame, 4)), (Some(44), Some(3)));
         assert_eq!((u32_at(&frame, 16), u32_at(&frame, 20), u32_at(&frame, 28)), (Some(1), Some(1), Some(7)));
@@ -206,8 +206,8 @@ mod tests {
             (u16_at(&frame, 32), u32_at(&frame, 36), u32_at(&frame, 40)),
             (Some(8), Some(1), Some(0x202))
         );
-        assert_eq!(Request::ListenToAll.to_frame(7).len(), 40);
-        assert_eq!(u32_at(&Request::Ignore.to_frame(7), 36), Some(2));
+        assert_eq!(ListenRequest::ListenToAll.to_frame(7).len(), 40);
+        assert_eq!(u32_at(&ListenRequest::Ignore.to_frame(7), 36), Some(2));
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         let one = frame(1, 0, &event_payload(PROC_EVENT_EXEC, 0, &[1, 1]));
         let two = frame(2, 0, &event_payload(PROC_EVENT_EXEC, 0, &[2, 2]));
         let both = [one, two].concat();
-        assert_eq!(events(&both), [Event::Exec { process: 1 }, Event::Exec { process: 2 }]);
+        assert_eq!(events(&both), [ProcessEvent::Exec { process: 1 }, ProcessEvent::Exec { process: 2 }]);
     }
 
     #[test]

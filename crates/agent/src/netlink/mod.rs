@@ -18,9 +18,9 @@ pub use error::NetlinkError;
 #[cfg(target_os = "linux")]
 pub use socket::request_real_time_priority;
 #[cfg(target_os = "linux")]
-pub use subscriber::{Filtering, Options, Received, Subscriber, since};
+pub use subscriber::{Filtering, Received, Subscriber, SubscriberOptions, since};
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Options, Received, Subscriber, request_real_time_priority};
+pub use unsupported::{Received, Subscriber, SubscriberOptions, request_real_time_priority};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

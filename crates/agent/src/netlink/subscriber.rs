@@ -38,14 +38,14 @@ pub enum Filtering {
 
 /// The settings of a subscriber.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct SubscriberOptions {
     /// The filtering.
     pub filtering: Filtering,
     /// The size of the receive buffer.
     pub receive_buffer: i32,
 }
 
-impl Default for Options {
+impl Default for SubscriberOptions {
     fn default() -> Self {
         Self { filtering: Filtering::KernelMask, receive_buffer: RECEIVE_BUFFER_BYTES }
     }
@@ -78,7 +78,7 @@ pub struct Subscriber {
 
 impl Subscriber {
     /// Subscribes, and waits until the kernel confirms it.
-    pub fn new(options: Options) -> Result<Self, NetlinkError> {
+    pub fn new(options: SubscriberOptions) -> Result<Self, NetlinkError> {
         let socket = Socket::open()?;
         socket.set_receive_buffer(options.receive_buffer)?;
         let is_filtered = options.filtering != Filtering::None && socket.attach_filter().is_ok();
@@ -108,7 +108,7 @@ impl Subscriber {
 
     fn subscribe(&mut self) -> Result<(), NetlinkError> {
         let number = request_number();
-        self.socket.send(&Request::ListenToAll.to_frame(number))?;
+        self.socket.send(&ListenRequest::ListenToAll.to_frame(number))?;
         self.subscribed = true;
         let deadline = Instant::now() + CONFIRMATION_TIMEOUT;
         while self.wait(deadline)? {
@@ -243,8 +243,8 @@ impl Subscriber {
 impl Drop for Subscriber {
     fn drop(&mut self) {
         if self.subscribed {
-            // Kernels before 6.6 go on making events for a socket that was closed without this.
-            let _ = self.socket.send(&Request::Ignore.to_frame(request_number()));
+            // Kernels before 6.6 continue to make events for a socket that was closed without this.
+            let _ = self.socket.send(&ListenRequest::Ignore.to_frame(request_number()));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 const WITHOUT_EVENTS: &str = "FIVE_SPOT_TEST_WITHOUT_PROCESS_EVENTS";
 
 /// A subscriber, or `None` where the tests were told to do without.
-fn subscriber(options: Options) -> Option<Subscriber> {
+fn subscriber(options: SubscriberOptions) -> Option<Subscriber> {
     match Subscriber::new(options) {
         Ok(subscriber) => Some(subscriber),
         Err(error) if std::env::var_os(WITHOUT_EVENTS).is_some() => {
@@ -28,7 +28,7 @@ fn sees_a_program(mut subscriber: Subscriber) {
 #[test]
 fn events_arrive_with_every_kind_of_filtering() {
     for filtering in [Filtering::KernelMask, Filtering::SocketFilter, Filtering::None] {
-        let options = Options { filtering, ..Options::default() };
+        let options = SubscriberOptions { filtering, ..SubscriberOptions::default() };
         if let Some(subscriber) = subscriber(options) {
             sees_a_program(subscriber);
         }
@@ -37,7 +37,7 @@ fn events_arrive_with_every_kind_of_filtering() {
 
 #[test]
 fn a_renamed_process_is_reported() {
-    let Some(mut subscriber) = subscriber(Options::default()) else { return };
+    let Some(mut subscriber) = subscriber(SubscriberOptions::default()) else { return };
     let mut shell = Command::new("/bin/sh")
         .args(["-c", "read line; echo fs-renamed > /proc/$$/comm; read line"])
         .stdin(std::process::Stdio::piped())
@@ -87,7 +87,7 @@ fn a_process_with_another_user_is_reported() {
 #[test]
 fn an_overflow_is_reported_as_loss() {
     // The smallest buffer that the kernel gives holds a handful of events.
-    let options = Options { receive_buffer: 1, ..Options::default() };
+    let options = SubscriberOptions { receive_buffer: 1, ..SubscriberOptions::default() };
     let Some(mut subscriber) = subscriber(options) else { return };
     for _ in 0..200 {
         assert!(Command::new("/bin/true").status().expect("a process").success());
@@ -106,7 +106,7 @@ fn an_overflow_is_reported_as_loss() {
 #[test]
 fn events_after_a_loss_arrive() {
     // Room for about a hundred events: other programs of this machine do not overflow it once more.
-    let options = Options { receive_buffer: 32 << 10, ..Options::default() };
+    let options = SubscriberOptions { receive_buffer: 32 << 10, ..SubscriberOptions::default() };
     let Some(mut subscriber) = subscriber(options) else { return };
     for _ in 0..500 {
         assert!(Command::new("/bin/true").status().expect("a process").success());
@@ -137,7 +137,7 @@ fn events_after_a_loss_arrive() {
 
 #[test]
 fn a_program_that_cannot_be_started_is_an_error() {
-    let Some(mut subscriber) = subscriber(Options::default()) else { return };
+    let Some(mut subscriber) = subscriber(SubscriberOptions::default()) else { return };
     let error = subscriber.self_test(Path::new("/nonexistent")).expect_err("no program");
     assert!(matches!(error, NetlinkError::SelfTest(_)), "{error}");
 }

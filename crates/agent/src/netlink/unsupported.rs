@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 /// The settings of a subscriber; without effect here.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options;
+pub struct SubscriberOptions;
 
 /// The result of one receive call; nothing here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Subscriber {
 
 impl Subscriber {
     /// Refuses.
-    pub fn new(_options: Options) -> Result<Self, NetlinkError> {
+    pub fn new(_options: SubscriberOptions) -> Result<Self, NetlinkError> {
         Err(NetlinkError::Unsupported)
     }
 
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_subscriber_cannot_be_made() {
-        let error = Subscriber::new(Options).expect_err("no process events").to_string();
+        let error = Subscriber::new(SubscriberOptions).expect_err("no process events").to_string();
         assert!(error.starts_with("Unsupported"), "{error}");
         assert!(error.contains("--detector=poll"), "{error}");
     }

@@ -30,7 +30,8 @@ pub enum ProcfsError {
     },
     /// The kernel has no control groups, or does not show them.
     #[error(
-        "{}/self/cgroup cannot be read: without cgroups it cannot be told which processes are in pods, so that none can match",
+        "{}/self/cgroup cannot be read: without cgroups the agent cannot tell which processes are in pods, \
+         so none can match",
         path.display()
     )]
     NoCgroups {

@@ -27,7 +27,7 @@ pub struct Found {
     /// The pattern that it matched.
     pub pattern: String,
     /// The list that the pattern is from.
-    pub source: Source,
+    pub source: MatchSource,
     /// The time from the event of the kernel to the match; `None` if the process was not found by an event.
     pub after_exec: Option<Duration>,
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::matcher::{Matcher, ProcessFacts, Source};
+use crate::matcher::{MatchSource, Matcher, ProcessFacts};
 use five_spot_api::reclaim::AgentConfig;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -65,8 +65,8 @@ fn matcher(commands: &[&str], substrings: &[&str]) -> Matcher {
 fn a_real_process_is_found_by_name_and_command_line() {
     let program = Program::start("fs-java-1", &["0.1"]);
     for (matcher, pattern, source) in [
-        (matcher(&["fs-java-1"], &[]), "fs-java-1", Source::Command),
-        (matcher(&[], &["fs-java-1 60 0.1"]), "fs-java-1 60 0.1", Source::CommandLine),
+        (matcher(&["fs-java-1"], &[]), "fs-java-1", MatchSource::Command),
+        (matcher(&[], &["fs-java-1 60 0.1"]), "fs-java-1 60 0.1", MatchSource::CommandLine),
     ] {
         let found = scanner().look(&matcher).expect("a look").expect("a match");
         let expected = Found {

@@ -25,7 +25,7 @@ fn netlink(input: &[u8]) {
     let whole: Vec<_> = messages(&frame(1, 2, &input[..input.len().min(4096)])).collect();
     assert!(whole.len() <= 1);
     for message in whole {
-        if let Event::Acknowledgement { request, .. } = message.event {
+        if let ProcessEvent::Acknowledgement { request, .. } = message.event {
             assert_eq!(request, 1);
         }
     }

@@ -16,7 +16,7 @@ async fn a_pod_network_is_named_as_the_cause() {
     let server = Server::start().await;
     let host = Host::new(&server);
     let mut agent = Agent::new(host.command(&server, &POD_NETWORK, &["--detector=netlink"]));
-    let line = agent.logs("the agent cannot work").await;
+    let line = agent.logs("the agent cannot start").await;
     let error = line["fields"]["error"].as_str().expect("an error");
     for part in
         ["Subscriber::new() failed", "netlink i/o: ECONNREFUSED", "hostNetwork: true", "--detector=poll"]

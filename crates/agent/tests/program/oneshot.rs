@@ -11,7 +11,7 @@ async fn run(server: &Server, host: &Host, arguments: &[&str]) -> Option<i32> {
 }
 
 #[tokio::test]
-async fn the_exit_code_tells_the_outcome() {
+async fn the_exit_code_shows_the_outcome() {
     let mut server = Server::start().await;
     let host = Host::new(&server);
     assert_eq!(run(&server, &host, &[]).await, Some(3), "no ConfigMap");
@@ -66,7 +66,7 @@ async fn bad_arguments_exit_with_2_and_missing_needs_with_1() {
         let line: serde_json::Value =
             serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').rev().nth(1).expect("a line"))
                 .expect("JSON");
-        assert_eq!(line["fields"]["message"], "the agent cannot work");
+        assert_eq!(line["fields"]["message"], "the agent cannot start");
     }
 }
 

@@ -17,8 +17,9 @@ const REQUEST: &str = "__complete";
 
 /// Print a script for shell completion
 ///
-/// Completes commands, flags and files; and the names of ScheduledMachines, namespaces, contexts, clusters and, for 5spot
-/// why, of all objects, with the kubeconfig of the command line. A cluster that does not answer in two seconds gives no names.
+/// Completes commands, flags and files, and with the kubeconfig of the command line the names of ScheduledMachines,
+/// namespaces, contexts, clusters and, for 5spot why, all objects. If the cluster does not respond within two seconds, no
+/// names are offered.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are the help text")]
 #[command(after_long_help = EXAMPLES)]

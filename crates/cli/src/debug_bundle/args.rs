@@ -6,14 +6,14 @@ use std::path::PathBuf;
 /// Collect what a bug report needs into one .tar.gz
 ///
 /// Versions, the controller's manifests, logs, metrics and readiness, ScheduledMachines with their Machines and provider
-/// objects, events, the definitions, roles and reclaim agents of 5-Spot, and what 5spot doctor and 5spot explain say.
-/// It never holds a Secret, and whatever looks like a credential is removed from objects and logs. What may not be read
-/// is listed in the bundle. Nothing is changed in the cluster.
+/// objects, events, the CRDs, roles and reclaim agents of 5-Spot, and the output of 5spot doctor and 5spot explain. It
+/// never contains a Secret, and values that look like credentials are removed from objects and logs. The bundle lists what
+/// you may not read. Nothing is changed in the cluster.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are the help text")]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// The file to write, - for standard output [default: 5spot-debug-TIME.tar.gz]
+    /// The file to write, or - for standard output [default: 5spot-debug-TIME.tar.gz]
     #[arg(short, long = "filename", visible_alias = "file", value_name = "FILE.tar.gz")]
     pub file: Option<PathBuf>,
 
@@ -37,5 +37,5 @@ Examples:
 
 The file can be read by its owner only. README.txt in it says what each file is and what is missing.
 
-Exit status: 0 if the bundle was written, 1 if the cluster cannot be asked or the file cannot be
+Exit status: 0 if the bundle was written, 1 if the cluster cannot be queried or the file cannot be
 written, 2 if the command line is invalid.";

@@ -175,8 +175,8 @@ impl Bundle {
         let redactions: usize = self.files.values().map(|file| file.redactions).sum();
         let mut text = format!(
             "5-Spot debug bundle\n\ncreated  {}\nprogram  {}\nserver   {}\nscope    {}\n\n\
-             There is no Secret in it. {redactions} values that look like credentials were removed; look through the files\n\
-             yourself before you give them to somebody else.\n\nFiles\n",
+             It contains no Secret. {redactions} values that look like credentials were removed; check the\n\
+             files yourself before you give them to someone else.\n\nFiles\n",
             origin.created,
             origin.program,
             origin.server,

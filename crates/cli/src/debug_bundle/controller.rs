@@ -52,7 +52,7 @@ async fn endpoints(reader: &Reader<'_>, bundle: &mut Bundle, pod: &Value, config
         // A controller that is not ready answers 503, and says why.
         let answer = match reader.try_text(&proxy).await {
             Ok(answer) => answer,
-            Err(reason) if path == "ready" => format!("not ready, or not to be asked: {reason}\n"),
+            Err(reason) if path == "ready" => format!("not ready, or it cannot be queried: {reason}\n"),
             Err(reason) => {
                 bundle.miss(&what, &reason);
                 continue;

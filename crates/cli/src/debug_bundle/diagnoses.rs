@@ -60,7 +60,7 @@ async fn explanation(access: &ClusterAccess, bundle: &mut Bundle, key: &ObjectKe
             let path = format!("explain/{}/{}.json", path_part(&key.namespace), path_part(&key.name));
             bundle.add_text(&path, "the explanation of 5spot explain", &json);
         }
-        Ok(None) => bundle.miss(&format!("the explanation of {key}"), "it is gone meanwhile"),
+        Ok(None) => bundle.miss(&format!("the explanation of {key}"), "it was deleted in the meantime"),
         Err(error) => bundle.miss(&format!("the explanation of {key}"), &format!("{error:#}")),
     }
 }

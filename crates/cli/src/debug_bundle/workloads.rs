@@ -55,7 +55,8 @@ pub async fn collect(
     secrets: &BTreeSet<WorkloadSecret>,
 ) {
     if secrets.len() > CLUSTERS {
-        bundle.miss("further workload clusters", &format!("only {CLUSTERS} of {} were asked", secrets.len()));
+        bundle
+            .miss("further workload clusters", &format!("only {CLUSTERS} of {} were queried", secrets.len()));
     }
     for secret in secrets.iter().take(CLUSTERS) {
         let collected = tokio::time::timeout(CLUSTER_DEADLINE, one(access, client, bundle, secret)).await;

@@ -14,7 +14,7 @@ use crate::output::{complain, show_next};
 use anyhow::Context as _;
 use clap::ValueEnum;
 pub use collect::Scope;
-use five_spot_diagnose::doctor::{Definition, Facts, Report, Severity, examine};
+use five_spot_diagnose::doctor::{CrdState, DoctorFacts, Report, Severity, examine};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Find out what is wrong with 5-Spot and its machines
 ///
 /// Reads the controller, its machines and what they depend on with your own kubeconfig, and says what is wrong, why, and what
-/// to do about it. Nothing is changed. What you may not read is named once, and the rest is checked all the same.
+/// to do about it. It changes nothing. It lists what you may not read, and checks everything else.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
@@ -40,15 +40,15 @@ pub struct Args {
     #[command(flatten)]
     answer: AnswerArgs,
 
-    /// One line for each finding, for a ticket
+    /// Print one line for each finding, for a ticket
     #[arg(long)]
     short: bool,
 
-    /// Look again every five seconds, and show the answer whenever it changes
+    /// Repeat the checks every five seconds, and print the findings whenever they change
     #[arg(long)]
     watch: bool,
 
-    /// Exit with 1 from this severity on
+    /// The lowest severity for which the exit status is 1
     #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Error)]
     fail_on: FailOn,
 }
@@ -61,8 +61,8 @@ Examples:
   5spot doctor -A -o json | jq -r '.findings[] | select(.severity == \"error\") | .fix[].command'
   5spot doctor -A --fail-on=warning in a pipeline
 
-Exit status: 0 if nothing of the severity of --fail-on was found, 1 if something was, or if the
-cluster cannot be asked, 2 if the command line is invalid.";
+Exit status: 0 if nothing of the severity of --fail-on or above was found, 1 if something was, or if
+the cluster cannot be queried, 2 if the command line is invalid.";
 
 /// The severity from which on the exit status is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -111,7 +111,7 @@ async fn ask(args: &Args, process_environment: &ProcessEnvironment) -> anyhow::R
                 failure = None;
                 diagnosis
             }
-            // A cluster that does not answer for a while is a reason to go on watching.
+            // A cluster that does not answer for a while is a reason to continue watching.
             (Err(error), Some(_)) => {
                 let words = format!("error: {error:#}");
                 if failure.as_ref() != Some(&words) {
@@ -186,8 +186,8 @@ pub async fn diagnose(
 }
 
 /// True if the object that was asked for does not exist, and that is known.
-fn is_absent(facts: &Facts, scope: &Scope) -> bool {
-    let is_defined = !matches!(facts.definition, Definition::Absent(_));
+fn is_absent(facts: &DoctorFacts, scope: &Scope) -> bool {
+    let is_defined = !matches!(facts.definition, CrdState::Absent(_));
     scope.name.is_some() && facts.machines.is_empty() && facts.known.is_some() && is_defined
 }
 

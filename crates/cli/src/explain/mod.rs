@@ -25,8 +25,8 @@ use text::Reader;
 
 /// Explain why a machine is in its state, what happens next and what blocks it
 ///
-/// Looks at one ScheduledMachine and everything that it depends on, with your own kubeconfig, and makes the decision that
-/// the controller makes at this moment. Nothing is changed.
+/// Reads one ScheduledMachine and everything that it depends on with your own kubeconfig, and computes the decision that
+/// the controller would make now. It changes nothing.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are the help text")]
 #[command(after_long_help = EXAMPLES)]
@@ -51,7 +51,7 @@ Examples:
   5spot explain desk-17 -n desks --context management
   5spot explain desk-17 -o json | jq '.blockers[].fix'
 
-Exit status: 0 whatever it finds, 1 if there is no such object or the cluster cannot be asked,
+Exit status: 0 whatever it finds, 1 if there is no such object or the cluster cannot be queried,
 2 if the command line is invalid.";
 
 /// An explanation, and the time zones in which people read it.

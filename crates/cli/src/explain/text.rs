@@ -62,7 +62,7 @@ pub fn render(explanation: &Explanation, reader: &Reader, style: Style) -> Strin
         // Attempts that failed are repeated, and only the controller knows when.
         let is_retried = explanation.phase == Phase::Error || !explanation.would_do.is_empty();
         let words = if is_retried {
-            "the controller tries again, at least every five minutes"
+            "the controller retries, at least every five minutes"
         } else {
             "nothing happens by itself"
         };
@@ -73,7 +73,7 @@ pub fn render(explanation: &Explanation, reader: &Reader, style: Style) -> Strin
         page.item(what, 6);
     }
     if !explanation.blockers.is_empty() {
-        page.heading("In the way");
+        page.heading("Blockers");
     }
     for Blocker { what, evidence, fix } in &explanation.blockers {
         page.item(what, 2);

@@ -96,7 +96,7 @@ Examples:
   5spot sandbox --once --metrics-out week.om && promtool tsdb create-blocks-from openmetrics week.om data
   5spot sandbox --speed 60 --kubeconfig-out sandbox.kubeconfig
 
-Exit status: 0 if every machine was where it was wanted, 1 if one was not or something failed,
+Exit status: 0 if every machine was lent exactly when it was wanted, 1 if one was not or something failed,
 2 if the command line or an object is invalid.";
 
 /// The output formats.

@@ -74,7 +74,7 @@ fn title(run: &Run<'_>, machines: usize) -> Element {
 
 fn subtitle(run: &Run<'_>) -> Element {
     let verdict = match run.violations.len() {
-        0 => "every machine was where it was wanted".to_owned(),
+        0 => "every machine was lent exactly when it was wanted".to_owned(),
         number => wording::count(number, "violation"),
     };
     let words = format!("{} to {}; {verdict}", moment(run.range.from), moment(run.end));

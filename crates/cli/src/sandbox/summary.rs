@@ -58,7 +58,7 @@ pub fn text(run: &Run<'_>, style: Style) -> Vec<String> {
     );
     lines.extend(wrap(&figures, style.width, 0, 0).iter().map(|line| dim(style, line)));
     if run.violations.is_empty() {
-        let well = "Every machine was where it was wanted.";
+        let well = "Every machine was lent exactly when it was wanted.";
         lines.push(style.paint(color(Shade::Ready).effects(Effects::BOLD), well));
     } else {
         let ill = format!("{}:", wording::count(run.violations.len(), "violation"));

@@ -6,9 +6,9 @@ use five_spot_diagnose::shell::with_flags;
 
 /// Show what blocks the deletion of any object
 ///
-/// Follows the deletion timestamp, finalizers, conditions, owners and users of an object to what really blocks its
-/// deletion, and tells whether that is stuck or only takes its time. For a pod that does not start it shows why. Each fix
-/// says what it leaves behind; the least harmful comes first. Nothing is changed.
+/// Follows the deletion timestamp, finalizers, conditions, owners and users of an object to what actually blocks its
+/// deletion, and says whether that is stuck or still in progress. For a pod that does not start it shows why. Each fix says
+/// what it leaves behind; the least harmful comes first. It changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
@@ -35,7 +35,7 @@ Examples:
   5spot why machine.cluster.x-k8s.io/desk-17-machine -n desks --context management
   5spot why sm/desk-17 -o json | jq -r '.causes[].fix[] | select(.safe).command'
 
-Exit status: 0 whatever it finds, 1 if there is no such object or the cluster cannot be asked,
+Exit status: 0 whatever it finds, 1 if there is no such object or the cluster cannot be queried,
 2 if the command line is invalid or names no kind of the cluster.";
 
 impl Args {

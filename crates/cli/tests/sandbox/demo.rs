@@ -161,7 +161,7 @@ fn text_and_picture_show_the_same_day() {
     for name in ["ny-desk-01", "ny-database-01", "tokyo-lab-01", "berlin-render-02", "london-ci-01"] {
         assert!(text.stdout.contains(name) && svg.stdout.contains(name), "{name}");
     }
-    assert!(text.stdout.contains("Every machine was where it was wanted."), "{}", text.stdout);
+    assert!(text.stdout.contains("Every machine was lent exactly when it was wanted."), "{}", text.stdout);
     let wednesday = sandbox("--once --start 2026-11-09T00:00:00Z --for 3d");
     assert!(
         wednesday.stdout.contains("americas/ny-desk-01: reclaimed Wed 11 Nov 2026 15:40:00 UTC"),

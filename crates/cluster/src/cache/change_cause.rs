@@ -61,7 +61,7 @@ impl ChangeCause {
             Self::Node => "related object updated: Node",
             Self::AgentConfig => "related object updated: ConfigMap of the agent",
             Self::Pod => "related object updated: Pod",
-            Self::Watch => "a watch was lost or is back",
+            Self::Watch => "a watch was lost or restored",
         }
     }
 }

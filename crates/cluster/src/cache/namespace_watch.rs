@@ -1,4 +1,4 @@
-//! A watch of one namespace by its name, for a controller that looks after chosen namespaces only.
+//! A watch of one namespace by its name, for a controller that watches chosen namespaces only.
 //!
 //! A list of namespaces, even one that selects a single name, takes a permission for the whole cluster. To get a namespace,
 //! and to watch it by the path of its own, takes one in that namespace: a Role is enough.
@@ -121,7 +121,7 @@ mod tests {
     use crate::cache::watch::{WatchSource, fill_from};
     use crate::transport::http::Transport;
     use five_spot_apiserver::faults::{
-        Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
+        Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger, WatchFault,
     };
     use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use http::StatusCode;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_namespace_is_told_of_and_nothing_is_listed() {
+    async fn a_namespace_is_watched_and_nothing_is_listed() {
         let embedded = ApiServer::new(ApiServerConfig::new(Clock::system()));
         let asked = Arc::new(Asked::default());
         let client = Transport::new("test").with_observer(asked.clone()).client_over(embedded.service());
@@ -222,7 +222,7 @@ mod tests {
             (RequestKind::Read, 2, refused),
             (RequestKind::Watch, 3, Fault::Watch(WatchFault::HangBefore(0))),
         ] {
-            plan.add(Rule { kind, path: String::new(), trigger: Trigger::Nth(number), fault });
+            plan.add(FaultRule { kind, path: String::new(), trigger: Trigger::Nth(number), fault });
         }
         let service = FaultyService::new(embedded.service(), plan.clone());
         let client = Transport::new("test").client_over(service);

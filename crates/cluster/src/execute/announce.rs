@@ -22,7 +22,7 @@ pub struct OwnPod {
 
 /// Something that has happened to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Announcement {
+pub struct ProgramEvent {
     /// The reason, in one word.
     pub reason: &'static str,
     /// Normal or warning.
@@ -32,7 +32,7 @@ pub struct Announcement {
 }
 
 /// Publishes an announcement as an event on the pod.
-pub async fn announce(client: &Client, pod: &OwnPod, announcement: &Announcement) -> Result<(), kube::Error> {
+pub async fn announce(client: &Client, pod: &OwnPod, announcement: &ProgramEvent) -> Result<(), kube::Error> {
     let now = Timestamp::now();
     let note = text::bounded(&announcement.note, text::MAX_NOTE);
     let identity = json!([pod.uid, announcement.reason, now.to_string()]);

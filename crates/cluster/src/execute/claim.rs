@@ -42,7 +42,7 @@ impl Job<'_> {
                 notify_objects(self.caches, machine, Some(self.key));
                 Ok(ActionOutcome::Done)
             }
-            // Somebody deleted the Lease that was to be taken over.
+            // Someone deleted the Lease that was to be taken over.
             Err(error) if replaces.is_some() && is_absent(&error) => {
                 self.caches.claims.remove(machine, self.caches.now());
                 notify_objects(self.caches, machine, Some(self.key));
@@ -95,7 +95,8 @@ impl Job<'_> {
             lease = machine.lease(),
             lease_namespace = self.caches.claims.namespace(),
             error = explain(&error.source),
-            "Leases may not be used, so nothing keeps a machine from being lent twice: grant them as deploy/rbac/machine-claims.yaml does"
+            "the controller may not use Leases, so nothing prevents a machine from being lent twice; grant \
+             them as in deploy/rbac/machine-claims.yaml"
         );
         SkipReason::Unprotected.into()
     }

@@ -19,7 +19,7 @@ mod publish;
 mod refusal;
 mod status;
 
-pub use announce::{Announcement, OwnPod, announce};
+pub use announce::{OwnPod, ProgramEvent, announce};
 pub use carry_out::{carry_out, report};
 pub use event_series::count_again;
 pub use job::Basis;

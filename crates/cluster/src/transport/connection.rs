@@ -45,7 +45,7 @@ pub enum DialError {
     #[error("the kubeconfig names a context, cluster, user or certificate that is missing or cannot be read")]
     Kubeconfig(#[source] kube::config::KubeconfigError),
     /// A client cannot be made of it.
-    #[error("failed to make a client: {0}")]
+    #[error("failed to create a client: {0}")]
     Client(#[from] kube::Error),
     /// It asks for something that is not permitted.
     #[error("{0}")]
@@ -135,15 +135,15 @@ impl Network {
         let address: Option<IpAddr> = host.parse().ok();
         if address.is_some_and(|address| !self.addresses().permits(address)) {
             return Err(DialError::Refused(
-                "its server is at an address where no workload cluster may be: start the controller with \
-                 --workload-cidr if one is",
+                "the address of its server is not allowed for workload clusters; to allow it, start the \
+                 controller with --workload-cidr",
             ));
         }
         // What the operator has named on this machine is a sandbox: nothing of it leaves the machine.
         let is_here = address.is_some_and(|address| address.to_canonical().is_loopback());
         if config.cluster_url.scheme_str() != Some("https") && !is_here {
             return Err(DialError::Refused(
-                "its server is not https, which is refused: the credentials would be sent in clear",
+                "its server does not use https, which is refused: the credentials would be sent unencrypted",
             ));
         }
         if config.accept_invalid_certs && !self.rules.allow_insecure {

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A body that could not be parsed is not repeated: serde shows a piece of it.
 pub(crate) fn explain(error: &kube::Error) -> String {
     if matches!(error, kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) {
-        return "the answer is not what Kubernetes would send".to_owned();
+        return "the response is not a valid Kubernetes response".to_owned();
     }
     let kube::Error::Api(status) = error else {
         return text::bounded(&with_causes(error), text::MAX_MESSAGE).into_owned();

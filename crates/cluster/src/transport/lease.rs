@@ -56,7 +56,7 @@ pub enum WatchedLease {
     Present(StoredLease),
     /// There is no such Lease.
     Absent,
-    /// The watch failed. It goes on when it is polled again.
+    /// The watch failed. It continues when it is polled again.
     Failed(String),
 }
 
@@ -64,10 +64,10 @@ pub enum WatchedLease {
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// Another writer has written, created or deleted it first.
-    #[error("somebody else has changed the Lease")]
+    #[error("another client has changed the Lease")]
     Conflict,
     /// This instance may not, or the namespace does not exist.
-    #[error("the API server refuses it: {0}")]
+    #[error("the API server rejected the request: {0}")]
     Refused(String),
     /// A guard of this instance does not permit writes at this moment.
     #[error("this instance may not write: {0}")]

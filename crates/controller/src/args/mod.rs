@@ -11,7 +11,7 @@ pub use explain::explain;
 use crate::Settings;
 use crate::brake::BrakeSettings;
 use crate::leader::{self, BootClock, ElectionSettings, LeaseGuard};
-use crate::logging::{Filter, Format};
+use crate::logging::{LogFilter, LogFormat};
 use crate::metrics::Metrics;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, Parser};
@@ -25,25 +25,25 @@ use values::{namespace, object_name, port, whole_number};
 /// The default of `RUST_LOG`.
 const DEFAULT_DIRECTIVES: &str = "info";
 
-/// Lends machines to Kubernetes clusters by the clock
+/// Lends physical machines to Cluster API clusters on a schedule
 ///
-/// Watches the scheduled machines of a management cluster, makes a machine when a window opens, and drains and removes it
-/// when the window closes. The cluster is the one of the kubeconfig (KUBECONFIG or ~/.kube/config), or the one that it
-/// runs in.
+/// Watches the `ScheduledMachine` objects of a management cluster. When a window opens, it creates the Machine; when the
+/// window closes, it drains the node and deletes the Machine. It uses the cluster of the kubeconfig (KUBECONFIG or
+/// ~/.kube/config), or the cluster in which it runs.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "5spot-controller", version, after_help = AFTER_HELP)]
 pub struct Args {
-    /// Look after this namespace only; repeat it for more [addition]
+    /// Watch only this namespace; can be repeated [addition]
     ///
-    /// Without it all namespaces are looked after, which needs permissions for the whole cluster.
+    /// By default the controller watches all namespaces, which needs permissions for the whole cluster.
     #[arg(long, value_name = "NAMESPACE", value_parser = namespace, help_heading = "Scope")]
     pub watch_namespace: Vec<String>,
 
-    /// Let the Nodes of this namespace's machines be in the management cluster itself; repeat it for more [addition]
+    /// Allow the machines of this namespace to join the management cluster itself; can be repeated [addition]
     ///
-    /// By default every machine needs the kubeconfig Secret of its workload cluster. Whoever may write scheduled machines
-    /// in a namespace that is named here makes the controller cordon, taint and drain Nodes of the management cluster
-    /// under its own identity.
+    /// By default every machine needs the kubeconfig Secret of its workload cluster. Anyone who can write
+    /// `ScheduledMachine` objects in this namespace can then make the controller cordon, taint and drain Nodes of the
+    /// management cluster under its own identity.
     #[arg(
         long,
         value_name = "NAMESPACE",
@@ -54,11 +54,11 @@ pub struct Args {
     )]
     pub management_nodes_namespace: Vec<String>,
 
-    /// Number of objects that are reconciled at the same time, 1 to 1000 [addition]
+    /// Number of objects that are reconciled concurrently, 1 to 1000 [addition]
     ///
-    /// The same object is never reconciled twice at a time. When more wait, emergencies go first, then those with the
-    /// higher priority. One that has waited for an answer for two seconds makes room for another, so that a cluster that
-    /// does not answer keeps nobody else waiting; at most eight times as many wait like that.
+    /// An object is never reconciled twice at the same time. Emergencies go first, then objects with a higher priority. A
+    /// reconcile that has waited for a response for two seconds gives its slot to another one, so that a cluster that
+    /// does not respond delays no other object; at most eight times as many reconciles wait in this way.
     #[arg(
         long,
         value_name = "COUNT",
@@ -69,12 +69,12 @@ pub struct Args {
     )]
     pub max_concurrent_reconciles: u32,
 
-    /// The number of machines whose removal may begin within ten minutes although neither their schedule nor their spec
-    /// says so [addition]
+    /// Limit for unplanned removals within ten minutes [addition]
     ///
-    /// A number, or a percentage of the lent machines of this instance, which is never below 5. When time-zone data, a
-    /// calendar or the clock make more machines unwanted at once, the others are held until the annotation
-    /// 5spot.finos.org/allow-removals on the namespace of the controller lets them go. 100% switches it off.
+    /// A removal is unplanned if neither the schedule nor the spec of the machine explains it. The limit is a number of
+    /// machines, or a percentage of the lent machines of this instance, then at least 5. When new time-zone data, a
+    /// calendar or the clock make more machines unwanted at once, the controller holds the other removals until the
+    /// annotation 5spot.finos.org/allow-removals on its namespace allows them. 100% switches the limit off.
     #[arg(
         long,
         value_name = "NUMBER|PERCENT",
@@ -84,9 +84,9 @@ pub struct Args {
     )]
     pub max_unplanned_removals: RemovalLimit,
 
-    /// Time limit of the cleanup of a deleted object, 1 to 86400 seconds
+    /// Time limit for the cleanup of a deleted object in seconds, 1 to 86400
     ///
-    /// Counted from the deletion, so that a restart does not extend it.
+    /// Counted from the deletion, so a restart of the controller does not extend it.
     #[arg(
         long,
         value_name = "SECS",
@@ -97,9 +97,9 @@ pub struct Args {
     )]
     pub finalizer_cleanup_timeout_secs: u32,
 
-    /// Release an object whose cleanup took too long
+    /// Remove the finalizer of an object whose cleanup exceeded the time limit
     ///
-    /// With =false it stays, and with it its namespace, until the cleanup succeeds or somebody removes the finalizer.
+    /// With =false the object and its namespace stay until the cleanup succeeds or someone removes the finalizer.
     #[arg(
         long,
         value_name = "true|false",
@@ -113,12 +113,11 @@ pub struct Args {
     )]
     pub force_finalizer_on_timeout: bool,
 
-    /// Let workload clusters be in this network although none is as a rule; repeat it for more [addition]
+    /// Allow workload clusters in this network although its addresses are forbidden by default; can be repeated [addition]
     ///
-    /// The kubeconfig of a workload cluster is written by a tenant. It may not lead to this host (loopback), to
-    /// link-local, multicast or unspecified addresses, nor to the metadata services of clouds, by whichever name or
-    /// notation: the address is checked whenever a connection is opened. What is named here is permitted nevertheless.
-    /// All other addresses are permitted anyway; restrict them with a network policy.
+    /// Tenants write the kubeconfigs of workload clusters. By default their servers may not have loopback, link-local,
+    /// multicast or unspecified addresses, or those of the metadata services of clouds. The controller checks the address
+    /// whenever it opens a connection. All other addresses are allowed; restrict them with a network policy.
     #[arg(
         long,
         value_name = "CIDR",
@@ -130,8 +129,8 @@ pub struct Args {
 
     /// Accept kubeconfigs of workload clusters with insecure-skip-tls-verify [addition]
     ///
-    /// Without it such a kubeconfig is refused: anyone on the way could read its credentials, and answer in the
-    /// cluster's place.
+    /// By default the controller refuses such a kubeconfig: anyone in between could read its credentials and impersonate
+    /// the cluster.
     #[arg(
         long,
         value_name = "true|false",
@@ -145,7 +144,7 @@ pub struct Args {
     )]
     pub allow_insecure_workloads: bool,
 
-    /// Elect a leader among several replicas by a Lease: one works, the others stand by
+    /// Elect a leader among several replicas with a Lease; the others are on standby
     #[arg(
         long,
         value_name = "true|false",
@@ -159,10 +158,10 @@ pub struct Args {
     )]
     pub enable_leader_election: bool,
 
-    /// Which of several instances this is, from 0 on; also the name of a `StatefulSet`'s pod, as in 5spot-controller-2
+    /// Number of this instance, from 0 on, or the name of its pod in a `StatefulSet`, such as 5spot-controller-2
     ///
-    /// Each instance works on a part of the objects. It holds a Lease of its own, `<LEASE_NAME>-instance-<ID>`, so that no
-    /// object is worked on by two, not even while the number of instances changes.
+    /// Each instance works on a part of the objects. It holds its own Lease, `<LEASE_NAME>-instance-<ID>`, so that no two
+    /// instances work on the same object, not even while the number of instances changes.
     #[arg(
         long,
         value_name = "ID",
@@ -173,7 +172,7 @@ pub struct Args {
     )]
     pub instance_id: u32,
 
-    /// The number of instances that share the objects, 1 to 1000
+    /// Number of instances that share the objects, 1 to 1000
     #[arg(
         long,
         value_name = "COUNT",
@@ -184,7 +183,7 @@ pub struct Args {
     )]
     pub instance_count: u32,
 
-    /// The name of the Lease
+    /// Name of the Lease
     #[arg(
         long,
         value_name = "NAME",
@@ -195,7 +194,7 @@ pub struct Args {
     )]
     pub lease_name: String,
 
-    /// The namespace of the Lease
+    /// Namespace of the Lease
     #[arg(
         long,
         value_name = "NS",
@@ -206,9 +205,9 @@ pub struct Args {
     )]
     pub lease_namespace: String,
 
-    /// Time for which the Lease is valid after it was renewed, 1 to 3600 seconds
+    /// Validity of the Lease after a renewal in seconds, 1 to 3600
     ///
-    /// Another replica takes over when the leader has not renewed it for that long.
+    /// Another replica takes over when the leader has not renewed it for this time.
     #[arg(
         long,
         value_name = "SECS",
@@ -219,9 +218,9 @@ pub struct Args {
     )]
     pub lease_duration_secs: u32,
 
-    /// Time for which the leader works after it last renewed the Lease, 1 to 3600 seconds
+    /// Time for which the leader continues after its last renewal in seconds, 1 to 3600
     ///
-    /// Must be below --lease-duration-secs and above the pause between two renewals (`LEASE_RETRY_PERIOD_SECONDS`).
+    /// Must be less than --lease-duration-secs and more than `LEASE_RETRY_PERIOD_SECONDS`.
     #[arg(
         long,
         value_name = "SECS",
@@ -232,7 +231,7 @@ pub struct Args {
     )]
     pub lease_renew_deadline_secs: u32,
 
-    /// Port for Prometheus metrics, at /metrics; 0 for any that is free
+    /// Port for Prometheus metrics, at /metrics; 0 chooses a free port
     #[arg(
         long,
         value_name = "PORT",
@@ -243,7 +242,7 @@ pub struct Args {
     )]
     pub metrics_port: u16,
 
-    /// Port for health checks, at /health and /ready; 0 for any that is free
+    /// Port for health checks, at /health and /ready; 0 chooses a free port
     #[arg(
         long,
         value_name = "PORT",
@@ -254,7 +253,7 @@ pub struct Args {
     )]
     pub health_port: u16,
 
-    /// Also tell Prometheus how busy the threads are that do the work [addition]
+    /// Also export metrics of the worker threads [addition]
     #[arg(
         long,
         value_name = "true|false",
@@ -274,12 +273,12 @@ pub struct Args {
         value_name = "FORMAT",
         env = "RUST_LOG_FORMAT",
         value_enum,
-        default_value_t = Format::Json,
+        default_value_t = LogFormat::Json,
         help_heading = "Logging"
     )]
-    pub log_format: Format,
+    pub log_format: LogFormat,
 
-    /// Log what 5-Spot itself does at debug level, whatever `RUST_LOG` says
+    /// Log the crates of 5-Spot at debug level, regardless of `RUST_LOG`
     #[arg(
         short,
         long,
@@ -297,20 +296,20 @@ pub struct Args {
 const AFTER_HELP: &str = "\
 Environment:
   KUBECONFIG  The kubeconfig to use [default: ~/.kube/config, then the service account of the pod]
-  RUST_LOG    What is logged: a level (trace, debug, info, warn, error, off), also by target, as in
+  RUST_LOG    The log filter: a level (trace, debug, info, warn, error, off), optionally by target, as in
               info,kube=debug [default: info]
   POD_NAME    The name of this instance in events and in the Lease [default: the host name]
-  POD_UID     The UID of its pod: a container that is restarted takes its own Lease back at once
+  POD_UID     The UID of its pod, so that a restarted container takes back its own Lease at once
   LEASE_RETRY_PERIOD_SECONDS
-              How long between two renewals of the Lease, and between two attempts at it [default: 2]
+              Seconds between two renewals of the Lease, and between two attempts to acquire it [default: 2]
   NO_COLOR    No colours in text logs, also on a terminal
 
 Options marked [addition] go beyond the documented interface.
-No cluster at hand? `5spot sandbox` needs none.";
+To try it without a cluster, run `5spot sandbox`.";
 
 /// The environment of the program, besides the variables that have a flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct ProgramEnvironment {
     /// `RUST_LOG`.
     pub rust_log: Option<String>,
     /// `POD_NAME`.
@@ -323,7 +322,7 @@ pub struct Surroundings {
     pub host_name: String,
 }
 
-impl Surroundings {
+impl ProgramEnvironment {
     /// Those of this process.
     #[must_use]
     pub fn observe() -> Self {
@@ -348,7 +347,7 @@ pub struct Configuration {
     /// For the controller.
     pub settings: Settings,
     /// The format of log lines.
-    pub format: Format,
+    pub format: LogFormat,
     /// The port of `/metrics`.
     pub metrics_port: u16,
     /// The port of `/health` and `/ready`.
@@ -362,10 +361,13 @@ pub struct Configuration {
 }
 
 impl Args {
-    /// Puts flags and surroundings together, and tells which lines are logged.
-    pub fn configure(self, surroundings: Surroundings) -> Result<(Configuration, Filter), clap::Error> {
-        let directives = surroundings.rust_log.unwrap_or_else(|| DEFAULT_DIRECTIVES.to_owned());
-        let filter = Filter::parse(&directives).map_err(|error| {
+    /// Combines flags and environment variables, and returns the filter of log lines.
+    pub fn configure(
+        self,
+        environment: ProgramEnvironment,
+    ) -> Result<(Configuration, LogFilter), clap::Error> {
+        let directives = environment.rust_log.unwrap_or_else(|| DEFAULT_DIRECTIVES.to_owned());
+        let filter = LogFilter::parse(&directives).map_err(|error| {
             let example = "for example 'info' or 'info,kube=debug'";
             let message = format!("invalid value '{directives}' for 'RUST_LOG': {error}; {example}");
             Self::command().error(ErrorKind::InvalidValue, message)
@@ -377,11 +379,11 @@ impl Args {
             );
             return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
         }
-        let timing = election::timing(&self, surroundings.lease_retry_period.as_deref())?;
+        let timing = election::timing(&self, environment.lease_retry_period.as_deref())?;
         let shard = instance::shard(&self)?;
-        let instance = surroundings.pod_name.unwrap_or(surroundings.host_name);
+        let instance = environment.pod_name.unwrap_or(environment.host_name);
         let shards =
-            instance::settings(&self, shard, timing, leader::identity(&instance), surroundings.pod_uid);
+            instance::settings(&self, shard, timing, leader::identity(&instance), environment.pod_uid);
         let election = self.enable_leader_election.then(|| ElectionSettings {
             name: instance::election_lease(&self.lease_name, shard),
             namespace: self.lease_namespace.clone(),

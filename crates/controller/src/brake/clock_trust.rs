@@ -10,7 +10,7 @@ use std::time::Duration;
 const TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The time for which a clock is not trusted after a jump. A jump may also be the correction of a wrong clock; after an hour
-/// in which somebody could look, a clock that the API server agrees with is the time.
+/// in which someone could look, a clock that the API server agrees with is the time.
 const DISTRUST: Duration = Duration::from_hours(1);
 
 /// The trust in the wall clock.
@@ -48,8 +48,8 @@ impl ClockTrust {
             } else {
                 tracing::warn!(
                     skew_secs,
-                    "The clock is not trusted: it has jumped, or differs from that of the API server. Machines that it says \
-                     are no longer wanted are removed only up to --max-unplanned-removals"
+                    "The clock is not trusted: it has jumped, or differs from that of the API server. \
+                     Removals that depend on it are limited by --max-unplanned-removals"
                 );
             }
         } else if state.was_trusted.is_none() {

@@ -150,7 +150,10 @@ async fn what_is_locked_for_ever_is_answered_all_the_same() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("it answers");
         assert!(answer.starts_with("HTTP/1.1 503 "), "{path}: {answer}");
-        assert!(answer.ends_with("nobody can tell: something is locked for ever\n"), "{path}: {answer}");
+        assert!(
+            answer.ends_with("the health checks do not respond: a lock is never released\n"),
+            "{path}: {answer}"
+        );
     }
     drop(release);
     serving.abort();

@@ -140,7 +140,7 @@ impl Elector {
 
     fn observe(&mut self, lease: Option<StoredLease>) {
         if lease.is_none() && self.candidate.holder().is_some_and(|holder| !holder.is_empty()) {
-            warn!(lease = self.name(), "Somebody has deleted the Lease");
+            warn!(lease = self.name(), "Another client has deleted the Lease");
         }
         if let Some(lease) = &lease {
             self.examine(lease);
@@ -176,7 +176,7 @@ impl Elector {
                 lease = self.name(),
                 holder = record.holder,
                 lease_duration_secs = record.duration_seconds,
-                "The Lease has no usable duration: somebody has edited it"
+                "The Lease has no usable duration: another client has edited it"
             );
         }
     }
@@ -276,8 +276,10 @@ impl Elector {
         match timeout(RELEASE_WITHIN, self.write_release()).await {
             Ok(Ok(true)) => info!(lease = self.name(), "Released the Lease"),
             Ok(Ok(false)) => {}
-            Ok(Err(error)) => warn!(lease = self.name(), %error, "The Lease was not released: it expires"),
-            Err(_) => warn!(lease = self.name(), "The Lease was not released in time: it expires"),
+            Ok(Err(error)) => {
+                warn!(lease = self.name(), %error, "The Lease was not released; it will expire")
+            }
+            Err(_) => warn!(lease = self.name(), "The Lease was not released in time; it will expire"),
         }
     }
 
@@ -312,7 +314,7 @@ impl Elector {
             return;
         }
         let (lease, tried) = (self.name(), access.as_str());
-        warn!(lease, error, "The Lease could not be {tried}, trying again");
+        warn!(lease, error, "The Lease could not be {tried}; retrying");
         self.remark();
     }
 

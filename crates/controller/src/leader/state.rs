@@ -9,12 +9,12 @@ use std::time::Duration;
 /// The duration of a Lease that was released, as in client-go.
 const RELEASED_SECONDS: u32 = 1;
 
-/// The longest duration that is accepted. An edited record must not keep all instances waiting for ever.
+/// The longest duration that is accepted. An edited record must not keep all instances waiting forever.
 pub(super) const MAX_DURATION: Duration = Duration::from_hours(1);
 
 /// The durations of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct LeaseTiming {
     /// The time for which other instances do not acquire the Lease after a renewal.
     pub duration: Duration,
     /// The time for which the leader works after its last renewal; below `duration`.
@@ -23,7 +23,7 @@ pub struct Timing {
     pub retry_period: Duration,
 }
 
-impl Default for Timing {
+impl Default for LeaseTiming {
     fn default() -> Self {
         Self {
             duration: Duration::from_secs(15),
@@ -69,7 +69,7 @@ struct Held {
     renew_at: Duration,
 }
 
-/// True if the holder has released the Lease, which sets this duration. With another duration somebody else
+/// True if the holder has released the Lease, which sets this duration. With another duration someone else
 /// has cleared the holder, which may still work.
 fn is_released(record: &LeaseRecord) -> bool {
     record.holder.is_empty() && record.duration_seconds == RELEASED_SECONDS
@@ -79,14 +79,14 @@ fn is_released(record: &LeaseRecord) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     identity: String,
-    timing: Timing,
+    timing: LeaseTiming,
     seen: Option<Seen>,
     held: Option<Held>,
     try_at: Duration,
 }
 
 impl Candidate {
-    pub(super) fn new(identity: String, timing: Timing) -> Self {
+    pub(super) fn new(identity: String, timing: LeaseTiming) -> Self {
         Self { identity, timing, seen: None, held: None, try_at: Duration::ZERO }
     }
 

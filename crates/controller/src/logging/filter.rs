@@ -10,7 +10,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// The filter of log lines.
 #[derive(Debug)]
-pub struct Filter {
+pub struct LogFilter {
     directives: EnvFilter,
     verbose: bool,
 }
@@ -20,7 +20,7 @@ pub struct Filter {
 #[error("{0}")]
 pub struct FilterError(#[from] ParseError);
 
-impl Filter {
+impl LogFilter {
     /// Understands directives as `RUST_LOG` has them.
     ///
     /// Unless they name a target of `kube`, or ask for everything at debug level, nothing of its client is logged: it
@@ -58,7 +58,7 @@ impl Filter {
     }
 }
 
-impl From<LevelFilter> for Filter {
+impl From<LevelFilter> for LogFilter {
     fn from(level: LevelFilter) -> Self {
         Self { directives: EnvFilter::default().add_directive(level.into()), verbose: false }
     }

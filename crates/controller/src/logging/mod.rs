@@ -10,7 +10,7 @@ mod panics;
 mod plain;
 mod span;
 
-pub use filter::{Filter, FilterError};
+pub use filter::{FilterError, LogFilter};
 pub use span::reconcile_span;
 
 use clap::ValueEnum;
@@ -29,14 +29,14 @@ const OURS: &str = "five_spot";
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum LogFormat {
     /// One JSON object a line
     Json,
     /// For people, with colours on a terminal
     Text,
 }
 
-impl Format {
+impl LogFormat {
     /// As it is written on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,30 +49,30 @@ impl Format {
 /// Begins to log to standard output, for the whole program, and says panics in the same format.
 ///
 /// It fails if something in this process logs already.
-pub fn start(format: Format, filter: Filter) -> Result<(), TryInitError> {
+pub fn start(format: LogFormat, filter: LogFilter) -> Result<(), TryInitError> {
     // https://no-color.org: any value but an empty one means no colours.
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colours = std::io::stdout().is_terminal() && !no_color;
     subscriber(format, filter, std::io::stdout, colours).try_init()?;
-    if format == Format::Json {
+    if format == LogFormat::Json {
         panics::report_as_log_lines();
     }
     Ok(())
 }
 
-/// Says one thing to `writer` in the JSON format, before or without a logger.
-pub fn say_json<W>(writer: W, say: impl FnOnce())
+/// Logs to `writer` in the JSON format while `log` runs, before or without a logger.
+pub fn log_json<W>(writer: W, log: impl FnOnce())
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let filter = Filter::from(LevelFilter::INFO);
-    tracing::subscriber::with_default(subscriber(Format::Json, filter, writer, false), say);
+    let filter = LogFilter::from(LevelFilter::INFO);
+    tracing::subscriber::with_default(subscriber(LogFormat::Json, filter, writer, false), log);
 }
 
 /// Writes what `filter` lets through to `writer`.
 pub fn subscriber<W>(
-    format: Format,
-    filter: Filter,
+    format: LogFormat,
+    filter: LogFilter,
     writer: W,
     colours: bool,
 ) -> impl Subscriber + Send + Sync
@@ -80,8 +80,8 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
-        Format::Json => JsonLines::new(writer).boxed(),
-        Format::Text => tracing_subscriber::fmt::layer()
+        LogFormat::Json => JsonLines::new(writer).boxed(),
+        LogFormat::Text => tracing_subscriber::fmt::layer()
             .with_ansi(colours)
             .fmt_fields(PlainFields)
             .with_writer(writer)

@@ -1,6 +1,6 @@
 //! Real lines, read back. What the documents do with `jq` is done here with the same paths.
 
-use super::{Filter, Format, panics, reconcile_span, subscriber};
+use super::{LogFilter, LogFormat, panics, reconcile_span, subscriber};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -27,12 +27,12 @@ impl Page {
     }
 }
 
-fn filter(directives: &str) -> Filter {
-    Filter::parse(directives).expect("a filter")
+fn filter(directives: &str) -> LogFilter {
+    LogFilter::parse(directives).expect("a filter")
 }
 
 /// The log lines of `work`.
-fn written(format: Format, filter: Filter, colours: bool, work: impl FnOnce()) -> String {
+fn written(format: LogFormat, filter: LogFilter, colours: bool, work: impl FnOnce()) -> String {
     let page = Page::default();
     let writer = page.clone();
     let subscriber = subscriber(format, filter, move || writer.clone(), colours);
@@ -40,8 +40,8 @@ fn written(format: Format, filter: Filter, colours: bool, work: impl FnOnce()) -
     page.text()
 }
 
-fn lines(filter: Filter, work: impl FnOnce()) -> Vec<Value> {
-    let text = written(Format::Json, filter, false, work);
+fn lines(filter: LogFilter, work: impl FnOnce()) -> Vec<Value> {
+    let text = written(LogFormat::Json, filter, false, work);
     text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()
 }
 
@@ -57,7 +57,7 @@ fn each<'a>(lines: &'a [Value], pointer: &str) -> Vec<&'a Value> {
 #[test]
 fn a_line_has_the_documented_shape_and_order() {
     let text =
-        written(Format::Json, filter("info"), false, || reconcile(|| info!("Starting reconciliation")));
+        written(LogFormat::Json, filter("info"), false, || reconcile(|| info!("Starting reconciliation")));
     let (timestamp, rest) =
         text.strip_prefix(r#"{"timestamp":""#).and_then(|text| text.split_once('"')).expect("a time");
     let expected = concat!(
@@ -217,7 +217,7 @@ fn a_panic_is_one_line_of_its_reconcile() {
 #[test]
 fn text_has_colours_only_if_asked_for_and_names_the_reconcile() {
     for colours in [false, true] {
-        let text = written(Format::Text, filter("error"), colours, || {
+        let text = written(LogFormat::Text, filter("error"), colours, || {
             reconcile(|| error!(retry_count = 3, "refused"));
         });
         assert_eq!(text.contains('\u{1b}'), colours, "{text}");
@@ -233,7 +233,7 @@ fn text_has_colours_only_if_asked_for_and_names_the_reconcile() {
 #[test]
 fn directives_that_mean_nothing_are_refused() {
     for directives in ["five_spot=loud", "=", "kube=debug,five_spot=verbose"] {
-        assert!(Filter::parse(directives).is_err(), "{directives}");
+        assert!(LogFilter::parse(directives).is_err(), "{directives}");
     }
 }
 
@@ -242,10 +242,10 @@ const FORGED: &str = "no\n2026-11-16T08:00:00Z  INFO five_spot: all is well\u{1b
 
 #[test]
 fn text_from_outside_stays_on_its_line() {
-    for format in [Format::Text, Format::Json] {
+    for format in [LogFormat::Text, LogFormat::Json] {
         let page = Page::default();
         let writer = page.clone();
-        let filter = Filter::parse("info").expect("a filter");
+        let filter = LogFilter::parse("info").expect("a filter");
         let lines = subscriber(format, filter, move || writer.clone(), false);
         tracing::subscriber::with_default(lines, || {
             warn!(error = FORGED, shown = %FORGED, debugged = ?FORGED, "Watch failed: {FORGED}");
@@ -254,7 +254,7 @@ fn text_from_outside_stays_on_its_line() {
         assert_eq!(text.lines().count(), 1, "{text}");
         let is_harmless = |character: char| character == '\n' || !character.is_control();
         assert!(text.chars().all(is_harmless), "{text:?}");
-        if format == Format::Text {
+        if format == LogFormat::Text {
             assert!(!text.contains('\u{202e}'), "{text:?}");
         }
     }
@@ -264,8 +264,12 @@ fn text_from_outside_stays_on_its_line() {
 fn what_a_library_logs_is_bounded() {
     let page = Page::default();
     let writer = page.clone();
-    let lines =
-        subscriber(Format::Json, Filter::parse("info").expect("a filter"), move || writer.clone(), false);
+    let lines = subscriber(
+        LogFormat::Json,
+        LogFilter::parse("info").expect("a filter"),
+        move || writer.clone(),
+        false,
+    );
     tracing::subscriber::with_default(lines, || warn!("{}", "ä".repeat(1_000_000)));
     assert!(page.text().len() < 100_000);
 }
@@ -282,8 +286,8 @@ fn the_client_of_kube_is_silent_unless_it_is_asked_for() {
     ] {
         let page = Page::default();
         let writer = page.clone();
-        let filter = Filter::parse(directives).expect("a filter");
-        let lines = subscriber(Format::Json, filter, move || writer.clone(), false);
+        let filter = LogFilter::parse(directives).expect("a filter");
+        let lines = subscriber(LogFormat::Json, filter, move || writer.clone(), false);
         tracing::subscriber::with_default(lines, || {
             error!(target: "kube_client::client::builder", "failed with error client error (Connect)");
         });

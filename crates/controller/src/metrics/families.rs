@@ -75,7 +75,7 @@ impl Families {
             ),
             reconciliation_duration: histograms(
                 "reconciliation_duration_seconds",
-                "How long reconciliations took",
+                "Duration of reconciliations",
                 "phase",
                 RECONCILE_BUCKETS,
             ),
@@ -92,34 +92,30 @@ impl Families {
             ),
             controller_info: gauges(
                 "controller_info",
-                "Always 1; which controller this is",
+                "Always 1; the version and the instance are labels",
                 &["version", "instance_id"],
             ),
-            is_leader: gauge("is_leader", "1 if this instance may act: it leads, or there is no election"),
-            errors: counters(
-                "errors_total",
-                "Reconciliations that did not succeed, by cause",
-                &["error_type"],
-            ),
+            is_leader: gauge("is_leader", "1 if this instance works on its objects, 0 if it is on standby"),
+            errors: counters("errors_total", "Failed reconciliations by cause", &["error_type"]),
             finalizer_cleanup_timeouts: counter(
                 "finalizer_cleanup_timeouts_total",
-                "Deleted objects whose cleanup took longer than its bound",
+                "Deleted objects whose cleanup exceeded its time limit",
             ),
             node_drains: counters("node_drains_total", "Node drains", &["result"]),
             pod_evictions: counters(
                 "pod_evictions_total",
-                "Attempts to remove a pod from a node that is drained",
+                "Attempts to remove a pod from a node that is being drained",
                 &["result"],
             ),
             emergency_drain_duration: histograms(
                 "emergency_drain_duration_seconds",
-                "How long it took to empty a node that was reclaimed",
+                "Time until the pods of a reclaimed node were gone",
                 "outcome",
                 EMERGENCY_BUCKETS,
             ),
             reclaim_duration: histograms(
                 "reclaim_duration_seconds",
-                "How long a reclaim took from the request of the agent to each of its stages",
+                "Time from the request of the agent to each stage of a reclaim",
                 "stage",
                 RECLAIM_BUCKETS,
             ),
@@ -130,7 +126,7 @@ impl Families {
             ),
             rapid_re_reclaims: counters(
                 "rapid_re_reclaims_total",
-                "Reclaims that followed too soon upon others, by machine",
+                "Reclaims that followed others within ten minutes, by machine",
                 &["namespace", "name"],
             ),
             agents: gauges(
@@ -140,23 +136,23 @@ impl Families {
             ),
             tz_database_info: gauges(
                 "tz_database_info",
-                "Always 1; the version of the time-zone database that schedules are read with",
+                "Always 1; the version of the time-zone database is a label",
                 &["version"],
             ),
             next_boundary: gauges(
                 "next_boundary_timestamp_seconds",
-                "When a machine becomes wanted or unwanted next; absent if none ever does",
+                "Time of the next change of whether a machine is wanted; absent if there is none",
                 &[],
             ),
             watch_age: gauges(
                 "watch_age_seconds",
-                "How long the quietest open watch of a resource has been silent",
+                "Time since the last activity of the least active open watch of a resource",
                 &["resource"],
             ),
-            queue_depth: gauge("queue_depth", "Objects that are due and wait for a worker"),
+            queue_depth: gauge("queue_depth", "Due objects that wait for a worker"),
             queue_oldest_waiting: gauge(
                 "queue_oldest_waiting_seconds",
-                "How long the object has waited that waits longest",
+                "Longest time that a due object has waited for a worker",
             ),
             api_requests: counters("api_requests_total", "Requests to API servers", &["verb", "code"]),
             actions_skipped: counters(
@@ -166,10 +162,10 @@ impl Families {
             ),
             workload_credential_expiry: gauges(
                 "workload_credential_expiry_timestamp_seconds",
-                "When the token or client certificate of a workload cluster's kubeconfig expires",
+                "Expiry time of the token or client certificate in the kubeconfig of a workload cluster",
                 &["namespace", "secret"],
             ),
-            instance_count: gauge("instances", "Number of instances that this one was started with"),
+            instance_count: gauge("instances", "The value of --instance-count of this instance"),
             shard_objects: gauges(
                 "shard_objects",
                 "Objects that this instance works on, that belong to others, and that it waits for",
@@ -177,7 +173,7 @@ impl Families {
             ),
             removals_held: gauge(
                 "removals_held",
-                "Machines whose removal the brake holds because too many were not planned",
+                "Machines whose removal is held because too many removals were unplanned",
             ),
         };
         families.exist();
@@ -258,7 +254,7 @@ impl Families {
 
 /// The time for which machines have been lent.
 pub(super) fn lent_seconds() -> CounterVec {
-    let help = "How long a machine had a Ready node in its cluster";
+    let help = "Time for which a machine had a Ready node in its cluster";
     counters("lent_seconds_total", help, &["namespace", "name"])
 }
 

@@ -19,13 +19,17 @@ pub(super) struct Runtime {
 impl Runtime {
     pub(super) fn new(handle: Handle) -> Self {
         Self {
-            workers: gauge("runtime_workers", "Threads that do the work"),
-            alive_tasks: gauge("runtime_alive_tasks", "Tasks that have begun and not ended"),
-            queue_depth: gauge("runtime_global_queue_depth", "Tasks that could go on and wait for a thread"),
-            busy: counters("runtime_worker_busy_seconds_total", "How long a thread was busy", &["worker"]),
+            workers: gauge("runtime_workers", "Worker threads"),
+            alive_tasks: gauge("runtime_alive_tasks", "Tasks that are alive"),
+            queue_depth: gauge("runtime_global_queue_depth", "Runnable tasks that wait for a thread"),
+            busy: counters(
+                "runtime_worker_busy_seconds_total",
+                "Time for which a thread was busy",
+                &["worker"],
+            ),
             parked: counters(
                 "runtime_worker_parks_total",
-                "How often a thread had nothing left to do",
+                "Number of times that a thread ran out of work",
                 &["worker"],
             ),
             handle,

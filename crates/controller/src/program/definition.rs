@@ -7,7 +7,7 @@
 use crate::health::{Findings, Health};
 use crate::{RunError, Settings, run};
 use five_spot_cluster::Connection;
-use five_spot_cluster::preflight::{Definition, definition};
+use five_spot_cluster::preflight::{CrdFit, definition};
 use five_spot_cluster::transport::http::WriteGuard;
 use kube::Client;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(super) async fn run_while_crd_fits(
     }
 }
 
-/// Waits until the state is as wanted; for ever if it cannot change any more.
+/// Waits until the state is as wanted; forever if it cannot change any more.
 async fn until(fitness: &mut watch::Receiver<Fitness>, wanted: impl Fn(Fitness) -> bool) {
     if fitness.wait_for(|now| wanted(*now)).await.is_err() {
         std::future::pending::<()>().await;
@@ -102,15 +102,15 @@ async fn ask(client: Client, health: Arc<Health>, state: watch::Sender<Fitness>)
             Ok(definition) => {
                 let is_new = health.examined("definition", &findings(&definition));
                 match &definition {
-                    Definition::Fits(_) => {
+                    CrdFit::Fits(_) => {
                         if is_new && !definition.to_string().is_empty() {
                             warn!("{definition}");
                         }
                         state.send_replace(Fitness::Fits);
                         return;
                     }
-                    Definition::TooOld(_) => state.send_replace(Fitness::Unfit),
-                    Definition::OtherVersions(_) | Definition::Absent => state.send_replace(Fitness::Missing),
+                    CrdFit::TooOld(_) => state.send_replace(Fitness::Unfit),
+                    CrdFit::OtherVersions(_) | CrdFit::Absent => state.send_replace(Fitness::Missing),
                 };
                 if is_new {
                     warn!("{definition}");
@@ -129,14 +129,14 @@ async fn ask(client: Client, health: Arc<Health>, state: watch::Sender<Fitness>)
     }
 }
 
-fn findings(definition: &Definition) -> Findings {
+fn findings(definition: &CrdFit) -> Findings {
     let said = vec![definition.to_string()];
     match definition {
-        Definition::Fits(_) => Findings {
+        CrdFit::Fits(_) => Findings {
             remarks: said.into_iter().filter(|text| !text.is_empty()).collect(),
             ..Findings::default()
         },
-        Definition::TooOld(_) | Definition::OtherVersions(_) | Definition::Absent => {
+        CrdFit::TooOld(_) | CrdFit::OtherVersions(_) | CrdFit::Absent => {
             Findings { obstacles: said, ..Findings::default() }
         }
     }

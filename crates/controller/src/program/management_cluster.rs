@@ -9,14 +9,13 @@ use std::io::ErrorKind;
 pub(super) enum NoCluster {
     /// Nothing names a cluster.
     #[error(
-        "No cluster to work for: there is no kubeconfig, and this is no pod with a service account. Set KUBECONFIG, or \
-         try `5spot sandbox`, which needs no cluster."
+        "No cluster is configured: there is no kubeconfig, and the program does not run in a pod with a service \
+         account. Set KUBECONFIG, or try `5spot sandbox`, which needs no cluster."
     )]
     NotConfigured { kubeconfig: Box<KubeconfigError>, in_cluster: Box<InClusterError> },
     /// A kubeconfig names one, and cannot be used. The pod's own cluster is no substitute: it may be another one.
     #[error(
-        "No cluster to work for: the kubeconfig cannot be used. Correct KUBECONFIG, or try `5spot sandbox`, which needs \
-         no cluster."
+        "The kubeconfig cannot be used. Correct KUBECONFIG, or try `5spot sandbox`, which needs no cluster."
     )]
     Unusable(#[source] Box<KubeconfigError>),
 }

@@ -9,9 +9,9 @@ mod refuse;
 mod storage;
 mod supervise;
 
-use crate::args::{Args, Configuration, Surroundings, explain};
+use crate::args::{Args, Configuration, ProgramEnvironment, explain};
 use crate::descriptors;
-use crate::logging::{self, Format};
+use crate::logging::{self, LogFormat};
 use crate::servers;
 use clap::Parser;
 use five_spot_cluster::{Connection, WorkloadRules};
@@ -42,13 +42,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Runs the program with arguments that have been parsed.
 pub fn start(args: Args) -> ExitCode {
     let format = args.log_format;
-    let (configuration, filter) = match args.configure(Surroundings::observe()) {
+    let (configuration, filter) = match args.configure(ProgramEnvironment::observe()) {
         Ok(configured) => configured,
         Err(error) => return refuse(&error, format),
     };
     // It fails only if a subscriber is installed already, which then gets the lines.
     let _ = logging::start(format, filter);
-    configuration.say();
+    configuration.log();
     match threads() {
         Ok((workers, supervisor)) => {
             let ended = supervisor.block_on(work(configuration, workers.handle()));
@@ -58,7 +58,7 @@ pub fn start(args: Args) -> ExitCode {
             ended.into()
         }
         Err(error) => {
-            error!(%error, "Failed to start the threads that do the work");
+            error!(%error, "Failed to start the worker threads");
             ExitCode::FAILURE
         }
     }
@@ -76,7 +76,7 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     let signals = match supervise::signals() {
         Ok(signals) => signals,
         Err(error) => {
-            error!(%error, "Failed to listen to signals");
+            error!(%error, "Failed to listen for signals");
             return Ended::Failed;
         }
     };
@@ -94,13 +94,13 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     }
     let settings = configuration.settings;
     if configuration.runtime_metrics {
-        settings.metrics.tell_of(workers);
+        settings.metrics.export_runtime(workers);
     }
     let health = settings.health.clone();
     workers.spawn(async move { health.check_timers().await });
     let limit = descriptors::raise();
-    settings.metrics.tell_of_descriptors();
-    settings.metrics.tell_of_memory();
+    settings.metrics.export_descriptors();
+    settings.metrics.export_memory();
     let health = settings.health.clone();
     tokio::spawn(async move { descriptors::examine(&health).await });
     let workload_rules = WorkloadRules {
@@ -114,7 +114,7 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     let client = match connection.management() {
         Ok(client) => client,
         Err(error) => {
-            error!(%error, "Failed to make a client of the management cluster");
+            error!(%error, "Failed to create a client for the management cluster");
             return Ended::Failed;
         }
     };
@@ -151,9 +151,9 @@ async fn serve(configuration: &Configuration) -> Result<(), servers::PortError> 
 }
 
 /// Reports that there is no cluster. On a terminal it is also printed as plain text, because JSON is hard to read.
-fn log_no_cluster(error: &NoCluster, format: Format) {
+fn log_no_cluster(error: &NoCluster, format: LogFormat) {
     error!(error = error.cause(), "{error}");
-    if format == Format::Json && std::io::stderr().is_terminal() {
+    if format == LogFormat::Json && std::io::stderr().is_terminal() {
         eprintln!("{error}");
     }
 }

@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 /// The first pause between two checks while a permission is missing.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The longest pause while the controller is not ready because of it: somebody waits for it to start.
+/// The longest pause while the controller is not ready because of it: someone waits for it to start.
 const LONGEST_PAUSE_UNREADY: Duration = Duration::from_mins(1);
 
 /// The longest pause while the controller works without it. Nobody may ever grant it, and an idle controller should send next
@@ -93,12 +93,12 @@ pub(super) async fn examine(
     }
 }
 
-/// Without Leases the controller works, but nothing keeps a machine from being lent twice.
+/// Without Leases the controller works, but nothing prevents a machine from being lent twice.
 fn findings(missing: &[Permission]) -> Findings {
     let denied =
-        |permission: &&Permission| format!("not allowed to {permission}: grant it as deploy/rbac does");
+        |permission: &&Permission| format!("not allowed to {permission}: grant it as in deploy/rbac");
     let unprotected = |permission: &&Permission| {
-        format!("{}; until then nothing keeps a machine from being lent twice", denied(permission))
+        format!("{}; until then nothing prevents a machine from being lent twice", denied(permission))
     };
     let is_claim = |permission: &&Permission| permission.resource == "leases";
     Findings {

@@ -4,7 +4,7 @@
 use crate::health::Health;
 use crate::metrics::Metrics;
 use five_spot_api::event::EventType;
-use five_spot_cluster::execute::{Announcement, OwnPod, announce};
+use five_spot_cluster::execute::{OwnPod, ProgramEvent, announce};
 use kube::Client;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ struct Readiness {
 
 impl Readiness {
     /// The event to publish, if the readiness has changed.
-    fn check(&mut self, obstacles: &[String]) -> Option<Announcement> {
+    fn check(&mut self, obstacles: &[String]) -> Option<ProgramEvent> {
         let now: BTreeSet<String> = obstacles.iter().map(|text| without_numbers(text)).collect();
         if self.reported.as_ref() == Some(&now) {
             self.changed_checks = 0;
@@ -78,9 +78,9 @@ impl Readiness {
         self.reported = Some(now);
         Some(if obstacles.is_empty() {
             let note = if was_away { "Ready again" } else { "Ready" };
-            Announcement { reason: "Ready", kind: EventType::Normal, note: note.to_owned() }
+            ProgramEvent { reason: "Ready", kind: EventType::Normal, note: note.to_owned() }
         } else {
-            Announcement { reason: "NotReady", kind: EventType::Warning, note: obstacles.join("; ") }
+            ProgramEvent { reason: "NotReady", kind: EventType::Warning, note: obstacles.join("; ") }
         })
     }
 }

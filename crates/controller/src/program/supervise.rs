@@ -42,13 +42,13 @@ impl Signal {
 /// The end of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// By itself, or because it was told to.
+    /// By itself, or because it was asked to.
     Finished,
-    /// It was told to end, and did not in time.
+    /// It was asked to stop, and did not in time.
     CutOff,
-    /// It was told to end twice.
+    /// It was asked to stop twice.
     Enforced(Signal),
-    /// It could not go on.
+    /// It could not continue.
     Failed,
 }
 
@@ -92,11 +92,14 @@ pub(super) async fn supervise(
         biased;
         outcome = &mut working => judge(outcome),
         Some(signal) = signals.next() => {
-            warn!(signal = signal.name(), "Stopped at once on a second signal: work in flight was cut off");
+            warn!(
+                signal = signal.name(),
+                "Stopped at once on a second signal; running reconciles were cancelled"
+            );
             Ended::Enforced(signal)
         }
         () = tokio::time::sleep(GRACE) => {
-            warn!("Stopped although work in flight had not come to an end: it was cut off");
+            warn!("Stopped before all running reconciles had finished; they were cancelled");
             Ended::CutOff
         }
     }
@@ -109,7 +112,7 @@ fn judge(outcome: Result<Result<(), RunError>, tokio::task::JoinError>) -> Ended
             Ended::Finished
         }
         Ok(Err(error)) => {
-            error!(%error, "The controller cannot go on");
+            error!(%error, "The controller cannot continue");
             Ended::Failed
         }
         Err(error) => {

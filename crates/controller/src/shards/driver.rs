@@ -143,7 +143,7 @@ impl Driver {
                 lease = self.name(),
                 instance_id = view.shard().id(),
                 instance_count = view.shard().count(),
-                "Works as this instance"
+                "Holds the Lease of this instance"
             );
         }
         if !view.works() {
@@ -164,8 +164,8 @@ impl Driver {
             info!(
                 lease = self.name(),
                 holder,
-                "Standing by: another process works as this instance. If two are meant to work, give each its own \
-                 --instance-id"
+                "Standing by: another process holds the Lease of this instance. To run both, give each its \
+                 own --instance-id"
             );
             self.is_standby_logged = true;
         }
@@ -182,8 +182,8 @@ impl Driver {
                 other_instance_id = id,
                 other_instance_count = count,
                 lease = self.leases.name(*id),
-                "Another instance was started with another --instance-count. During a rollout that is expected; \
-                 otherwise set the same count on all instances"
+                "Another instance was started with a different --instance-count. This is expected during a \
+                 rollout; otherwise set the same count on all instances"
             );
         }
         self.logged_mismatches = mismatches;
@@ -222,7 +222,7 @@ impl Driver {
             WatchedInstance::Present(lease) => self.member.observe(lease, now),
             WatchedInstance::Absent(id) => {
                 if id == self.settings.shard.id() {
-                    warn!(lease = self.name(), "Somebody has deleted the Lease of this instance");
+                    warn!(lease = self.name(), "Another client has deleted the Lease of this instance");
                 }
                 self.member.absent(id, now);
             }
@@ -309,10 +309,10 @@ impl Driver {
         }
         let consequence = match error {
             LeaseError::Refused(_) if self.settings.shard == Shard::ONLY => {
-                "This instance works nevertheless, but nothing prevents a second one from working as well"
+                "This instance works without it, but nothing prevents a second process from doing the same"
             }
-            LeaseError::Refused(_) => "Without its Lease an instance of several does not work",
-            LeaseError::Conflict | LeaseError::Guarded(_) | LeaseError::Failed(_) => "Trying again",
+            LeaseError::Refused(_) => "One of several instances does not work without its Lease",
+            LeaseError::Conflict | LeaseError::Guarded(_) | LeaseError::Failed(_) => "Retrying",
         };
         warn!(lease = self.name(), %error, "The Lease of this instance could not be {tried}. {consequence}");
         self.problem = Some(problem);
@@ -367,10 +367,17 @@ impl Driver {
             Ok(Ok(true)) => info!(lease = self.name(), "Released the Lease of this instance"),
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
-                warn!(lease = self.name(), %error, "The Lease of this instance was not released: it expires");
+                warn!(
+                    lease = self.name(),
+                    %error,
+                    "The Lease of this instance was not released; it will expire"
+                );
             }
             Err(_) => {
-                warn!(lease = self.name(), "The Lease of this instance was not released in time: it expires");
+                warn!(
+                    lease = self.name(),
+                    "The Lease of this instance was not released in time; it will expire"
+                );
             }
         }
     }
@@ -413,7 +420,7 @@ async fn next_after(at: Instant, watch: &mut BoxStream<'static, WatchedInstance>
     watch.next().await
 }
 
-/// Waits until the role changes; for ever without an election.
+/// Waits until the role changes; forever without an election.
 async fn role_changed(role: &mut Option<watch::Receiver<Role>>) -> Role {
     if let Some(role) = role
         && role.changed().await.is_ok()

@@ -24,7 +24,7 @@ pub enum State {
     /// Such writes, and everything about Leases, do not pass until it is open again: the process was stopped right
     /// before they were sent.
     Holding(Kind),
-    /// What is sent now is carried out, and its answer is lost.
+    /// Requests are carried out, and their answers are lost.
     Mute,
     /// Requests fail.
     Down,

@@ -1,10 +1,10 @@
-//! A secret that is in every Secret and every kubeconfig of the play is nowhere else.
+//! A secret that is in every Secret and every kubeconfig of the recorded run is nowhere else.
 
-use crate::play::{Record, record};
-use crate::world::CANARY;
+use crate::fixture::CANARY;
+use crate::recorded_run::{Record, record};
 
 #[test]
-fn no_secret_is_told_anywhere() {
+fn no_secret_is_printed_anywhere() {
     let Record { fresh, crowded, busy, empty, log, events, machines } = record();
     let log = log.text();
     // Secrets were watched, machines were lent by what is in one, and the log goes down to the last detail.

@@ -44,7 +44,7 @@ fn an_id_belongs_to_one_reconcile_which_begins_and_ends() {
 }
 
 #[test]
-fn every_fixed_message_is_said_at_its_level() {
+fn every_stable_message_is_logged_at_its_level() {
     let lines = record().log.lines();
     for (level, message) in [
         ("INFO", "Starting reconciliation"),
@@ -108,7 +108,7 @@ fn retries_count_from_zero_and_double_up_to_five_minutes() {
 }
 
 #[test]
-fn transitions_are_said_once_and_audited_with_their_cause() {
+fn transitions_are_logged_once_and_audited_with_a_cause() {
     let lines = record().log.lines();
     let pairs = |message, from: &str, to: &str| -> Vec<(Value, Value, Value)> {
         let triple = |line: &&Value| {
@@ -161,12 +161,12 @@ fn transitions_are_said_once_and_audited_with_their_cause() {
         "phase",
     ]
     .into();
-    let let_go = fields(&lines, "Object let go");
+    let released = fields(&lines, "Object released");
     let ends: BTreeSet<&str> =
-        let_go.iter().map(|line| line["fields"]["resource"].as_str().expect("a name")).collect();
-    assert_eq!(ends.len(), let_go.len(), "an object is let go once");
+        released.iter().map(|line| line["fields"]["resource"].as_str().expect("a name")).collect();
+    assert_eq!(ends.len(), released.len(), "an object is let go once");
     assert!(ends.len() >= 2, "{ends:?}");
-    let how: BTreeSet<(&str, &str)> = let_go
+    let how: BTreeSet<(&str, &str)> = released
         .iter()
         .map(|line| {
             (
@@ -176,7 +176,7 @@ fn transitions_are_said_once_and_audited_with_their_cause() {
         })
         .collect();
     assert_eq!(how, [("Gone", "Deletion"), ("Gone", "FinalizerCleanupTimedOut")].into());
-    for line in fields(&lines, "Phase changed").into_iter().chain(let_go) {
+    for line in fields(&lines, "Phase changed").into_iter().chain(released) {
         assert_eq!(line["target"], "audit");
         let members: BTreeSet<&str> =
             line["fields"].as_object().expect("an object").keys().map(String::as_str).collect();
@@ -219,7 +219,7 @@ async fn an_invalid_schedule_is_counted_as_an_error() {
     let mut crd = serde_json::to_value(five_spot_api::crd()).expect("it is JSON");
     let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
     *spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let mut world = World::with_crd("info", &crd);
+    let mut world = OperatorFixture::with_crd("info", &crd);
     world.lend(&machine(
         "mistaken",
         &json!({"schedule": {"daysOfWeek": ["monday-friday"], "hoursOfDay": ["9-16"]}}),
@@ -267,8 +267,8 @@ fn the_span_says_why_an_object_is_reconciled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_forced_reconcile_comes_at_once_and_goes_on_counting() {
-    let mut world = World::new("info");
-    world.faults.add(Rule {
+    let mut world = OperatorFixture::new("info");
+    world.faults.add(FaultRule {
         kind: RequestKind::Write,
         path: "/remotemachines/a-infra".to_owned(),
         trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),
@@ -276,7 +276,7 @@ async fn a_forced_reconcile_comes_at_once_and_goes_on_counting() {
     });
     world.lend(&machine("a", &json!({})));
     world.begin();
-    let retries = |world: &World| -> Vec<(i64, i64)> {
+    let retries = |world: &OperatorFixture| -> Vec<(i64, i64)> {
         let number = |value: &Value| value.as_i64().expect("a number");
         let lines = world.log.lines();
         fields(&lines, "Reconciliation error — requeuing with exponential back-off")

@@ -3,7 +3,7 @@
 
 use crate::serving::{Running, api_without_ours};
 use five_spot_api::ScheduledMachine;
-use five_spot_apiserver::faults::{Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger};
 use five_spot_apiserver::{ApiServer, Clock, serve};
 use http::StatusCode;
 use jiff::Timestamp;
@@ -49,7 +49,7 @@ async fn nothing_is_written_before_the_crd_fits() {
     api.create(DEFINITIONS, &without_status_field("drain"));
     lend(&api);
     let before = api.revision();
-    running.answered("/ready", 503, &["it has no place for status.drain,"]).await;
+    running.answered("/ready", 503, &["it does not contain status.drain"]).await;
     assert_eq!(api.revision(), before, "nothing was written");
     let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let definitions: Api<DynamicObject> = Api::all_with(api.client("default"), &ApiResource::from_gvk(&kind));
@@ -73,7 +73,7 @@ async fn refused_credentials_are_retried() {
     for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
         let trigger = Trigger::Between(Timestamp::MIN, Timestamp::MAX);
         let fault = Fault::Refuse(StatusCode::UNAUTHORIZED, None);
-        faults.add(Rule { kind, path: String::new(), trigger, fault });
+        faults.add(FaultRule { kind, path: String::new(), trigger, fault });
     }
     let service = FaultyService::new(api.service(), faults.clone());
     let server = serve(service, ([127, 0, 0, 1], 0).into()).await.expect("a port");
@@ -81,6 +81,6 @@ async fn refused_credentials_are_retried() {
     running.answered("/ready", 503, &["scheduledmachines are not synced: ", "401"]).await;
     running.answered("/health", 200, &["ok\n"]).await;
     faults.clear();
-    running.answered("/ready", 503, &["it has no place for status.drain,"]).await;
+    running.answered("/ready", 503, &["it does not contain status.drain"]).await;
     assert_eq!(api.revision(), before, "nothing was written");
 }

@@ -74,7 +74,7 @@ pub(super) fn keep(situation: &Situation<'_>, draft: &mut Draft) {
     claim(situation, draft);
 }
 
-/// Takes the claim, unless this object holds it or nobody can.
+/// Takes the claim, unless this object holds it or claims are not possible.
 fn claim(situation: &Situation<'_>, draft: &mut Draft) {
     let (machine, replaces) = match &situation.world.claims.current {
         Claim::Free { machine, .. } => (*machine, None),
@@ -143,10 +143,10 @@ pub(super) fn double_loan<'a>(situation: &Situation<'a>) -> Option<&'a ObjectNam
 pub(super) fn describe(situation: &Situation<'_>) -> String {
     match obstacle(situation) {
         Some(Obstacle::InUse(other)) => {
-            format!("waiting for the physical machine, which ScheduledMachine {other} has")
+            format!("waiting for the physical machine, which ScheduledMachine {other} uses")
         }
         Some(Obstacle::AfterAnother { first, .. }) => {
-            format!("waiting for the physical machine, which ScheduledMachine {first} is to have first")
+            format!("waiting for the physical machine, which ScheduledMachine {first} gets first")
         }
         None => "waiting for the physical machine".to_owned(),
     }

@@ -171,7 +171,7 @@ fn a_machine_in_use_is_waited_for_by_name() {
     let message = simulation.world.status.message.clone().unwrap_or_default();
     assert_eq!(
         message,
-        "waiting for the physical machine, which ScheduledMachine night/desk has; the schedule is open"
+        "waiting for the physical machine, which ScheduledMachine night/desk uses; the schedule is open"
     );
     assert_eq!(simulation.take_log(), ["add the finalizer"]);
     assert_eq!(simulation.take_events(), ["ScheduleActive"], "waiting its turn is no warning");
@@ -191,12 +191,7 @@ fn a_waiter_that_goes_first_has_a_minute() {
     simulation.settle();
     assert_eq!(simulation.condition("Ready"), ("False", "MachineInUse"));
     assert!(
-        simulation
-            .world
-            .status
-            .message
-            .as_ref()
-            .is_some_and(|text| text.contains("team/first is to have first"))
+        simulation.world.status.message.as_ref().is_some_and(|text| text.contains("team/first gets first"))
     );
     let until = time("2026-11-16T08:59:50Z") + KEPT_FOR_FIRST;
     assert_eq!(simulation.decide().wake_at, Some(until));

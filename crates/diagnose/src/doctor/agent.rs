@@ -56,7 +56,7 @@ fn no_namespace(case: &Case<'_>) -> Finding {
         Severity::Error,
         "the reclaim agent is not installed in the workload cluster",
     )
-    .cause("The owner's programs take nothing back: nobody looks at the processes of the machine.")
+    .cause("The owner's programs trigger no reclaim: no agent watches the processes of the machine.")
     .evidence(format!("the workload cluster has no namespace {SYSTEM_NAMESPACE}"))
     .evidence_of(case.condition("Ready").filter(|ready| ready.status == "False").map(|ready| ready.words()))
     .fix(Fix::command("kubectl apply -k deploy/node-agent/").in_workload_cluster(""))
@@ -69,7 +69,7 @@ fn no_label(case: &Case<'_>) -> Finding {
         Severity::Error,
         format!("node {node} lacks the label of the reclaim agent"),
     )
-    .cause("Without it no agent runs there, and the owner's programs take nothing back.")
+    .cause("Without it no agent runs there, and the owner's programs trigger no reclaim.")
     .evidence(format!("spec.killIfCommands is {:?}", case.machine.commands()))
     .evidence(format!("node {node} has no label {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED}"))
     .fix(
@@ -77,12 +77,12 @@ fn no_label(case: &Case<'_>) -> Finding {
             "kubectl label {} {RECLAIM_AGENT}={RECLAIM_AGENT_ENABLED} --overwrite",
             target("node", node)
         ))
-        .in_workload_cluster("the controller does it by itself if it may patch nodes (deploy/rbac-nodes)"),
+        .in_workload_cluster("the controller sets it if it may patch nodes (deploy/rbac-nodes)"),
     )
 }
 
 /// The agent's pod on the node.
-fn pod(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+fn pod(case: &Case<'_>, workload: &WorkloadFacts) -> Option<Finding> {
     let node = case.node_name();
     let agents = workload.agents.as_ref()?;
     let here: Vec<&AgentPod> =
@@ -118,7 +118,7 @@ fn pod(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
             Severity::Error,
             format!("no reclaim agent runs on node {node}"),
         )
-        .cause("The owner's programs take nothing back: nobody looks at the processes of the machine.")
+        .cause("The owner's programs trigger no reclaim: no agent watches the processes of the machine.")
         .evidence(format!("no pod with the label app=5spot-reclaim-agent on node {node}"))
         .evidence_of(words)
         .evidence_of(absent)
@@ -159,7 +159,7 @@ fn down(case: &Case<'_>, agent: &AgentPod) -> Finding {
 }
 
 /// The namespace of the agents does not admit their pods.
-fn pod_security(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+fn pod_security(case: &Case<'_>, workload: &WorkloadFacts) -> Option<Finding> {
     let refusal = workload.agent_events.iter().find(|event| {
         let note = [text(event, "/note"), text(event, "/message")].concat();
         text(event, "/reason") == "FailedCreate" && note.contains("violates PodSecurity")
@@ -172,10 +172,11 @@ fn pod_security(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
     if refusal.is_none() && !is_strict {
         return None;
     }
-    let title = "Pod Security keeps the reclaim agent from being started";
+    let title = "Pod Security prevents the reclaim agent from starting";
     Some(
         case.find(FindingId::AgentBlockedByPodSecurity, Severity::Error, title)
-            .cause("The agent uses the host's processes and network, which only the level `privileged` admits.")
+            .cause("The agent uses the processes and the network of the host, which only the level \
+                    `privileged` allows.")
             .evidence_of(refusal.map(|event| format!("event FailedCreate: {}{}", text(event, "/note"), text(event, "/message"))))
             .evidence_of(enforced.map(|level| {
                 format!("namespace {SYSTEM_NAMESPACE} has pod-security.kubernetes.io/enforce={level}")
@@ -191,7 +192,7 @@ fn pod_security(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
 }
 
 /// The agent's `ConfigMap`.
-fn config(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+fn config(case: &Case<'_>, workload: &WorkloadFacts) -> Option<Finding> {
     let configs = workload.agent_configs.as_ref()?;
     let map_name = config_map(case.node_name());
     let word = quoted(&map_name);
@@ -201,7 +202,7 @@ fn config(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
     };
     let renew = || {
         Fix::command(format!("kubectl delete configmap {word} -n {SYSTEM_NAMESPACE}"))
-            .in_workload_cluster("the controller writes it anew from spec.killIfCommands")
+            .in_workload_cluster("the controller writes it again from spec.killIfCommands")
     };
     let Some(map) = configs.get(&map_name) else {
         return Some(
@@ -271,10 +272,17 @@ fn config(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
     }
     if parsed.config.is_inert() {
         return Some(
-            found(FindingId::AgentConfigEmpty, Severity::Error, "the configuration of the reclaim agent matches nothing")
-                .cause("Both match lists are empty, although spec.killIfCommands is not: the agent is armed and inert.")
-                .evidence(format!("spec.killIfCommands is {:?}", case.machine.commands()))
-                .fix(renew()),
+            found(
+                FindingId::AgentConfigEmpty,
+                Severity::Error,
+                "the configuration of the reclaim agent matches nothing",
+            )
+            .cause(
+                "Both match lists are empty, although spec.killIfCommands is not: the agent is armed but \
+                 inert.",
+            )
+            .evidence(format!("spec.killIfCommands is {:?}", case.machine.commands()))
+            .fix(renew()),
         );
     }
     case_mismatch(case, &parsed.config.match_commands)
@@ -304,7 +312,7 @@ fn case_mismatch(case: &Case<'_>, patterns: &[String]) -> Option<Finding> {
         case.find(
             FindingId::AgentCaseMismatch,
             Severity::Warning,
-            "a pattern will not match because of its case",
+            "a pattern does not match because of its case",
         )
         .cause("Process names are compared exactly, and these programs are called in lower case.")
         .evidence_of(

@@ -1,15 +1,15 @@
 //! The reclaim agents by their own words: pods and logs.
 
 use super::agent::{poll, restarts};
-use super::facts::{AgentPod, Facts, WorkloadKey};
+use super::facts::{AgentPod, DoctorFacts, WorkloadKey};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, name, text};
 use super::logs::{LogLine, last_with};
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     for (key, workload) in &facts.workloads {
         let begin = findings.len();
         for agent in workload.agents.iter().flatten() {
@@ -53,7 +53,7 @@ pub(super) fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
         let title = "the kernel refuses process events to the reclaim agent";
         return Some(
             found(FindingId::AgentNetlinkEperm, severity, title, Some(line))
-                .cause("The container lacks CAP_NET_ADMIN, which kernels before 6.6 ask for.")
+                .cause("The container lacks CAP_NET_ADMIN, which kernels before 6.6 require.")
                 .fix(
                     Fix::command("kubectl apply -k deploy/node-agent/")
                         .in_workload_cluster("restores NET_ADMIN in securityContext.capabilities.add"),
@@ -63,11 +63,12 @@ pub(super) fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
     }
     let refused = last_with(&agent.log, "netlink i/o: ECONNREFUSED");
     if let Some(line) = refused {
-        let title = "the reclaim agent cannot reach the process events of the host";
+        let title = "the reclaim agent cannot receive the process events of the host";
         return Some(
             found(FindingId::AgentNetlinkUnreachable, severity, title, Some(line))
                 .cause(
-                    "The pod lacks hostNetwork: the kernel sends process events to the host's network only.",
+                    "The pod lacks hostNetwork: the kernel sends process events only to the network \
+                     namespace of the host.",
                 )
                 .evidence(format!("spec.hostNetwork is {}", agent.pod["spec"]["hostNetwork"]))
                 .fix(

@@ -72,7 +72,10 @@ fn split(pod: &str) -> (&str, &str) {
 
 fn kill(case: &Case<'_>) -> Fix {
     Fix::command(case.patch(&json!({"killSwitch": true})))
-        .because("gives the machine back now; the pods on it are lost, and nothing is lent until it is false again")
+        .because(
+            "returns the machine now; the pods on it are lost, and it is not lent again until the kill \
+             switch is false",
+        )
         .risky()
 }
 
@@ -194,7 +197,9 @@ fn patch_budget(namespace: &str, name: &str, change: &str) -> Fix {
         target("poddisruptionbudget", name),
         quoted(namespace)
     ))
-    .in_workload_cluster("lets one pod be away; the workload may have too few replicas for a while")
+    .in_workload_cluster(
+        "allows one pod to be unavailable; the workload may have too few replicas for a while",
+    )
     .risky()
 }
 
@@ -216,10 +221,10 @@ fn stuck_pods(case: &Case<'_>, drain: &DrainStatus) -> Vec<Finding> {
             .map(|object| list(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect())
             .unwrap_or_default();
         let held = (!finalizers.is_empty()).then(|| format!("its finalizers are {}", finalizers.join(", ")));
-        let title = format!("pod {} is still there after its grace period", blocked.pod);
+        let title = format!("pod {} still exists after its grace period", blocked.pod);
         let found = case
             .find(FindingId::PodStuckTerminating, Severity::Error, title)
-            .cause("A finalizer, a volume or a kubelet that does not answer keeps it.")
+            .cause("A finalizer, a volume or a kubelet that does not respond keeps it.")
             .evidence(format!("pod {}: {}", blocked.pod, blocked.reason))
             .evidence_of(ended.map(|ended| format!("its grace period ended at {ended}")))
             .evidence_of(held)
@@ -246,7 +251,7 @@ fn strip(namespace: &str, pod: &str) -> Fix {
     Fix::command(format!(
         "kubectl patch {pod} -n {namespace} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
     ))
-    .in_workload_cluster("what the owners of the finalizers have to clean up is left behind")
+    .in_workload_cluster("what the owners of the finalizers would have cleaned up is left behind")
     .risky()
 }
 
@@ -281,13 +286,13 @@ fn long_grace(case: &Case<'_>, drain: &DrainStatus, window: &Window, is_overdue:
         return None;
     }
     let severity = if is_overdue { Severity::Error } else { Severity::Warning };
-    let title = "the grace period of a pod is longer than the drain may take";
+    let title = "the grace period of a pod ends after the drain deadline";
     Some(
         case.find(FindingId::LongGracePeriod, severity, title)
-            .cause("The drain waits for the pod, and its deadline comes first.")
+            .cause("The drain waits for the pod, and the deadline of the drain passes first.")
             .evidence_of(said)
             .evidence_of(late)
-            .fix(Fix::note("wait: the drain goes on after its deadline, and ends when the pod has ended"))
+            .fix(Fix::note("wait: the drain continues after its deadline, and ends when the pod has ended"))
             .fix(
                 Fix::command(case.patch(&longer_drain(case, drain, window)))
                     .because("gives the drain more time, now and in future"),
@@ -319,9 +324,9 @@ fn longer_drain(case: &Case<'_>, drain: &DrainStatus, window: &Window) -> Value 
 }
 
 fn overdue(case: &Case<'_>, blocked: &[String]) -> Finding {
-    case.find(FindingId::DrainOverdue, Severity::Error, "the drain was not done at its deadline")
+    case.find(FindingId::DrainOverdue, Severity::Error, "the drain was not finished at its deadline")
         .cause(
-            "The Machine and its cordon stay, and the drain goes on, because spec.drain.onTimeout is Error.",
+            "The Machine and the cordon stay, and the drain continues, because spec.drain.onTimeout is Error.",
         )
         .evidence_of(case.condition("Ready").map(|ready| ready.words()))
         .evidence_of(blocked)

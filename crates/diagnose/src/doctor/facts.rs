@@ -1,5 +1,5 @@
 //! The facts that the doctor judges: objects as they were read, and what the controller and its agents say of themselves.
-//! Everything that could not be read is absent, and named in [`Facts::not_read`].
+//! Everything that could not be read is absent, and named in [`DoctorFacts::not_read`].
 
 use super::logs::LogLine;
 use super::machine::MachineFacts;
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 /// Everything that was read.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct DoctorFacts {
     /// The time, by the clock of the API server.
     pub now: Timestamp,
     /// The clock of the API server, minus that of the reader.
     pub server_clock_ahead: SignedDuration,
     /// The CRD of `ScheduledMachine`.
-    pub definition: Definition,
+    pub definition: CrdState,
     /// Cluster API.
     pub cluster_api: ClusterApi,
     /// The permissions that the controller's service account lacks; absent if that is unknown.
@@ -30,7 +30,7 @@ pub struct Facts {
     pub is_named: bool,
     /// The names of all `ScheduledMachines` in the namespaces that are checked, as `namespace/name`; absent if unknown.
     pub known: Option<Vec<String>>,
-    /// True if somebody acts on the `ScheduledMachines` of other namespaces.
+    /// True if someone acts on the `ScheduledMachines` of other namespaces.
     pub works_elsewhere: bool,
     /// The machines among them on which nobody has acted although a boundary of their schedule has passed.
     pub neglected: Vec<String>,
@@ -39,14 +39,14 @@ pub struct Facts {
     /// The Warning events in these namespaces.
     pub events: Vec<Value>,
     /// The workload clusters.
-    pub workloads: BTreeMap<WorkloadKey, Workload>,
+    pub workloads: BTreeMap<WorkloadKey, WorkloadFacts>,
     /// The resources that may not or could not be read.
     pub not_read: Vec<String>,
 }
 
 /// The CRD of `ScheduledMachine`, compared with the one of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Definition {
+pub enum CrdState {
     /// It fits.
     Fits,
     /// It lacks fields of the spec.
@@ -91,7 +91,7 @@ pub struct ControllerPod {
     /// Its configuration.
     pub config: ControllerConfig,
     /// The answer of `/ready`.
-    pub readiness: Option<Readiness>,
+    pub readiness: Option<PodReadiness>,
     /// Two pages of `/metrics`.
     pub scrapes: Option<Scrapes>,
     /// The end of its log.
@@ -100,7 +100,7 @@ pub struct ControllerPod {
 
 /// The answer of `/ready`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
+pub struct PodReadiness {
     /// True if it is ready.
     pub is_ready: bool,
     /// The lines of the answer.
@@ -135,7 +135,7 @@ pub struct WorkloadKey {
 
 /// A workload cluster.
 #[derive(Clone, Debug, Default)]
-pub struct Workload {
+pub struct WorkloadFacts {
     /// Its Nodes that belong to our machines; absent if they may not be read.
     pub nodes: Option<BTreeMap<String, Value>>,
     /// The agents' pods; absent if they may not be read.
@@ -163,13 +163,13 @@ pub struct AgentPod {
     pub log: Vec<LogLine>,
 }
 
-impl Facts {
+impl DoctorFacts {
     /// Facts about nothing, at a time.
     pub fn new(now: Timestamp) -> Self {
         Self {
             now,
             server_clock_ahead: SignedDuration::ZERO,
-            definition: Definition::Fits,
+            definition: CrdState::Fits,
             cluster_api: ClusterApi::Served,
             missing_permissions: None,
             controller: ControllerFacts {

@@ -1,7 +1,7 @@
 //! Findings, in the documented shape.
 
 use super::id::FindingId;
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use crate::shell;
 use serde::Serialize;
 use std::cmp::{Ordering, Reverse};
@@ -10,7 +10,7 @@ use std::cmp::{Ordering, Reverse};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Nothing is wrong; it explains what somebody may wonder about.
+    /// Nothing is wrong; it explains what someone may wonder about.
     Info,
     /// Something will go wrong, or works less well than it should.
     Warning,
@@ -98,7 +98,7 @@ pub struct Finding {
     /// Its weight.
     pub severity: Severity,
     /// The object that it is about.
-    pub object: ObjectRef,
+    pub object: ReportedObject,
     /// One line that says what is wrong.
     pub title: String,
     /// The cause.
@@ -111,7 +111,7 @@ pub struct Finding {
     pub docs: String,
 }
 
-/// The most evidence of a finding. More tells nobody more.
+/// The most evidence of a finding. More would not help.
 const MAX_EVIDENCE: usize = 12;
 
 /// The most bytes of a piece of evidence: tenants write some of it.
@@ -119,7 +119,7 @@ const MAX_EVIDENCE_BYTES: usize = 1024;
 
 impl Finding {
     /// A finding without evidence and fixes.
-    pub fn new(id: FindingId, severity: Severity, object: ObjectRef, title: impl Into<String>) -> Self {
+    pub fn new(id: FindingId, severity: Severity, object: ReportedObject, title: impl Into<String>) -> Self {
         Self {
             id,
             severity,

@@ -13,20 +13,30 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
     match ready.reason {
         "NodeLost" => findings.push(
             case.find(FindingId::NodeLost, Severity::Error, "the node had joined and is gone")
-                .cause("The machine was switched off, its kubelet has stopped, or somebody has deleted the Node.")
+                .cause(
+                    "The machine was switched off, its kubelet has stopped, or someone has deleted the Node.",
+                )
                 .evidence(ready.words())
-                .fix(Fix::note("start the machine and its kubelet; the Machine is replaced after joinTimeout otherwise"))
-                .fix(Fix::command(format!("kubectl describe machines.cluster.x-k8s.io {machine} -n {space}"))),
+                .fix(Fix::note(
+                    "start the machine and its kubelet; otherwise the Machine is replaced after joinTimeout",
+                ))
+                .fix(Fix::command(format!(
+                    "kubectl describe machines.cluster.x-k8s.io {machine} -n {space}"
+                ))),
         ),
         "NodeLeftBehind" => findings.push(
-            case.find(FindingId::NodeLeftBehind, Severity::Warning, format!("node {node} has outlived its Machine"))
-                .cause("Cluster API has deleted the Machine and not the Node.")
-                .evidence(ready.words())
-                .fix(
-                    Fix::command(format!("kubectl delete {}", target("node", node)))
-                        .in_workload_cluster("once the owner has the machine back; pods on it are lost")
-                        .risky(),
-                ),
+            case.find(
+                FindingId::NodeLeftBehind,
+                Severity::Warning,
+                format!("node {node} still exists although its Machine is gone"),
+            )
+            .cause("Cluster API has deleted the Machine but not the Node.")
+            .evidence(ready.words())
+            .fix(
+                Fix::command(format!("kubectl delete {}", target("node", node)))
+                    .in_workload_cluster("once the owner has the machine back; pods on it are lost")
+                    .risky(),
+            ),
         ),
         _ => {}
     }

@@ -46,17 +46,18 @@ fn unfinished_reclaim(case: &Case<'_>, record: &ReclaimRecord) -> Option<Finding
     }
     let enabled = case.machine.object["spec"]["schedule"]["enabled"].as_bool() != Some(false);
     if case.capi.is_none() && enabled {
-        let title = "a reclaim has removed the machine and not disabled the schedule";
+        let title = "a reclaim has removed the machine but not disabled the schedule";
         return Some(
             case.find(FindingId::ScheduleNotDisabledAfterReclaim, Severity::Error, title)
-                .cause("The patch of spec.schedule.enabled is refused, or somebody sets it back at once (GitOps).")
+                .cause("The patch of spec.schedule.enabled is refused, or a GitOps tool reverts it at once.")
                 .evidence(record_words(record))
                 .evidence("spec.schedule.enabled is true")
                 .evidence_of(case.condition("Ready").map(|ready| ready.words()))
                 .evidence_of(case.log("disable the schedule"))
                 .fix(Fix::command(case.patch(&json!({"schedule": {"enabled": false}}))))
                 .fix(Fix::note(
-                    "if a GitOps tool sets it back: set spec.reclaim.resume to OnAnnotation, or let the tool ignore the field",
+                    "if a GitOps tool reverts it: set spec.reclaim.resume to OnAnnotation, or make the tool \
+                     ignore the field",
                 )),
         );
     }
@@ -79,7 +80,8 @@ fn unfinished_reclaim(case: &Case<'_>, record: &ReclaimRecord) -> Option<Finding
     Some(
         case.find(FindingId::EmergencyStuck, Severity::Error, "an emergency reclaim does not finish")
             .cause(
-                "The owner waits for the machine. Cluster API, the provider or a refused request keeps it.",
+                "The owner is waiting for the machine. Cluster API, the provider or a refused request delays \
+                 its removal.",
             )
             .evidence(record_words(record))
             .evidence_of(held)
@@ -104,14 +106,14 @@ fn rapid(case: &Case<'_>, records: &[ReclaimRecord]) -> Option<Finding> {
     let title = format!("the machine was reclaimed {} times within ten minutes", close.len());
     Some(
         case.find(FindingId::RapidReReclaim, Severity::Warning, title)
-            .cause("The schedule was enabled again while the program that is matched was still running.")
+            .cause("The schedule was enabled again while the matching program was still running.")
             .evidence_of(close.iter().map(|record| record_words(record)))
             .evidence(format!("spec.killIfCommands is {:?}", case.machine.commands()))
-            .fix(Fix::note("let the owner end the program before the schedule is enabled again"))
-            .fix(Fix::note("if the pattern matches too much: name it more exactly in spec.killIfCommands"))
+            .fix(Fix::note("ask the owner to end the program before the schedule is enabled again"))
+            .fix(Fix::note("if the pattern matches too much: make it more specific in spec.killIfCommands"))
             .fix(
                 Fix::command(case.patch(&json!({"killIfCommands": []})))
-                    .because("ends the loop: programs of the owner no longer take the machine back")
+                    .because("ends the loop: programs of the owner no longer trigger a reclaim")
                     .risky(),
             ),
     )
@@ -133,16 +135,18 @@ fn every_window(case: &Case<'_>, records: &[ReclaimRecord]) -> Option<Finding> {
     let title = format!("the machine was reclaimed in {apart} windows, each time for the same reason");
     Some(
         case.find(FindingId::EjectedEveryWindow, Severity::Warning, title)
-            .cause("The owner's program runs whenever the window opens: schedule and owner disagree.")
+            .cause(
+                "The owner's program is running whenever the window opens: the schedule does not fit the \
+                 owner's hours.",
+            )
             .evidence_of(records.iter().take(5).map(record_words))
             .fix(Fix::note(
-                "agree on other hours with the owner, or let the owner end the program before the window",
+                "agree on other hours with the owner, or ask the owner to end the program before the window \
+                 opens",
             ))
             .fix(
                 Fix::command(case.patch(&json!({"killIfCommands": []})))
-                    .because(
-                        "takes the machine out of reclaims: programs of the owner no longer take it back",
-                    )
+                    .because("programs of the owner no longer trigger a reclaim")
                     .risky(),
             ),
     )

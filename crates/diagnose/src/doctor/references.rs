@@ -75,7 +75,7 @@ fn not_found(case: &Case<'_>, ready: Recorded<'_>) -> Finding {
     )
     .fix(
         Fix::command("kubectl api-resources --api-group=infrastructure.cluster.x-k8s.io")
-            .because("kinds that are missing come with their provider: clusterctl init --infrastructure ..."),
+            .because("missing kinds are installed with their provider: clusterctl init --infrastructure ..."),
     )
 }
 
@@ -121,7 +121,7 @@ fn kubeconfig(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
             Severity::Error,
             "the kubeconfig of the workload cluster cannot be used",
         )
-        .cause("Nodes can be neither seen nor drained. The controller falls back to no other cluster.")
+        .cause("The controller can neither see nor drain the Node. It does not fall back to another cluster.")
         .evidence(condition.words());
     let look = Fix::command(format!("kubectl get secret {secret} -n {namespace}"));
     match condition.reason {
@@ -141,35 +141,43 @@ fn kubeconfig(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
 fn wrong_cluster(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
     let key = case.machine.workload();
     let secret = quoted(key.secret.as_deref().unwrap_or_default());
-    case.find(FindingId::WrongCluster, Severity::Error, "the kubeconfig leads to another cluster than before")
-        .cause("The Node was last seen in a cluster with another identity. The controller touches neither.")
-        .evidence(condition.words())
-        .fix(
-            Fix::command(format!("kubectl get secret {secret} -n {} -o yaml", key.namespace))
-                .because("put the kubeconfig of the cluster back in which the Node is"),
-        )
-        .fix(
-            Fix::command(case.patch(&json!({"killSwitch": true})))
-                .because("if that cluster is gone for good: deletes the Machine without a drain")
-                .risky(),
-        )
+    case.find(
+        FindingId::WrongCluster,
+        Severity::Error,
+        "the kubeconfig refers to a different cluster than before",
+    )
+    .cause(
+        "The Node was last seen in a cluster with another identity. The controller changes neither of them.",
+    )
+    .evidence(condition.words())
+    .fix(
+        Fix::command(format!("kubectl get secret {secret} -n {} -o yaml", key.namespace))
+            .because("restore the kubeconfig of the cluster that contains the Node"),
+    )
+    .fix(
+        Fix::command(case.patch(&json!({"killSwitch": true})))
+            .because("if that cluster is gone for good: deletes the Machine without a drain")
+            .risky(),
+    )
 }
 
 fn name_taken(case: &Case<'_>, ready: Recorded<'_>) -> Finding {
     let (namespace, name) = (case.machine.namespace(), case.machine.name());
-    case.find(FindingId::NameTaken, Severity::Error, "an object of somebody else has the name of one of ours")
-        .cause("5-Spot never touches objects that it did not create.")
-        .evidence(ready.words())
-        .fix(Fix::command(format!(
-            "kubectl get machines.cluster.x-k8s.io {} -n {namespace} -o yaml",
-            names::machine(name)
-        )))
-        .fix(
-            Fix::note(
-                "give the ScheduledMachine another name, or delete the other object if nobody needs it",
-            )
+    case.find(
+        FindingId::NameTaken,
+        Severity::Error,
+        "an object that 5-Spot did not create has a name that 5-Spot needs",
+    )
+    .cause("5-Spot never changes objects that it did not create.")
+    .evidence(ready.words())
+    .fix(Fix::command(format!(
+        "kubectl get machines.cluster.x-k8s.io {} -n {namespace} -o yaml",
+        names::machine(name)
+    )))
+    .fix(
+        Fix::note("give the ScheduledMachine another name, or delete the other object if nobody needs it")
             .risky(),
-        )
+    )
 }
 
 fn join_failed(case: &Case<'_>, ready: Recorded<'_>) -> Finding {
@@ -179,7 +187,7 @@ fn join_failed(case: &Case<'_>, ready: Recorded<'_>) -> Finding {
     let given = case.machine.spec.as_ref().map_or(SignedDuration::ZERO, |spec| spec.join_timeout);
     let longer = minutes((given * 2).max(SignedDuration::from_mins(40)));
     case.find(FindingId::JoinFailed, Severity::Error, "the node did not become Ready within joinTimeout")
-        .cause("The Machine was given up; another is created five minutes later.")
+        .cause("The controller deletes the Machine, and creates another one five minutes later.")
         .evidence(ready.words())
         .evidence_of(unready)
         .fix(Fix::command(format!("kubectl describe machines.cluster.x-k8s.io {machine} -n {namespace}")))
@@ -203,11 +211,11 @@ fn in_use(case: &Case<'_>, condition: Recorded<'_>, severity: Severity) -> Findi
         );
     }
     found
-        .fix(Fix::note("wait until the other object has given the machine back, or end its loan"))
+        .fix(Fix::note("wait until the other object has released the machine, or disable its schedule"))
         .fix(Fix::note("if they are two machines: correct the address, or set spec.machineIdentity of both"))
 }
 
-/// The holder in a message such as `waiting for the physical machine, which ScheduledMachine desks/desk-1 has`.
+/// The holder in a message such as `waiting for the physical machine, which ScheduledMachine desks/desk-1 uses`.
 fn holder(message: &str) -> Option<(&str, &str)> {
     let (_, rest) = message.split_once("which ScheduledMachine ")?;
     let (namespace, name) = rest.split(' ').next()?.split_once('/')?;
@@ -232,7 +240,7 @@ fn failed(case: &Case<'_>, ready: Recorded<'_>) -> Option<Finding> {
         "{} 5spot.finos.org/force-reconcile=\"$(date -u +%s)\" --overwrite",
         case.kubectl("annotate")
     ))
-    .because("tries again at once, when the cause is gone");
+    .because("retries at once, when the cause is gone");
     if ready.message.contains("CAPI operation failed: apply ") {
         return Some(
             case.find(
@@ -251,7 +259,7 @@ fn failed(case: &Case<'_>, ready: Recorded<'_>) -> Option<Finding> {
     }
     Some(
         case.find(FindingId::BackingOff, Severity::Error, "reconciles of this machine fail")
-            .cause("The controller tries again after 30, 60, 120, 240 and then every 300 seconds.")
+            .cause("The controller retries after 30, 60, 120, 240 and then every 300 seconds.")
             .evidence_of(evidence.into_iter().flatten())
             .fix(Fix::note(
                 "the message names the request that fails; the controller recovers when it succeeds",
@@ -319,7 +327,7 @@ fn provider(case: &Case<'_>) -> Option<Finding> {
         )))
         .fix(
             Fix::command("kubectl get pods -A -l cluster.x-k8s.io/provider")
-                .because("the controllers of Cluster API and of the provider have to run"),
+                .because("the controllers of Cluster API and of the provider must be running"),
         ),
     )
 }

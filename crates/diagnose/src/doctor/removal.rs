@@ -1,6 +1,6 @@
 //! Deletions that do not end, and what they leave behind.
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, label, list, name, namespace, text, time, words};
@@ -78,7 +78,9 @@ fn finalizer(case: &Case<'_>) -> Option<Finding> {
     let title = "the cleanup of the deleted object takes too long";
     Some(
         case.find(FindingId::FinalizerOverdue, Severity::Error, title)
-            .cause("The controller keeps its finalizer until the machine is gone, at most for the time limit.")
+            .cause(
+                "The controller keeps its finalizer until the machine is gone, at most for the time limit.",
+            )
             .evidence(format!("deletionTimestamp {since}, and the limit is {} s", limit.as_secs()))
             .evidence_of(case.condition("Ready").map(|ready| ready.words()))
             .evidence_of(case.capi.map(deletion_words).unwrap_or_default())
@@ -88,14 +90,17 @@ fn finalizer(case: &Case<'_>) -> Option<Finding> {
                     "kubectl patch scheduledmachine {object} -n {space} --type=json -p {}",
                     quoted(&release.to_string())
                 ))
-                .because("lets the object go; the Machine, its Node and its provider objects may stay and must be found by hand")
+                .because(
+                    "releases the object; its Machine, Node and provider objects may stay, and you have to \
+                     find and delete them yourself",
+                )
                 .risky(),
             ),
     )
 }
 
 /// Machines whose `ScheduledMachine` does not exist.
-pub(super) fn judge_orphans(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) fn judge_orphans(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     let Some(known) = &facts.known else { return };
     let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     for machine in &facts.capi_machines {
@@ -109,7 +114,7 @@ pub(super) fn judge_orphans(facts: &Facts, findings: &mut Vec<Finding>) {
         if deleted.is_some_and(|at| facts.since(at) < DELETION) {
             continue;
         }
-        let reference = ObjectRef::namespaced("Machine", space, object);
+        let reference = ReportedObject::namespaced("Machine", space, object);
         let title = format!("Machine {object} is left over: its ScheduledMachine {owner} does not exist");
         let words = if deleted.is_some() { deletion_words(machine) } else { Vec::new() };
         let timed_out = facts.events.iter().find(|event| {

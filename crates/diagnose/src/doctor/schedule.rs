@@ -35,7 +35,7 @@ fn invalid(case: &Case<'_>) -> Option<Finding> {
     }
     Some(
         case.find(FindingId::InvalidSchedule, Severity::Error, "the schedule is invalid")
-            .cause("Whether a machine is wanted is unknown: a machine that is lent stays, and nothing new opens.")
+            .cause("The controller cannot tell whether the machine is wanted: a lent machine stays, and no window opens.")
             .evidence_of(recorded.map(|condition| condition.words()))
             .evidence_of(errors)
             .evidence_of(case.log("Failed to evaluate schedule"))
@@ -52,11 +52,12 @@ fn paused(case: &Case<'_>) -> Option<Finding> {
         return Some(
             case.find(FindingId::RemovalsHeld, Severity::Error, "the removal of this machine is held back")
                 .cause(
-                    "More machines than --max-unplanned-removals would have been removed at once, for a reason that no \
-                     schedule had announced: time-zone data, an edited calendar, or a clock.",
+                    "More machines than --max-unplanned-removals allows would have been removed at once for \
+                     a reason that their schedules do not explain: time-zone data, an edited calendar, or \
+                     the clock.",
                 )
                 .evidence(paused.words())
-                .fix(Fix::note("find out what changed before you let the removals go"))
+                .fix(Fix::note("find out what changed before you allow the removals"))
                 .fix(
                     Fix::command(format!(
                         "kubectl annotate namespace {} --overwrite 5spot.finos.org/allow-removals={until}",
@@ -134,22 +135,27 @@ fn not_wanted(case: &Case<'_>) -> Option<Finding> {
         "KillSwitch" => found(FindingId::ScheduleDisabled, "the kill switch is on")
             .cause("spec.killSwitch is true: no machine is lent until it is false again.")
             .fix(Fix::command(case.patch(&json!({"killSwitch": false})))),
-        "EmergencyReclaimDisabledSchedule" => found(FindingId::ScheduleDisabled, "a reclaim has disabled the schedule")
-            .cause("The owner needed the machine. It is lent again only when a person allows it.")
-            .evidence_of(reclaim)
-            .fix(enable().because("after the owner has ended the program that was matched")),
-        "AwaitingResume" => found(FindingId::ScheduleDisabled, "a reclaim keeps the machine away")
-            .cause("spec.reclaim.resume is OnAnnotation, and no person has allowed the machine to be lent again.")
-            .evidence_of(reclaim)
-            .fix(Fix::command(format!(
-                "{} --overwrite 5spot.finos.org/resume=\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"",
-                case.kubectl("annotate")
-            ))),
+        "EmergencyReclaimDisabledSchedule" => {
+            found(FindingId::ScheduleDisabled, "a reclaim has disabled the schedule")
+                .cause("The owner needed the machine. It is lent again only when someone allows it.")
+                .evidence_of(reclaim)
+                .fix(enable().because("after the owner has ended the program that matched"))
+        }
+        "AwaitingResume" => found(
+            FindingId::ScheduleDisabled,
+            "the machine was reclaimed and is not lent again yet",
+        )
+        .cause("spec.reclaim.resume is OnAnnotation, and nobody has allowed the machine to be lent again.")
+        .evidence_of(reclaim)
+        .fix(Fix::command(format!(
+            "{} --overwrite 5spot.finos.org/resume=\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"",
+            case.kubectl("annotate")
+        ))),
         _ => return None,
     })
 }
 
-/// A time zone that is often not the one that was meant.
+/// A time zone that is often not the intended one.
 fn timezone(case: &Case<'_>) -> Option<Finding> {
     let zone = text(&case.machine.object, "/spec/schedule/timezone");
     let (severity, meaning) = if let Some(offset) = zone.strip_prefix("Etc/GMT") {
@@ -158,7 +164,7 @@ fn timezone(case: &Case<'_>) -> Option<Finding> {
         }
         (
             Severity::Warning,
-            "The signs of these zones are inverted: Etc/GMT+5 is five hours behind UTC, not ahead of it.",
+            "The signs of these zones are inverted: Etc/GMT+5 is five hours behind UTC, not ahead.",
         )
     } else if matches!(
         zone,
@@ -166,7 +172,8 @@ fn timezone(case: &Case<'_>) -> Option<Finding> {
     ) {
         (
             Severity::Warning,
-            "This is an abbreviation and not the zone of a place; some of them have no daylight saving time.",
+            "This is an abbreviation, not the zone of a place; some abbreviations have no daylight saving \
+             time.",
         )
     } else {
         let other =
@@ -175,13 +182,13 @@ fn timezone(case: &Case<'_>) -> Option<Finding> {
             case.find(
                 FindingId::TimezoneSuspect,
                 Severity::Info,
-                "the time zone is UTC, unlike that of its neighbours",
+                "the time zone is UTC, unlike that of the other machines in the namespace",
             )
-            .cause("UTC is the default: it may have been forgotten.")
+            .cause("UTC is the default: spec.schedule.timezone may have been forgotten.")
             .evidence(format!("most machines of the namespace use {other}"))
             .fix(
                 Fix::command(case.patch(&json!({"schedule": {"timezone": other}})))
-                    .because("moves the windows; look at `5spot preview` first"),
+                    .because("moves the windows; check with `5spot preview` first"),
             ),
         );
     };
@@ -189,7 +196,7 @@ fn timezone(case: &Case<'_>) -> Option<Finding> {
         case.find(
             FindingId::TimezoneSuspect,
             severity,
-            format!("the time zone {zone} may not be the one that was meant"),
+            format!("the time zone {zone} may not be the intended one"),
         )
         .cause(meaning)
         .evidence(format!("spec.schedule.timezone is {zone}"))

@@ -8,7 +8,7 @@ use crate::shell::{object as target, quoted};
 use jiff::SignedDuration;
 
 /// The time that a Node which is named may take to appear, and a Node that is there to become Ready.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
+const WAIT_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
 pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
     let Some(tainted) = case.condition("NodeTainted").filter(|tainted| tainted.status != "True") else {
@@ -20,7 +20,7 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
         return;
     }
     let node = case.node_name();
-    let is_slow = case.facts.since(tainted.since) > PATIENCE;
+    let is_slow = case.facts.since(tainted.since) > WAIT_LIMIT;
     let found = |id, severity, title: &str| case.find(id, severity, title).evidence(tainted.words());
     let described =
         || Fix::command(format!("kubectl describe {}", target("node", node))).in_workload_cluster("");
@@ -31,11 +31,11 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
             let severity = if is_stuck { Severity::Warning } else { Severity::Info };
             let machine = five_spot_api::names::machine(case.machine.name());
             findings.push(
-                found(FindingId::TaintNoNodeYet, severity, "the taints wait for the Node")
+                found(FindingId::TaintNoNodeYet, severity, "the taints are not set until the Node exists")
                     .cause(if is_stuck {
-                        "Cluster API names a Node that the workload cluster does not have."
+                        "Cluster API refers to a Node that does not exist in the workload cluster."
                     } else {
-                        "The Node has not joined yet. The taints are written when it has."
+                        "The Node has not joined yet. The controller sets the taints when it has."
                     })
                     .evidence_of((!named.is_empty()).then(|| format!("Machine {machine}: status.nodeRef is {named}")))
                     .fix(Fix::command(format!(
@@ -48,14 +48,14 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
             found(
                 FindingId::TaintNodeNotReady,
                 if is_slow { Severity::Warning } else { Severity::Info },
-                "the taints wait for the Node to become Ready",
+                "the taints are not set until the Node is Ready",
             )
             .cause("The kubelet has not registered, or the network of the node (CNI) is not up.")
             .evidence_of(case.node.and_then(|node| condition(node, "Ready")).map(words))
             .fix(described()),
         ),
         "TaintOwnershipConflict" => findings.push(
-            found(FindingId::TaintConflict, Severity::Warning, "somebody else has set the same taint")
+            found(FindingId::TaintConflict, Severity::Warning, "another client has set the same taint")
                 .cause("5-Spot never overwrites a taint that it did not set.")
                 .evidence_of(case.node.map(|node| {
                     format!("node {}: taints {}", text(node, "/metadata/name"), node["spec"]["taints"])

@@ -125,7 +125,7 @@ fn in_an_hour(subject: &Subject<'_>) -> Timestamp {
 /// Something that only the reader may not read or cannot reach.
 fn of_reader(subject: &Subject<'_>, fault: &Fault) -> Blocker {
     let report = subject.recorded(ConditionType::Ready).map(|ready| words(ConditionType::Ready, ready));
-    let evidence = [format!("seen from here: {}", fault.message)];
+    let evidence = [format!("as seen from here: {}", fault.message)];
     let report = report.map(|report| format!("the last report of the controller: {report}"));
     let fix = Remedy::advice(
         "the controller reports no such problem; use a kubeconfig that may read the Secret of the workload \
@@ -165,7 +165,7 @@ fn of_fault(subject: &Subject<'_>, fault: &Fault) -> Blocker {
             in_workload_cluster("in the workload cluster:", "kubectl get poddisruptionbudgets -A".to_owned())
                 .into_iter()
                 .chain([
-                    Remedy::advice("to give up the pods, which are lost then:"),
+                    Remedy::advice("to delete the Machine anyway; the pods on its node are lost:"),
                     Remedy::command(format!(
                         "{} --type=merge -p '{{\"spec\":{{\"drain\":{{\"onTimeout\":\"Force\"}}}}}}'",
                         subject.kubectl("patch")
@@ -255,8 +255,8 @@ fn workload(subject: &Subject<'_>, problem: WorkloadProblem) -> (&'static str, V
             ],
         ),
         WorkloadProblem::WrongCluster => (
-            "the kubeconfig leads to another cluster than the one of the Node",
-            look_and("put the kubeconfig of the right cluster back into the Secret"),
+            "the kubeconfig refers to a different cluster than the one that contains the Node",
+            look_and("restore the kubeconfig of the right cluster in the Secret"),
         ),
         WorkloadProblem::TooManyClusters => (
             "the controller is connected to as many workload clusters of the namespace as it may have",
@@ -293,7 +293,7 @@ fn failed_attempts(subject: &Subject<'_>) -> Option<Blocker> {
         return None;
     }
     Some(blocker(
-        "the last attempts of the controller failed; it tries again after 30 s, and then less often",
+        "the last attempts of the controller failed; it retries after 30 s, and then less often",
         vec![words(ConditionType::Ready, recorded)],
         vec![Remedy::command(format!(
             "{} 5spot.finos.org/force-reconcile=\"$(date -u +%s)\" --overwrite",
@@ -330,7 +330,7 @@ fn drain(subject: &Subject<'_>) -> Option<Blocker> {
     let terminating = drain.blocked.iter().find(|blocked| blocked.reason.contains("terminating"));
     if let Some((namespace, pod)) = terminating.and_then(|blocked| blocked.pod.split_once('/')) {
         fix.extend(in_workload_cluster(
-            "in the workload cluster: shows the finalizers and containers that keep the pod",
+            "in the workload cluster: show the finalizers and containers that keep the pod",
             format!("5spot why {} -n {}", quoted(&format!("pod/{pod}")), quoted(namespace)),
         ));
     }
@@ -361,8 +361,8 @@ fn machine_in_use(subject: &Subject<'_>) -> Option<Blocker> {
         Remedy::command(format!("5spot explain {} -n {}", quoted(&other.name), quoted(&other.namespace)))
     });
     let advice = Remedy::advice(
-        "wait until the other object has given the machine back, or end its loan; if they are two machines, correct the \
-         address, or set spec.machineIdentity of both",
+        "wait until the other object has released the machine, or disable its schedule; if they are two \
+         machines, correct the address, or set spec.machineIdentity of both",
     );
     Some(blocker(
         "another ScheduledMachine uses the same physical machine",
@@ -462,7 +462,7 @@ fn left_behind(subject: &Subject<'_>) -> Option<Blocker> {
     let node = subject.world.status.node_ref.as_ref().map_or("", |node| node.name.as_str());
     let condition = subject.condition(ConditionType::MachineReady)?;
     Some(blocker(
-        format!("node {node} has outlived its Machine"),
+        format!("node {node} still exists although its Machine is gone"),
         vec![words(ConditionType::MachineReady, condition)],
         in_workload_cluster(
             "in the workload cluster, once the owner has the machine back; pods on it are lost:",
@@ -530,7 +530,7 @@ fn stopped(subject: &Subject<'_>) -> Option<Blocker> {
         return Some(blocker(what, reclaim.into_iter().collect(), with_consent(resume)));
     }
     if demand == Reason::EmergencyReclaimDisabledSchedule && subject.phase() == Phase::Disabled {
-        let what = "the owner reclaimed the machine, and the schedule is disabled since";
+        let what = "the owner reclaimed the machine, and the schedule has been disabled since then";
         return Some(blocker(what, reclaim.into_iter().collect(), with_consent(enable)));
     }
     None

@@ -112,7 +112,7 @@ impl Explanation {
     #[must_use]
     pub fn with_unread(mut self, failure: &str) -> Self {
         self.blockers.push(Blocker {
-            what: "not everything in the workload cluster could be read, so that something may be missing here".to_owned(),
+            what: "not everything in the workload cluster could be read, so this list may be incomplete".to_owned(),
             evidence: vec![failure.to_owned()],
             fix: vec![Remedy::advice(
                 "check the API server of the workload cluster, and the permissions of its kubeconfig (deploy/rbac-nodes)",

@@ -27,7 +27,7 @@ pub(super) fn all(subject: &Subject<'_>) -> Vec<Next> {
     if next.is_empty()
         && let Some(at) = subject.decision.wake_at.filter(|at| Some(*at) != boundary)
     {
-        next.push(Next { at, what: "the controller looks at the object again".to_owned() });
+        next.push(Next { at, what: "the controller reconciles the object again".to_owned() });
     }
     next
 }
@@ -43,7 +43,7 @@ fn after(start: Timestamp, duration: SignedDuration) -> Timestamp {
 /// The opening and the closing of the schedule, lead time and override counted.
 fn boundaries(subject: &Subject<'_>, next: &mut Vec<Next>) {
     let status = &subject.decision.status;
-    let held = if is_held(subject) { ", once nothing holds it back" } else { "" };
+    let held = if is_held(subject) { ", once it is no longer held back" } else { "" };
     if let Some(at) = &status.next_activation {
         next.push(step(at.0, format!("a machine is wanted: the Machine is created{held}")));
     }
@@ -101,7 +101,7 @@ fn shutdown(subject: &Subject<'_>, next: &mut Vec<Next>) {
         let timeout = handling.graceful_shutdown_timeout.min(handling.node_drain_timeout);
         let then = match handling.on_timeout {
             OnTimeout::Error => {
-                "if pods are still on the node, the phase becomes Error and the drain goes on"
+                "if pods are still on the node, the phase becomes Error and the drain continues"
             }
             OnTimeout::Force => "pods that are still on the node are lost, and the Machine is deleted",
         };
@@ -133,7 +133,7 @@ fn joining(subject: &Subject<'_>, next: &mut Vec<Next>) {
         let at = after(since.0, spec.join_timeout);
         next.push(step(
             at,
-            "joinTimeout: without a Ready node by then, the Machine is deleted and made again",
+            "joinTimeout: without a Ready node by then, the Machine is deleted and created again",
         ));
     }
     if let Some(failed) = &join.failed_at

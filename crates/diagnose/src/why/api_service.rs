@@ -1,6 +1,6 @@
 //! Aggregated APIs. While one of them is unavailable, nobody can tell whether objects of it remain in a namespace.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::{Filter, ObjectId, ResourceId};
 use super::live::Live;
 use super::walk::{Missing, Walk};
@@ -20,11 +20,12 @@ pub(super) fn unavailable(walk: &mut Walk<'_>, step: usize, message: &str) {
     let mut found = false;
     for service in listed.items.iter().map(Live).filter(|it| is_unavailable(*it)) {
         found = true;
-        walk.visit(service, "an API that cannot be asked for its objects");
+        walk.visit(service, "an API whose objects cannot be listed");
     }
     if !found {
         // It may have come back since; the namespace controller tries again.
-        let cause = "the last discovery of all APIs failed, and every API is available now: the namespace controller tries again";
+        let cause = "the last discovery of all APIs failed, and every API is available now: the namespace \
+                     controller retries";
         let id = ObjectId::cluster_scoped("apiregistration.k8s.io", "APIService", "all");
         walk.waiting(&id, cause.to_owned(), vec![words::quoted(message)]);
     }
@@ -52,14 +53,14 @@ pub(super) fn availability<'f>(walk: &mut Walk<'f>, service: Live<'f>) {
     };
     let group = format!("{}/{}", service.text("/spec/group"), service.text("/spec/version"));
     let cause = format!(
-        "the API {group} is unavailable, so that nobody can tell whether objects of it remain: start {behind} again, or remove \
-         the API if it is no longer used"
+        "the API {group} is unavailable, so it is unknown whether objects of it remain: start {behind} \
+         again, or remove the API if it is no longer used"
     );
     let id = service.id();
     let warning = format!(
         "clients of {group} get errors until you apply the saved file again; objects that its server stores are not deleted \
          with the namespace"
     );
-    let fix = vec![Fix::harmful(walk.kubectl.save_and_delete(&id), warning)];
+    let fix = vec![CauseFix::harmful(walk.kubectl.save_and_delete(&id), warning)];
     walk.blocked(&id, cause, evidence, fix);
 }

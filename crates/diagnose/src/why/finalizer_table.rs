@@ -29,7 +29,7 @@ pub(super) enum Pace {
 
 impl Pace {
     /// The time after which a finalizer on an object that does not change is overdue.
-    pub(super) const fn patience(self) -> SignedDuration {
+    pub(super) const fn wait_limit(self) -> SignedDuration {
         match self {
             Self::Cluster => SignedDuration::from_mins(1),
             Self::Outside => SignedDuration::from_mins(10),
@@ -66,13 +66,15 @@ const TABLE: &[KnownFinalizer] = &[
         "kubernetes.io/pvc-protection",
         BuiltIn("the PVC protection controller"),
         Cluster,
-        "the claim goes while pods use it; with reclaim policy Delete their data is deleted under them",
+        "the claim is deleted while pods use it; with reclaim policy Delete their data is deleted while they \
+         run",
     ),
     row(
         "kubernetes.io/pv-protection",
         BuiltIn("the PV protection controller"),
         Cluster,
-        "the volume object goes while a claim is bound to it; the claim becomes Lost and the storage may leak",
+        "the volume object is deleted while a claim is bound to it; the claim becomes Lost and the storage \
+         may leak",
     ),
     row(
         "kubernetes.io/pv-controller",
@@ -126,7 +128,8 @@ const TABLE: &[KnownFinalizer] = &[
         "customresourcecleanup.apiextensions.k8s.io",
         ApiServer,
         Cluster,
-        "its instances stay in etcd where nobody sees them, without their finalizers having run, and reappear if the CRD is created again",
+        "its instances stay in etcd, where they are not visible, their finalizers do not run, and they \
+         reappear if the CRD is created again",
     ),
     row(
         names::FINALIZER,

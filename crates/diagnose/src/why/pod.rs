@@ -1,6 +1,6 @@
 //! Pods that are being deleted. Only the kubelet of its node can confirm that a pod has ended.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::ObjectId;
 use super::live::Live;
 use super::node::{self, Health};
@@ -104,11 +104,13 @@ fn owners<'f>(walk: &mut Walk<'f>, pod: Live<'f>, step: usize) {
 /// A pod that no node has ever run.
 fn unscheduled<'f>(walk: &mut Walk<'f>, pod: Live<'f>, overdue: SignedDuration) {
     let id = pod.id();
-    let cause = "it was never scheduled, so that the pod garbage collector (kube-controller-manager) has to remove it".to_owned();
+    let cause =
+        "it was never scheduled, so the pod garbage collector (kube-controller-manager) has to remove it"
+            .to_owned();
     if overdue < COLLECTED_WITHIN {
         return walk.waiting(&id, cause, Vec::new());
     }
-    let fix = Fix::safe_if(force(walk, &id), "nothing of it has ever run");
+    let fix = CauseFix::safe_if(force(walk, &id), "none of its containers has ever run");
     walk.blocked(&id, cause, vec![format!("overdue for {}", words::duration(overdue))], vec![fix]);
 }
 
@@ -117,14 +119,14 @@ fn node_gone<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: &ObjectId, overdue: S
     walk.step(node, "the Node it ran on", vec!["it does not exist any more".to_owned()]);
     let evidence = vec![words::quoted(&format!("Node {} does not exist any more", node.name))];
     let cause = format!(
-        "its Node {} is gone, so that the pod garbage collector (kube-controller-manager) has to remove it",
+        "its Node {} is gone, so the pod garbage collector (kube-controller-manager) has to remove it",
         node.name
     );
     if overdue < COLLECTED_WITHIN {
         return walk.waiting(&id, cause, evidence);
     }
     let warning = format!("{FORCED} Check that the machine behind {} is off or reset.", node.name);
-    let fix = Fix::harmful(force(walk, &id), warning);
+    let fix = CauseFix::harmful(force(walk, &id), warning);
     walk.blocked(&id, cause, evidence, vec![fix]);
 }
 
@@ -153,7 +155,7 @@ fn dead_node<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: Live<'f>) {
         "only if the machine behind {name} is off: every pod on it is removed by force and its volumes are detached; remove the \
          taint before the machine is used again"
     );
-    let fix = vec![Fix::harmful(force(walk, &id), warning), Fix::harmful(taint, all_pods)];
+    let fix = vec![CauseFix::harmful(force(walk, &id), warning), CauseFix::harmful(taint, all_pods)];
     walk.blocked(&id, cause, evidence, fix);
 }
 
@@ -178,7 +180,7 @@ fn kubelet<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: Option<Live<'f>>, overd
         words::duration(overdue)
     );
     let warning = format!("{FORCED} Its volumes may stay mounted on {name}.");
-    let fix = vec![Fix::harmful(force(walk, &id), warning)];
+    let fix = vec![CauseFix::harmful(force(walk, &id), warning)];
     walk.blocked(&id, cause, evidence, fix);
 }
 

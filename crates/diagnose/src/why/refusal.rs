@@ -1,6 +1,6 @@
 //! Webhooks and policies that refuse requests, found in the messages of conditions and events.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::{Filter, ObjectId, ResourceId};
 use super::live::Live;
 use super::walk::Walk;
@@ -11,7 +11,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The number of webhook configurations that are searched for a name.
 const LIMIT: u32 = 500;
 
-/// A refusal that a message tells of.
+/// A refusal in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal<'a> {
     /// A webhook has denied the request.
@@ -59,10 +59,11 @@ fn denied(walk: &mut Walk<'_>, webhook: &str, message: &str) {
 fn unreachable(walk: &mut Walk<'_>, webhook: &str, message: &str) {
     let Some(id) = configuration(walk, webhook) else { return };
     let cause = format!(
-        "the webhook {webhook} has to permit the deletion and cannot be called: start the program that serves it again"
+        "the webhook {webhook} has to allow the deletion but cannot be called: restart the program that \
+         serves it"
     );
     let warning = "until you apply the saved file again, nothing is checked or changed by any webhook in this configuration";
-    let fix = vec![Fix::harmful(walk.kubectl.save_and_delete(&id), warning)];
+    let fix = vec![CauseFix::harmful(walk.kubectl.save_and_delete(&id), warning)];
     walk.blocked(&id, cause, vec![words::quoted(message)], fix);
 }
 

@@ -25,7 +25,7 @@ const TIMED: [&str; 11] = [
     "override_down",
     "override_up",
     "provider_objects_lose_their_owner",
-    "somebody_elses_cordon_stays",
+    "a_cordon_of_another_client_stays",
     "two_hundred_pods",
     "window_closes_and_drains",
     "window_opens",
@@ -91,7 +91,7 @@ fn case(baseline: &Baseline, name: String, watch: u64, fault: WatchFault) -> Cas
     let name_of = &baseline.scenario.name;
     let is_too_late = pace.is_some() && TIMED.contains(name_of);
     let disturbance = Disturbance {
-        patience: pace.map(|(patience, _)| patience),
+        wait_limit: pace.map(|(wait_limit, _)| wait_limit),
         settles_after: pace.map(|(_, settled)| settled),
         may_fail: is_too_late || (makes_late(fault) && MEASURES_SECONDS.contains(name_of)),
         ..Disturbance::rule(rule)

@@ -17,7 +17,7 @@ use crate::kinds::MACHINE;
 use crate::subject::Subject;
 use anyhow::{Context as _, ensure};
 use five_spot_apiserver::ids::Ids;
-use five_spot_controller::logging::{Filter, Format, subscriber};
+use five_spot_controller::logging::{LogFilter, LogFormat, subscriber};
 use judge::{Logs, Statuses};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -35,7 +35,7 @@ const KILL_SWITCH: Duration = Duration::from_secs(5);
 /// to defend.
 pub fn try_case(field: Field, seed: u64) -> anyhow::Result<bool> {
     let logs = Logs::default();
-    let lines = subscriber(Format::Json, Filter::from(LevelFilter::INFO), logs.writer(), false);
+    let lines = subscriber(LogFormat::Json, LogFilter::from(LevelFilter::INFO), logs.writer(), false);
     let tried = tracing::subscriber::with_default(lines, || {
         in_memory(async |env| {
             let statuses = Statuses::watch(env);

@@ -33,13 +33,13 @@ pub struct Disturbance {
     /// The seed.
     pub seed: u64,
     /// The time a scenario waits for something; `None` is the default.
-    pub patience: Option<Duration>,
+    pub wait_limit: Option<Duration>,
     /// The time without a write after which everything counts as settled; `None` is the default.
     pub settles_after: Option<Duration>,
     /// The time of the scenario may pass before it can be run to its end. Then everything has to be
     /// [in order](crate::in_order) all the same.
     pub may_fail: bool,
-    /// How the scenario ends undisturbed, to compare with if it fails.
+    /// The end of the undisturbed scenario, to compare with if it fails.
     pub usual_ending: Option<Ending>,
     /// Pods may be counted more than once: a list shows some of them again that have left.
     pub recounts_pods: bool,

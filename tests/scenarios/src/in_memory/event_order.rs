@@ -71,7 +71,7 @@ impl fmt::Display for Reordered {
 /// An order for some writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reordering {
-    /// Which writes.
+    /// The writes.
     pub writes: Reordered,
     /// The order.
     pub order: EventOrder,

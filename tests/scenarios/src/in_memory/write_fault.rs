@@ -39,7 +39,7 @@ impl WriteFault {
 /// A fault at the write of a number, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteFaultAt {
-    /// Which write.
+    /// The write.
     pub write: usize,
     /// The fault.
     pub fault: WriteFault,

@@ -1,4 +1,4 @@
-//! Collects the facts: lists instead of single objects, and only of what somebody needs, so that a thousand machines cost no
+//! Collects the facts: lists instead of single objects, and only of what someone needs, so that a thousand machines cost no
 //! more than fifty requests.
 
 mod controller;
@@ -7,8 +7,8 @@ mod workloads;
 
 use crate::cluster_access::ClusterAccess;
 use five_spot_api::names;
-use five_spot_cluster::preflight::{self, Differences};
-use five_spot_diagnose::doctor::{ClusterApi, Definition, Facts, MachineFacts};
+use five_spot_cluster::preflight::{self, FieldDifferences};
+use five_spot_diagnose::doctor::{ClusterApi, CrdState, DoctorFacts, MachineFacts};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use reader::{Notes, Reader, Unread};
@@ -48,11 +48,11 @@ pub async fn collect(
     access: &ClusterAccess,
     scope: &Scope,
     difference: SignedDuration,
-) -> Result<Facts, kube::Error> {
+) -> Result<DoctorFacts, kube::Error> {
     let client = access.connection.management()?;
     let notes = Notes::default();
     let reader = Reader::management(client.clone(), &notes);
-    let mut facts = Facts::new(access.connection.now());
+    let mut facts = DoctorFacts::new(access.connection.now());
     facts.server_clock_ahead = difference;
     facts.is_named = scope.name.is_some();
     // The pods are asked first, because the second scrape comes two seconds after the first.
@@ -96,34 +96,32 @@ fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-async fn definition(client: &Client, notes: &Notes) -> Definition {
+async fn definition(client: &Client, notes: &Notes) -> CrdState {
     let definition = match preflight::definition(client).await {
         Ok(definition) => definition,
         Err(error) => {
             notes.add(format!("the CRD of ScheduledMachine: {}", reader::reason(&error)));
-            return Definition::Unknown;
+            return CrdState::Unknown;
         }
     };
     let words = definition.to_string();
     match definition {
-        preflight::Definition::Fits(Differences { missing, .. }) if missing.is_empty() => Definition::Fits,
-        preflight::Definition::Fits(_) => Definition::LacksFields(words),
-        preflight::Definition::TooOld(_) | preflight::Definition::OtherVersions(_) => {
-            Definition::TooOld(words)
-        }
-        preflight::Definition::Absent => Definition::Absent(words),
+        preflight::CrdFit::Fits(FieldDifferences { missing, .. }) if missing.is_empty() => CrdState::Fits,
+        preflight::CrdFit::Fits(_) => CrdState::LacksFields(words),
+        preflight::CrdFit::TooOld(_) | preflight::CrdFit::OtherVersions(_) => CrdState::TooOld(words),
+        preflight::CrdFit::Absent => CrdState::Absent(words),
     }
 }
 
-async fn objects(reader: &Reader<'_>, scope: &Scope, definition: &Definition) -> Option<Vec<Value>> {
-    if matches!(definition, Definition::Absent(_)) {
+async fn objects(reader: &Reader<'_>, scope: &Scope, definition: &CrdState) -> Option<Vec<Value>> {
+    if matches!(definition, CrdState::Absent(_)) {
         return Some(Vec::new());
     }
     let path = format!("/apis/{}/{}/{}scheduledmachines", names::GROUP, names::VERSION, scope.path());
     reader.list_or_none(&path, &format!("ScheduledMachines {}", scope.place())).await
 }
 
-/// True if there are `ScheduledMachines` in other namespaces, and somebody acts on them. A caller who may not list them is told
+/// True if there are `ScheduledMachines` in other namespaces, and someone acts on them. A caller who may not list them is told
 /// nothing new by that.
 async fn works_elsewhere(client: &Client, scope: &Scope, now: Timestamp) -> bool {
     if scope.namespace.is_none() {

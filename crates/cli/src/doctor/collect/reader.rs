@@ -157,7 +157,7 @@ pub fn reason(error: &kube::Error) -> String {
         return format!("{} ({})", status.message, status.code);
     }
     if matches!(error, kube::Error::SerdeError(_)) {
-        return "the answer is not what Kubernetes would send".to_owned();
+        return "the response is not a valid Kubernetes response".to_owned();
     }
     error.to_string()
 }

@@ -1,8 +1,8 @@
 //! Faults that the real controller meets and reports in its own words, and the fixes that end them.
 
 use super::fixes::{command, lent, node};
+use super::fixture::{DoctorFixture, START, fleet, machine};
 use super::kubectl::get;
-use super::world::{START, World, fleet, machine};
 use five_spot_diagnose::doctor::FindingId;
 use five_spot_standins::STOPS_AFTER_ANNOTATION;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const ENABLE: &str = "kubectl patch scheduledmachine desk -n shop --type=merge -
 const DISABLE: &str = "kubectl patch scheduledmachine desk -n shop --type=merge -p '{\"spec\":{\"schedule\":{\"enabled\":false}}}'";
 
 /// Merges finalizers into the Machine, or removes all of them.
-async fn hold_machine(world: &World, finalizers: Value) {
+async fn hold_machine(world: &DoctorFixture, finalizers: Value) {
     let patch = json!({"metadata": {"finalizers": finalizers}});
     world
         .run(&format!(
@@ -22,7 +22,7 @@ async fn hold_machine(world: &World, finalizers: Value) {
 }
 
 /// Waits until the node has joined, and asks for it back.
-async fn reclaim(world: &World) {
+async fn reclaim(world: &DoctorFixture) {
     world.phase("desk", "Active").await;
     let path = format!("/api/v1/nodes/{}", node());
     for _ in 0..60 {
@@ -71,7 +71,7 @@ async fn a_kind_that_does_not_exist_is_named() {
 #[tokio::test(start_paused = true)]
 async fn a_kubeconfig_that_is_missing_is_named() {
     let named = json!({"kubeconfigSecretRef": {"name": "lab"}});
-    let world = World::new(START, fleet(vec![machine("desk", &named)])).await;
+    let world = DoctorFixture::new(START, fleet(vec![machine("desk", &named)])).await;
     let found = world.finds(FindingId::KubeconfigUnusable).await;
     let look = "kubectl get secret lab -n shop";
     assert_eq!(command(&found, "kubectl get secret"), look);
@@ -83,7 +83,7 @@ async fn a_kubeconfig_that_is_missing_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_needs_longer_gets_more_time() {
-    let world = World::new(START, fleet(vec![machine("desk", &json!({"joinTimeout": "30s"}))])).await;
+    let world = DoctorFixture::new(START, fleet(vec![machine("desk", &json!({"joinTimeout": "30s"}))])).await;
     let found = world.finds(FindingId::JoinFailed).await;
     world.run(command(&found, "kubectl patch scheduledmachine")).await;
     world.phase("desk", "Active").await;
@@ -91,7 +91,7 @@ async fn a_node_that_needs_longer_gets_more_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_objects_of_one_machine_are_told() {
+async fn two_objects_of_one_machine_are_reported() {
     let mut twin = machine("twin", &json!({"priority": 10}));
     twin["spec"]["infrastructureSpec"]["spec"]["address"] = json!("desk.example.org");
     let world = lent(&json!({"priority": 90}), vec![twin]).await;
@@ -108,7 +108,7 @@ fn other_of(name: &str) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_node_is_told_until_it_is_replaced() {
+async fn a_lost_node_is_reported_until_it_is_replaced() {
     let world = lent(&json!({"joinTimeout": "5m"}), Vec::new()).await;
     world.is_well().await;
     world.run(&format!("kubectl delete node {}", node())).await;

@@ -103,7 +103,7 @@ pub(super) struct Connector {
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
-/// A connection, and the protocol that it speaks.
+/// A connection, and its protocol.
 #[derive(Debug)]
 pub(super) struct Dialled {
     pub(super) stream: Stream,
@@ -131,12 +131,13 @@ pub(super) enum ConnectError {
     #[error("{host} has no address")]
     NoAddress { host: String },
     #[error(
-        "{host} leads to {address}, where no workload cluster may be: name it with --workload-cidr if one is"
+        "{host} has the address {address}, which is not allowed for workload clusters; to allow it, start the \
+         controller with --workload-cidr"
     )]
     Denied { host: String, address: SocketAddr },
     #[error("failed to connect to {address}")]
     Connect { address: SocketAddr, source: io::Error },
-    #[error("failed to agree on TLS with {host}")]
+    #[error("the TLS handshake with {host} failed")]
     Tls { host: String, source: io::Error },
     #[error("too many connections to workload clusters are open")]
     TooManyConnections,

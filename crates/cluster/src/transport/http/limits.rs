@@ -135,8 +135,8 @@ pub(super) const HTTP1_BUFFER: usize = 64 * KIB;
 /// ([`super::NamespaceShares`]), and a tenant with more clusters can use another namespace.
 pub(crate) const NAMESPACE_CLUSTERS: usize = 100;
 
-/// Host names of one namespace that are looked up at the same time. One takes milliseconds, or up to a minute if nobody
-/// answers for it: a hundred clusters that are reconnected at once wait for a fraction of a second.
+/// Host names of one namespace that are looked up at the same time. One takes milliseconds, or up to a minute if no DNS
+/// server responds: a hundred clusters that are reconnected at once wait for a fraction of a second.
 pub(super) const NAMESPACE_LOOKUPS: usize = 4;
 
 /// Host names of all namespaces that are looked up at the same time. Each blocks one of the 512 threads that `tokio` has

@@ -12,11 +12,11 @@ use std::fmt;
 
 /// The result of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Definition {
+pub enum CrdFit {
     /// Everything that this program has to remember has its place.
-    Fits(Differences),
+    Fits(FieldDifferences),
     /// It has no place for parts of the status.
-    TooOld(Differences),
+    TooOld(FieldDifferences),
     /// Other versions are served, and not ours.
     OtherVersions(Vec<String>),
     /// Nothing is served in our group.
@@ -25,7 +25,7 @@ pub enum Definition {
 
 /// Fields that only one of both has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Differences {
+pub struct FieldDifferences {
     /// Fields that this program knows and the cluster does not.
     pub missing: Vec<String>,
     /// Fields that the cluster knows and this program does not.
@@ -38,16 +38,16 @@ const NAME: &str = "scheduledmachines.5spot.finos.org";
 /// The number of fields that are named; the others are only counted.
 const NAMED: usize = 5;
 
-impl fmt::Display for Definition {
+impl fmt::Display for CrdFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (crd, ours) = (NAME, names::VERSION);
         match self {
             Self::Fits(differences) => {
-                let Differences { missing, unknown } = differences;
+                let FieldDifferences { missing, unknown } = differences;
                 if !missing.is_empty() {
                     write!(
                         f,
-                        "the CRD {crd} is older than this program: it does not know {}",
+                        "the CRD {crd} is older than this program: it does not contain {}",
                         list(missing)
                     )?;
                 }
@@ -61,8 +61,8 @@ impl fmt::Display for Definition {
             }
             Self::TooOld(differences) => write!(
                 f,
-                "the CRD {crd} is older than this program: it has no place for {}, so that nothing is done until the CRD \
-                 of this version (deploy/crds) is applied",
+                "the CRD {crd} is older than this program: it does not contain {}; the controller does \
+                 nothing until the CRD of this version (deploy/crds) is applied",
                 list(&differences.missing)
             ),
             Self::OtherVersions(served) => write!(
@@ -96,7 +96,7 @@ fn or_unserved<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Err
 }
 
 /// Asks the API server, which describes what it serves to everyone.
-pub async fn definition(client: &Client) -> Result<Definition, kube::Error> {
+pub async fn definition(client: &Client) -> Result<CrdFit, kube::Error> {
     let path = format!("/openapi/v3/apis/{}/{}", names::GROUP, names::VERSION);
     if let Some(document) = or_unserved(get::<Value>(client, &path).await)?
         && let Some(served) = schema_of(&document)
@@ -104,13 +104,13 @@ pub async fn definition(client: &Client) -> Result<Definition, kube::Error> {
         return Ok(compare(&our_schema(), served));
     }
     let group: Option<APIGroup> = or_unserved(get(client, &format!("/apis/{}", names::GROUP)).await)?;
-    let Some(group) = group else { return Ok(Definition::Absent) };
+    let Some(group) = group else { return Ok(CrdFit::Absent) };
     let served: Vec<String> = group.versions.into_iter().map(|version| version.version).collect();
     if served.iter().any(|version| version == names::VERSION) {
         // It takes the server a moment to describe what it has begun to serve.
-        return Err(kube::Error::Service("the API server has not described its kinds yet".into()));
+        return Err(kube::Error::Service("the API server does not publish the schema of the CRD yet".into()));
     }
-    Ok(Definition::OtherVersions(served))
+    Ok(CrdFit::OtherVersions(served))
 }
 
 async fn get<T: serde::de::DeserializeOwned>(client: &Client, path: &str) -> Result<T, kube::Error> {
@@ -132,8 +132,8 @@ fn our_schema() -> Value {
     serde_json::from_str(five_spot_api::SHAPE).unwrap_or_default()
 }
 
-fn compare(ours: &Value, served: &Value) -> Definition {
-    let mut differences = Differences::default();
+fn compare(ours: &Value, served: &Value) -> CrdFit {
+    let mut differences = FieldDifferences::default();
     for part in ["spec", "status"] {
         let (ours, served) = (&ours["properties"][part], &served["properties"][part]);
         only_in_first(ours, served, part, &mut differences.missing);
@@ -141,9 +141,9 @@ fn compare(ours: &Value, served: &Value) -> Definition {
     }
     if differences.missing.iter().any(|field| is_status(field)) {
         differences.missing.retain(|field| is_status(field));
-        return Definition::TooOld(differences);
+        return CrdFit::TooOld(differences);
     }
-    Definition::Fits(differences)
+    CrdFit::Fits(differences)
 }
 
 fn is_status(field: &str) -> bool {
@@ -187,19 +187,19 @@ mod tests {
     #[test]
     fn the_same_definition_fits_without_a_word() {
         let same = compare(&our_schema(), &our_schema());
-        assert_eq!(same, Definition::Fits(Differences::default()));
+        assert_eq!(same, CrdFit::Fits(FieldDifferences::default()));
         assert_eq!(same.to_string(), "");
     }
 
     #[test]
     fn a_missing_spec_field_is_a_remark_a_status_field_an_obstacle() {
         let older = compare(&our_schema(), &without("/properties/spec/properties/drain"));
-        let Definition::Fits(differences) = &older else { panic!("{older:?}") };
+        let CrdFit::Fits(differences) = &older else { panic!("{older:?}") };
         assert_eq!(differences.missing, ["spec.drain"]);
         assert!(older.to_string().ends_with("does not know spec.drain"), "{older}");
         let taints = "/properties/status/properties/drain/properties/blocked/items/properties/reason";
         let too_old = compare(&our_schema(), &without(taints));
-        let Definition::TooOld(differences) = &too_old else { panic!("{too_old:?}") };
+        let CrdFit::TooOld(differences) = &too_old else { panic!("{too_old:?}") };
         assert_eq!(differences.missing, ["status.drain.blocked[].reason"]);
         assert!(too_old.to_string().contains("no place for status.drain.blocked[].reason"), "{too_old}");
     }
@@ -211,7 +211,7 @@ mod tests {
         newer["properties"]["status"]["properties"]["mood"] = json!({"type": "string"});
         let newer = compare(&our_schema(), &newer);
         assert!(newer.to_string().ends_with("which ignores spec.colour, status.mood"), "{newer}");
-        assert!(matches!(newer, Definition::Fits(_)));
+        assert!(matches!(newer, CrdFit::Fits(_)));
     }
 
     /// The schema of the version before this one.
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn the_previous_crd_is_too_old_for_this_program() {
         let upgraded = compare(&our_schema(), &previous_schema());
-        let Definition::TooOld(differences) = &upgraded else { panic!("{upgraded:?}") };
+        let CrdFit::TooOld(differences) = &upgraded else { panic!("{upgraded:?}") };
         for field in ["status.reclaims[].stages", "status.unplannedRemoval"] {
             assert!(differences.missing.iter().any(|missing| missing == field), "{differences:?}");
         }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn the_previous_program_works_with_this_crd() {
         let rolled_back = compare(&previous_schema(), &our_schema());
-        let Definition::Fits(differences) = &rolled_back else { panic!("{rolled_back:?}") };
+        let CrdFit::Fits(differences) = &rolled_back else { panic!("{rolled_back:?}") };
         assert_eq!(differences.missing, Vec::<String>::new(), "a field was removed");
         assert!(
             differences.unknown.iter().any(|field| field == "status.unplannedRemoval"),
@@ -246,6 +246,6 @@ mod tests {
     fn what_is_kept_whatever_it_is_has_no_missing_fields() {
         let ours = json!({"properties": {"status": {"properties": {"a": {"type": "string"}}}}});
         let anything = json!({"properties": {"status": {"x-kubernetes-preserve-unknown-fields": true}}});
-        assert_eq!(compare(&ours, &anything), Definition::Fits(Differences::default()));
+        assert_eq!(compare(&ours, &anything), CrdFit::Fits(FieldDifferences::default()));
     }
 }

@@ -4,5 +4,5 @@
 mod definition;
 mod permissions;
 
-pub use definition::{Definition, Differences, definition};
+pub use definition::{CrdFit, FieldDifferences, definition};
 pub use permissions::{Permission, for_claims, refused, required};

@@ -313,7 +313,8 @@ fn references_valid(situation: &Situation<'_>) -> ConditionValue {
             false,
             Reason::MachineInUse,
             format!(
-                "ScheduledMachine {other} is lent the same physical machine; both keep it until one of them is closed or changed"
+                "ScheduledMachine {other} is lent the same physical machine; both keep it until the window of \
+                 one of them closes or its spec changes"
             ),
         );
     }

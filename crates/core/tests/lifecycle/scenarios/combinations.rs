@@ -159,7 +159,7 @@ fn a_reclaim_does_not_wait_for_a_node_that_is_not_there() {
     for node in [NodeFact::Gone, NodeFact::NotYet, NodeFact::Mismatch { name: "desk-1".into() }] {
         let mut simulation = reclaiming();
         simulation.world.node = node;
-        let expected = ["tell Cluster API to skip its drain", "delete the Machine", "disable the schedule"];
+        let expected = ["make Cluster API skip its drain", "delete the Machine", "disable the schedule"];
         assert_eq!(names(&simulation.decide().actions)[..3], expected);
     }
 }

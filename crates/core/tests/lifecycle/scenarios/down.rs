@@ -20,7 +20,7 @@ fn the_window_closes_the_node_is_drained_and_everything_goes() {
     let drain = simulation.world.status.drain.clone().unwrap();
     assert_eq!((drain.total, drain.evicted), (2, 0));
     simulation.advance_to("2026-11-16T18:00:10Z");
-    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["make Cluster API skip its drain", "delete the Machine"]);
     assert_eq!(simulation.take_events(), ["NodeDrained", "MachineDeleted"]);
     assert_eq!(simulation.phase(), Phase::Inactive);
     assert_eq!(simulation.condition("Ready"), ("True", "Inactive"));
@@ -79,7 +79,7 @@ fn force_deletes_the_machine_at_the_deadline() {
     simulation.advance_to("2026-11-16T18:01:00Z");
     assert_eq!(
         simulation.take_log(),
-        ["publish DrainForced", "tell Cluster API to skip its drain", "delete the Machine"]
+        ["publish DrainForced", "make Cluster API skip its drain", "delete the Machine"]
     );
     assert!(simulation.machine().volume_wait_excluded);
     simulation.provider_works = true;
@@ -164,7 +164,7 @@ fn the_kill_switch_removes_at_once_and_can_be_reset() {
     simulation.reconcile();
     assert_eq!(simulation.phase(), Phase::ShuttingDown);
     simulation.settle();
-    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["make Cluster API skip its drain", "delete the Machine"]);
     assert_eq!(simulation.phase(), Phase::Terminated);
     assert_eq!(simulation.condition("Ready"), ("True", "Terminated"));
     assert_eq!(simulation.take_events(), ["KillSwitchActivated", "MachineDeleted"]);

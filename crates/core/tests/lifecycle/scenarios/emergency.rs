@@ -25,7 +25,7 @@ fn a_kill_switch_does_not_need_the_workload_cluster() {
     let decision = simulation.decide();
     assert_eq!(decision.evidence, Evidence::BestEffort);
     assert!(!decision.relies_on_record(&simulation.world));
-    assert_eq!(names(&decision.actions), ["tell Cluster API to skip its drain", "delete the Machine"]);
+    assert_eq!(names(&decision.actions), ["make Cluster API skip its drain", "delete the Machine"]);
     assert_eq!(decision.status.phase, Some(Phase::ShuttingDown), "the workload cluster is no fault of this");
     assert_eq!(
         decision.status.message.as_deref(),
@@ -46,7 +46,7 @@ fn a_kill_switch_does_not_wait_for_the_workload_cluster() {
     simulation.edit(|spec| spec.kill_switch = true);
     let decision = simulation.decide();
     assert_eq!(decision.evidence, Evidence::BestEffort);
-    assert_eq!(names(&decision.actions), ["tell Cluster API to skip its drain", "delete the Machine"]);
+    assert_eq!(names(&decision.actions), ["make Cluster API skip its drain", "delete the Machine"]);
     assert!(decision.status.infrastructure_ref.is_some(), "what cannot be seen stays on record");
 }
 
@@ -94,14 +94,14 @@ fn a_reclaim_that_cannot_be_recorded_still_times_out() {
     simulation.world.unrecorded_since = Some(time("2026-11-16T09:59:00Z"));
     let decision = simulation.decide();
     let expected = [
-        "tell Cluster API to skip its drain",
+        "make Cluster API skip its drain",
         "disable the schedule",
         "delete the Machine",
         "publish EmergencyReclaimDisabledSchedule",
         "clear the reclaim request on node desk-1",
     ];
     assert_eq!(names(&decision.actions_without_record()), expected);
-    let recorded = ["tell Cluster API to skip its drain", "delete the Machine", "disable the schedule"];
+    let recorded = ["make Cluster API skip its drain", "delete the Machine", "disable the schedule"];
     assert_eq!(names(&decision.actions)[..3], recorded);
 }
 
@@ -154,7 +154,7 @@ fn a_timed_out_reclaim_skips_the_workload_cluster() {
     simulation.now = time("2026-11-16T10:01:00Z");
     assert_eq!(
         names(&simulation.decide().actions)[..2],
-        ["tell Cluster API to skip its drain", "delete the Machine"]
+        ["make Cluster API skip its drain", "delete the Machine"]
     );
 }
 

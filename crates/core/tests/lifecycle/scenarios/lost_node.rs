@@ -33,7 +33,7 @@ fn a_lost_node_is_reported_and_replaced_after_join_timeout() {
     simulation.advance_to("2026-11-16T11:20:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
-    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["make Cluster API skip its drain", "delete the Machine"]);
 }
 
 #[test]

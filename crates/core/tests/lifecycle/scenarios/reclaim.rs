@@ -24,7 +24,7 @@ fn a_reclaim_removes_the_machine_and_disables_the_schedule() {
     assert_eq!(simulation.take_events(), ["EmergencyReclaim", "NodeDraining"]);
     simulation.advance_to("2026-11-16T10:00:02Z");
     let ended = [
-        "tell Cluster API to skip its drain",
+        "make Cluster API skip its drain",
         "delete the Machine",
         "disable the schedule",
         "publish EmergencyReclaimDisabledSchedule",

@@ -71,13 +71,13 @@ fn a_machine_stays_while_its_successor_cannot_be_created() {
     going.settle();
     assert_eq!(
         going.take_log()[..2],
-        ["cordon node desk-1", "tell Cluster API to skip its drain"],
+        ["cordon node desk-1", "make Cluster API skip its drain"],
         "but if it cannot stay"
     );
     simulation.world.cluster = at_work().world.cluster;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Active);
-    assert_eq!(simulation.take_log()[..2], ["cordon node desk-1", "tell Cluster API to skip its drain"]);
+    assert_eq!(simulation.take_log()[..2], ["cordon node desk-1", "make Cluster API skip its drain"]);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_cluster_under_deletion_loses_its_machine_gracefully() {
         simulation.world.status.message.as_deref(),
         Some("spec.clusterName: Cluster team/prod is being deleted")
     );
-    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["make Cluster API skip its drain", "delete the Machine"]);
     simulation.world.cluster = None;
     simulation.settle();
     assert_eq!(simulation.phase(), Phase::Error);

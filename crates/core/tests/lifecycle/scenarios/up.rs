@@ -124,7 +124,7 @@ fn a_template_change_applies_and_a_provider_change_replaces() {
     simulation.advance_to("2026-11-16T10:01:00Z");
     assert_eq!(simulation.phase(), Phase::Active);
     let replaced = [
-        "tell Cluster API to skip its drain",
+        "make Cluster API skip its drain",
         "delete the Machine",
         "apply the bootstrap object",
         "apply the infrastructure object",
@@ -203,7 +203,7 @@ fn a_machine_that_does_not_join_is_recreated_after_5_minutes() {
     simulation.advance_to("2026-11-16T09:20:00Z");
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
-    assert_eq!(simulation.take_log(), ["tell Cluster API to skip its drain", "delete the Machine"]);
+    assert_eq!(simulation.take_log(), ["make Cluster API skip its drain", "delete the Machine"]);
     simulation.provider_works = true;
     simulation.advance_to("2026-11-16T09:24:59Z");
     assert_eq!(simulation.phase(), Phase::Error);

@@ -6,8 +6,8 @@ mod controllers;
 mod machines;
 mod workloads;
 
+use super::fixture::{DoctorFixture, fleet, grave, machine};
 use super::kubectl;
-use super::world::{World, fleet, grave, machine};
 use five_spot_api::names;
 use five_spot_diagnose::doctor::{FindingId, Report, Severity};
 use http::Request;
@@ -110,9 +110,9 @@ fn lent_status() -> Value {
 }
 
 /// A healthy installation with one machine that is lent, and an agent on its node.
-async fn installation() -> World {
+async fn installation() -> DoctorFixture {
     let desk = machine("desk", &json!({"killIfCommands": ["java"]}));
-    let world = World::without_controller(INSTALLED, &fleet(vec![desk])).await;
+    let world = DoctorFixture::without_controller(INSTALLED, &fleet(vec![desk])).await;
     let api = &world.environment.api;
     let labels = json!({"app": "5spot-controller"});
     let container = json!({
@@ -180,7 +180,7 @@ async fn installation() -> World {
     world
 }
 
-impl World {
+impl DoctorFixture {
     async fn carry_out(&self, step: Step) {
         let merge = async |path: String, change: Value| {
             let request = Request::patch(path).header("content-type", "application/merge-patch+json");
@@ -256,7 +256,7 @@ async fn each_fault_is_found_from_collected_facts() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a reader may not read hides findings, and makes none.
+/// Objects that the reader may not read hide findings, and cause none.
 #[tokio::test(start_paused = true)]
 async fn what_may_not_be_read_is_named_once() {
     let world = installation().await;

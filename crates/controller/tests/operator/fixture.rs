@@ -1,11 +1,11 @@
-//! The controller on an embedded API, with everything that it tells.
+//! The controller on an embedded API, with its log, metrics, health and requests.
 
 use five_spot_apiserver::faults::{FaultPlan, FaultyService};
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_cluster::cache::ClusterSettings;
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::health::Health;
-use five_spot_controller::logging::{Filter, Format, subscriber};
+use five_spot_controller::logging::{LogFilter, LogFormat, subscriber};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::{RunError, Settings, run};
 use five_spot_core::world::Policy;
@@ -80,7 +80,7 @@ pub struct Asked {
 }
 
 /// A cluster with a controller that runs in it.
-pub struct World {
+pub struct OperatorFixture {
     pub api: ApiServer,
     pub clock: Clock,
     pub faults: FaultPlan,
@@ -101,7 +101,7 @@ pub struct World {
     _logging: tracing::subscriber::DefaultGuard,
 }
 
-impl World {
+impl OperatorFixture {
     /// One in which everything works, with the kinds of 5-Spot as they are.
     pub fn new(directives: &str) -> Self {
         Self::with_crd(directives, &serde_json::to_value(five_spot_api::crd()).expect("it is JSON"))
@@ -117,8 +117,8 @@ impl World {
     pub fn with_crd(directives: &str, crd: &Value) -> Self {
         let log = Page::default();
         let writer = log.clone();
-        let filter = Filter::parse(directives).expect("a filter");
-        let lines = subscriber(Format::Json, filter, move || writer.clone(), false);
+        let filter = LogFilter::parse(directives).expect("a filter");
+        let lines = subscriber(LogFormat::Json, filter, move || writer.clone(), false);
         let logging = tracing::subscriber::set_default(lines);
         let clock = Clock::starting_at(START.parse().expect("an instant"));
         let api = ApiServer::new(ApiServerConfig::new(clock.clone()));
@@ -151,7 +151,7 @@ impl World {
         world
     }
 
-    /// Those who live around the controller begin to play, and it begins to work.
+    /// Starts the stand-ins and the controller.
     pub fn begin(&mut self) {
         let client = || self.api.client("default");
         let timing =
