@@ -228,7 +228,7 @@ impl Agent {
         self.arm();
     }
 
-    fn on_outcome(&mut self, outcome: Outcome) -> Result<(), DetectorError> {
+    fn on_outcome(&mut self, outcome: DetectorOutcome) -> Result<(), DetectorError> {
         self.disarm();
         match outcome {
             DetectorOutcome::Matched(found) => {
@@ -341,8 +341,8 @@ mod tests {
                 let subscribing = DetectorError::from(NetlinkError::from(error()));
                 for failure in [subscribing, DetectorError::Receive(error())] {
                     let mut agent = agent(choice);
-                    agent.on_outcome(Outcome::Failed(failure)).expect("no reason to end");
-                    assert_eq!(agent.settings.kind, Kind::Netlink, "{shortage:?} {choice:?}");
+                    agent.on_outcome(DetectorOutcome::Failed(failure)).expect("no reason to end");
+                    assert_eq!(agent.settings.kind, DetectorKind::Netlink, "{shortage:?} {choice:?}");
                     assert!(agent.retry_at.is_some() && !agent.state.get().ready, "{shortage:?} {choice:?}");
                 }
             }

@@ -5,7 +5,7 @@ mod cgroup;
 mod command_line;
 
 pub use cgroup::{CgroupView, is_in_pod};
-pub use command_line::{Search, leading_basenames};
+pub use command_line::{SubstringSearch, leading_basenames};
 
 use five_spot_api::reclaim::AgentConfig;
 use std::ops::ControlFlow;

@@ -108,7 +108,7 @@ pub enum ProcessEvent {
         process: u32,
     },
     /// A process changed its user, which `match_uids` may be about. That of a thread other than the first is
-    /// [`Event::Other`].
+    /// [`ProcessEvent::Other`].
     NewUser {
         /// The process id.
         process: u32,
@@ -155,9 +155,9 @@ fn message(frame: &[u8]) -> Option<Message> {
             ProcessEvent::Renamed { process: u32_at(details, 4)? }
         }
         PROC_EVENT_UID if u32_at(details, 0)? == u32_at(details, 4)? => {
-            Event::NewUser { process: u32_at(details, 4)? }
+            ProcessEvent::NewUser { process: u32_at(details, 4)? }
         }
-        _ => Event::Other,
+        _ => ProcessEvent::Other,
     };
     Some(Message {
         sequence: u32_at(connector, 8)?,
@@ -213,13 +213,13 @@ mod tests {
     #[test]
     fn events_are_read() {
         for (kind, details, expected) in [
-            (PROC_EVENT_EXEC, &[11, 10][..], Event::Exec { process: 10 }),
-            (PROC_EVENT_COMM, &[10, 10, 0, 0, 0, 0], Event::Renamed { process: 10 }),
-            (PROC_EVENT_COMM, &[11, 10, 0, 0, 0, 0], Event::Other),
-            (PROC_EVENT_UID, &[10, 10, 1000, 1000], Event::NewUser { process: 10 }),
-            (PROC_EVENT_UID, &[11, 10, 1000, 1000], Event::Other),
-            (PROC_EVENT_NONE, &[1], Event::Acknowledgement { request: 8, error: 1 }),
-            (0x8000_0000, &[1, 2, 3, 4], Event::Other),
+            (PROC_EVENT_EXEC, &[11, 10][..], ProcessEvent::Exec { process: 10 }),
+            (PROC_EVENT_COMM, &[10, 10, 0, 0, 0, 0], ProcessEvent::Renamed { process: 10 }),
+            (PROC_EVENT_COMM, &[11, 10, 0, 0, 0, 0], ProcessEvent::Other),
+            (PROC_EVENT_UID, &[10, 10, 1000, 1000], ProcessEvent::NewUser { process: 10 }),
+            (PROC_EVENT_UID, &[11, 10, 1000, 1000], ProcessEvent::Other),
+            (PROC_EVENT_NONE, &[1], ProcessEvent::Acknowledgement { request: 8, error: 1 }),
+            (0x8000_0000, &[1, 2, 3, 4], ProcessEvent::Other),
         ] {
             let datagram = frame(5, 9, &event_payload(kind, 3, details));
             let expected = Message { sequence: 5, cpu: 3, time: 0, event: expected };

@@ -1,7 +1,7 @@
 //! A subscription to process events.
 
 use super::NetlinkError;
-use super::frame::{Event, PROC_EVENT_COMM, PROC_EVENT_EXEC, PROC_EVENT_UID, Request, messages};
+use super::frame::{ListenRequest, PROC_EVENT_COMM, PROC_EVENT_EXEC, PROC_EVENT_UID, ProcessEvent, messages};
 use super::sequence::SequenceTracker;
 use super::socket::Socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -99,7 +99,7 @@ impl Subscriber {
 
     /// Asks the kernel not to make other events at all. Kernels before 6.6 ignore it; there the filter of the socket works.
     fn narrow(&mut self) -> Result<(), NetlinkError> {
-        let request = Request::ListenTo(PROC_EVENT_EXEC | PROC_EVENT_COMM | PROC_EVENT_UID);
+        let request = ListenRequest::ListenTo(PROC_EVENT_EXEC | PROC_EVENT_COMM | PROC_EVENT_UID);
         self.socket.send(&request.to_frame(request_number()))?;
         // Numbers have gaps from now on.
         self.is_filtered = true;
@@ -122,12 +122,12 @@ impl Subscriber {
                     Err(error) => return Err(error.into()),
                 };
                 let answer = messages(&self.buffer[..length]).find_map(|message| match message.event {
-                    Event::Acknowledgement { request, error } if request == number => Some(error.abs()),
-                    Event::Acknowledgement { .. }
-                    | Event::Exec { .. }
-                    | Event::Renamed { .. }
-                    | Event::NewUser { .. }
-                    | Event::Other => None,
+                    ProcessEvent::Acknowledgement { request, error } if request == number => Some(error.abs()),
+                    ProcessEvent::Acknowledgement { .. }
+                    | ProcessEvent::Exec { .. }
+                    | ProcessEvent::Renamed { .. }
+                    | ProcessEvent::NewUser { .. }
+                    | ProcessEvent::Other => None,
                 });
                 match answer {
                     Some(0) => return Ok(()),
@@ -177,11 +177,11 @@ impl Subscriber {
             };
             for message in messages(&self.buffer[..length]) {
                 let process = match message.event {
-                    Event::Acknowledgement { .. } => continue,
-                    Event::Exec { process } | Event::Renamed { process } | Event::NewUser { process } => {
+                    ProcessEvent::Acknowledgement { .. } => continue,
+                    ProcessEvent::Exec { process } | ProcessEvent::Renamed { process } | ProcessEvent::NewUser { process } => {
                         Some(process)
                     }
-                    Event::Other => None,
+                    ProcessEvent::Other => None,
                 };
                 let time = Duration::from_nanos(message.time);
                 let lost = !self.is_filtered && self.sequence.observe(message.cpu, message.sequence);

@@ -2,7 +2,7 @@
 
 use super::process::CHUNK_BYTES;
 use super::{MemoryRead, ProcRoot, ProcessFiles, ProcfsError, cpu_clock, last_pid, pids::PidList, read_file};
-use crate::matcher::{Matcher, Source};
+use crate::matcher::{MatchSource, Matcher};
 use rustix::fd::AsFd;
 use std::time::{Duration, Instant};
 

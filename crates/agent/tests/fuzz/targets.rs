@@ -2,8 +2,8 @@
 
 use crate::process::Process;
 use five_spot_agent::client::parse_watch_event;
-use five_spot_agent::matcher::{CgroupView, Matcher, Source, is_in_pod, leading_basenames};
-use five_spot_agent::netlink::frame::{Event, frame, messages};
+use five_spot_agent::matcher::{CgroupView, MatchSource, Matcher, is_in_pod, leading_basenames};
+use five_spot_agent::netlink::frame::{ProcessEvent, frame, messages};
 use five_spot_agent::procfs;
 use five_spot_api::reclaim::{AgentConfig, REASON, REQUESTED, REQUESTED_AT, ReclaimRequest};
 use five_spot_fuzz::Target;
@@ -78,7 +78,7 @@ fn command_line(input: &[u8]) {
     for chunk in [1, 7, 4096, 1 << 20] {
         let hit = matcher.check(&mut process(chunk));
         assert_eq!(hit.is_some(), expected, "in chunks of {chunk}");
-        assert!(hit.is_none_or(|hit| hit.source == Source::CommandLine));
+        assert!(hit.is_none_or(|hit| hit.source == MatchSource::CommandLine));
         assert_eq!(leading_basenames(&mut process(chunk)), leading_basenames(&mut process(1)));
     }
 }

@@ -4,7 +4,7 @@ use five_spot_apiserver::{ApiServer, ApiService, BoxError, Clock, ResponseBody};
 use five_spot_cluster::{Connection, Dial, DialError, Now, Raw, Route};
 use five_spot_controller::brake::BrakeSettings;
 use five_spot_controller::health::Health;
-use five_spot_controller::leader::{ElectionSettings, Timing, TokioClock};
+use five_spot_controller::leader::{ElectionSettings, LeaseTiming, TokioClock};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::shards::{InstanceTiming, ShardSettings};
 use five_spot_controller::{RunError, Settings, run};
@@ -143,7 +143,7 @@ impl Instance {
         let dial = Arc::new(OneCluster(service.clone()));
         let connection =
             Connection::embedded(service, dial, now, "5spot-controller").with_observer(metrics.clone());
-        let timing = Timing::default();
+        let timing = LeaseTiming::default();
         let election = has_election.then(|| ElectionSettings {
             name: format!("5spot-leader-{id}"),
             namespace: "5spot-system".to_owned(),

@@ -1,8 +1,8 @@
 //! The log of the play, read as the documents say.
 
-use crate::play::{machine, record, tenants};
-use crate::world::World;
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use crate::recorded_run::{machine, record, tenants};
+use crate::fixture::OperatorFixture;
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -303,8 +303,8 @@ async fn a_forced_reconcile_comes_at_once_and_goes_on_counting() {
 
 /// A world with a machine whose pods are held by a budget, and whose drain ends by force after a minute. From ten o'clock on
 /// writes to a path are refused.
-async fn forced_drain_refusing(path: &str) -> World {
-    let mut world = World::new("info");
+async fn forced_drain_refusing(path: &str) -> OperatorFixture {
+    let mut world = OperatorFixture::new("info");
     let force = json!({"drain": {"onTimeout": "Force"}, "gracefulShutdownTimeout": "1m"});
     world.lend(&machine("forced", &force));
     tenants(&world, "forced", 0);

@@ -39,7 +39,7 @@ async fn from_caches(caches: &Arc<Caches>, key: &ObjectKey) -> Confirmed {
 /// Compares a look with the caches of a program of its own.
 async fn compare(world: &OperatorFixture, name: &str) -> Looked {
     let key = ObjectKey::new("shop", name);
-    let (stop, settings) = (CancellationToken::new(), World::cluster_settings());
+    let (stop, settings) = (CancellationToken::new(), OperatorFixture::cluster_settings());
     let (changes, _changed) = cache::change_channel();
     let caches = cache::start(world.connection(), settings.clone(), changes, &stop).expect("a client");
     let watched = from_caches(&caches, &key).await;

@@ -1,7 +1,7 @@
 //! A tenant that names more than it should: others are not affected, and what it has already keeps working.
 
-use crate::play::{is_lent, machine, node};
-use crate::world::{Asked, World, kubeconfig};
+use crate::recorded_run::{is_lent, machine, node};
+use crate::fixture::{Asked, OperatorFixture, kubeconfig};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -50,12 +50,12 @@ async fn all_lent(world: &OperatorFixture, names: &[String]) -> bool {
 }
 
 /// The reconciles of an object so far, by the log.
-fn reconciles(world: &World, name: &str) -> usize {
+fn reconciles(world: &OperatorFixture, name: &str) -> usize {
     let begins = |line: &&Value| line["fields"]["message"] == "Starting reconciliation";
     world.log.lines().iter().filter(begins).filter(|line| line["fields"]["resource"] == name).count()
 }
 
-async fn until_refused(world: &World, refused: usize) {
+async fn until_refused(world: &OperatorFixture, refused: usize) {
     let what = format!("{refused} objects to be refused");
     world.wait(&what, async || with_references(world, "False", "NotAllowed").await.0.len() == refused).await;
 }
@@ -161,7 +161,7 @@ async fn missing_kinds_wake_only_their_users_and_share_discovery() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_changes_without_end_causes_one_reconcile_a_second() {
-    let mut world = World::new("info");
+    let mut world = OperatorFixture::new("info");
     world.lend(&machine("m0", &json!({})));
     world.begin();
     world.until(0, "09:00:01").await;

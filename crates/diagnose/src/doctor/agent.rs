@@ -2,7 +2,7 @@
 
 use super::agent_logs;
 use super::controller::{failure, pod_words};
-use super::facts::{AgentPod, Workload};
+use super::facts::{AgentPod, WorkloadFacts};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, label, list, name, number, text, time};

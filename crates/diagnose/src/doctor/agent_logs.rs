@@ -23,7 +23,7 @@ pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
 
 /// The finding that the words of an agent's pod lead to.
 pub(super) fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
-    let object = ObjectRef::namespaced("Pod", SYSTEM_NAMESPACE, name(&agent.pod));
+    let object = ReportedObject::namespaced("Pod", SYSTEM_NAMESPACE, name(&agent.pod));
     let node = text(&agent.pod, "/spec/nodeName");
     let cluster = key.secret.as_deref().unwrap_or("the management cluster");
     let place = format!("on node {node} of {cluster} (namespace {})", key.namespace);

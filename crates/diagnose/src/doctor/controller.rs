@@ -36,18 +36,18 @@ fn is_running(pod: &Value) -> bool {
 }
 
 /// True if an object was made a moment ago.
-fn is_new(facts: &Facts, object: &Value) -> bool {
+fn is_new(facts: &DoctorFacts, object: &Value) -> bool {
     time(object, "/metadata/creationTimestamp").is_some_and(|created| facts.since(created) < START)
 }
 
 /// True if a pod was made a moment ago, and nothing says that it will not start.
-fn is_starting(facts: &Facts, pod: &Value) -> bool {
+fn is_starting(facts: &DoctorFacts, pod: &Value) -> bool {
     let is_pending = matches!(text(pod, "/status/phase"), "" | "Pending");
     is_pending && is_new(facts, pod) && failure(pod).is_none()
 }
 
 /// True if a pod has just started: it acquires its Lease in a moment.
-fn has_just_started(facts: &Facts) -> bool {
+fn has_just_started(facts: &DoctorFacts) -> bool {
     let started = |pod: &ControllerPod| time(&pod.pod, "/status/startTime");
     facts.pods().iter().filter_map(started).any(|at| facts.since(at) < START)
 }
@@ -163,7 +163,7 @@ fn not_ready(facts: &DoctorFacts, pod: &ControllerPod) -> Option<Finding> {
         return None;
     }
     let namespace = &facts.controller.namespace;
-    let object = ObjectRef::namespaced("Pod", namespace, name(&pod.pod));
+    let object = ReportedObject::namespaced("Pod", namespace, name(&pod.pod));
     let failure = failure(&pod.pod);
     let (cause, which, because) = match &failure {
         Some(_) => ("It does not stay up.", " --previous", "the end of its log says why it has ended"),

@@ -130,7 +130,7 @@ impl<'a> Case<'a> {
     }
 
     pub(super) fn object(&self) -> ObjectRef {
-        ObjectRef::namespaced(names::KIND, self.machine.namespace(), self.machine.name())
+        ReportedObject::namespaced(names::KIND, self.machine.namespace(), self.machine.name())
     }
 
     pub(super) fn find(&self, id: FindingId, severity: Severity, title: impl Into<String>) -> Finding {

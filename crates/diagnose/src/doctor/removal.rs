@@ -5,7 +5,7 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, label, list, name, namespace, text, time, words};
 use super::machine::Case;
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use crate::shell::quoted;
 use five_spot_api::names;
 use jiff::SignedDuration;

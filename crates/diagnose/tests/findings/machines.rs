@@ -292,7 +292,7 @@ fn orphan(machine: Value) -> DoctorFacts {
 }
 
 /// The commands of all findings that begin like this.
-fn commands(facts: &Facts, begin: &str) -> Vec<String> {
+fn commands(facts: &DoctorFacts, begin: &str) -> Vec<String> {
     let report = five_spot_diagnose::doctor::examine(facts);
     let fixes = report.findings.iter().flat_map(|finding| &finding.fix);
     fixes.filter_map(|fix| fix.command.clone()).filter(|command| command.starts_with(begin)).collect()
