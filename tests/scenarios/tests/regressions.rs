@@ -319,8 +319,8 @@ async fn restarted_before_a_deletion_times_out(env: &dyn Environment) -> anyhow:
     Ok(Ending::gone(subject.name()).machines(1, 1).leaves_claim())
 }
 
-/// A controller that had just been started waited for the first answer of the workload cluster, for half a minute if that hung, and
-/// the time limits of reclaims and deletions passed meanwhile.
+/// A controller that had just been started waited for the first answer of the workload cluster, for half a minute if that
+/// hung, and the time limits of reclaims and deletions passed meanwhile.
 #[test]
 fn a_time_limit_does_not_wait_for_the_first_answer_of_a_cluster() -> anyhow::Result<()> {
     let within = Duration::from_mins(2);
