@@ -319,8 +319,8 @@ async fn restarted_before_a_deletion_times_out(env: &dyn Environment) -> anyhow:
     Ok(Ending::gone(subject.name()).machines(1, 1).leaves_claim())
 }
 
-/// A controller that had just been started waited for the first answer of the workload cluster, for half a minute if that hung, and
-/// the time limits of reclaims and deletions passed meanwhile.
+/// A controller that had just been started waited for the first answer of the workload cluster, for half a minute if that
+/// hung, and the time limits of reclaims and deletions passed meanwhile.
 #[test]
 fn a_time_limit_does_not_wait_for_the_first_answer_of_a_cluster() -> anyhow::Result<()> {
     let within = Duration::from_mins(2);
@@ -432,5 +432,39 @@ fn a_conflict_does_not_make_a_reclaim_wait_for_its_cluster() -> anyhow::Result<(
     let run = run(&scenario, Layout::TwoClusters, &disturbance)?;
     let late = written(&run, "delete", "machines")[0].duration_since(usually);
     assert!(late.as_secs() <= 5, "it was deleted {late} later");
+    Ok(())
+}
+
+/// A restart of the controller, and a kill switch a few seconds later. The status is true at any time.
+async fn killed_a_while_after_a_restart(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    env.crash_controller().await?;
+    env.start_controller().await?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let object = subject.get().await?;
+    for field in ["machineRef", "nodeRef", "workloadCluster"] {
+        ensure!(!object["status"][field].is_null(), "{field} was forgotten: {object}");
+    }
+    subject.set(json!({"killSwitch": true})).await?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let (object, machine) = (subject.get().await?, env.get(MACHINE, &subject.machine()).await?);
+    ensure!(object["status"]["phase"] != "Terminated" || is_deleted(&machine), "it is lent: {object}");
+    subject.until_phase("Terminated").await?;
+    Ok(Ending::phase(subject.name(), "Terminated").machines(1, 1))
+}
+
+/// A proxy answered the list of Machines with `404 page not found` when the controller was started. All of them were taken to be
+/// gone, and the status of an object with a kill switch said that its machine had been returned.
+#[test]
+fn a_list_that_a_proxy_does_not_find_is_not_empty() -> anyhow::Result<()> {
+    let (name, within) = ("killed_a_while_after_a_restart", Duration::from_mins(2));
+    let scenario = Scenario::new(name, |env| Box::pin(killed_a_while_after_a_restart(env)), within);
+    let baseline = run(&scenario, Layout::TwoClusters, &Disturbance::default())?;
+    let usually = written(&baseline, "delete", "machines")[0];
+    let while_it_starts =
+        Trigger::Between(usually - Duration::from_secs(8), usually + Duration::from_secs(30));
+    let disturbance = fault_of(RequestKind::Read, "/machines", while_it_starts, Fault::Misroute);
+    run(&scenario, Layout::TwoClusters, &disturbance)?;
     Ok(())
 }

@@ -119,7 +119,7 @@ fn world(
         references,
         bootstrap: bootstrap.slot,
         infrastructure: infrastructure.slot,
-        machine: machine_slot(machine, &caches.machines.sync_state(), memory),
+        machine: machine_slot(machine, (&caches.machines.sync_state(), caches.capi().is_some()), memory),
         agent_configs: link.as_deref().map_or_else(Vec::new, |link| agent_configs(key, link)),
         former_node,
         unrecorded_since: memory.unrecorded_since,
@@ -171,12 +171,20 @@ fn cluster_api_problem(caches: &Caches) -> Option<ReferenceProblem> {
     })
 }
 
-fn machine_slot(machine: Option<MachineFacts>, state: &SyncState, memory: &Memory) -> Slot<MachineView> {
+/// The Machine. Only if discovery has not found Cluster API at all, there is none for certain: a list that is answered with 404
+/// may come from a proxy, or from a version that is no longer served.
+fn machine_slot(
+    machine: Option<MachineFacts>,
+    (state, is_cluster_api_known): (&SyncState, bool),
+    memory: &Memory,
+) -> Slot<MachineView> {
     if let Some(owner) = memory.foreign.get(&Part::Machine) {
         return Slot::Foreign { owner: owner.clone() };
     }
     let without = match state {
-        SyncState::Failed(failure) if failure.kind != ReadFailureKind::NoSuchKind => Slot::Unknown,
+        SyncState::Failed(failure) if is_cluster_api_known || failure.kind != ReadFailureKind::NoSuchKind => {
+            Slot::Unknown
+        }
         SyncState::Failed(_) | SyncState::Syncing | SyncState::Synced => Slot::Absent,
     };
     machine.map_or(without, |facts| {

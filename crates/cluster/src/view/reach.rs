@@ -72,7 +72,9 @@ async fn reach_cluster(caches: &Arc<Caches>, key: &ObjectKey, wanted: WorkloadCl
     let store = secrets::secret(caches, &secret);
     match (store.sync_state(), store.view(&secret)) {
         (SyncState::Syncing, _) => Reach::pending(wanted),
-        (SyncState::Failed(failure), _) => secret_failure(key, &secret, wanted, &failure),
+        (SyncState::Failed(failure), _) => {
+            secret_failure(&caches.settings.controller_namespace, &secret, wanted, &failure)
+        }
         (SyncState::Synced, None) => {
             let message = format!(
                 "there is no Secret {} in namespace {}; Cluster API or an operator has to write the kubeconfig of the \
@@ -151,9 +153,9 @@ async fn reach_by(
     }
 }
 
-/// The cluster of a Secret that cannot be read.
+/// The cluster of a Secret that cannot be read. `controller` is the namespace of the controller.
 fn secret_failure(
-    key: &ObjectKey,
+    controller: &str,
     secret: &ObjectKey,
     wanted: WorkloadCluster,
     failure: &ReadFailure,
@@ -163,8 +165,8 @@ fn secret_failure(
             let message = format!(
                 "the controller may not read Secret {secret}: {}; allow it with `kubectl create rolebinding \
                  5spot-kubeconfig-reader --clusterrole=5spot-kubeconfig-reader \
-                 --serviceaccount=5spot-system:5spot-controller --namespace={}`",
-                failure.message, key.namespace
+                 --serviceaccount={controller}:5spot-controller --namespace={}`",
+                failure.message, secret.namespace
             );
             Reach::unusable(wanted, WorkloadProblem::SecretForbidden, message)
         }
@@ -194,5 +196,21 @@ fn same_cluster(mut cluster: WorkloadCluster, link: Arc<WorkloadLink>) -> Reach 
             cluster.cluster_uid = identity.or(cluster.cluster_uid);
             Reach { workload: Workload::Reachable(cluster), link: Some(link) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forbidden_secret_names_the_service_account_that_lacks_the_permission() {
+        let secret = ObjectKey::new("shop", "prod-kubeconfig");
+        let cluster = WorkloadCluster::of_secret("prod-kubeconfig", "value");
+        let failure = ReadFailure { kind: ReadFailureKind::Forbidden, message: "no (403)".to_owned() };
+        let reach = secret_failure("machines", &secret, cluster, &failure);
+        let Workload::Unusable { message, .. } = reach.workload else { panic!("it cannot be used") };
+        let expected = "--serviceaccount=machines:5spot-controller --namespace=shop`";
+        assert!(message.ends_with(expected), "{message}");
     }
 }
