@@ -127,7 +127,7 @@ async fn ask(args: &Args, process_environment: &ProcessEnvironment) -> anyhow::R
         let mut is_read = true;
         if shown.as_ref() != Some(&answer) {
             report_unread(args, &diagnosis.not_read);
-            let heading = heading(args, shown.is_none(), access.connection.now());
+            let heading = heading(args.answer.output, shown.is_none(), access.connection.now());
             is_read = show_next(&format!("{heading}{answer}")).context("failed to write the answer")?;
             shown = Some(answer);
         }
@@ -165,12 +165,16 @@ async fn is_absent_namespace(access: &ClusterAccess, namespace: &str) -> bool {
     matches!(namespaces.get_opt(namespace).await, Ok(None))
 }
 
-/// The line between two answers of `--watch`, for people.
-fn heading(args: &Args, is_first: bool, now: Timestamp) -> String {
-    if is_first || args.answer.output != AnswerFormat::Text {
+/// The line between two answers of `--watch`: the time for people, the mark between two documents in YAML.
+fn heading(format: AnswerFormat, is_first: bool, now: Timestamp) -> String {
+    if is_first {
         return String::new();
     }
-    format!("\n--- {now:.0}\n")
+    match format {
+        AnswerFormat::Text => format!("\n--- {now:.0}\n"),
+        AnswerFormat::Json => String::new(),
+        AnswerFormat::Yaml => "---\n".to_owned(),
+    }
 }
 
 /// Collects and judges. `difference` is the server's clock minus this computer's.

@@ -5,6 +5,7 @@ use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use crate::object::ReportedObject;
 use jiff::SignedDuration;
+use std::collections::BTreeSet;
 
 /// The CRD of `ScheduledMachine`.
 const CRD: &str = "scheduledmachines.5spot.finos.org";
@@ -76,15 +77,29 @@ fn permissions(facts: &DoctorFacts) -> Option<Finding> {
     }
     let object = ReportedObject::cluster_scoped("ClusterRole", "5spot-controller");
     let title = "the controller lacks a permission that every machine needs";
-    Some(
-        Finding::new(FindingId::RbacMissing, Severity::Error, object, title)
-            .cause("A rule or a binding of the controller's service account is missing.")
-            .evidence_of(missing)
-            .fix(
-                Fix::command("kubectl apply -k deploy/rbac/")
-                    .because("restores the roles as they are shipped"),
-            ),
-    )
+    let found = Finding::new(FindingId::RbacMissing, Severity::Error, object, title)
+        .cause("A rule or a binding of the controller's service account is missing.")
+        .evidence_of(missing);
+    Some(restored_roles(facts).into_iter().fold(found, Finding::fix))
+}
+
+/// The commands that restore the roles as they are shipped. A controller for chosen namespaces gets none for the whole cluster.
+fn restored_roles(facts: &Facts) -> Vec<Fix> {
+    let watched: BTreeSet<&String> = facts.pods().iter().flat_map(|pod| &pod.config.namespaces).collect();
+    if watched.is_empty() {
+        let all = Fix::command("kubectl apply -k deploy/rbac/");
+        return vec![all.because("restores the roles as they are shipped")];
+    }
+    let own = Fix::command("kubectl apply -k deploy/rbac-namespaced/").because(
+        "restores the roles of the controller as they are shipped, without any for the whole cluster",
+    );
+    let each = watched.iter().take(MAX_NAMESPACES).map(|namespace| {
+        let namespace = quoted(namespace);
+        Fix::command(format!(
+            "kubectl apply --namespace={namespace} -f deploy/rbac-namespaced/namespace.yaml"
+        ))
+    });
+    std::iter::once(own).chain(each).collect()
 }
 
 /// Clocks that disagree with that of the API server.

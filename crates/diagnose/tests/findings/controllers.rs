@@ -193,6 +193,23 @@ fn an_empty_namespace_is_no_proof_that_no_controller_runs() {
     assert_eq!((empty(false), empty(true)), (1, 0));
 }
 
+/// The roles for the whole cluster would give such a controller more than its administrator meant.
+#[test]
+fn a_controller_of_chosen_namespaces_gets_its_own_roles_back() {
+    let mut facts = with_pod(|pod| pod.config.namespaces = vec!["shop".to_owned()]);
+    facts.missing_permissions = Some(vec!["delete machines in API group \"cluster.x-k8s.io\"".to_owned()]);
+    let report = five_spot_diagnose::doctor::examine(&facts);
+    let fixes = report.findings.iter().flat_map(|finding| &finding.fix);
+    let commands: Vec<&str> = fixes.filter_map(|fix| fix.command.as_deref()).collect();
+    assert_eq!(
+        commands,
+        [
+            "kubectl apply -k deploy/rbac-namespaced/",
+            "kubectl apply --namespace=shop -f deploy/rbac-namespaced/namespace.yaml",
+        ]
+    );
+}
+
 /// A namespace that the controller was told not to watch is named as such, and no restart is proposed.
 #[test]
 fn a_namespace_that_is_not_watched_is_named() {

@@ -42,3 +42,15 @@ async fn the_text_is_quiet_where_all_is_well() {
     insta::assert_snapshot!("doctor_named", text::render(&named.report, &[], true, PLAIN));
     assert!(world.diagnose(Some("shop"), Some("absent")).await.absent);
 }
+
+/// Two answers in a row are a stream that programs can read.
+#[test]
+fn the_answers_of_a_watch_are_told_apart() {
+    let now: jiff::Timestamp = START.parse().expect("a time");
+    for format in [AnswerFormat::Text, AnswerFormat::Json, AnswerFormat::Yaml] {
+        assert_eq!(heading(format, true, now), "");
+    }
+    assert_eq!(heading(AnswerFormat::Text, false, now), "\n--- 2026-11-16T08:00:00Z\n");
+    assert_eq!(heading(AnswerFormat::Json, false, now), "");
+    assert_eq!(heading(AnswerFormat::Yaml, false, now), "---\n");
+}
