@@ -9,7 +9,7 @@ use clap::Subcommand;
 use five_spot_testenv::binaries::{self, Binaries};
 use five_spot_testenv::build::{self, BuildReport};
 use five_spot_testenv::cache::{Cache, CacheEnvironment};
-use five_spot_testenv::control_plane::{self, ControlPlaneRecord, Report};
+use five_spot_testenv::control_plane::{self, ControlPlaneRecord, StartupReport};
 use five_spot_testenv::{guard, node, run_directory};
 
 use crate::output::Output;
@@ -167,9 +167,9 @@ fn serve(name: &str) -> anyhow::Result<()> {
         text.push('\n');
         std::io::stdout().lock().write_all(text.as_bytes())
     };
-    let report = |report: Report<'_>| match report {
-        Report::Step(step) => send(&Line::Step(step.into())),
-        Report::Ready(record) => send(&Line::Ready(record.clone())),
+    let report = |report: StartupReport<'_>| match report {
+        StartupReport::Step(step) => send(&Line::Step(step.into())),
+        StartupReport::Ready(record) => send(&Line::Ready(record.clone())),
     };
     run_directory::sweep(&run_directory::base());
     let binaries = Binaries::from_process()?;

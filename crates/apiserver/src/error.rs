@@ -49,8 +49,8 @@ pub(crate) struct Fault {
     pub message: String,
 }
 
-impl From<five_spot_schema::Cause> for Fault {
-    fn from(cause: five_spot_schema::Cause) -> Self {
+impl From<five_spot_schema::StatusCause> for Fault {
+    fn from(cause: five_spot_schema::StatusCause) -> Self {
         Self { field: cause.field, reason: cause.reason.as_str(), message: cause.message }
     }
 }

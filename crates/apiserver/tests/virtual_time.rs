@@ -1,7 +1,7 @@
 //! Virtual time and faults: a month in seconds, and the effect of faults on a client.
 
 use five_spot_apiserver::faults::{
-    Fault, FaultPlan, FaultyService, Outcome, RequestKind, Rule, Seen, Trigger, WatchFault,
+    Fault, FaultPlan, FaultRule, FaultyService, RequestKind, RequestOutcome, Seen, Trigger, WatchFault,
 };
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use futures::StreamExt as _;
@@ -49,7 +49,7 @@ async fn every_fault_shows_as_it_should() {
     let plan = FaultPlan::new(clock.clone(), 7);
     let client = kube::Client::new(FaultyService::new(api.service(), plan.clone()), "default");
     let config_maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client.clone());
-    let on_write = |number, fault| Rule {
+    let on_write = |number, fault| FaultRule {
         kind: RequestKind::Write,
         path: "/configmaps".to_owned(),
         trigger: Trigger::Nth(number),
@@ -76,7 +76,7 @@ async fn every_fault_shows_as_it_should() {
         .await
         .expect("patched");
     plan.clear();
-    plan.add(Rule {
+    plan.add(FaultRule {
         kind: RequestKind::Read,
         path: "/late".to_owned(),
         trigger: Trigger::Nth(0),
@@ -84,7 +84,7 @@ async fn every_fault_shows_as_it_should() {
     });
     let value = async || config_maps.get("late").await.expect("there").data.expect("data")["value"].clone();
     assert_eq!((value().await, value().await), ("1".to_owned(), "2".to_owned()));
-    plan.add(Rule {
+    plan.add(FaultRule {
         kind: RequestKind::Read,
         path: "/late".to_owned(),
         trigger: Trigger::Nth(0),
@@ -94,10 +94,10 @@ async fn every_fault_shows_as_it_should() {
     api.create("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "another"}}));
     assert_eq!((value().await, value().await), ("1".to_owned(), "2".to_owned()));
 
-    let outcomes: Vec<Outcome> =
+    let outcomes: Vec<RequestOutcome> =
         plan.seen().into_iter().filter(Seen::is_write).map(|one| one.outcome).collect();
-    assert_eq!(outcomes[0], Outcome::Faulted(Fault::DropBefore));
-    assert_eq!(outcomes.last(), Some(&Outcome::Answered(http::StatusCode::OK)));
+    assert_eq!(outcomes[0], RequestOutcome::Faulted(Fault::DropBefore));
+    assert_eq!(outcomes.last(), Some(&RequestOutcome::Answered(http::StatusCode::OK)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +111,7 @@ async fn a_watcher_survives_every_fault_of_its_watch() {
         let clock = Clock::starting_at(start());
         let api = ApiServer::new(ApiServerConfig::new(clock.clone()));
         let plan = FaultPlan::new(clock.clone(), 7);
-        plan.add(Rule {
+        plan.add(FaultRule {
             kind: RequestKind::Watch,
             path: String::new(),
             trigger: Trigger::Nth(0),

@@ -8,7 +8,7 @@ use five_spot_api::Phase;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::Caches;
 use five_spot_cluster::execute::{self, Basis, ExecutionError};
-use five_spot_cluster::view::{self, Observed, Scope};
+use five_spot_cluster::view::{self, ConfirmScope, Observed};
 use five_spot_core::world::{Failures, Uid};
 use five_spot_core::{Decision, Evidence};
 use jiff::{SignedDuration, Timestamp};
@@ -161,7 +161,7 @@ impl Reconciler {
         if !confirms {
             return self.carry_out(key, Basis::Cached(&observed), &decision, report).await;
         }
-        let mut scope = Scope::of(&decision, &observed.world);
+        let mut scope = ConfirmScope::of(&decision, &observed.world);
         loop {
             let failures = self.failures(key);
             let Some(mut confirmed) = view::confirm(&self.caches, key, &observed, scope, &failures).await?
@@ -172,7 +172,7 @@ impl Reconciler {
             if confirmed.suffices_for(&decision) {
                 return self.carry_out(key, Basis::Confirmed(&confirmed), &decision, report).await;
             }
-            scope = Scope::Everything;
+            scope = ConfirmScope::Everything;
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) const MAX_BLOCKED: usize = 20;
 
 /// The progress of a drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct DrainProgress {
     /// The actions to carry out now.
     pub actions: Vec<Action>,
     /// The number of pods that still have to leave.
@@ -31,7 +31,7 @@ pub struct Progress {
     pub next_look: Option<Timestamp>,
 }
 
-impl Progress {
+impl DrainProgress {
     /// Returns true if no pod is left that has to leave.
     pub const fn done(&self) -> bool {
         self.remaining == 0
@@ -49,7 +49,7 @@ impl Progress {
 
 /// The timing of eviction attempts.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct DrainPace {
     /// The start of the drain.
     pub began: Timestamp,
     /// The deadline. After it, attempts follow the error backoff.
@@ -59,10 +59,10 @@ pub struct Pace {
 }
 
 /// Plans a graceful drain.
-pub fn evict(pods: &[PodView], readiness: Readiness, pace: Pace, now: Timestamp) -> Progress {
+pub fn evict(pods: &[PodView], readiness: Readiness, pace: DrainPace, now: Timestamp) -> DrainProgress {
     let leaving = leaving(pods, readiness, pace.began, now);
     let turn = leaving.iter().filter_map(|pod| eviction_order(pod)).min();
-    let mut progress = Progress { remaining: leaving.len(), ..Progress::default() };
+    let mut progress = DrainProgress { remaining: leaving.len(), ..DrainProgress::default() };
     // While a pause keeps the drain from beginning, its start moves with the clock and passes the creation of a pod that a
     // server with a faster clock has made.
     for made in pods.iter().filter_map(|pod| pod.comes_back).filter(|made| *made > now) {
@@ -101,7 +101,7 @@ pub(crate) fn leaving(
 }
 
 /// Plans the eviction of a pod whose turn it is, or the wait until its next attempt is due.
-fn attempt(pod: &PodView, pace: Pace, now: Timestamp, progress: &mut Progress) {
+fn attempt(pod: &PodView, pace: DrainPace, now: Timestamp, progress: &mut DrainProgress) {
     let last = pod.eviction.as_ref();
     if let Some(refusal) = last.and_then(|attempt| attempt.refusal.as_deref()) {
         progress.block(pod, refusal);
@@ -120,14 +120,14 @@ fn attempt(pod: &PodView, pace: Pace, now: Timestamp, progress: &mut Progress) {
 
 /// Plans an emergency drain: every pod that can be removed is deleted at once. A pod that is terminating with a longer grace
 /// period is deleted again with the shorter one.
-pub fn delete(pods: &[PodView], began: Timestamp, grace: SignedDuration) -> Progress {
+pub fn delete(pods: &[PodView], began: Timestamp, grace: SignedDuration) -> DrainProgress {
     let leaving: Vec<&PodView> = pods.iter().filter(|pod| can_leave(pod, began)).collect();
     let actions = leaving
         .iter()
         .filter(|pod| pod.terminating.is_none_or(|termination| termination.grace > grace))
         .map(|pod| Action::DeletePod { pod: pod.id.clone(), grace })
         .collect();
-    Progress { actions, remaining: leaving.len(), ..Progress::default() }
+    DrainProgress { actions, remaining: leaving.len(), ..DrainProgress::default() }
 }
 
 /// Returns the status of a drain, given the previous status and the current progress.
@@ -135,7 +135,7 @@ pub fn delete(pods: &[PodView], began: Timestamp, grace: SignedDuration) -> Prog
 /// Pods disappear from the observed state when they have left, so the total is remembered and never shrinks. A pod that is
 /// being evicted again keeps its previous reason until the result is known, because a controller that was restarted during
 /// the drain does not know about earlier attempts.
-pub fn status(prior: Option<&DrainStatus>, started_at: Timestamp, progress: &Progress) -> DrainStatus {
+pub fn status(prior: Option<&DrainStatus>, started_at: Timestamp, progress: &DrainProgress) -> DrainStatus {
     let remaining = i32::try_from(progress.remaining).unwrap_or(i32::MAX);
     let total = match prior {
         Some(prior) => prior.total.max(prior.evicted.saturating_add(remaining)),
@@ -184,7 +184,7 @@ fn eviction_order(pod: &PodView) -> Option<i32> {
 
 /// Returns the time at which the attempt after `last` is due. If `last` is in the future, the clock was set back since, and
 /// the next attempt is due at once.
-fn due(last: &EvictionAttempt, pace: Pace, now: Timestamp) -> Timestamp {
+fn due(last: &EvictionAttempt, pace: DrainPace, now: Timestamp) -> Timestamp {
     if last.at > now {
         return now;
     }
@@ -200,8 +200,11 @@ mod tests {
 
     const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-    const UNTIL_400: Pace =
-        Pace { began: Timestamp::constant(50, 0), deadline: Timestamp::constant(400, 0), retry_at: None };
+    const UNTIL_400: DrainPace = DrainPace {
+        began: Timestamp::constant(50, 0),
+        deadline: Timestamp::constant(400, 0),
+        retry_at: None,
+    };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -234,7 +237,7 @@ mod tests {
         let mut pods = [tried("a", 98, Some("no")), tried("b", 98, Some("no"))];
         pods[0].eviction.as_mut().unwrap().failed = true;
         let look = |retry_at: Option<i64>, now| {
-            let pace = Pace { retry_at: retry_at.map(at), ..UNTIL_400 };
+            let pace = DrainPace { retry_at: retry_at.map(at), ..UNTIL_400 };
             let progress = evict(&pods, Readiness::Ready, pace, at(now));
             (progress.actions.len(), progress.next_look)
         };
@@ -361,7 +364,7 @@ mod tests {
         let pods = [PodView { comes_back: Some(at(130)), ..terminating("early", 400) }];
         let began_at = |second| {
             let progress =
-                evict(&pods, Readiness::Ready, Pace { began: at(second), ..UNTIL_400 }, at(second));
+                evict(&pods, Readiness::Ready, DrainPace { began: at(second), ..UNTIL_400 }, at(second));
             (progress.done(), progress.next_look)
         };
         assert_eq!(began_at(100), (true, Some(at(130))));
@@ -458,7 +461,7 @@ mod tests {
 
     #[test]
     fn the_total_is_remembered_when_pods_have_left() {
-        let left = |remaining| Progress { remaining, ..Progress::default() };
+        let left = |remaining| DrainProgress { remaining, ..DrainProgress::default() };
         let counts = |status: &DrainStatus| (status.total, status.evicted);
         let first = status(None, at(100), &left(5));
         assert_eq!(counts(&first), (5, 0));

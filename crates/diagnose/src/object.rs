@@ -5,7 +5,7 @@ use std::fmt;
 
 /// An object of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct ObjectRef {
+pub struct ReportedObject {
     /// The kind.
     pub kind: String,
     /// The namespace; absent for cluster-scoped objects.
@@ -15,7 +15,7 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-impl ObjectRef {
+impl ReportedObject {
     /// An object in a namespace.
     pub fn namespaced(kind: &str, namespace: &str, name: &str) -> Self {
         Self { kind: kind.to_owned(), namespace: Some(namespace.to_owned()), name: name.to_owned() }
@@ -27,7 +27,7 @@ impl ObjectRef {
     }
 }
 
-impl fmt::Display for ObjectRef {
+impl fmt::Display for ReportedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
@@ -42,11 +42,11 @@ mod tests {
 
     #[test]
     fn the_namespace_is_left_out_where_there_is_none() {
-        let pod = ObjectRef::namespaced("Pod", "shop", "web-0");
+        let pod = ReportedObject::namespaced("Pod", "shop", "web-0");
         assert_eq!(pod.to_string(), "Pod shop/web-0");
         let json = serde_json::to_value(&pod).expect("JSON");
         assert_eq!(json, serde_json::json!({"kind": "Pod", "namespace": "shop", "name": "web-0"}));
-        let node = ObjectRef::cluster_scoped("Node", "desk-17");
+        let node = ReportedObject::cluster_scoped("Node", "desk-17");
         assert_eq!(node.to_string(), "Node desk-17");
         let json = serde_json::to_value(&node).expect("JSON");
         assert_eq!(json, serde_json::json!({"kind": "Node", "name": "desk-17"}));

@@ -9,7 +9,7 @@ const NOWHERE: &str = "<nil>";
 
 /// An entry of `details.causes` in the response to a refused write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Cause {
+pub struct StatusCause {
     /// The path of the field, such as `spec.schedule.daysOfWeek[0]`.
     pub field: String,
     /// The type of the error.
@@ -81,13 +81,13 @@ impl CauseReason {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for StatusCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
     }
 }
 
-impl Cause {
+impl StatusCause {
     fn new(field: String, reason: CauseReason, value: Option<&str>, detail: &str) -> Self {
         let field = if field.is_empty() { NOWHERE.to_owned() } else { field };
         let parts = [Some(reason.title()), value, Some(detail).filter(|detail| !detail.is_empty())];

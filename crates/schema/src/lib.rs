@@ -84,7 +84,7 @@ mod structural;
 mod unknown;
 mod values;
 
-pub use cause::{Cause, CauseReason};
+pub use cause::{CauseReason, StatusCause};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use path::Path;
@@ -170,7 +170,7 @@ impl Validator {
     /// Validates an object and returns all errors: `details.causes` of the API server's response. An empty
     /// list means that the object is valid. `old` is the object to be replaced; transition rules use it, and
     /// errors that it already had are not reported. Defaults must have been set before.
-    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
         let schema = &*self.schema;
         let mut causes = Vec::new();
         if old.is_none() {
@@ -186,7 +186,7 @@ impl Validator {
             return causes;
         }
         if causes.iter().any(|cause| cause.reason.stops_rules()) {
-            causes.push(Cause::rules_not_checked());
+            causes.push(StatusCause::rules_not_checked());
         } else {
             rules::check(Change::of(object, old), schema, &Path::ROOT, &mut causes);
         }

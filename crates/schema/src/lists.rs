@@ -1,12 +1,12 @@
 //! Lists with unique items: `x-kubernetes-list-type` `set` and `map`.
 
-use super::cause::Cause;
+use super::cause::StatusCause;
 use super::path::Path;
 use super::structural::{ListKind, Schema};
 use serde_json::{Map, Value};
 
 /// Reports every duplicate item.
-pub(super) fn check(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn check(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
@@ -36,7 +36,7 @@ pub(super) fn has_duplicates(value: &Value, schema: &Schema) -> bool {
     !causes.is_empty()
 }
 
-fn check_items(values: &[Value], schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+fn check_items(values: &[Value], schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     let identities = match &schema.list {
         ListKind::Atomic => return,
         ListKind::Set => values.to_vec(),
@@ -44,7 +44,7 @@ fn check_items(values: &[Value], schema: &Schema, path: &Path<'_>, causes: &mut 
             let odd = values.iter().position(|value| !value.is_object() && !value.is_null());
             if let Some(index) = odd {
                 let detail = "must be an object for an array of list-type map";
-                causes.push(Cause::invalid(path.index(index).bracketed(), &values[index], detail));
+                causes.push(StatusCause::invalid(path.index(index).bracketed(), &values[index], detail));
                 return;
             }
             values.iter().map(|value| identity(value, keys)).collect()
@@ -53,7 +53,7 @@ fn check_items(values: &[Value], schema: &Schema, path: &Path<'_>, causes: &mut 
     for (index, identity) in identities.iter().enumerate() {
         // The second of several equal items is reported, not the third, as in the API server.
         if identities[..index].iter().filter(|earlier| *earlier == identity).count() == 1 {
-            causes.push(Cause::duplicate(path.index(index).bracketed(), identity));
+            causes.push(StatusCause::duplicate(path.index(index).bracketed(), identity));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! CEL rules: compiled once, and evaluated on every value that they apply to.
 
 use super::SchemaError;
-use super::cause::Cause;
+use super::cause::StatusCause;
 use super::cel_functions;
 use super::cel_value::to_cel;
 use super::path::{Path, join};
@@ -90,7 +90,7 @@ impl<'a> Change<'a> {
 }
 
 /// Evaluates the rules of `schema` and of all schemas below it.
-pub(super) fn check(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn check(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     if change.new.is_null() {
         return;
     }
@@ -120,7 +120,7 @@ pub(super) fn check(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes
     }
 }
 
-fn check_here(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+fn check_here(change: Change<'_>, schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     if schema.rules.is_empty() {
         return;
     }
@@ -162,12 +162,12 @@ impl CompiledRule {
         change: Change<'_>,
         schema: &Schema,
         path: &Path<'_>,
-    ) -> Option<Cause> {
+    ) -> Option<StatusCause> {
         let mut field = path.bracketed();
         if let Err(error) = verdict {
             let detail = format!("{} evaluating rule: {}", error_text(&error), self.text);
             let type_name = schema.types.first().copied().unwrap_or_default();
-            return Some(Cause::invalid(field, &type_name.into(), &detail));
+            return Some(StatusCause::invalid(field, &type_name.into(), &detail));
         }
         if !self.uses_old_self && change.is_none() {
             return None;
@@ -181,11 +181,11 @@ impl CompiledRule {
             join(&mut field, &self.field);
         }
         Some(match self.reason.as_deref() {
-            Some("FieldValueForbidden") => Cause::forbidden(field, &detail),
-            Some("FieldValueRequired") => Cause::required(field, &detail),
-            Some("FieldValueDuplicate") => Cause::duplicate(field, change.new),
-            Some(_) | None if schema.is_compound() => Cause::invalid_compound(field, &detail),
-            Some(_) | None => Cause::invalid(field, change.new, &detail),
+            Some("FieldValueForbidden") => StatusCause::forbidden(field, &detail),
+            Some("FieldValueRequired") => StatusCause::required(field, &detail),
+            Some("FieldValueDuplicate") => StatusCause::duplicate(field, change.new),
+            Some(_) | None if schema.is_compound() => StatusCause::invalid_compound(field, &detail),
+            Some(_) | None => StatusCause::invalid(field, change.new, &detail),
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Messages, the order of the checks and special cases are those of the API server: a check depends on the
 //! type of the value, not on the type in the schema, so that one wrong value can have several causes.
 
-use super::cause::Cause;
+use super::cause::StatusCause;
 use super::formats;
 use super::lists::identity;
 use super::path::Path;
@@ -17,7 +17,7 @@ pub(super) fn check(
     old: Option<&Value>,
     schema: &Schema,
     path: &Path<'_>,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<StatusCause>,
 ) {
     if old == Some(value) {
         return;
@@ -53,7 +53,7 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn check_type(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+fn check_type(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     if schema.types.is_empty() || (value.is_null() && schema.nullable) {
         return;
     }
@@ -68,7 +68,7 @@ fn check_type(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<
     let mut complain = |wanted: &str, found: &str| {
         let path = path.dotted();
         let detail = format!("{path} in body must be of type {wanted}: \"{found}\"");
-        causes.push(Cause::type_invalid(path, found, &detail));
+        causes.push(StatusCause::type_invalid(path, found, &detail));
     };
     match &schema.format {
         Some(_)
@@ -86,24 +86,24 @@ fn is_whole(number: f64) -> bool {
     number.fract() == 0.0
 }
 
-fn check_allowed(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+fn check_allowed(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     if !schema.allowed.is_empty() && !schema.allowed.contains(value) {
-        causes.push(Cause::not_supported(path.dotted(), value, &schema.allowed));
+        causes.push(StatusCause::not_supported(path.dotted(), value, &schema.allowed));
     }
 }
 
-fn check_string(text: &str, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+fn check_string(text: &str, schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     let bounds = &schema.bounds;
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let invalid = |what: &str| {
         let path = path.dotted();
         let detail = format!("{path} in body should {what}");
-        Cause::invalid(path, &text.into(), &detail)
+        StatusCause::invalid(path, &text.into(), &detail)
     };
     if let Some(max) = bounds.max_length
         && length > max
     {
-        causes.push(Cause::too_long(path.dotted(), max));
+        causes.push(StatusCause::too_long(path.dotted(), max));
     } else if let Some(min) = bounds.min_length
         && length < min
     {
@@ -119,21 +119,21 @@ fn check_string(text: &str, schema: &Schema, path: &Path<'_>, causes: &mut Vec<C
     {
         let path = path.dotted();
         let detail = format!("{path} in body must be of type {format}: {}", super::cause::quoted(text));
-        causes.push(Cause::type_invalid(path, text, &detail));
+        causes.push(StatusCause::type_invalid(path, text, &detail));
     }
 }
 
-fn check_number(number: &Number, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+fn check_number(number: &Number, schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     let Some(value) = number.as_f64() else { return };
     if let Some(format) = out_of_range(number, schema) {
         // The API server omits the path of this error.
         let detail = format!("Checked value must be of type integer{format} in {}", path.dotted());
-        causes.push(Cause::invalid(String::new(), &"".into(), &detail));
+        causes.push(StatusCause::invalid(String::new(), &"".into(), &detail));
     }
     let mut complain = |what: &str| {
         let path = path.dotted();
         let detail = format!("{path} in body should be {what}");
-        causes.push(Cause::invalid(path, &Value::Number(number.clone()), &detail));
+        causes.push(StatusCause::invalid(path, &Value::Number(number.clone()), &detail));
     };
     if let Some(factor) = schema.bounds.multiple_of
         && !is_whole(value / factor)
@@ -179,7 +179,7 @@ fn check_list(
     old: Option<&Value>,
     schema: &Schema,
     path: &Path<'_>,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<StatusCause>,
 ) {
     if let Some(items) = &schema.items {
         for (index, value) in values.iter().enumerate() {
@@ -191,7 +191,7 @@ fn check_list(
     let invalid = |value: Value, what: &str| {
         let path = path.dotted();
         let detail = format!("{path} in body {what}");
-        Cause::invalid(path, &value, &detail)
+        StatusCause::invalid(path, &value, &detail)
     };
     if let Some(min) = bounds.min_items
         && length < min
@@ -201,7 +201,7 @@ fn check_list(
     if let Some(max) = bounds.max_items
         && length > max
     {
-        causes.push(Cause::too_many(path.dotted(), values.len(), max));
+        causes.push(StatusCause::too_many(path.dotted(), values.len(), max));
     }
     if bounds.unique_items && (1..values.len()).any(|index| values[..index].contains(&values[index])) {
         causes.push(invalid("".into(), "shouldn't contain duplicates"));
@@ -224,7 +224,7 @@ fn check_fields(
     old: Option<&Value>,
     schema: &Schema,
     path: &Path<'_>,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<StatusCause>,
 ) {
     let bounds = &schema.bounds;
     let length = i64::try_from(fields.len()).unwrap_or(i64::MAX);
@@ -233,12 +233,12 @@ fn check_fields(
     {
         let path = path.dotted();
         let detail = format!("{path} in body should have at least {min} properties");
-        causes.push(Cause::invalid(path, &length.into(), &detail));
+        causes.push(StatusCause::invalid(path, &length.into(), &detail));
     }
     if let Some(max) = bounds.max_properties
         && length > max
     {
-        causes.push(Cause::too_many(path.dotted(), fields.len(), max));
+        causes.push(StatusCause::too_many(path.dotted(), fields.len(), max));
     }
     for (name, value) in fields {
         let old = old.and_then(|old| old.get(name));
@@ -250,24 +250,24 @@ fn check_fields(
     }
     for name in &schema.required {
         if !fields.contains_key(name) {
-            causes.push(Cause::required(path.field(name).dotted(), ""));
+            causes.push(StatusCause::required(path.field(name).dotted(), ""));
         }
     }
 }
 
 /// `allOf`, `anyOf`, `oneOf` and `not`. The errors of a branch are reported in addition to that of the whole.
-fn check_combinations(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<Cause>) {
+fn check_combinations(value: &Value, schema: &Schema, path: &Path<'_>, causes: &mut Vec<StatusCause>) {
     let faults = |branch: &Schema| {
         let mut causes = Vec::new();
         check(value, None, branch, path, &mut causes);
         causes
     };
-    let mut complain = |what: &str, mut details: Vec<Cause>| {
+    let mut complain = |what: &str, mut details: Vec<StatusCause>| {
         let detail = format!("{} {what}", super::cause::quoted(&path.dotted()));
-        causes.push(Cause::invalid(String::new(), &"".into(), &detail));
+        causes.push(StatusCause::invalid(String::new(), &"".into(), &detail));
         causes.append(&mut details);
     };
-    let fewest = |faults: Vec<Vec<Cause>>| faults.into_iter().min_by_key(Vec::len).unwrap_or_default();
+    let fewest = |faults: Vec<Vec<StatusCause>>| faults.into_iter().min_by_key(Vec::len).unwrap_or_default();
 
     if !schema.any_of.is_empty() {
         let all: Vec<_> = schema.any_of.iter().map(faults).collect();

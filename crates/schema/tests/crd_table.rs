@@ -4,7 +4,7 @@
 #[path = "../../../tests/crd/table.rs"]
 mod table;
 
-use five_spot_schema::{Cause, Validator};
+use five_spot_schema::{StatusCause, Validator};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use table::{Case, Expected, Refusal};
 
 /// Admits an object as the API server does on create: unknown fields, then defaults, then validation.
-fn admit(validator: &Validator, object: &mut Value) -> Result<(), Vec<Cause>> {
+fn admit(validator: &Validator, object: &mut Value) -> Result<(), Vec<StatusCause>> {
     validator.apply_defaults(object);
     let causes = validator.validate(object, None);
     if causes.is_empty() { Ok(()) } else { Err(causes) }
@@ -40,7 +40,7 @@ fn complaint(validator: &Validator, case: &Case) -> Option<String> {
         Expected::Refused(wanted) => match answer {
             Ok(()) => Some("accepted".to_owned()),
             Err(causes) => {
-                let fits = |cause: &Cause| {
+                let fits = |cause: &StatusCause| {
                     cause.field == wanted.field
                         && cause.reason.as_str() == wanted.reason
                         && cause.message.contains(&wanted.message)

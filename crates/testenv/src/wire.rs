@@ -38,13 +38,13 @@ impl Answer {
     }
 
     /// Field, reason and message of each cause of a `Status`.
-    pub fn causes(&self) -> Vec<Cause> {
+    pub fn causes(&self) -> Vec<ResponseCause> {
         let causes = self.body["details"]["causes"].as_array();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         causes
             .into_iter()
             .flatten()
-            .map(|cause| Cause {
+            .map(|cause| ResponseCause {
                 field: text(&cause["field"]),
                 reason: text(&cause["reason"]),
                 message: text(&cause["message"]),
@@ -55,7 +55,7 @@ impl Answer {
 
 /// One reason for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
+pub struct ResponseCause {
     /// The path of the field.
     pub field: String,
     /// The reason, such as `FieldValueInvalid`.

@@ -75,7 +75,7 @@ fn check_refusal(refusal: &Refusal, answer: &Answer) -> anyhow::Result<()> {
         return Ok(());
     }
     let causes = answer.causes();
-    let expected = |cause: &wire::Cause| {
+    let expected = |cause: &wire::ResponseCause| {
         cause.field == *field && cause.reason == *reason && cause.message.contains(message.as_str())
     };
     if causes.iter().any(expected) {

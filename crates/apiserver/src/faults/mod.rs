@@ -7,5 +7,5 @@ mod plan;
 mod service;
 mod watch;
 
-pub use plan::{Fault, FaultPlan, Outcome, RequestKind, Rule, Seen, Trigger, WatchFault};
+pub use plan::{Fault, FaultPlan, FaultRule, RequestKind, RequestOutcome, Seen, Trigger, WatchFault};
 pub use service::FaultyService;

@@ -82,7 +82,7 @@ pub enum Trigger {
 
 /// A fault and the requests that it applies to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub struct FaultRule {
     /// The kind of requests.
     pub kind: RequestKind,
     /// A part of their path, such as `/machines`; empty for all.
@@ -103,7 +103,7 @@ pub struct Seen {
     /// Its path and query.
     pub path: String,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
     /// For a watch, the times at which its events were delivered, including bookmarks.
     pub events: Vec<Timestamp>,
 }
@@ -123,7 +123,7 @@ impl Seen {
 
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The request was answered with this status.
     Answered(StatusCode),
     /// The request had this fault.
@@ -141,7 +141,7 @@ pub struct FaultPlan {
 
 #[derive(Debug)]
 struct Inner {
-    rules: Vec<(Rule, u64)>,
+    rules: Vec<(FaultRule, u64)>,
     chance: Ids,
     seen: Vec<Seen>,
 }
@@ -154,7 +154,7 @@ impl FaultPlan {
     }
 
     /// Adds a rule, which counts requests from now on.
-    pub fn add(&self, rule: Rule) {
+    pub fn add(&self, rule: FaultRule) {
         self.lock().rules.push((rule, 0));
     }
 
@@ -174,7 +174,7 @@ impl FaultPlan {
         let now = self.clock.now();
         let mut inner = self.lock();
         let fault = inner.decide(kind, path, now);
-        let outcome = fault.clone().map_or(Outcome::Pending, Outcome::Faulted);
+        let outcome = fault.clone().map_or(RequestOutcome::Pending, RequestOutcome::Faulted);
         let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
         inner.seen.push(Seen { time: now, method: method.clone(), path, outcome, events: Vec::new() });
         (inner.seen.len() - 1, fault)
@@ -190,9 +190,9 @@ impl FaultPlan {
 
     pub(super) fn answered(&self, number: usize, status: StatusCode) {
         if let Some(seen) = self.lock().seen.get_mut(number)
-            && seen.outcome == Outcome::Pending
+            && seen.outcome == RequestOutcome::Pending
         {
-            seen.outcome = Outcome::Answered(status);
+            seen.outcome = RequestOutcome::Answered(status);
         }
     }
 

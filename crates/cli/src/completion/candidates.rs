@@ -24,7 +24,7 @@ enum Values {
     /// Files, which the shell completes.
     Files,
     /// Names that depend on the cluster.
-    Names(names::Kind),
+    Names(names::NameKind),
 }
 
 /// The candidates for the last word of a line, in the protocol of cobra. The first word is the program.
@@ -91,15 +91,15 @@ fn with_completers(command: Command, names: &Arc<ClusterNames>, files: &Arc<Atom
 
 /// The values of an argument of a command, by the name of its field.
 fn values(command: &str, arg: &Arg) -> Option<Values> {
-    use names::Kind;
+    use names::NameKind;
     match (command, arg.get_id().as_str()) {
-        ("explain" | "doctor", "name") | ("preview", "names") => Some(Values::Names(Kind::Machines)),
-        ("why", "object") => Some(Values::Names(Kind::Objects)),
-        ("create", "cluster") => Some(Values::Names(Kind::Clusters)),
+        ("explain" | "doctor", "name") | ("preview", "names") => Some(Values::Names(NameKind::Machines)),
+        ("why", "object") => Some(Values::Names(NameKind::Objects)),
+        ("create", "cluster") => Some(Values::Names(NameKind::Clusters)),
         (_, "namespace" | "watch_namespace" | "management_nodes_namespace") => {
-            Some(Values::Names(Kind::Namespaces))
+            Some(Values::Names(NameKind::Namespaces))
         }
-        (_, "context") => Some(Values::Names(Kind::Contexts)),
+        (_, "context") => Some(Values::Names(NameKind::Contexts)),
         _ => {
             let hint = arg.get_value_hint();
             matches!(hint, ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath)
@@ -206,15 +206,15 @@ mod tests {
         collect(&command, &mut found);
         collect(&five_spot_controller::args::Args::command(), &mut found);
         for (expected, kind) in [
-            ("explain name", names::Kind::Machines),
-            ("doctor name", names::Kind::Machines),
-            ("preview names", names::Kind::Machines),
-            ("why object", names::Kind::Objects),
-            ("create cluster", names::Kind::Clusters),
-            ("explain context", names::Kind::Contexts),
-            ("debug-bundle namespace", names::Kind::Namespaces),
-            ("5spot-controller watch_namespace", names::Kind::Namespaces),
-            ("5spot-controller management_nodes_namespace", names::Kind::Namespaces),
+            ("explain name", names::NameKind::Machines),
+            ("doctor name", names::NameKind::Machines),
+            ("preview names", names::NameKind::Machines),
+            ("why object", names::NameKind::Objects),
+            ("create cluster", names::NameKind::Clusters),
+            ("explain context", names::NameKind::Contexts),
+            ("debug-bundle namespace", names::NameKind::Namespaces),
+            ("5spot-controller watch_namespace", names::NameKind::Namespaces),
+            ("5spot-controller management_nodes_namespace", names::NameKind::Namespaces),
         ] {
             assert!(found.contains(&(expected.to_owned(), Values::Names(kind))), "{expected}: {found:?}");
         }

@@ -16,7 +16,7 @@ const MOST: u32 = 1000;
 
 /// The kinds of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NameKind {
     /// `ScheduledMachine`s of the namespace.
     Machines,
     /// Namespaces.
@@ -39,10 +39,12 @@ pub struct ClusterNames {
 
 impl ClusterNames {
     /// The names of a kind that begin with a word.
-    pub fn like(&self, kind: Kind, word: &str) -> Vec<String> {
+    pub fn like(&self, kind: NameKind, word: &str) -> Vec<String> {
         let mut names = match kind {
-            Kind::Contexts => self.contexts(),
-            Kind::Machines | Kind::Namespaces | Kind::Clusters | Kind::Objects => self.ask(kind, word),
+            NameKind::Contexts => self.contexts(),
+            NameKind::Machines | NameKind::Namespaces | NameKind::Clusters | NameKind::Objects => {
+                self.ask(kind, word)
+            }
         };
         names.retain(|name| name.starts_with(word));
         names.sort();
@@ -55,7 +57,7 @@ impl ClusterNames {
         contexts.into_iter().map(|context| context.name).collect()
     }
 
-    fn ask(&self, kind: Kind, word: &str) -> Vec<String> {
+    fn ask(&self, kind: NameKind, word: &str) -> Vec<String> {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return Vec::new();
         };
@@ -66,18 +68,18 @@ impl ClusterNames {
         names
     }
 
-    async fn names(&self, kind: Kind, word: &str) -> Option<Vec<String>> {
+    async fn names(&self, kind: NameKind, word: &str) -> Option<Vec<String>> {
         let access = self.cluster.access().await.ok()?;
         let client = access.connection.management().ok()?;
         let namespace = Some(self.namespace_of(&access));
         match kind {
-            Kind::Machines => list(&client, &machines(), namespace).await,
-            Kind::Namespaces => list(&client, &ApiResource::erase::<Namespace>(&()), None).await,
-            Kind::Clusters => {
+            NameKind::Machines => list(&client, &machines(), namespace).await,
+            NameKind::Namespaces => list(&client, &ApiResource::erase::<Namespace>(&()), None).await,
+            NameKind::Clusters => {
                 let catalog = Catalog::discover(&client).await.ok()?;
                 list(&client, &catalog.by_kind("cluster.x-k8s.io", "Cluster")?.resource(), namespace).await
             }
-            Kind::Objects => {
+            NameKind::Objects => {
                 let catalog = Catalog::discover(&client).await.ok()?;
                 let Some((kind, _)) = word.split_once('/') else { return Some(kinds(&catalog)) };
                 let served = target(kind).find(&catalog).ok()?;
@@ -85,7 +87,7 @@ impl ClusterNames {
                     list(&client, &served.resource(), namespace.filter(|_| served.namespaced)).await?;
                 Some(names.into_iter().map(|name| format!("{kind}/{name}")).collect())
             }
-            Kind::Contexts => None,
+            NameKind::Contexts => None,
         }
     }
 

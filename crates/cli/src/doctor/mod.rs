@@ -14,7 +14,7 @@ use crate::output::{complain, show_next};
 use anyhow::Context as _;
 use clap::ValueEnum;
 pub use collect::Scope;
-use five_spot_diagnose::doctor::{CrdState, Facts, Report, Severity, examine};
+use five_spot_diagnose::doctor::{CrdState, DoctorFacts, Report, Severity, examine};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -186,7 +186,7 @@ pub async fn diagnose(
 }
 
 /// True if the object that was asked for does not exist, and that is known.
-fn is_absent(facts: &Facts, scope: &Scope) -> bool {
+fn is_absent(facts: &DoctorFacts, scope: &Scope) -> bool {
     let is_defined = !matches!(facts.definition, CrdState::Absent(_));
     scope.name.is_some() && facts.machines.is_empty() && facts.known.is_some() && is_defined
 }

@@ -1,10 +1,10 @@
 //! `explain` for a machine whose workload cluster does not answer, in virtual time.
 
 use super::{Explained, explain_one};
-use crate::doctor::tests::world::{START, World, fleet, machine};
+use crate::doctor::tests::world::{DoctorFixture, START, fleet, machine};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use five_spot_apiserver::faults::{Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger};
 use five_spot_cluster::{ObjectKey, Raw};
 use five_spot_diagnose::explain::Blocker;
 use five_spot_standins::node_name;
@@ -47,20 +47,20 @@ fn kept_pod() -> Vec<Value> {
 }
 
 /// A machine that is lent to a cluster with a kubeconfig of its own.
-async fn lent(others: Vec<Value>) -> World {
+async fn lent(others: Vec<Value>) -> DoctorFixture {
     let objects =
         [machine("desk", &json!({"killIfCommands": ["java"]})), kubeconfig_secret("shop-kubeconfig")];
-    let world = World::new(START, fleet(objects.into_iter().chain(others).collect())).await;
+    let world = DoctorFixture::new(START, fleet(objects.into_iter().chain(others).collect())).await;
     world.phase("desk", "Active").await;
     world.pass(Duration::from_mins(5)).await;
     world
 }
 
 /// Explains the machine while reads of a path in the workload cluster have a fault. Returns the time that it took.
-async fn explained(world: &World, path: &str, fault: Fault) -> (Duration, Explained) {
+async fn explained(world: &DoctorFixture, path: &str, fault: Fault) -> (Duration, Explained) {
     let plan = FaultPlan::new(world.environment.clock.clone(), 0);
     let trigger = Trigger::Between(Timestamp::MIN, Timestamp::MAX);
-    plan.add(Rule { kind: RequestKind::Read, path: path.to_owned(), trigger, fault });
+    plan.add(FaultRule { kind: RequestKind::Read, path: path.to_owned(), trigger, fault });
     let workload = FaultyService::new(world.environment.api.service(), plan.clone());
     let access = world.access_to(Raw::new(workload));
     let began = Instant::now();

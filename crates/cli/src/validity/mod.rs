@@ -6,7 +6,7 @@ mod known_fields;
 use five_spot_api::{ScheduleSpec, ScheduledMachineSpec};
 use five_spot_core::schedule::Schedule;
 use five_spot_core::{FieldError, ValidSpec};
-use five_spot_schema::{Cause, CauseReason, Validator};
+use five_spot_schema::{CauseReason, StatusCause, Validator};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -79,7 +79,7 @@ impl Faults {
         let causes = validator.validate(object, None);
         for cause in &causes {
             // What has the wrong type is also reported as missing.
-            let has_wrong_type = |other: &Cause| {
+            let has_wrong_type = |other: &StatusCause| {
                 other.field == cause.field && other.reason == CauseReason::FieldValueTypeInvalid
             };
             if cause.reason == CauseReason::FieldValueRequired && causes.iter().any(has_wrong_type) {

@@ -17,7 +17,7 @@ use crate::environment::ProcessEnvironment;
 use crate::output::{complain, show};
 use anyhow::Context as _;
 use collect::Collector;
-use five_spot_diagnose::why::{Answer, Facts, Progress, Question, Unreadable, examine};
+use five_spot_diagnose::why::{Answer, Facts, Question, Unreadable, WalkProgress, examine};
 pub use target::Target;
 use target::TargetError;
 
@@ -86,15 +86,15 @@ async fn answer(
     let progress = ProgressLine::on_stderr();
     loop {
         match examine(&question, &facts) {
-            Progress::Needs(needs) => {
+            WalkProgress::Needs(needs) => {
                 progress.show(&format!("{} facts read, {} more needed", facts.len(), needs.len()));
                 facts.extend(collector.collect(needs).await);
             }
-            Progress::Answer(answer) => {
+            WalkProgress::Answer(answer) => {
                 report_unreadable(&facts);
                 return Ok(answer);
             }
-            Progress::NeverSeen(id) => {
+            WalkProgress::NeverSeen(id) => {
                 let object = id.to_ref();
                 return Err(anyhow::anyhow!(
                     "there is no {object}, and no event or dependent refers to one that existed ({}); check \
@@ -103,7 +103,7 @@ async fn answer(
                 )
                 .into());
             }
-            Progress::Unreadable(reason) => {
+            WalkProgress::Unreadable(reason) => {
                 let object = question.object.to_ref();
                 return Err(anyhow::anyhow!("{object} cannot be read: {}", reason.in_words()).into());
             }

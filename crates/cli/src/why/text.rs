@@ -5,7 +5,7 @@ use crate::style::{Charset, Style};
 use crate::wording;
 use crate::wrap::wrap;
 use anstyle::AnsiColor;
-use five_spot_diagnose::why::{Answer, Cause, Fix, State, Step};
+use five_spot_diagnose::why::{Answer, BlockingCause, CauseFix, DeletionState, Step};
 use std::fmt::Write as _;
 
 /// More causes than that are left to `-o json`.
@@ -24,7 +24,7 @@ pub fn render(answer: &Answer, style: Style) -> String {
     for step in &answer.steps {
         push_step(&mut text, step, style);
     }
-    let groups: Vec<&[Cause]> = answer.causes.chunk_by(are_alike).collect();
+    let groups: Vec<&[BlockingCause]> = answer.causes.chunk_by(are_alike).collect();
     for group in groups.iter().take(CAUSES) {
         push_causes(&mut text, group, style);
     }
@@ -36,8 +36,8 @@ pub fn render(answer: &Answer, style: Style) -> String {
 }
 
 /// The same cause on objects of the same kind, with the same fixes. It is told once.
-fn are_alike(one: &Cause, other: &Cause) -> bool {
-    let essence = |cause: &Cause| {
+fn are_alike(one: &BlockingCause, other: &BlockingCause) -> bool {
+    let essence = |cause: &BlockingCause| {
         (cause.object.kind.clone(), cause.cause.clone(), cause.needs_a_person, cause.fix.len())
     };
     essence(one) == essence(other)
@@ -46,18 +46,18 @@ fn are_alike(one: &Cause, other: &Cause) -> bool {
 fn verdict(answer: &Answer) -> (AnsiColor, String) {
     let blockers = answer.causes.iter().filter(|cause| cause.needs_a_person).count();
     match answer.state {
-        State::Stuck => {
+        DeletionState::Stuck => {
             let causes = wording::count(blockers, "cause");
             (AnsiColor::Red, format!("is stuck: {causes} will not go away without help"))
         }
-        State::Deleting => {
+        DeletionState::Deleting => {
             (AnsiColor::Yellow, "is being deleted; nothing indicates that it is stuck".to_owned())
         }
-        State::NotDeleting if blockers > 0 => {
+        DeletionState::NotDeleting if blockers > 0 => {
             (AnsiColor::Red, "is not being deleted, and something is wrong".to_owned())
         }
-        State::NotDeleting => (AnsiColor::Green, "is not being deleted".to_owned()),
-        State::Gone => (AnsiColor::Green, "is gone".to_owned()),
+        DeletionState::NotDeleting => (AnsiColor::Green, "is not being deleted".to_owned()),
+        DeletionState::Gone => (AnsiColor::Green, "is gone".to_owned()),
     }
 }
 
@@ -76,7 +76,7 @@ fn push_step(text: &mut String, step: &Step, style: Style) {
     }
 }
 
-fn push_causes(text: &mut String, causes: &[Cause], style: Style) {
+fn push_causes(text: &mut String, causes: &[BlockingCause], style: Style) {
     let [first, others @ ..] = causes else { return };
     let word = if first.needs_a_person { "Cause" } else { "Waiting for" };
     let also = match others.len() {
@@ -99,7 +99,7 @@ fn push_causes(text: &mut String, causes: &[Cause], style: Style) {
 }
 
 /// The consequences stand before the command.
-fn push_fix(text: &mut String, fix: &Fix, mut commands: Vec<&str>, number: usize, style: Style) {
+fn push_fix(text: &mut String, fix: &CauseFix, mut commands: Vec<&str>, number: usize, style: Style) {
     let (color, safe) = if fix.safe { (AnsiColor::Green, "safe") } else { (AnsiColor::Yellow, "not safe") };
     let _ = writeln!(text, "  Fix {number}, {}:", style.paint(color.on_default(), safe));
     if let Some(warning) = &fix.warning {
@@ -134,16 +134,16 @@ fn push_wrapped(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use five_spot_diagnose::object::ObjectRef;
+    use five_spot_diagnose::object::ReportedObject;
 
     fn answer() -> Answer {
-        let pod = ObjectRef::namespaced("Pod", "shop", "web-0");
+        let pod = ReportedObject::namespaced("Pod", "shop", "web-0");
         Answer {
-            object: ObjectRef::cluster_scoped("Namespace", "shop"),
-            state: State::Stuck,
+            object: ReportedObject::cluster_scoped("Namespace", "shop"),
+            state: DeletionState::Stuck,
             steps: vec![
                 Step {
-                    object: ObjectRef::cluster_scoped("Namespace", "shop"),
+                    object: ReportedObject::cluster_scoped("Namespace", "shop"),
                     relation: "the object in question".to_owned(),
                     evidence: vec!["deletion requested 2026-11-17T11:00:00Z, 1h ago".to_owned()],
                     depth: 0,
@@ -155,14 +155,14 @@ mod tests {
                     depth: 1,
                 },
             ],
-            causes: vec![Cause {
+            causes: vec![BlockingCause {
                 object: pod,
                 cause: "it runs on Node desk, which is not Ready".to_owned(),
                 evidence: vec![
                     "Node desk: Ready=Unknown (NodeStatusUnknown): Kubelet stopped posting node status."
                         .to_owned(),
                 ],
-                fix: vec![Fix::harmful(
+                fix: vec![CauseFix::harmful(
                     "kubectl delete pod web-0 -n shop --grace-period=0 --force",
                     "The resource may continue to run on the cluster indefinitely.",
                 )],
@@ -222,7 +222,7 @@ Cause: Pod shop/web-0
         answer.causes[0].object.name = evil.to_owned();
         answer.causes[0].cause = evil.to_owned();
         answer.causes[0].evidence = vec![evil.to_owned()];
-        answer.causes[0].fix[0] = Fix::harmful(evil, evil);
+        answer.causes[0].fix[0] = CauseFix::harmful(evil, evil);
         let text = render(&answer, Style { width: 60, charset: Charset::Unicode, colored: false });
         let steers = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
         assert!(!text.contains(steers), "{text:?}");

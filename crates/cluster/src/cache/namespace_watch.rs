@@ -121,7 +121,7 @@ mod tests {
     use crate::cache::watch::{WatchSource, fill_from};
     use crate::transport::http::Transport;
     use five_spot_apiserver::faults::{
-        Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
+        Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger, WatchFault,
     };
     use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use http::StatusCode;
@@ -222,7 +222,7 @@ mod tests {
             (RequestKind::Read, 2, refused),
             (RequestKind::Watch, 3, Fault::Watch(WatchFault::HangBefore(0))),
         ] {
-            plan.add(Rule { kind, path: String::new(), trigger: Trigger::Nth(number), fault });
+            plan.add(FaultRule { kind, path: String::new(), trigger: Trigger::Nth(number), fault });
         }
         let service = FaultyService::new(embedded.service(), plan.clone());
         let client = Transport::new("test").client_over(service);

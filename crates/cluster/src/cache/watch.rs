@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use crate::transport::http::Transport;
     use five_spot_apiserver::faults::{
-        Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger, WatchFault,
+        Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger, WatchFault,
     };
     use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use http::StatusCode;
@@ -322,7 +322,7 @@ mod tests {
     use serde_json::json;
     use tokio::task::JoinHandle;
 
-    struct World {
+    struct WatchFixture {
         embedded: ApiServer,
         plan: FaultPlan,
         store: Store<String>,
@@ -330,13 +330,18 @@ mod tests {
     }
 
     /// A store of config maps, filled through a transport at which one event, that of the first one made, is lost.
-    fn begin() -> World {
+    fn begin() -> WatchFixture {
         let start = "2026-11-16T08:00:00Z".parse().expect("a timestamp");
         let clock = Clock::starting_at(start);
         let embedded = ApiServer::new(ApiServerConfig::new(clock.clone()));
         let plan = FaultPlan::new(clock, 1);
         let fault = Fault::Watch(WatchFault::LoseEvent(0));
-        plan.add(Rule { kind: RequestKind::Watch, path: String::new(), trigger: Trigger::Nth(0), fault });
+        plan.add(FaultRule {
+            kind: RequestKind::Watch,
+            path: String::new(),
+            trigger: Trigger::Nth(0),
+            fault,
+        });
         let service = FaultyService::new(embedded.service(), plan.clone());
         let api: Api<ConfigMap> = Api::namespaced(Transport::new("test").client_over(service), "default");
         let store = Store::new([None]);
@@ -346,10 +351,10 @@ mod tests {
             fill(&source, api, watcher::Config::default(), None, &filled, ResourceExt::name_any, |_| {})
                 .await;
         });
-        World { embedded, plan, store, filling }
+        WatchFixture { embedded, plan, store, filling }
     }
 
-    impl World {
+    impl WatchFixture {
         async fn after(&self, minutes: u64) -> Vec<String> {
             tokio::time::sleep(Duration::from_mins(minutes)).await;
             self.store.select(|_, name| Some(name.clone()))
@@ -417,7 +422,7 @@ mod tests {
         let start: jiff::Timestamp = "2026-11-16T08:45:00Z".parse().expect("a timestamp");
         let during = Trigger::Between(start, start + jiff::SignedDuration::from_mins(20));
         let fault = Fault::Refuse(StatusCode::UNPROCESSABLE_ENTITY, None);
-        world.plan.add(Rule { kind: RequestKind::Watch, path: String::new(), trigger: during, fault });
+        world.plan.add(FaultRule { kind: RequestKind::Watch, path: String::new(), trigger: during, fault });
         assert!(world.after(60).await.contains(&"lost".to_owned()));
         assert_eq!(world.lists(), 2);
         world.make("later");

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 /// The objects that a confirmation reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ConfirmScope {
     /// Everything that the decision was made on.
     Everything,
     /// Everything but the bootstrap and infrastructure objects: the decision only creates them, and the API server refuses
@@ -44,7 +44,7 @@ pub enum Scope {
     AllButProviderObjects,
 }
 
-impl Scope {
+impl ConfirmScope {
     /// The scope that confirms a decision about this world.
     pub fn of(decision: &Decision, world: &World) -> Self {
         if decision.only_creates_provider_objects(world) {
@@ -59,7 +59,7 @@ impl Scope {
 pub struct Confirmed {
     observed: Box<Observed>,
     template: Option<Template>,
-    scope: Scope,
+    scope: ConfirmScope,
 }
 
 impl Confirmed {
@@ -75,7 +75,8 @@ impl Confirmed {
 
     /// Returns true if everything that a decision about this world depends on has been read.
     pub fn suffices_for(&self, decision: &Decision) -> bool {
-        self.scope == Scope::Everything || Scope::of(decision, &self.observed.world) == self.scope
+        self.scope == ConfirmScope::Everything
+            || ConfirmScope::of(decision, &self.observed.world) == self.scope
     }
 
     /// The object and its world alone.
@@ -121,7 +122,7 @@ pub async fn confirm(
     caches: &Arc<Caches>,
     key: &ObjectKey,
     observed: &Observed,
-    scope: Scope,
+    scope: ConfirmScope,
     failures: &Failures,
 ) -> Result<Option<Confirmed>, CallError> {
     let template = read_facts(caches, key, observed, (Occasion::Confirm, scope)).await?;
@@ -133,7 +134,7 @@ pub async fn confirm(
 /// Reads the facts about an object from the API server into the caches, after a write failed because something has changed.
 pub async fn reread(caches: &Arc<Caches>, key: &ObjectKey, failures: &Failures) -> Result<(), CallError> {
     if let Cached::Known(observed) = assemble(caches, key, failures).await {
-        read_facts(caches, key, &observed, (Occasion::Conflict, Scope::Everything)).await?;
+        read_facts(caches, key, &observed, (Occasion::Conflict, ConfirmScope::Everything)).await?;
     }
     Ok(())
 }
@@ -142,15 +143,15 @@ async fn read_facts(
     caches: &Arc<Caches>,
     key: &ObjectKey,
     observed: &Observed,
-    (occasion, scope): (Occasion, Scope),
+    (occasion, scope): (Occasion, ConfirmScope),
 ) -> Result<Option<Template>, CallError> {
     let template = confirm_object(caches, key).await?;
     let cluster = observed.world.cluster.as_ref().map(|cluster| &cluster.uid);
     let provider = |part, slot| confirm_provider(caches, key, part, slot, template.as_ref(), cluster);
     let providers = async {
         match scope {
-            Scope::AllButProviderObjects => Ok(()),
-            Scope::Everything => {
+            ConfirmScope::AllButProviderObjects => Ok(()),
+            ConfirmScope::Everything => {
                 let bootstrap = provider(Part::Bootstrap, &observed.world.bootstrap);
                 let infrastructure = provider(Part::Infrastructure, &observed.world.infrastructure);
                 futures::try_join!(bootstrap, infrastructure).map(|((), ())| ())

@@ -9,7 +9,7 @@ use crate::transport::error::CallError;
 use crate::transport::key::ObjectKey;
 use crate::transport::operation::TargetKind;
 use crate::view::assemble::{Cached, assemble};
-use crate::view::confirm::{Scope, confirm};
+use crate::view::confirm::{ConfirmScope, confirm};
 use crate::view::observed::Observed;
 use crate::view::pod_watch::watch_pods;
 use five_spot_core::world::Failures;
@@ -84,7 +84,7 @@ async fn confirm_in_time(
     observed: Box<Observed>,
     failures: &Failures,
 ) -> Result<Option<Looked>, CallError> {
-    let confirming = confirm(caches, key, &observed, Scope::Everything, failures);
+    let confirming = confirm(caches, key, &observed, ConfirmScope::Everything, failures);
     let has_link = observed.link.is_some() || observed.former_link.is_some();
     let confirmed = if has_link {
         tokio::time::timeout(READ_ONCE_WITHIN, confirming).await

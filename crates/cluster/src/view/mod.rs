@@ -24,7 +24,7 @@ pub(crate) mod render;
 mod watch_status;
 
 pub use agents::{AgentState, agent_states, watch_agents};
-pub use confirm::{Confirmed, Scope, confirm, reread};
+pub use confirm::{ConfirmScope, Confirmed, confirm, reread};
 pub use look::{LookError, Looked, look};
 pub use observe::{glance, observe};
 pub use observed::Observed;

@@ -2,7 +2,7 @@
 
 use super::Args;
 use super::values::whole_number;
-use crate::leader::Timing;
+use crate::leader::LeaseTiming;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const DEFAULT_RETRY_PERIOD: u32 = 2;
 const RETRY_PERIOD: &str = "LEASE_RETRY_PERIOD_SECONDS";
 
 /// Puts the times together. Refused whether or not the election is on: a mistake is found before it matters.
-pub(super) fn timing(args: &Args, retry_period: Option<&str>) -> Result<Timing, clap::Error> {
+pub(super) fn timing(args: &Args, retry_period: Option<&str>) -> Result<LeaseTiming, clap::Error> {
     let retry_period = match retry_period {
         None => DEFAULT_RETRY_PERIOD,
         Some(text) => {
@@ -30,7 +30,7 @@ pub(super) fn timing(args: &Args, retry_period: Option<&str>) -> Result<Timing, 
         return Err(refuse(RETRY_PERIOD, &retry_period.to_string(), &must));
     }
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-    Ok(Timing {
+    Ok(LeaseTiming {
         duration: seconds(duration),
         renew_deadline: seconds(deadline),
         retry_period: seconds(retry_period),

@@ -1,7 +1,7 @@
 //! The number of this instance, and of all instances.
 
 use super::Args;
-use crate::leader::{BootClock, Timing};
+use crate::leader::{BootClock, LeaseTiming};
 use crate::shards::{self, InstanceTiming, ShardSettings};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
@@ -43,7 +43,7 @@ pub(super) fn shard(args: &Args) -> Result<Shard, clap::Error> {
 pub(super) fn settings(
     args: &Args,
     shard: Shard,
-    timing: Timing,
+    timing: LeaseTiming,
     identity: String,
     pod_uid: Option<String>,
 ) -> ShardSettings {

@@ -11,7 +11,7 @@ mod tests;
 
 pub(crate) use elector::Elector;
 pub use guard::{BootClock, LeaseClock, LeaseGuard, TokioClock};
-pub use state::Timing;
+pub use state::LeaseTiming;
 
 use five_spot_core::text;
 use std::fmt;
@@ -27,7 +27,7 @@ pub struct ElectionSettings {
     /// The identity of this instance: `<POD_NAME>_<random>`. A pod's name alone can belong to two processes.
     pub identity: String,
     /// Durations and periods.
-    pub timing: Timing,
+    pub timing: LeaseTiming,
     /// The clock that the Lease is measured by.
     pub clock: Arc<dyn LeaseClock>,
 }

@@ -14,7 +14,7 @@ pub(super) const MAX_DURATION: Duration = Duration::from_hours(1);
 
 /// The durations of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct LeaseTiming {
     /// The time for which other instances do not acquire the Lease after a renewal.
     pub duration: Duration,
     /// The time for which the leader works after its last renewal; below `duration`.
@@ -23,7 +23,7 @@ pub struct Timing {
     pub retry_period: Duration,
 }
 
-impl Default for Timing {
+impl Default for LeaseTiming {
     fn default() -> Self {
         Self {
             duration: Duration::from_secs(15),
@@ -79,14 +79,14 @@ fn is_released(record: &LeaseRecord) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     identity: String,
-    timing: Timing,
+    timing: LeaseTiming,
     seen: Option<Seen>,
     held: Option<Held>,
     try_at: Duration,
 }
 
 impl Candidate {
-    pub(super) fn new(identity: String, timing: Timing) -> Self {
+    pub(super) fn new(identity: String, timing: LeaseTiming) -> Self {
         Self { identity, timing, seen: None, held: None, try_at: Duration::ZERO }
     }
 

@@ -1,6 +1,6 @@
 //! Tests of the protocol alone: the next step of a replica, for every state of the Lease.
 
-use super::state::{Candidate, Loss, Step, Timing};
+use super::state::{Candidate, LeaseTiming, Loss, Step};
 use five_spot_cluster::transport::{LeaseRecord, StoredLease};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn at(seconds: u64) -> Duration {
 }
 
 fn candidate() -> Candidate {
-    Candidate::new(ME.to_owned(), Timing::default())
+    Candidate::new(ME.to_owned(), LeaseTiming::default())
 }
 
 fn lease(holder: &str, seconds: u32, renewed: i64, version: &str) -> StoredLease {

@@ -25,7 +25,7 @@ pub(crate) use process::identity as process_identity;
 pub(crate) use view::View;
 
 use crate::health::Health;
-use crate::leader::{LeaseClock, Role, Timing};
+use crate::leader::{LeaseClock, LeaseTiming, Role};
 use crate::metrics::Metrics;
 use driver::Driver;
 use five_spot_cluster::Connection;
@@ -56,7 +56,7 @@ pub struct InstanceTiming {
 
 impl InstanceTiming {
     /// For an instance that others wait for: the durations of the election.
-    pub fn shared(timing: Timing) -> Self {
+    pub fn shared(timing: LeaseTiming) -> Self {
         Self::renewed_in_time(timing.duration, timing.renew_deadline, timing.retry_period)
     }
 
@@ -70,7 +70,7 @@ impl InstanceTiming {
     /// For the only instance without an election. Only a second instance that is being started waits for its Lease, so
     /// it is renewed as rarely as the kubelet renews that of its node: every ten seconds. A restart in the same pod
     /// does not wait, and a restart elsewhere waits no longer than Kubernetes takes to notice that a node is gone.
-    pub fn alone(timing: Timing) -> Self {
+    pub fn alone(timing: LeaseTiming) -> Self {
         let factor = (30.0 / timing.duration.as_secs_f64()).max(1.0);
         let (duration, deadline) = (timing.duration.mul_f64(factor), timing.renew_deadline.mul_f64(factor));
         Self::renewed_in_time(duration, deadline, timing.retry_period)

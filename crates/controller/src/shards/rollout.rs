@@ -7,7 +7,7 @@
 use super::member::{Member, Step};
 use super::view::View;
 use super::{InstanceTiming, RELEASED_SECONDS};
-use crate::leader::Timing;
+use crate::leader::LeaseTiming;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::transport::{Announcement, InstanceLease, LeaseRecord, StoredLease};
 use five_spot_core::shard::Shard;
@@ -103,7 +103,7 @@ struct Process {
     stopping: bool,
 }
 
-struct World {
+struct RolloutSimulation {
     now: u64,
     random: Random,
     store: Store,
@@ -123,7 +123,7 @@ fn wall(now: u64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_millis(i64::try_from(now).expect("not that long"))
 }
 
-impl World {
+impl RolloutSimulation {
     fn new(seed: u64) -> Self {
         Self {
             now: 0,
@@ -141,7 +141,7 @@ impl World {
         self.started += 1;
         let shard = Shard::new(id, count).expect("a shard");
         let pod = if same_pod { format!("pod-{id}-{count}") } else { format!("pod-{}", self.started) };
-        let timing = InstanceTiming::shared(Timing::default());
+        let timing = InstanceTiming::shared(LeaseTiming::default());
         let member = Member::new(shard, format!("p_{}", self.started), (Some(pod), None), timing, true);
         let process = Process {
             shard,
@@ -390,7 +390,7 @@ const LEASE_AND_LAG: u64 = 15_000 + 8_000 + 12_000;
 
 /// Returns the longest time for which an object had no instance, in milliseconds.
 fn day(seed: u64) -> u64 {
-    let mut world = World::new(seed);
+    let mut world = RolloutSimulation::new(seed);
     world.start(0, 1, true);
     world.run_for(3_000);
     let mut longest = 0;

@@ -4,7 +4,7 @@ use super::member::{Loss, Member, Step};
 use super::ownership_log::OwnershipLog;
 use super::view::{Ownership, View};
 use super::{InstanceTiming, RELEASED_SECONDS};
-use crate::leader::Timing;
+use crate::leader::LeaseTiming;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::transport::{Announcement, InstanceLease, LeaseRecord, StoredLease};
 use five_spot_core::shard::Shard;
@@ -24,7 +24,7 @@ fn shard(id: u32, count: u32) -> Shard {
 }
 
 fn member(shard: Shard) -> Member {
-    let timing = InstanceTiming::shared(Timing::default());
+    let timing = InstanceTiming::shared(LeaseTiming::default());
     Member::new(shard, ME.to_owned(), (Some("pod-1".to_owned()), None), timing, true)
 }
 

@@ -4,7 +4,7 @@ use five_spot_apiserver::{ApiServer, ApiService, BoxError, Clock, ResponseBody};
 use five_spot_cluster::{Connection, Dial, DialError, Now, Raw, Route};
 use five_spot_controller::brake::BrakeSettings;
 use five_spot_controller::health::Health;
-use five_spot_controller::leader::{Timing, TokioClock};
+use five_spot_controller::leader::{LeaseTiming, TokioClock};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::shards::{InstanceTiming, ShardSettings};
 use five_spot_controller::{RunError, Settings, run};
@@ -130,7 +130,7 @@ impl Instance {
         let dial = Arc::new(OneCluster(service.clone()));
         let connection =
             Connection::embedded(service, dial, now, "5spot-controller").with_observer(metrics.clone());
-        let timing = Timing::default();
+        let timing = LeaseTiming::default();
         let shards = ShardSettings {
             shard: own_shard,
             lease_name: "5spot-leader".to_owned(),

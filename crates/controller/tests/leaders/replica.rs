@@ -4,7 +4,7 @@ use crate::link::{Kind, Link, Server, State};
 use five_spot_cluster::transport::http::WriteGuard;
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
 use five_spot_controller::health::Health;
-use five_spot_controller::leader::{ElectionSettings, LeaseClock, LeaseGuard, Timing, TokioClock};
+use five_spot_controller::leader::{ElectionSettings, LeaseClock, LeaseGuard, LeaseTiming, TokioClock};
 use five_spot_controller::metrics::Metrics;
 use five_spot_controller::{RunError, Settings, run};
 use futures::future::BoxFuture;
@@ -80,7 +80,7 @@ impl Replica {
             name: "5spot-leader".to_owned(),
             namespace: "5spot-system".to_owned(),
             identity: identity.clone(),
-            timing: Timing::default(),
+            timing: LeaseTiming::default(),
             clock: clock.clone(),
         };
         let settings = Settings {

@@ -1,14 +1,14 @@
 //! The reclaim agents on lent nodes: counted by their state, without a request while nothing happens.
 
 use crate::play::{is_lent, machine, node};
-use crate::world::World;
+use crate::world::OperatorFixture;
 use serde_json::json;
 use std::time::Duration;
 
 const PODS: &str = "/api/v1/namespaces/5spot-system/pods";
 
 /// The number of agents that are ready, not ready and missing.
-fn agents(world: &World) -> [String; 3] {
+fn agents(world: &OperatorFixture) -> [String; 3] {
     let page = world.metrics.page();
     ["ready", "not_ready", "missing"].map(|state| {
         let series = format!("fivespot_agents{{state=\"{state}\"}} ");
@@ -20,7 +20,7 @@ fn agents(world: &World) -> [String; 3] {
 }
 
 /// A pod of the DaemonSet on the Node of a machine, which is not Ready yet.
-fn start_agent(world: &World, machine: &str) {
+fn start_agent(world: &OperatorFixture, machine: &str) {
     world.create(
         PODS,
         &json!({
@@ -31,7 +31,7 @@ fn start_agent(world: &World, machine: &str) {
     );
 }
 
-async fn set_ready(world: &World, machine: &str, ready: bool) {
+async fn set_ready(world: &OperatorFixture, machine: &str, ready: bool) {
     let status = if ready { "True" } else { "False" };
     let condition = json!({"type": "Ready", "status": status});
     let path = format!("{PODS}/agent-{machine}/status");
@@ -40,14 +40,14 @@ async fn set_ready(world: &World, machine: &str, ready: bool) {
 }
 
 /// The watches of agents' pods that were opened.
-fn watches(world: &World) -> usize {
+fn watches(world: &OperatorFixture) -> usize {
     let asked = world.asked_since(jiff::Timestamp::MIN);
     asked.iter().filter(|asked| asked.uri.starts_with(PODS) && asked.uri.contains("watch=true")).count()
 }
 
 #[tokio::test(start_paused = true)]
 async fn agents_are_counted_by_their_state() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     for name in ["a", "b"] {
         world.lend(&machine(name, &json!({"killIfCommands": ["java"]})));
     }
@@ -91,7 +91,7 @@ async fn agents_are_counted_by_their_state() {
 
 #[tokio::test(start_paused = true)]
 async fn agents_are_watched_only_while_a_node_needs_one() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     world.lend(&machine("a", &json!({})));
     world.begin();
     world.until(0, "09:00:01").await;

@@ -2,15 +2,15 @@
 //! `docs/healthy-controller.md` goes through the whole list.
 
 use crate::play::{is_lent, machine};
-use crate::world::{Asked, World};
+use crate::world::{Asked, OperatorFixture};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Machines that are lent, none with anything to do.
-async fn lent(count: usize) -> World {
-    let mut world = World::new("info");
+async fn lent(count: usize) -> OperatorFixture {
+    let mut world = OperatorFixture::new("info");
     world.concurrency = 4;
     for number in 0..count {
         world.lend(&machine(&format!("m{number}"), &json!({})));
@@ -68,7 +68,7 @@ async fn nothing_is_asked_for_while_nothing_happens() {
 
 #[tokio::test(start_paused = true)]
 async fn an_opening_takes_ten_requests() {
-    let mut world = World::new("info");
+    let mut world = OperatorFixture::new("info");
     world.lend(&machine("m0", &json!({})));
     world.begin();
     world.until(0, "08:59:59").await;
@@ -163,7 +163,7 @@ async fn more_objects_need_no_more_watches() {
 }
 
 /// Changes a Secret, and counts how often it is read because of that.
-async fn reads_after_change(world: &World, secret: &str, label: &str) -> usize {
+async fn reads_after_change(world: &OperatorFixture, secret: &str, label: &str) -> usize {
     let changed = world.clock.now();
     let path = format!("/api/v1/namespaces/shop/secrets/{secret}");
     world.patch(&path, &json!({"metadata": {"labels": {"changed": label}}})).await;
@@ -191,7 +191,7 @@ async fn what_nobody_needs_any_more_is_not_read_any_more() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_secrets_cost_one_watch_and_wake_only_their_users() {
-    let mut world = World::new("info");
+    let mut world = OperatorFixture::new("info");
     world.concurrency = 4;
     let count = 60;
     for number in 0..count {
@@ -204,7 +204,8 @@ async fn missing_secrets_cost_one_watch_and_wake_only_their_users() {
     let asked = world.asked_since(jiff::Timestamp::MIN);
     let asked = asked.iter().filter(of_secrets).count();
     assert!(asked <= 3, "a list and a watch for {count} objects, not {asked} requests");
-    let told = |world: &World| reasons(&world.log.lines()).get("related object updated: Secret").copied();
+    let told =
+        |world: &OperatorFixture| reasons(&world.log.lines()).get("related object updated: Secret").copied();
     let before = told(&world).unwrap_or(0);
     assert!(before <= count, "{before} reconciles for {count} objects");
     let secret = json!({

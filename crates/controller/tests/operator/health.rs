@@ -1,8 +1,8 @@
 //! Health of a controller that runs: what turns it, and what does not.
 
 use crate::play::machine;
-use crate::world::World;
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
+use crate::world::OperatorFixture;
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger, WatchFault};
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::json;
@@ -13,14 +13,14 @@ fn always() -> Trigger {
 }
 
 /// A watch that is opened like any other, and then not a word.
-fn hanging_watch(trigger: Trigger) -> Rule {
+fn hanging_watch(trigger: Trigger) -> FaultRule {
     let fault = Fault::Watch(WatchFault::HangBefore(0));
-    Rule { kind: RequestKind::Watch, path: "/scheduledmachines".to_owned(), trigger, fault }
+    FaultRule { kind: RequestKind::Watch, path: "/scheduledmachines".to_owned(), trigger, fault }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_day_of_ordinary_work_turns_neither() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     world.lend(&machine("a", &json!({})));
     world.begin();
     assert_eq!(world.health.obstacles(), ["the controller has not opened its watches"]);
@@ -35,13 +35,18 @@ async fn a_day_of_ordinary_work_turns_neither() {
 
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     world.lend(&machine("a", &json!({})));
     world.begin();
     tokio::time::sleep(Duration::from_secs(5)).await;
     for fault in [Fault::DropBefore, Fault::Hang, Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None)] {
         for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
-            world.faults.add(Rule { kind, path: String::new(), trigger: always(), fault: fault.clone() });
+            world.faults.add(FaultRule {
+                kind,
+                path: String::new(),
+                trigger: always(),
+                fault: fault.clone(),
+            });
         }
         // Watches that are open stay so until the server ends them, or the transport does.
         world.wait("the watches to be lost", async || !world.health.obstacles().is_empty()).await;
@@ -64,14 +69,14 @@ async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
-    let mut world = World::new("warn");
-    world.faults.add(Rule {
+    let mut world = OperatorFixture::new("warn");
+    world.faults.add(FaultRule {
         kind: RequestKind::Read,
         path: "/scheduledmachines".to_owned(),
         trigger: always(),
         fault: Fault::Refuse(StatusCode::FORBIDDEN, None),
     });
-    world.faults.add(Rule {
+    world.faults.add(FaultRule {
         kind: RequestKind::Read,
         path: "/apis/cluster.x-k8s.io".to_owned(),
         trigger: always(),
@@ -103,7 +108,7 @@ async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_workload_cluster_turns_neither() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     // Nothing leads to the cluster of this machine's node.
     world.lend(&machine("a", &json!({"kubeconfigSecretRef": {"name": "none"}})));
     world.begin();
@@ -115,7 +120,7 @@ async fn a_dead_workload_cluster_turns_neither() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_keeps_hanging_turns_health_and_back() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     world.lend(&machine("a", &json!({})));
     world.faults.add(hanging_watch(always()));
     world.begin();
@@ -134,7 +139,7 @@ async fn a_watch_that_keeps_hanging_turns_health_and_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_hangs_once_is_reopened_in_time() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     world.lend(&machine("a", &json!({})));
     world.faults.add(hanging_watch(Trigger::Nth(0)));
     world.begin();
@@ -150,7 +155,7 @@ async fn a_watch_that_hangs_once_is_reopened_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_waits_for_ever_turns_health_and_back() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     world.lend(&machine("a", &json!({"kubeconfigSecretRef": {"name": "shop-kubeconfig"}})));
     let held = world.way.clone().lock_owned().await;
     world.begin();
@@ -169,16 +174,21 @@ async fn a_worker_that_waits_for_ever_turns_health_and_back() {
 #[tokio::test(start_paused = true)]
 async fn an_absent_namespace_is_watched_after_a_bad_start() {
     for seed in 1..=8 {
-        let mut world = World::with_seed("off", seed);
+        let mut world = OperatorFixture::with_seed("off", seed);
         world.namespaces = vec!["later".to_owned()];
         for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
             let fault = Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None);
-            world.faults.add(Rule { kind, path: String::new(), trigger: Trigger::PerMille(500), fault });
+            world.faults.add(FaultRule { kind, path: String::new(), trigger: Trigger::PerMille(500), fault });
         }
         // Watches that are opened fail later.
         let fault = Fault::Watch(WatchFault::HangBefore(0));
         let trigger = Trigger::PerMille(500);
-        world.faults.add(Rule { kind: RequestKind::Watch, path: "/namespaces/".to_owned(), trigger, fault });
+        world.faults.add(FaultRule {
+            kind: RequestKind::Watch,
+            path: "/namespaces/".to_owned(),
+            trigger,
+            fault,
+        });
         world.begin();
         tokio::time::sleep(Duration::from_mins(10)).await;
         world.faults.clear();

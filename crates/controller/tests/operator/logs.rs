@@ -1,8 +1,8 @@
 //! The log of the play, read as the documents say.
 
 use crate::play::{machine, record};
-use crate::world::World;
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use crate::world::OperatorFixture;
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -219,7 +219,7 @@ async fn an_invalid_schedule_is_counted_as_an_error() {
     let mut crd = serde_json::to_value(five_spot_api::crd()).expect("it is JSON");
     let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
     *spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let mut world = World::with_crd("info", &crd);
+    let mut world = OperatorFixture::with_crd("info", &crd);
     world.lend(&machine(
         "mistaken",
         &json!({"schedule": {"daysOfWeek": ["monday-friday"], "hoursOfDay": ["9-16"]}}),
@@ -267,8 +267,8 @@ fn the_span_says_why_an_object_is_reconciled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_forced_reconcile_comes_at_once_and_goes_on_counting() {
-    let mut world = World::new("info");
-    world.faults.add(Rule {
+    let mut world = OperatorFixture::new("info");
+    world.faults.add(FaultRule {
         kind: RequestKind::Write,
         path: "/remotemachines/a-infra".to_owned(),
         trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),
@@ -276,7 +276,7 @@ async fn a_forced_reconcile_comes_at_once_and_goes_on_counting() {
     });
     world.lend(&machine("a", &json!({})));
     world.begin();
-    let retries = |world: &World| -> Vec<(i64, i64)> {
+    let retries = |world: &OperatorFixture| -> Vec<(i64, i64)> {
         let number = |value: &Value| value.as_i64().expect("a number");
         let lines = world.log.lines();
         fields(&lines, "Reconciliation error — requeuing with exponential back-off")

@@ -1,7 +1,7 @@
 //! One look with a plain connection gives the world and the decision that the caches of a controller give.
 
 use crate::play::{machine, node, tenants};
-use crate::world::World;
+use crate::world::OperatorFixture;
 use five_spot_api::Phase;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::{self, Caches};
@@ -25,7 +25,7 @@ async fn from_caches(caches: &Arc<Caches>, key: &ObjectKey) -> Confirmed {
             let has_pods = observed.world.node.found().is_none_or(|node| node.pods.is_some());
             if (!wants_pods || has_pods)
                 && let Some(confirmed) =
-                    view::confirm(caches, key, &observed, view::Scope::Everything, &failures)
+                    view::confirm(caches, key, &observed, view::ConfirmScope::Everything, &failures)
                         .await
                         .expect("the API answers")
             {
@@ -38,9 +38,9 @@ async fn from_caches(caches: &Arc<Caches>, key: &ObjectKey) -> Confirmed {
 }
 
 /// Compares a look with the caches of a program of its own.
-async fn compare(world: &World, name: &str) -> Looked {
+async fn compare(world: &OperatorFixture, name: &str) -> Looked {
     let key = ObjectKey::new("shop", name);
-    let (stop, settings) = (CancellationToken::new(), World::cluster_settings());
+    let (stop, settings) = (CancellationToken::new(), OperatorFixture::cluster_settings());
     let (changes, _changed) = unbounded_channel();
     let caches = cache::start(world.connection(), settings.clone(), changes, &stop).expect("a client");
     let watched = from_caches(&caches, &key).await;
@@ -66,7 +66,7 @@ async fn compare(world: &World, name: &str) -> Looked {
 
 #[tokio::test(start_paused = true)]
 async fn a_look_sees_what_the_caches_of_a_controller_see() {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     world.lend(&machine("shift", &json!({})));
     tenants(&world, "shift", 0);
     world.lend(&machine("switch", &json!({})));
@@ -98,9 +98,9 @@ async fn a_look_sees_what_the_caches_of_a_controller_see() {
 
 #[tokio::test(start_paused = true)]
 async fn a_look_changes_nothing_and_knows_what_does_not_exist() {
-    let world = World::new("off");
+    let world = OperatorFixture::new("off");
     world.lend(&machine("shift", &json!({})));
-    let (connection, settings) = (world.connection(), World::cluster_settings());
+    let (connection, settings) = (world.connection(), OperatorFixture::cluster_settings());
     let absent = view::look(&connection, &ObjectKey::new("shop", "absent"), &settings).await;
     assert!(absent.expect("the API answers").is_none());
     let looked = view::look(&connection, &ObjectKey::new("shop", "shift"), &settings).await;

@@ -1,14 +1,14 @@
 //! A tenant that names more than it should: others are not affected, and what it has already keeps working.
 
 use crate::play::{is_lent, machine};
-use crate::world::{Asked, World, kubeconfig};
+use crate::world::{Asked, OperatorFixture, kubeconfig};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The workload clusters of one namespace that the controller connects to.
 const CLUSTERS: usize = 100;
 
-fn create_secret(world: &World, name: &str, keys: &[&str]) {
+fn create_secret(world: &OperatorFixture, name: &str, keys: &[&str]) {
     let values: serde_json::Map<String, Value> =
         keys.iter().map(|key| ((*key).to_owned(), kubeconfig().into())).collect();
     let secret = json!({
@@ -18,7 +18,7 @@ fn create_secret(world: &World, name: &str, keys: &[&str]) {
 }
 
 /// A machine whose Node is in a cluster of its own.
-fn elsewhere(world: &World, name: &str, further: &Value) -> Value {
+fn elsewhere(world: &OperatorFixture, name: &str, further: &Value) -> Value {
     create_secret(world, name, &["value"]);
     let mut object = machine(name, &json!({"kubeconfigSecretRef": {"name": name, "key": "value"}}));
     for (field, value) in further.as_object().into_iter().flatten() {
@@ -28,7 +28,7 @@ fn elsewhere(world: &World, name: &str, further: &Value) -> Value {
 }
 
 /// The objects with this value of `ReferencesValid`, and the message of one of them.
-async fn with_references(world: &World, status: &str, reason: &str) -> (Vec<String>, String) {
+async fn with_references(world: &OperatorFixture, status: &str, reason: &str) -> (Vec<String>, String) {
     let (mut names, mut message) = (Vec::new(), String::new());
     for object in world.machines().await {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -41,7 +41,7 @@ async fn with_references(world: &World, status: &str, reason: &str) -> (Vec<Stri
     (names, message)
 }
 
-async fn all_lent(world: &World, names: &[String]) -> bool {
+async fn all_lent(world: &OperatorFixture, names: &[String]) -> bool {
     let mut all = true;
     for name in names {
         all &= is_lent(world, name).await;
@@ -49,7 +49,7 @@ async fn all_lent(world: &World, names: &[String]) -> bool {
     all
 }
 
-async fn until_refused(world: &World, refused: usize) {
+async fn until_refused(world: &OperatorFixture, refused: usize) {
     let what = format!("{refused} objects to be refused");
     world.wait(&what, async || with_references(world, "False", "NotAllowed").await.0.len() == refused).await;
 }
@@ -57,7 +57,7 @@ async fn until_refused(world: &World, refused: usize) {
 #[tokio::test(start_paused = true)]
 async fn more_clusters_than_one_namespace_may_have_are_refused() {
     let (lent, excess) = (2, 5);
-    let mut world = World::new("info");
+    let mut world = OperatorFixture::new("info");
     world.concurrency = 4;
     // The last ones by name, so that a restart comes to them last.
     let lent: Vec<String> = (0..lent).map(|number| format!("z{number}")).collect();
@@ -105,7 +105,7 @@ async fn more_clusters_than_one_namespace_may_have_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_named_no_more_costs_no_link() {
-    let mut world = World::new("info");
+    let mut world = OperatorFixture::new("info");
     let keys = ["a", "b", "c", "d", "e", "f"];
     create_secret(&world, "many", &keys);
     world.lend(&machine("m0", &json!({"kubeconfigSecretRef": {"name": "many", "key": "value"}})));
@@ -128,13 +128,13 @@ async fn a_key_that_is_named_no_more_costs_no_link() {
 
 #[tokio::test(start_paused = true)]
 async fn kinds_that_do_not_exist_wake_only_their_users_and_are_looked_up_together() {
-    let mut world = World::new("info");
+    let mut world = OperatorFixture::new("info");
     world.concurrency = 4;
     world.lend(&machine("neighbour", &json!({})));
     world.begin();
     world.until(0, "08:10:00").await;
     let before = world.clock.now();
-    let reconciles = |world: &World| {
+    let reconciles = |world: &OperatorFixture| {
         let begins = |line: &&Value| line["fields"]["message"] == "Starting reconciliation";
         let lines = world.log.lines();
         lines.iter().filter(begins).filter(|line| line["fields"]["resource"] == "neighbour").count()

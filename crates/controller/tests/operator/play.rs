@@ -1,7 +1,7 @@
 //! A fleet, and everything that can happen to it.
 
-use crate::world::{CANARY, Page, START, World};
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use crate::world::{CANARY, OperatorFixture, Page, START};
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use five_spot_standins::node_name;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ pub fn record() -> &'static Record {
     RECORD.get_or_init(|| {
         let runtime =
             Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
-        let record = runtime.block_on(async { play(World::new("trace")).await });
+        let record = runtime.block_on(async { play(OperatorFixture::new("trace")).await });
         if let Some(directory) = std::env::var_os(KEEP_IN) {
             record.keep(directory.as_ref());
         }
@@ -89,7 +89,7 @@ pub fn node(machine: &str) -> String {
 }
 
 /// Two pods that run on a machine while it is lent, of which a budget lets so many be away.
-pub fn tenants(world: &World, machine: &str, away: u32) {
+pub fn tenants(world: &OperatorFixture, machine: &str, away: u32) {
     let labels = json!({"app": machine});
     let meta = json!({"name": machine, "namespace": "shop"});
     world.create(
@@ -117,20 +117,20 @@ pub fn tenants(world: &World, machine: &str, away: u32) {
     );
 }
 
-async fn set_budget(world: &World, machine: &str, away: u32) {
+async fn set_budget(world: &OperatorFixture, machine: &str, away: u32) {
     let path = format!("/apis/policy/v1/namespaces/shop/poddisruptionbudgets/{machine}");
     world.patch(&path, &json!({"spec": {"maxUnavailable": away}})).await;
 }
 
 /// A fault of writes to a path, for a period.
-fn trouble(world: &World, path: &str, (from, until): (&str, &str), fault: Fault) {
+fn trouble(world: &OperatorFixture, path: &str, (from, until): (&str, &str), fault: Fault) {
     let (from, until) = (from.parse().expect("an instant"), until.parse().expect("an instant"));
     let trigger = Trigger::Between(from, until);
-    world.faults.add(Rule { kind: RequestKind::Write, path: path.to_owned(), trigger, fault });
+    world.faults.add(FaultRule { kind: RequestKind::Write, path: path.to_owned(), trigger, fault });
 }
 
 /// Plays all of it, and leaves nothing behind.
-async fn play(mut world: World) -> Record {
+async fn play(mut world: OperatorFixture) -> Record {
     let world = &mut world;
     let fresh = world.metrics.page();
     world.create(
@@ -195,14 +195,14 @@ async fn play(mut world: World) -> Record {
 }
 
 /// True if a machine has a Ready node.
-pub async fn is_lent(world: &World, machine: &str) -> bool {
+pub async fn is_lent(world: &OperatorFixture, machine: &str) -> bool {
     let status = world.status(machine).await;
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     conditions.iter().any(|one| one["type"] == "MachineReady" && one["status"] == "True")
 }
 
 /// The owner of a machine wants it back.
-pub async fn reclaim(world: &World, machine: &str) {
+pub async fn reclaim(world: &OperatorFixture, machine: &str) {
     let annotations = json!({
         "5spot.finos.org/reclaim-requested": "true",
         "5spot.finos.org/reclaim-reason": "process-match: java",
@@ -213,7 +213,7 @@ pub async fn reclaim(world: &World, machine: &str) {
 }
 
 /// An owner takes a machine back three times within ten minutes, while somebody switches it on again each time.
-async fn reclaim_thrice(world: &World) {
+async fn reclaim_thrice(world: &OperatorFixture) {
     for _ in 0..3 {
         world.change("taken", &json!({"schedule": {"enabled": true}})).await;
         world.wait("taken to be lent", async || is_lent(world, "taken").await).await;
@@ -225,7 +225,7 @@ async fn reclaim_thrice(world: &World) {
 }
 
 /// A Machine goes without Cluster API having deleted its Node.
-async fn leave_node_behind(world: &World) {
+async fn leave_node_behind(world: &OperatorFixture) {
     let path = "/apis/cluster.x-k8s.io/v1beta2/namespaces/shop/machines/lost-machine";
     world.patch(path, &json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}})).await;
     world.change("lost", &json!({"killSwitch": true})).await;
@@ -242,7 +242,7 @@ async fn leave_node_behind(world: &World) {
 }
 
 /// A Node vanishes while its Machine lives.
-async fn lose_node(world: &World) {
+async fn lose_node(world: &OperatorFixture) {
     world.wait("lost to be lent", async || is_lent(world, "lost").await).await;
     world.delete(&format!("/api/v1/nodes/{}", node("lost"))).await;
     let has_lost_it = async || {
@@ -253,7 +253,7 @@ async fn lose_node(world: &World) {
 }
 
 /// A budget holds a machine beyond its deadline, until somebody relents.
-async fn hold_and_release(world: &World) {
+async fn hold_and_release(world: &OperatorFixture) {
     world.phase("shift", "Error").await;
     // Long enough for the same fault to be found again and again.
     tokio::time::sleep(Duration::from_mins(20)).await;

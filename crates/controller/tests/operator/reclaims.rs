@@ -3,17 +3,17 @@
 #![allow(clippy::float_cmp, reason = "the counts of a histogram are whole numbers")]
 
 use crate::play::{is_lent, machine, node, reclaim};
-use crate::world::World;
+use crate::world::OperatorFixture;
 use five_spot_api::ReclaimStage;
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use five_spot_controller::metrics::Metrics;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 /// A machine that is lent, with a pod on it that does not leave by itself.
-async fn lent() -> World {
-    let mut world = World::new("off");
+async fn lent() -> OperatorFixture {
+    let mut world = OperatorFixture::new("off");
     world.lend(&machine("a", &json!({})));
     world.begin();
     world.until(0, "09:00:01").await;
@@ -30,13 +30,13 @@ async fn lent() -> World {
 }
 
 /// The value of a series, as it is written.
-fn value(world: &World, series: &str) -> String {
+fn value(world: &OperatorFixture, series: &str) -> String {
     let page = world.metrics.page();
     let line = page.lines().find_map(|line| line.strip_prefix(&format!("fivespot_{series} ")));
     line.unwrap_or_else(|| panic!("{series}")).to_owned()
 }
 
-fn counted(world: &World, series: &str) -> f64 {
+fn counted(world: &OperatorFixture, series: &str) -> f64 {
     value(world, series).parse().expect("a number")
 }
 
@@ -97,7 +97,7 @@ async fn every_stage_is_measured_once_across_restarts() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_cannot_be_deleted_is_an_error() {
     let mut world = lent().await;
-    world.faults.add(Rule {
+    world.faults.add(FaultRule {
         kind: RequestKind::Write,
         path: "/pods/stays".to_owned(),
         trigger: Trigger::Between(Timestamp::MIN, Timestamp::MAX),

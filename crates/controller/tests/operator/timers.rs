@@ -6,7 +6,7 @@
 
 use crate::play::machine;
 use crate::served::get;
-use crate::world::World;
+use crate::world::OperatorFixture;
 use five_spot_controller::health::Health;
 use five_spot_controller::servers;
 use serde_json::json;
@@ -57,7 +57,7 @@ async fn work(
     held: &tokio::sync::mpsc::UnboundedSender<Instant>,
     mut go_on: Receiver<()>,
 ) {
-    let mut world = World::new("off");
+    let mut world = OperatorFixture::new("off");
     world.health = health.clone();
     world.lend(&machine("a", &json!({})));
     tokio::spawn(async move { health.check_timers().await });

@@ -1,13 +1,13 @@
 //! Cluster API is upgraded, or goes back, under a running controller.
 
 use crate::play::{is_lent, machine};
-use crate::world::World;
+use crate::world::OperatorFixture;
 use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Takes a kind of Cluster API away, and returns how it was defined.
-async fn withdraw(world: &World, plural: &str) -> Value {
+async fn withdraw(world: &OperatorFixture, plural: &str) -> Value {
     let path = format!("{DEFINITIONS}/{plural}.cluster.x-k8s.io");
     let definition = world.get(&path).await.expect("a definition");
     world.delete(&path).await;
@@ -16,7 +16,7 @@ async fn withdraw(world: &World, plural: &str) -> Value {
 }
 
 /// Serves a kind of Cluster API in this version, and in no other any more.
-async fn serve(world: &World, plural: &str, version: &str) {
+async fn serve(world: &OperatorFixture, plural: &str, version: &str) {
     let mut spec = withdraw(world, plural).await;
     assert_ne!(spec["versions"][0]["name"], version);
     spec["versions"][0]["name"] = version.into();
@@ -29,7 +29,7 @@ async fn serve(world: &World, plural: &str, version: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn an_older_cluster_api_is_found_without_a_restart() {
-    let mut world = World::new("info");
+    let mut world = OperatorFixture::new("info");
     world.begin();
     world.until(0, "08:00:00").await;
     for plural in ["machines", "clusters"] {

@@ -80,7 +80,7 @@ pub struct Asked {
 }
 
 /// A cluster with a controller that runs in it.
-pub struct World {
+pub struct OperatorFixture {
     pub api: ApiServer,
     pub clock: Clock,
     pub faults: FaultPlan,
@@ -101,7 +101,7 @@ pub struct World {
     _logging: tracing::subscriber::DefaultGuard,
 }
 
-impl World {
+impl OperatorFixture {
     /// One in which everything works, with the kinds of 5-Spot as they are.
     pub fn new(directives: &str) -> Self {
         Self::with_crd(directives, &serde_json::to_value(five_spot_api::crd()).expect("it is JSON"))

@@ -3,7 +3,7 @@
 
 use crate::serving::{Running, api_without_ours};
 use five_spot_api::ScheduledMachine;
-use five_spot_apiserver::faults::{Fault, FaultPlan, FaultyService, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger};
 use five_spot_apiserver::{ApiServer, Clock, serve};
 use http::StatusCode;
 use jiff::Timestamp;
@@ -73,7 +73,7 @@ async fn refused_credentials_are_retried() {
     for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
         let trigger = Trigger::Between(Timestamp::MIN, Timestamp::MAX);
         let fault = Fault::Refuse(StatusCode::UNAUTHORIZED, None);
-        faults.add(Rule { kind, path: String::new(), trigger, fault });
+        faults.add(FaultRule { kind, path: String::new(), trigger, fault });
     }
     let service = FaultyService::new(api.service(), faults.clone());
     let server = serve(service, ([127, 0, 0, 1], 0).into()).await.expect("a port");

@@ -4,7 +4,7 @@ use super::brake::Removal;
 use super::fault::{Fault, FaultKind};
 use super::situation::Situation;
 use crate::action::Action;
-use crate::drain::{self, Progress};
+use crate::drain::{self, DrainProgress};
 use crate::text;
 use five_spot_api::{DrainStatus, JoinStatus, ReclaimRecord, WorkloadCluster};
 use jiff::Timestamp;
@@ -151,7 +151,7 @@ impl Draft {
     }
 
     /// Records the progress of the drain of the current shutdown.
-    pub(super) fn record_drain(&mut self, situation: &Situation<'_>, progress: &Progress) {
+    pub(super) fn record_drain(&mut self, situation: &Situation<'_>, progress: &DrainProgress) {
         let last = self.facts.drain.take();
         // Both times come from the same clock, so they can be compared even if it was set back since.
         let shutdown = situation.prior().shutdown_started_at.as_ref();

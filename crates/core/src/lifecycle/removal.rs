@@ -99,7 +99,13 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
         }
         NodeFact::Found(node) => {
             let retry_at = situation.world.failures.last.as_ref().map(|failure| failure.retry_at);
-            empty(situation, machine, node, drain::Pace { began: started_at, deadline, retry_at }, draft);
+            empty(
+                situation,
+                machine,
+                node,
+                drain::DrainPace { began: started_at, deadline, retry_at },
+                draft,
+            );
         }
     }
 }
@@ -135,7 +141,7 @@ fn empty(
     situation: &Situation<'_>,
     machine: &MachineView,
     node: &NodeView,
-    pace: drain::Pace,
+    pace: drain::DrainPace,
     draft: &mut Draft,
 ) {
     draft.watch_pods = true;

@@ -1,6 +1,6 @@
 //! The reclaim agent of a machine: its label, its configuration and its pod.
 
-use super::facts::Workload;
+use super::facts::WorkloadFacts;
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{label, list, name, number, text};
@@ -79,7 +79,7 @@ fn no_label(case: &Case<'_>) -> Finding {
 }
 
 /// The agent's pod on the node.
-fn pod(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+fn pod(case: &Case<'_>, workload: &WorkloadFacts) -> Option<Finding> {
     let node = case.node_name();
     let agents = workload.agents.as_ref()?;
     if agents.iter().any(|agent| text(&agent.pod, "/spec/nodeName") == node) {
@@ -121,7 +121,7 @@ fn pod(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
 }
 
 /// The namespace of the agents does not admit their pods.
-fn pod_security(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+fn pod_security(case: &Case<'_>, workload: &WorkloadFacts) -> Option<Finding> {
     let refusal = workload.agent_events.iter().find(|event| {
         let note = [text(event, "/note"), text(event, "/message")].concat();
         text(event, "/reason") == "FailedCreate" && note.contains("violates PodSecurity")
@@ -154,7 +154,7 @@ fn pod_security(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
 }
 
 /// The agent's `ConfigMap`.
-fn config(case: &Case<'_>, workload: &Workload) -> Option<Finding> {
+fn config(case: &Case<'_>, workload: &WorkloadFacts) -> Option<Finding> {
     let configs = workload.agent_configs.as_ref()?;
     let map_name = config_map(case.node_name());
     let word = quoted(&map_name);

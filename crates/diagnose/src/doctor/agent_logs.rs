@@ -1,15 +1,15 @@
 //! The reclaim agents by their own words: pods and logs.
 
 use super::agent::{poll, restarts};
-use super::facts::{AgentPod, Facts, WorkloadKey};
+use super::facts::{AgentPod, DoctorFacts, WorkloadKey};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, name, text};
 use super::logs::{LogLine, last_with};
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     for (key, workload) in &facts.workloads {
         for agent in workload.agents.iter().flatten() {
             findings.extend(of_agent(key, agent));
@@ -18,7 +18,7 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
 }
 
 fn of_agent(key: &WorkloadKey, agent: &AgentPod) -> Option<Finding> {
-    let object = ObjectRef::namespaced("Pod", SYSTEM_NAMESPACE, name(&agent.pod));
+    let object = ReportedObject::namespaced("Pod", SYSTEM_NAMESPACE, name(&agent.pod));
     let node = text(&agent.pod, "/spec/nodeName");
     let cluster = key.secret.as_deref().unwrap_or("the management cluster");
     let place = format!("on node {node} of {cluster} (namespace {})", key.namespace);

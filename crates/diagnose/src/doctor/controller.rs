@@ -1,17 +1,17 @@
 //! The program: is it there, is it ready, does it lead?
 
-use super::facts::{ClusterApi, ControllerPod, CrdState, Facts, Lease};
+use super::facts::{ClusterApi, ControllerPod, CrdState, DoctorFacts, Lease};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, list, name, number, text, time, words};
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use jiff::SignedDuration;
 use serde_json::Value;
 
 /// The time that a pod may take to start and to become ready.
 const START: SignedDuration = SignedDuration::from_mins(1);
 
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     findings.extend(not_running(facts));
     let begin = findings.len();
     for pod in facts.pods() {
@@ -22,13 +22,13 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     }
 }
 
-fn deployment(facts: &Facts) -> ObjectRef {
+fn deployment(facts: &DoctorFacts) -> ReportedObject {
     let owners = facts.controller.owners.as_deref().unwrap_or_default();
     let (kind, name) = owners.first().map_or(("Deployment", "5spot-controller"), |owner| {
         let kind = if text(owner, "/kind").is_empty() { "Deployment" } else { text(owner, "/kind") };
         (kind, name(owner))
     });
-    ObjectRef::namespaced(kind, &facts.controller.namespace, name)
+    ReportedObject::namespaced(kind, &facts.controller.namespace, name)
 }
 
 fn is_running(pod: &Value) -> bool {
@@ -36,7 +36,7 @@ fn is_running(pod: &Value) -> bool {
 }
 
 /// No pod of the controller runs, and nothing else shows that one works elsewhere.
-fn not_running(facts: &Facts) -> Option<Finding> {
+fn not_running(facts: &DoctorFacts) -> Option<Finding> {
     let pods = facts.controller.pods.as_deref()?;
     if pods.iter().any(|pod| is_running(&pod.pod)) {
         return None;
@@ -98,7 +98,7 @@ fn pod_words(pod: &Value) -> String {
 }
 
 /// True if another finding names the cause of an obstacle.
-fn is_explained(facts: &Facts, line: &str) -> bool {
+fn is_explained(facts: &DoctorFacts, line: &str) -> bool {
     let crd = line.contains("the CRD scheduledmachines") && facts.definition != CrdState::Fits;
     let capi = facts.cluster_api == ClusterApi::Missing
         && (line.contains("machines") || line.contains("clusters") || line.contains("Cluster API"));
@@ -106,7 +106,7 @@ fn is_explained(facts: &Facts, line: &str) -> bool {
     line.contains("not allowed to ") || crd || capi || watch
 }
 
-fn not_ready(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
+fn not_ready(facts: &DoctorFacts, pod: &ControllerPod) -> Option<Finding> {
     if !is_running(&pod.pod) {
         return None;
     }
@@ -125,7 +125,7 @@ fn not_ready(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
         return None;
     }
     let namespace = &facts.controller.namespace;
-    let object = ObjectRef::namespaced("Pod", namespace, name(&pod.pod));
+    let object = ReportedObject::namespaced("Pod", namespace, name(&pod.pod));
     Some(
         Finding::new(FindingId::ControllerNotReady, Severity::Error, object, "the controller is not ready")
             .cause("It runs, but something prevents it from working.")
@@ -140,7 +140,7 @@ fn not_ready(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
 
 /// Leader election is on, several instances share the machines, and nobody leads one of the shards. The others do not take over
 /// its machines.
-fn leaderless_shard(facts: &Facts, pod: &ControllerPod, leases: &[&Lease]) -> Option<Finding> {
+fn leaderless_shard(facts: &DoctorFacts, pod: &ControllerPod, leases: &[&Lease]) -> Option<Finding> {
     let (prefix, shards) = (&pod.config.lease_name, pod.config.instances);
     let held = |shard: u32| {
         let name = format!("{prefix}-{shard}");
@@ -161,7 +161,7 @@ fn leaderless_shard(facts: &Facts, pod: &ControllerPod, leases: &[&Lease]) -> Op
         Some(lease) => lease_words(lease),
         None => format!("there is no Lease {name}"),
     });
-    let object = ObjectRef::namespaced("Lease", &facts.controller.namespace, vacant.first()?);
+    let object = ReportedObject::namespaced("Lease", &facts.controller.namespace, vacant.first()?);
     let title = format!("{} of {shards} shards have no leader", vacant.len());
     Some(
         Finding::new(FindingId::NoLeader, Severity::Error, object, title)
@@ -187,7 +187,7 @@ fn lease_words(lease: &Lease) -> String {
 }
 
 /// Leader election is on, and nobody leads.
-fn no_leader(facts: &Facts) -> Option<Finding> {
+fn no_leader(facts: &DoctorFacts) -> Option<Finding> {
     let pods: Vec<&ControllerPod> = facts.pods().iter().filter(|pod| is_running(&pod.pod)).collect();
     let electing = pods.iter().find(|pod| pod.config.leader_election)?;
     let said: Vec<f64> =
@@ -214,7 +214,7 @@ fn no_leader(facts: &Facts) -> Option<Finding> {
     if !(leases.is_empty() || all_vacant || none_leads) || said.iter().any(|leads| *leads > 0.5) {
         return None;
     }
-    let object = ObjectRef::namespaced("Lease", &facts.controller.namespace, wanted);
+    let object = ReportedObject::namespaced("Lease", &facts.controller.namespace, wanted);
     let words = vacant.iter().map(|lease| lease_words(lease));
     let absent = leases.is_empty().then(|| format!("there is no Lease {wanted}"));
     let pod = name(&electing.pod);

@@ -1,5 +1,5 @@
 //! The facts that the doctor judges: objects as they were read, and what the controller and its agents say of themselves.
-//! Everything that could not be read is absent, and named in [`Facts::not_read`].
+//! Everything that could not be read is absent, and named in [`DoctorFacts::not_read`].
 
 use super::logs::LogLine;
 use super::machine::MachineFacts;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Everything that was read.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct DoctorFacts {
     /// The time, by the clock of the API server.
     pub now: Timestamp,
     /// The clock of the API server, minus that of the reader.
@@ -39,7 +39,7 @@ pub struct Facts {
     /// The Warning events in these namespaces.
     pub events: Vec<Value>,
     /// The workload clusters.
-    pub workloads: BTreeMap<WorkloadKey, Workload>,
+    pub workloads: BTreeMap<WorkloadKey, WorkloadFacts>,
     /// The resources that may not or could not be read.
     pub not_read: Vec<String>,
 }
@@ -91,7 +91,7 @@ pub struct ControllerPod {
     /// Its configuration.
     pub config: ControllerConfig,
     /// The answer of `/ready`.
-    pub readiness: Option<Readiness>,
+    pub readiness: Option<PodReadiness>,
     /// Two pages of `/metrics`.
     pub scrapes: Option<Scrapes>,
     /// The end of its log.
@@ -100,7 +100,7 @@ pub struct ControllerPod {
 
 /// The answer of `/ready`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
+pub struct PodReadiness {
     /// True if it is ready.
     pub is_ready: bool,
     /// The lines of the answer.
@@ -135,7 +135,7 @@ pub struct WorkloadKey {
 
 /// A workload cluster.
 #[derive(Clone, Debug, Default)]
-pub struct Workload {
+pub struct WorkloadFacts {
     /// Its Nodes that belong to our machines; absent if they may not be read.
     pub nodes: Option<BTreeMap<String, Value>>,
     /// The agents' pods; absent if they may not be read.
@@ -163,7 +163,7 @@ pub struct AgentPod {
     pub log: Vec<LogLine>,
 }
 
-impl Facts {
+impl DoctorFacts {
     /// Facts about nothing, at a time.
     pub fn new(now: Timestamp) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Findings, in the documented shape.
 
 use super::id::FindingId;
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use crate::shell;
 use serde::Serialize;
 use std::cmp::{Ordering, Reverse};
@@ -85,7 +85,7 @@ pub struct Finding {
     /// Its weight.
     pub severity: Severity,
     /// The object that it is about.
-    pub object: ObjectRef,
+    pub object: ReportedObject,
     /// One line that says what is wrong.
     pub title: String,
     /// The cause.
@@ -106,7 +106,7 @@ const MAX_EVIDENCE_BYTES: usize = 1024;
 
 impl Finding {
     /// A finding without evidence and fixes.
-    pub fn new(id: FindingId, severity: Severity, object: ObjectRef, title: impl Into<String>) -> Self {
+    pub fn new(id: FindingId, severity: Severity, object: ReportedObject, title: impl Into<String>) -> Self {
         Self {
             id,
             severity,

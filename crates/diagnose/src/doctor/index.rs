@@ -1,6 +1,6 @@
 //! The facts by machine. A fleet has thousands of machines, and each of them is judged by its own Machine, events and log lines.
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::json::{name, namespace, text};
 use super::logs::LogLine;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn new(facts: &'a Facts) -> Self {
+    pub(super) fn new(facts: &'a DoctorFacts) -> Self {
         let mut capi_machines = BTreeMap::new();
         for machine in &facts.capi_machines {
             capi_machines.entry((namespace(machine), name(machine))).or_insert(machine);

@@ -1,9 +1,9 @@
 //! CRDs, permissions, Cluster API and clocks.
 
-use super::facts::{ClusterApi, ControllerPod, CrdState, Facts, Lease};
+use super::facts::{ClusterApi, ControllerPod, CrdState, DoctorFacts, Lease};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use jiff::SignedDuration;
 
 /// The CRD of `ScheduledMachine`.
@@ -12,15 +12,15 @@ const CRD: &str = "scheduledmachines.5spot.finos.org";
 /// A difference of clocks that leases and schedules do not notice.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     findings.extend(definition(facts));
     findings.extend(cluster_api(facts));
     findings.extend(permissions(facts));
     findings.extend(clocks(facts));
 }
 
-fn definition(facts: &Facts) -> Option<Finding> {
-    let object = || ObjectRef::cluster_scoped("CustomResourceDefinition", CRD);
+fn definition(facts: &DoctorFacts) -> Option<Finding> {
+    let object = || ReportedObject::cluster_scoped("CustomResourceDefinition", CRD);
     let apply = || Fix::command("kubectl apply --server-side -k deploy/crds/");
     let outdated = |severity, words: &str| {
         Finding::new(
@@ -51,11 +51,11 @@ fn definition(facts: &Facts) -> Option<Finding> {
     }
 }
 
-fn cluster_api(facts: &Facts) -> Option<Finding> {
+fn cluster_api(facts: &DoctorFacts) -> Option<Finding> {
     if facts.cluster_api != ClusterApi::Missing {
         return None;
     }
-    let object = ObjectRef::cluster_scoped("CustomResourceDefinition", "machines.cluster.x-k8s.io");
+    let object = ReportedObject::cluster_scoped("CustomResourceDefinition", "machines.cluster.x-k8s.io");
     Some(
         Finding::new(FindingId::CapiMissing, Severity::Error, object, "Cluster API is not installed")
             .cause("5-Spot creates Machines of Cluster API, and this cluster serves none.")
@@ -64,7 +64,7 @@ fn cluster_api(facts: &Facts) -> Option<Finding> {
     )
 }
 
-fn permissions(facts: &Facts) -> Option<Finding> {
+fn permissions(facts: &DoctorFacts) -> Option<Finding> {
     let by_review =
         facts.missing_permissions.iter().flatten().map(|missing| format!("not allowed to {missing}"));
     let lines = facts.pods().iter().filter_map(|pod| pod.readiness.as_ref()).flat_map(|ready| &ready.lines);
@@ -74,7 +74,7 @@ fn permissions(facts: &Facts) -> Option<Finding> {
     if missing.is_empty() {
         return None;
     }
-    let object = ObjectRef::cluster_scoped("ClusterRole", "5spot-controller");
+    let object = ReportedObject::cluster_scoped("ClusterRole", "5spot-controller");
     let title = "the controller lacks a permission that every machine needs";
     Some(
         Finding::new(FindingId::RbacMissing, Severity::Error, object, title)
@@ -88,13 +88,13 @@ fn permissions(facts: &Facts) -> Option<Finding> {
 }
 
 /// Clocks that disagree with that of the API server.
-fn clocks(facts: &Facts) -> Vec<Finding> {
+fn clocks(facts: &DoctorFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
     let ahead = facts.server_clock_ahead;
     if ahead.abs() > TOLERANCE {
         let word = if ahead.is_negative() { "ahead of" } else { "behind" };
         let title = "the clock of this computer differs from that of the API server";
-        let object = ObjectRef::cluster_scoped("Clock", "this computer");
+        let object = ReportedObject::cluster_scoped("Clock", "this computer");
         findings.push(
             Finding::new(FindingId::ClockSkew, Severity::Info, object, title)
                 .cause(
@@ -121,7 +121,8 @@ fn clocks(facts: &Facts) -> Vec<Finding> {
         .map(|(what, at)| format!("{what} of {at}, and the API server's clock shows {}", facts.now))
         .collect();
     if !evidence.is_empty() {
-        let object = ObjectRef::namespaced("Deployment", &facts.controller.namespace, "5spot-controller");
+        let object =
+            ReportedObject::namespaced("Deployment", &facts.controller.namespace, "5spot-controller");
         let title = "the clock of the controller is ahead of that of the API server";
         findings.push(
             Finding::new(FindingId::ClockSkew, Severity::Error, object, title)
@@ -135,13 +136,13 @@ fn clocks(facts: &Facts) -> Vec<Finding> {
 }
 
 /// A leader that renews its Lease, and writes times into it that are long past.
-fn behind(facts: &Facts) -> Option<Finding> {
+fn behind(facts: &DoctorFacts) -> Option<Finding> {
     let (lease, renewed) = facts.controller.leases.iter().flatten().find_map(|lease| {
         let renewed = lease.renewed?;
         let is_late = facts.now.duration_since(renewed) > TOLERANCE + lease.duration;
         (is_late && facts.pods().iter().any(|pod| leads_by(pod, lease))).then_some((lease, renewed))
     })?;
-    let object = ObjectRef::namespaced("Deployment", &facts.controller.namespace, "5spot-controller");
+    let object = ReportedObject::namespaced("Deployment", &facts.controller.namespace, "5spot-controller");
     let title = "the clock of the controller is behind that of the API server";
     Some(
         Finding::new(FindingId::ClockSkew, Severity::Error, object, title)

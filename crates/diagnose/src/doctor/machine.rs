@@ -1,11 +1,11 @@
 //! One `ScheduledMachine`, and everything that was read about it.
 
-use super::facts::{Facts, Workload, WorkloadKey};
+use super::facts::{DoctorFacts, WorkloadFacts, WorkloadKey};
 use super::finding::{Finding, Severity};
 use super::id::FindingId;
 use super::index::Index;
 use super::json::{self, list, name, namespace, text, time};
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use crate::shell::quoted;
 use five_spot_api::{ScheduledMachineSpec, ScheduledMachineStatus, names};
 use five_spot_core::{FieldError, ValidSpec};
@@ -98,18 +98,18 @@ fn status_of(value: &Value) -> ScheduledMachineStatus {
 
 /// A machine that is judged, and what belongs to it.
 pub(super) struct Case<'a> {
-    pub(super) facts: &'a Facts,
+    pub(super) facts: &'a DoctorFacts,
     pub(super) index: &'a Index<'a>,
     pub(super) machine: &'a MachineFacts,
     /// Its Machine of Cluster API.
     pub(super) capi: Option<&'a Value>,
-    pub(super) workload: Option<&'a Workload>,
+    pub(super) workload: Option<&'a WorkloadFacts>,
     /// Its Node in the workload cluster.
     pub(super) node: Option<&'a Value>,
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(facts: &'a Facts, index: &'a Index<'a>, machine: &'a MachineFacts) -> Self {
+    pub(super) fn new(facts: &'a DoctorFacts, index: &'a Index<'a>, machine: &'a MachineFacts) -> Self {
         let capi = index.capi_machine(machine.namespace(), &names::machine(machine.name()));
         let workload = facts.workloads.get(&machine.workload());
         let recorded = machine.status.node_ref.as_ref().map(|node| node.name.as_str());
@@ -123,8 +123,8 @@ impl<'a> Case<'a> {
         self.facts.now
     }
 
-    pub(super) fn object(&self) -> ObjectRef {
-        ObjectRef::namespaced(names::KIND, self.machine.namespace(), self.machine.name())
+    pub(super) fn object(&self) -> ReportedObject {
+        ReportedObject::namespaced(names::KIND, self.machine.namespace(), self.machine.name())
     }
 
     pub(super) fn find(&self, id: FindingId, severity: Severity, title: impl Into<String>) -> Finding {

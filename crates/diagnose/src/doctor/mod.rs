@@ -1,6 +1,6 @@
 //! The doctor: from the facts about an installation and its machines to findings.
 //!
-//! [`Facts`] are what was read; [`examine`] judges them and touches nothing. Each group of findings is a file. A finding is
+//! [`DoctorFacts`] are what was read; [`examine`] judges them and touches nothing. Each group of findings is a file. A finding is
 //! reported where its cause is: what only follows from another finding is left out.
 
 mod agent;
@@ -27,8 +27,8 @@ mod shards;
 mod taints;
 
 pub use facts::{
-    AgentPod, ClusterApi, ControllerFacts, ControllerPod, CrdState, Facts, Lease, Readiness, Workload,
-    WorkloadKey,
+    AgentPod, ClusterApi, ControllerFacts, ControllerPod, CrdState, DoctorFacts, Lease, PodReadiness,
+    WorkloadFacts, WorkloadKey,
 };
 pub use finding::{Finding, Fix, Report, Severity};
 pub use id::{FindingId, Group};
@@ -38,7 +38,7 @@ pub use metrics::{Page, Scrapes};
 pub use rules_review::{Needed, missing_rules};
 
 /// Judges the facts. The findings are sorted: the gravest first, then by group and object.
-pub fn examine(facts: &Facts) -> Report {
+pub fn examine(facts: &DoctorFacts) -> Report {
     let mut findings = Vec::new();
     installation::judge(facts, &mut findings);
     controller::judge(facts, &mut findings);

@@ -1,12 +1,12 @@
 //! The program at work: watches, loops, throttling, memory.
 
-use super::facts::{ControllerPod, Facts};
+use super::facts::{ControllerPod, DoctorFacts};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{list, name};
 use super::logs::last_with;
 use super::metrics::Scrapes;
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ const THROTTLED: (f64, f64) = (0.01, 50.0);
 /// Growth of the memory that caches and their fragmentation explain.
 const EXPLAINED_GROWTH: f64 = 64.0 * 1024.0 * 1024.0;
 
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     for pod in facts.pods() {
         findings.extend(unreachable(facts, pod).or_else(|| stale_watch(facts, pod)));
         findings.extend(reconcile_loop(facts, pod));
@@ -61,11 +61,11 @@ fn is_about_the_network(text: &str) -> bool {
     SIGNS.iter().any(|sign| text.contains(sign))
 }
 
-fn object(facts: &Facts, pod: &ControllerPod) -> ObjectRef {
-    ObjectRef::namespaced("Pod", &facts.controller.namespace, name(&pod.pod))
+fn object(facts: &DoctorFacts, pod: &ControllerPod) -> ReportedObject {
+    ReportedObject::namespaced("Pod", &facts.controller.namespace, name(&pod.pod))
 }
 
-fn unreachable(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
+fn unreachable(facts: &DoctorFacts, pod: &ControllerPod) -> Option<Finding> {
     let lines = pod.readiness.iter().filter(|ready| !ready.is_ready).flat_map(|ready| &ready.lines);
     let said: Vec<String> =
         lines.filter(|line| is_about_the_network(line)).map(|line| format!("/ready: {line}")).collect();
@@ -100,7 +100,7 @@ fn unreachable(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
     )
 }
 
-fn stale_watch(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
+fn stale_watch(facts: &DoctorFacts, pod: &ControllerPod) -> Option<Finding> {
     let silent: Vec<String> = pod
         .scrapes
         .iter()
@@ -136,12 +136,12 @@ fn stale_watch(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
     )
 }
 
-fn facts_lack_definition(facts: &Facts) -> bool {
+fn facts_lack_definition(facts: &DoctorFacts) -> bool {
     facts.definition != super::facts::CrdState::Fits
 }
 
 /// The controller runs and seems well, and still does not act.
-fn deaf(facts: &Facts) -> Option<Finding> {
+fn deaf(facts: &DoctorFacts) -> Option<Finding> {
     let pod = facts.pods().iter().find(|pod| pod.readiness.as_ref().is_some_and(|ready| ready.is_ready))?;
     let known = facts.known.as_ref().filter(|_| !facts.neglected.is_empty())?;
     let words =
@@ -171,7 +171,7 @@ fn deaf(facts: &Facts) -> Option<Finding> {
 }
 
 /// A namespace with machines on which nobody has acted, and which no instance watches.
-fn unwatched(facts: &Facts) -> Option<&str> {
+fn unwatched(facts: &DoctorFacts) -> Option<&str> {
     let is_watched = |namespace: &str| {
         facts.pods().iter().any(|pod| {
             let watched = &pod.config.namespaces;
@@ -182,7 +182,7 @@ fn unwatched(facts: &Facts) -> Option<&str> {
     namespaces.map(|(namespace, _)| namespace).find(|namespace| !is_watched(namespace))
 }
 
-fn reconcile_loop(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
+fn reconcile_loop(facts: &DoctorFacts, pod: &ControllerPod) -> Option<Finding> {
     let mut evidence = Vec::new();
     if let Some(line) = last_with(&pod.log, LOOP_MESSAGE) {
         evidence.push(format!("{} ({}/{})", line.words(), line.field("namespace"), line.field("resource")));
@@ -240,7 +240,7 @@ fn throttled(scrapes: &Scrapes) -> Option<String> {
         .then(|| format!("{throttled} of {total} requests were answered with 429, {now} of them just now"))
 }
 
-fn throttling(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
+fn throttling(facts: &DoctorFacts, pod: &ControllerPod) -> Option<Finding> {
     let counted = throttled(pod.scrapes.as_ref()?)?;
     let title = "the API server throttles the controller";
     Some(
@@ -253,7 +253,7 @@ fn throttling(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
     )
 }
 
-fn memory(facts: &Facts, pod: &ControllerPod) -> Option<Finding> {
+fn memory(facts: &DoctorFacts, pod: &ControllerPod) -> Option<Finding> {
     let page = &pod.scrapes.as_ref()?.second;
     let now = page.value("process_resident_memory_bytes")?;
     let at_ready = page.value("fivespot_ready_resident_memory_bytes").filter(|bytes| *bytes > 0.0);

@@ -1,11 +1,11 @@
 //! Deletions that do not end, and what they leave behind.
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::json::{condition, label, list, name, namespace, text, time, words};
 use super::machine::Case;
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use five_spot_api::names;
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -92,7 +92,7 @@ fn finalizer(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Machines whose `ScheduledMachine` does not exist.
-pub(super) fn judge_orphans(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) fn judge_orphans(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     let Some(known) = &facts.known else { return };
     let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     for machine in &facts.capi_machines {
@@ -106,7 +106,7 @@ pub(super) fn judge_orphans(facts: &Facts, findings: &mut Vec<Finding>) {
         if deleted.is_some_and(|at| facts.since(at) < DELETION) {
             continue;
         }
-        let reference = ObjectRef::namespaced("Machine", space, object);
+        let reference = ReportedObject::namespaced("Machine", space, object);
         let title = format!("Machine {object} is left over: its ScheduledMachine {owner} does not exist");
         let words = if deleted.is_some() { deletion_words(machine) } else { Vec::new() };
         let timed_out = facts.events.iter().find(|event| {

@@ -1,10 +1,10 @@
 //! Several instances that share the objects.
 
-use super::facts::{Facts, Lease};
+use super::facts::{DoctorFacts, Lease};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::logs::last_with;
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use jiff::SignedDuration;
 use std::collections::BTreeSet;
 
@@ -14,18 +14,18 @@ const ROLLOUT: SignedDuration = SignedDuration::from_mins(10);
 /// The log line about an object that another instance looks after.
 const NOT_OWNED: &str = "Resource not owned by this instance";
 
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     findings.extend(mismatch(facts));
     findings.extend(other_shard(facts));
 }
 
 /// The Leases by which live instances announce their number.
-fn announced(facts: &Facts) -> Vec<&Lease> {
+fn announced(facts: &DoctorFacts) -> Vec<&Lease> {
     let leases = facts.controller.leases.iter().flatten();
     leases.filter(|lease| lease.name.contains("-instance-") && lease.is_held(facts.now)).collect()
 }
 
-fn mismatch(facts: &Facts) -> Option<Finding> {
+fn mismatch(facts: &DoctorFacts) -> Option<Finding> {
     let leases = announced(facts);
     let counts: BTreeSet<u32> = leases.iter().filter_map(|lease| lease.instances).collect();
     let newest = leases.iter().filter_map(|lease| lease.acquired).max();
@@ -33,7 +33,7 @@ fn mismatch(facts: &Facts) -> Option<Finding> {
     if counts.len() < 2 || is_rollout {
         return None;
     }
-    let object = ObjectRef::namespaced("Lease", &facts.controller.namespace, &leases.first()?.name);
+    let object = ReportedObject::namespaced("Lease", &facts.controller.namespace, &leases.first()?.name);
     let words = leases.iter().map(|lease| {
         let count = lease.instances.map_or_else(|| "?".to_owned(), |count| count.to_string());
         format!("Lease {} of {} announces {count} instances", lease.name, lease.holder)
@@ -61,7 +61,7 @@ fn mismatch(facts: &Facts) -> Option<Finding> {
 }
 
 /// The machine that was asked about belongs to another instance than the one whose log is read first.
-fn other_shard(facts: &Facts) -> Vec<Finding> {
+fn other_shard(facts: &DoctorFacts) -> Vec<Finding> {
     if !facts.is_named {
         return Vec::new();
     }
@@ -81,7 +81,8 @@ fn other_shard(facts: &Facts) -> Vec<Finding> {
         if evidence.is_empty() {
             continue;
         }
-        let object = ObjectRef::namespaced(five_spot_api::names::KIND, machine.namespace(), machine.name());
+        let object =
+            ReportedObject::namespaced(five_spot_api::names::KIND, machine.namespace(), machine.name());
         let title = "another instance of the controller manages this machine";
         findings.push(
             Finding::new(FindingId::OtherShard, Severity::Info, object, title)

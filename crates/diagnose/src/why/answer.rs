@@ -1,25 +1,25 @@
 //! The answer to the question why an object is not gone. It serializes to the documented JSON.
 
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use serde::Serialize;
 
 /// The chain from an object to what blocks its deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
     /// The object in question.
-    pub object: ObjectRef,
+    pub object: ReportedObject,
     /// Its state.
-    pub state: State,
+    pub state: DeletionState,
     /// The objects on the way, in the order in which they were examined. The first is the object itself.
     pub steps: Vec<Step>,
     /// The blockers. Those that need a person come first.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<BlockingCause>,
 }
 
 /// The state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum DeletionState {
     /// It is being deleted, and something has to be done before that ends.
     Stuck,
     /// It is being deleted, and nothing indicates that this will not end by itself.
@@ -34,7 +34,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The object.
-    pub object: ObjectRef,
+    pub object: ReportedObject,
     /// Its relation to the step before it.
     pub relation: String,
     /// The words of the object itself: times, finalizers, conditions.
@@ -46,15 +46,15 @@ pub struct Step {
 
 /// One blocker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cause {
+pub struct BlockingCause {
     /// The object that blocks.
-    pub object: ObjectRef,
+    pub object: ReportedObject,
     /// The explanation, in a sentence.
     pub cause: String,
     /// The facts that it follows from.
     pub evidence: Vec<String>,
     /// Commands that end it, the least harmful first. Empty if it ends by itself.
-    pub fix: Vec<Fix>,
+    pub fix: Vec<CauseFix>,
     /// True if it does not end by itself.
     #[serde(skip)]
     pub needs_a_person: bool,
@@ -62,7 +62,7 @@ pub struct Cause {
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fix {
+pub struct CauseFix {
     /// The command, as a shell reads it.
     pub command: String,
     /// True if it can do no harm.
@@ -72,7 +72,7 @@ pub struct Fix {
     pub warning: Option<String>,
 }
 
-impl Fix {
+impl CauseFix {
     /// A command without side effects on anything else.
     pub fn safe(command: impl Into<String>) -> Self {
         Self { command: command.into(), safe: true, warning: None }
@@ -96,18 +96,18 @@ mod tests {
 
     #[test]
     fn the_json_has_the_documented_shape() {
-        let pod = ObjectRef::namespaced("Pod", "shop", "web-0");
+        let pod = ReportedObject::namespaced("Pod", "shop", "web-0");
         let answer = Answer {
-            object: ObjectRef::cluster_scoped("Namespace", "shop"),
-            state: State::NotDeleting,
+            object: ReportedObject::cluster_scoped("Namespace", "shop"),
+            state: DeletionState::NotDeleting,
             steps: vec![Step { object: pod.clone(), relation: "remains".into(), evidence: vec![], depth: 1 }],
-            causes: vec![Cause {
+            causes: vec![BlockingCause {
                 object: pod,
                 cause: "its node is gone".into(),
                 evidence: vec!["node desk-17 does not exist".into()],
                 fix: vec![
-                    Fix::safe("kubectl get pods"),
-                    Fix::harmful("kubectl delete pod web-0", "it may run on"),
+                    CauseFix::safe("kubectl get pods"),
+                    CauseFix::harmful("kubectl delete pod web-0", "it may run on"),
                 ],
                 needs_a_person: true,
             }],
@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn states_are_spelled_as_documented() {
         let spelled =
-            [State::Stuck, State::Deleting, State::NotDeleting, State::Gone].map(|state| json!(state));
+            [DeletionState::Stuck, DeletionState::Deleting, DeletionState::NotDeleting, DeletionState::Gone]
+                .map(|state| json!(state));
         assert_eq!(spelled, ["stuck", "deleting", "not-deleting", "gone"].map(|text| json!(text)));
     }
 }

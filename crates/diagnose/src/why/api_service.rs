@@ -1,6 +1,6 @@
 //! Aggregated APIs. While one of them is unavailable, nobody can tell whether objects of it remain in a namespace.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::{Filter, ObjectId, ResourceId};
 use super::live::Live;
 use super::walk::{Missing, Walk};
@@ -61,6 +61,6 @@ pub(super) fn availability<'f>(walk: &mut Walk<'f>, service: Live<'f>) {
         "clients of {group} get errors until you apply the saved file again; objects that its server stores are not deleted \
          with the namespace"
     );
-    let fix = vec![Fix::harmful(walk.kubectl.save_and_delete(&id), warning)];
+    let fix = vec![CauseFix::harmful(walk.kubectl.save_and_delete(&id), warning)];
     walk.blocked(&id, cause, evidence, fix);
 }

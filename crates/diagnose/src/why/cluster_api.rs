@@ -1,6 +1,6 @@
 //! Machines and Clusters of Cluster API, with its pauses, hooks, drains and provider objects.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::{Filter, ObjectId, ResourceId};
 
 use super::live::{Live, group_of};
@@ -50,7 +50,7 @@ pub(super) fn pause<'f>(walk: &mut Walk<'f>, object: Live<'f>) -> bool {
     if object.has_annotation(annotation::CAPI_PAUSED) {
         let cause = format!("Cluster API is paused for it by the annotation {}", annotation::CAPI_PAUSED);
         let command = walk.kubectl.remove_annotation(&id, annotation::CAPI_PAUSED);
-        walk.blocked(&id, cause, Vec::new(), vec![Fix::safe_if(command, goes_on)]);
+        walk.blocked(&id, cause, Vec::new(), vec![CauseFix::safe_if(command, goes_on)]);
         return true;
     }
     let Some(name) = cluster_name(object) else { return false };
@@ -61,7 +61,7 @@ pub(super) fn pause<'f>(walk: &mut Walk<'f>, object: Live<'f>) -> bool {
             walk.step(&cluster, "its Cluster", vec!["spec.paused: true".to_owned()]);
             let cause = "Cluster API is paused for everything in this Cluster by spec.paused".to_owned();
             let command = walk.kubectl.merge(&cluster, &json!({"spec": {"paused": false}}));
-            walk.blocked(&cluster, cause, Vec::new(), vec![Fix::safe_if(command, goes_on)]);
+            walk.blocked(&cluster, cause, Vec::new(), vec![CauseFix::safe_if(command, goes_on)]);
             true
         }
         Some(Ok(_) | Err(_)) => false,
@@ -86,7 +86,7 @@ fn hooks<'f>(walk: &mut Walk<'f>, machine: Live<'f>) -> bool {
             let command = walk.kubectl.remove_annotation(&id, key);
             let warning =
                 format!("whatever {owner} does {phase} is skipped, and what it would have cleaned up stays");
-            walk.blocked(&id, cause, Vec::new(), vec![Fix::harmful(command, warning)]);
+            walk.blocked(&id, cause, Vec::new(), vec![CauseFix::harmful(command, warning)]);
         }
     }
     found
@@ -110,7 +110,7 @@ fn drain<'f>(walk: &mut Walk<'f>, machine: Live<'f>) -> bool {
     let command = walk.kubectl.annotate(&id, annotation::EXCLUDE_NODE_DRAINING, "true");
     let warning =
         "the pods on the node end with it, without an eviction: disruption budgets are not respected";
-    walk.blocked(&id, cause, evidence, vec![Fix::harmful(command, warning)]);
+    walk.blocked(&id, cause, evidence, vec![CauseFix::harmful(command, warning)]);
     true
 }
 
@@ -147,7 +147,7 @@ fn volume_detach<'f>(walk: &mut Walk<'f>, machine: Live<'f>) -> bool {
     let command = walk.kubectl.annotate(&id, annotation::EXCLUDE_WAIT_FOR_VOLUME_DETACH, "true");
     let warning =
         "volumes that are still attached may be damaged if the machine is removed while it writes to them";
-    walk.blocked(&id, cause, evidence, vec![Fix::harmful(command, warning)]);
+    walk.blocked(&id, cause, evidence, vec![CauseFix::harmful(command, warning)]);
     true
 }
 
@@ -188,7 +188,8 @@ pub(super) fn cluster_deletion<'f>(walk: &mut Walk<'f>, cluster: Live<'f>, step:
     if cluster.0.pointer("/spec/paused") == Some(&Value::Bool(true)) {
         let cause = "Cluster API is paused for everything in this Cluster by spec.paused".to_owned();
         let command = walk.kubectl.merge(&cluster.id(), &json!({"spec": {"paused": false}}));
-        let fix = Fix::safe_if(command, "Cluster API continues with everything that the pause has held back");
+        let fix =
+            CauseFix::safe_if(command, "Cluster API continues with everything that the pause has held back");
         walk.blocked(&cluster.id(), cause, Vec::new(), vec![fix]);
         return true;
     }

@@ -1,6 +1,6 @@
 //! Foreground deletion: an owner stays until the dependents that block it are gone.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::{Fact, Need, Owner};
 use super::live::Live;
 use super::walk::Walk;
@@ -64,6 +64,6 @@ fn not_deleted<'f>(walk: &mut Walk<'f>, dependent: Live<'f>, owner: Live<'f>) {
     }
     let warning =
         "deletes what the garbage collector was asked to delete; an error message says what prevents it";
-    let fix = vec![Fix::safe_if(walk.kubectl.on("delete", &id), warning)];
+    let fix = vec![CauseFix::safe_if(walk.kubectl.on("delete", &id), warning)];
     walk.blocked(&id, cause, evidence, fix);
 }

@@ -1,6 +1,6 @@
 //! The facts that a walk needs, and the requests for them.
 
-use crate::object::ObjectRef;
+use crate::object::ReportedObject;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ impl ObjectId {
     }
 
     /// The same for answers.
-    pub fn to_ref(&self) -> ObjectRef {
-        ObjectRef { kind: self.kind.clone(), namespace: self.namespace.clone(), name: self.name.clone() }
+    pub fn to_ref(&self) -> ReportedObject {
+        ReportedObject { kind: self.kind.clone(), namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finalizers: who should remove them, and why that has not happened.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::controllers::{self, Liveness};
 use super::facts::{Filter, ResourceId};
 use super::finalizer_table::{self, Controller, KnownFinalizer, Pace, UNKNOWN_LEAVES};
@@ -87,7 +87,7 @@ pub(super) fn held<'f>(walk: &mut Walk<'f>, object: Live<'f>, finalizer: &str) {
     let cause = format!("{} has to remove the finalizer {finalizer}, and {why}", remover.name);
     let leaves = known.map_or(UNKNOWN_LEAVES, |known| known.leaves);
     let mut fix = remover.restart;
-    fix.push(Fix::harmful(
+    fix.push(CauseFix::harmful(
         walk.kubectl.remove_finalizer(object, finalizer),
         format!("if you remove it, {leaves}"),
     ));
@@ -101,7 +101,7 @@ struct Remover {
     patience: SignedDuration,
     evidence: Vec<String>,
     /// Commands that bring it back.
-    restart: Vec<Fix>,
+    restart: Vec<CauseFix>,
 }
 
 fn remover<'f>(
@@ -115,14 +115,14 @@ fn remover<'f>(
     let restart = match (known.controller, liveness.is_away()) {
         (Controller::FiveSpot, true) => {
             let namespace = names::SYSTEM_NAMESPACE;
-            vec![Fix::safe(format!(
+            vec![CauseFix::safe(format!(
                 "{} rollout restart deployment/5spot-controller -n {namespace}",
                 walk.kubectl.0
             ))]
         }
         (Controller::ClusterApi, true) => {
             let restart = "rollout restart deployment/capi-controller-manager -n capi-system";
-            vec![Fix::safe(format!("{} {restart}", walk.kubectl.0))]
+            vec![CauseFix::safe(format!("{} {restart}", walk.kubectl.0))]
         }
         (
             Controller::FiveSpot

@@ -5,18 +5,18 @@
 //! again:
 //!
 //! ```
-//! use five_spot_diagnose::why::{Fact, Facts, ObjectId, Progress, Question, examine};
+//! use five_spot_diagnose::why::{Fact, Facts, ObjectId, WalkProgress, Question, examine};
 //!
 //! let question = Question::about(ObjectId::cluster_scoped("", "Namespace", "shop"));
 //! let mut facts = Facts::at("2026-11-17T12:00:00Z".parse().unwrap());
 //! let found = loop {
 //!     match examine(&question, &facts) {
 //!         // A real caller asks its API server.
-//!         Progress::Needs(needs) => facts.extend(needs.into_iter().map(|need| (need, Fact::Absent))),
+//!         WalkProgress::Needs(needs) => facts.extend(needs.into_iter().map(|need| (need, Fact::Absent))),
 //!         found => break found,
 //!     }
 //! };
-//! assert!(matches!(found, Progress::NeverSeen(_)));
+//! assert!(matches!(found, WalkProgress::NeverSeen(_)));
 //! ```
 //!
 //! Each call asks for facts that are not there yet, and for no more than [`MAX_FACTS`] altogether, so that the loop ends however
@@ -50,6 +50,6 @@ mod words;
 
 pub(crate) use words::duration;
 
-pub use answer::{Answer, Cause, Fix, State, Step};
+pub use answer::{Answer, BlockingCause, CauseFix, DeletionState, Step};
 pub use facts::{Fact, Facts, Filter, Listed, Need, ObjectId, Owner, ResourceId, Unreadable};
-pub use walk::{MAX_DEPTH, MAX_FACTS, MAX_OBJECTS, Progress, Question, examine};
+pub use walk::{MAX_DEPTH, MAX_FACTS, MAX_OBJECTS, Question, WalkProgress, examine};

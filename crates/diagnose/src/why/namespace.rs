@@ -1,6 +1,6 @@
 //! Namespaces. Their conditions name the kinds and finalizers that remain, so that nothing else has to be listed.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::{Filter, ResourceId};
 use super::finalizer_table::Controller;
 use super::live::Live;
@@ -124,7 +124,7 @@ fn foreign_finalizers<'f>(walk: &mut Walk<'f>, namespace: Live<'f>) {
         );
         let warning = format!("if you remove it, {}", super::finalizer_table::UNKNOWN_LEAVES);
         let cause = format!("its controller has to remove {finalizer} from spec.finalizers of the namespace");
-        walk.blocked(&namespace.id(), cause, Vec::new(), vec![Fix::harmful(command, warning)]);
+        walk.blocked(&namespace.id(), cause, Vec::new(), vec![CauseFix::harmful(command, warning)]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pods that are being deleted. Only the kubelet of its node can confirm that a pod has ended.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::ObjectId;
 use super::live::Live;
 use super::node::{self, Health};
@@ -86,7 +86,7 @@ fn unscheduled<'f>(walk: &mut Walk<'f>, pod: Live<'f>, overdue: SignedDuration) 
     if overdue < COLLECTED_WITHIN {
         return walk.waiting(&id, cause, Vec::new());
     }
-    let fix = Fix::safe_if(force(walk, &id), "none of its containers has ever run");
+    let fix = CauseFix::safe_if(force(walk, &id), "none of its containers has ever run");
     walk.blocked(&id, cause, vec![format!("overdue for {}", words::duration(overdue))], vec![fix]);
 }
 
@@ -102,7 +102,7 @@ fn node_gone<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: &ObjectId, overdue: S
         return walk.waiting(&id, cause, evidence);
     }
     let warning = format!("{FORCED} Check that the machine behind {} is off or reset.", node.name);
-    let fix = Fix::harmful(force(walk, &id), warning);
+    let fix = CauseFix::harmful(force(walk, &id), warning);
     walk.blocked(&id, cause, evidence, vec![fix]);
 }
 
@@ -128,7 +128,7 @@ fn dead_node<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: Live<'f>) {
         "only if the machine behind {name} is off: every pod on it is removed by force and its volumes are detached; remove the \
          taint before the machine is used again"
     );
-    let fix = vec![Fix::harmful(force(walk, &id), warning), Fix::harmful(taint, all_pods)];
+    let fix = vec![CauseFix::harmful(force(walk, &id), warning), CauseFix::harmful(taint, all_pods)];
     walk.blocked(&id, cause, evidence, fix);
 }
 
@@ -153,7 +153,7 @@ fn kubelet<'f>(walk: &mut Walk<'f>, pod: Live<'f>, node: Option<Live<'f>>, overd
         words::duration(overdue)
     );
     let warning = format!("{FORCED} Its volumes may stay mounted on {name}.");
-    let fix = vec![Fix::harmful(force(walk, &id), warning)];
+    let fix = vec![CauseFix::harmful(force(walk, &id), warning)];
     walk.blocked(&id, cause, evidence, fix);
 }
 

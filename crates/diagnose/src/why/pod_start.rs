@@ -1,6 +1,6 @@
 //! Pods that do not start.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::events::{self, Event};
 use super::facts::{Filter, ObjectId, ResourceId};
 use super::live::Live;
@@ -105,7 +105,7 @@ fn on_ready_node<'f>(
     }
     evidence.insert(0, format!("none of the {} pods on Node {node} has started a container", pods.len()));
     let cause = format!("its Node {node} is Ready and runs nothing: the node is faulty");
-    let mut fix = vec![Fix::safe_if(
+    let mut fix = vec![CauseFix::safe_if(
         format!("{} cordon {}", walk.kubectl.0, quoted(node)),
         "new pods go to other nodes until you uncordon it",
     )];
@@ -145,12 +145,12 @@ fn has_started(pod: Live<'_>) -> bool {
 }
 
 /// The deletion of a pod. Its controller makes another one, if it has one.
-fn replace<'f>(walk: &mut Walk<'f>, pod: Live<'f>) -> Vec<Fix> {
+fn replace<'f>(walk: &mut Walk<'f>, pod: Live<'f>) -> Vec<CauseFix> {
     let delete = walk.kubectl.on("delete", &pod.id());
     vec![if pod.owners().is_empty() {
-        Fix::harmful(delete, "it has no controller that creates another one")
+        CauseFix::harmful(delete, "it has no controller that creates another one")
     } else {
-        Fix::safe_if(delete, "its controller creates another one, which may run on another node")
+        CauseFix::safe_if(delete, "its controller creates another one, which may run on another node")
     }]
 }
 

@@ -1,6 +1,6 @@
 //! Webhooks and policies that refuse requests, found in the messages of conditions and events.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::{Filter, ObjectId, ResourceId};
 use super::live::Live;
 use super::walk::Walk;
@@ -63,7 +63,7 @@ fn unreachable(walk: &mut Walk<'_>, webhook: &str, message: &str) {
          serves it"
     );
     let warning = "until you apply the saved file again, nothing is checked or changed by any webhook in this configuration";
-    let fix = vec![Fix::harmful(walk.kubectl.save_and_delete(&id), warning)];
+    let fix = vec![CauseFix::harmful(walk.kubectl.save_and_delete(&id), warning)];
     walk.blocked(&id, cause, vec![words::quoted(message)], fix);
 }
 

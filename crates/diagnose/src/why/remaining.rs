@@ -73,7 +73,7 @@ fn not_deleted_yet<'f>(walk: &mut Walk<'f>, place: Place<'f>, first: Live<'f>, c
     if walk.overdue(place.whole) < DELETED_WITHIN {
         walk.waiting(&first.id(), cause, evidence);
     } else {
-        let fix = super::answer::Fix::safe_if(
+        let fix = super::answer::CauseFix::safe_if(
             walk.kubectl.on("delete", &first.id()),
             "deletes an object that should have been deleted already; an error message of the API server \
              says what prevents it",

@@ -1,6 +1,6 @@
 //! `ScheduledMachines`: their deletion drains and removes the machine first.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::facts::ObjectId;
 use super::finalizer;
 use super::finalizer_table::Controller;
@@ -21,7 +21,7 @@ pub(super) fn deletion<'f>(walk: &mut Walk<'f>, object: Live<'f>, step: usize) -
     );
     if let Some((_, value)) = object.annotations().find(|(key, _)| *key == annotation::PAUSED) {
         let cause = format!("5-Spot is paused for it by the annotation {}", annotation::PAUSED);
-        let fix = Fix::safe_if(
+        let fix = CauseFix::safe_if(
             walk.kubectl.remove_annotation(&object.id(), annotation::PAUSED),
             "5-Spot drains the node and removes the machine",
         );
@@ -67,7 +67,7 @@ fn draining<'f>(walk: &mut Walk<'f>, object: Live<'f>, mut evidence: Vec<String>
     ));
     let cause = "the drain has taken longer than the cleanup timeout".to_owned();
     let (name, namespace) = (object.name(), object.namespace());
-    let fix = vec![Fix::safe(walk.kubectl.five_spot(&format!("explain {name} -n {namespace}")))];
+    let fix = vec![CauseFix::safe(walk.kubectl.five_spot(&format!("explain {name} -n {namespace}")))];
     walk.blocked(&object.id(), cause, evidence, fix);
     true
 }

@@ -1,6 +1,6 @@
 //! Volume claims and volumes, which are protected while something uses them.
 
-use super::answer::Fix;
+use super::answer::CauseFix;
 use super::events;
 use super::facts::{Filter, ObjectId, ResourceId};
 use super::live::Live;
@@ -66,7 +66,7 @@ fn in_use<'f>(walk: &mut Walk<'f>, pod: Live<'f>, claim: Live<'f>) {
         None => "the pod ends, and nothing creates another one".to_owned(),
     };
     let cause = format!("it still uses the volume claim {}, which is kept until no pod does", claim.name());
-    let fix = vec![Fix::harmful(walk.kubectl.on("delete", &id), warning)];
+    let fix = vec![CauseFix::harmful(walk.kubectl.on("delete", &id), warning)];
     let evidence = vec![words::quoted(&format!("a volume of the pod names the claim {}", claim.name()))];
     walk.blocked(&id, cause, evidence, fix);
 }
@@ -110,7 +110,7 @@ pub(super) fn claim<'f>(walk: &mut Walk<'f>, volume: Live<'f>, step: usize) -> b
             );
             let cause = "it is bound to the volume, which is kept until the claim is deleted".to_owned();
             let warning = "applications that use the claim lose their data, unless the reclaim policy of the volume is Retain";
-            let fix = vec![Fix::harmful(walk.kubectl.on("delete", &id), warning)];
+            let fix = vec![CauseFix::harmful(walk.kubectl.on("delete", &id), warning)];
             walk.blocked(&id, cause, Vec::new(), fix);
             true
         }

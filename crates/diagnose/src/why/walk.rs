@@ -1,7 +1,7 @@
 //! The walk from an object to what blocks it.
 
 use super::absence;
-use super::answer::{Answer, Cause, Fix, State, Step};
+use super::answer::{Answer, BlockingCause, CauseFix, DeletionState, Step};
 use super::command::Kubectl;
 use super::facts::{Fact, Facts, Filter, Listed, Need, ObjectId, ResourceId, Unreadable};
 use super::live::Live;
@@ -41,7 +41,7 @@ impl Question {
 
 /// The state of a walk after the facts so far.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
+pub enum WalkProgress {
     /// These facts are needed. All of them are new.
     Needs(BTreeSet<Need>),
     /// The answer.
@@ -53,7 +53,7 @@ pub enum Progress {
 }
 
 /// Walks as far as the facts reach.
-pub fn examine(question: &Question, facts: &Facts) -> Progress {
+pub fn examine(question: &Question, facts: &Facts) -> WalkProgress {
     let mut walk = Walk::new(question, facts);
     match walk.ask(Need::Object(question.object.clone())) {
         None => {}
@@ -61,22 +61,22 @@ pub fn examine(question: &Question, facts: &Facts) -> Progress {
             let object = Live(value);
             walk.visit(object, "the object in question");
             if walk.is_complete() {
-                return Progress::Answer(walk.answer(&object.id(), object.is_deleting()));
+                return WalkProgress::Answer(walk.answer(&object.id(), object.is_deleting()));
             }
         }
-        Some(Fact::Unreadable(reason)) => return Progress::Unreadable(reason.clone()),
+        Some(Fact::Unreadable(reason)) => return WalkProgress::Unreadable(reason.clone()),
         Some(Fact::Absent | Fact::List(_)) => {
             let existed = absence::find_traces(&mut walk, &question.object);
             if walk.is_complete() {
                 return if existed {
-                    Progress::Answer(walk.into_answer(&question.object, State::Gone))
+                    WalkProgress::Answer(walk.into_answer(&question.object, DeletionState::Gone))
                 } else {
-                    Progress::NeverSeen(question.object.clone())
+                    WalkProgress::NeverSeen(question.object.clone())
                 };
             }
         }
     }
-    Progress::Needs(walk.missing)
+    WalkProgress::Needs(walk.missing)
 }
 
 /// A walk in progress. It is repeated from the start whenever new facts have been read.
@@ -88,7 +88,7 @@ pub(super) struct Walk<'f> {
     /// Objects that have been examined: a cycle ends at the second visit.
     seen: BTreeSet<ObjectId>,
     steps: Vec<Step>,
-    causes: Vec<Cause>,
+    causes: Vec<BlockingCause>,
     depth: usize,
     /// A limit was reached.
     cut: bool,
@@ -256,7 +256,13 @@ impl<'f> Walk<'f> {
     }
 
     /// Adds a blocker that does not end by itself.
-    pub(super) fn blocked(&mut self, id: &ObjectId, cause: String, evidence: Vec<String>, fix: Vec<Fix>) {
+    pub(super) fn blocked(
+        &mut self,
+        id: &ObjectId,
+        cause: String,
+        evidence: Vec<String>,
+        fix: Vec<CauseFix>,
+    ) {
         self.cause(id, cause, evidence, fix, true);
     }
 
@@ -272,7 +278,7 @@ impl<'f> Walk<'f> {
         id: &ObjectId,
         cause: String,
         evidence: Vec<String>,
-        fix: Vec<Fix>,
+        fix: Vec<CauseFix>,
         needs_a_person: bool,
     ) {
         let object = id.to_ref();
@@ -280,7 +286,7 @@ impl<'f> Walk<'f> {
             return;
         }
         let cause = words::quoted(&cause);
-        self.causes.push(Cause { object, cause, evidence, fix, needs_a_person });
+        self.causes.push(BlockingCause { object, cause, evidence, fix, needs_a_person });
     }
 
     /// The time since the deletion of an object was due.
@@ -307,14 +313,14 @@ impl<'f> Walk<'f> {
 
     fn answer(self, id: &ObjectId, is_deleting: bool) -> Answer {
         let state = match (is_deleting, self.causes.iter().any(|cause| cause.needs_a_person)) {
-            (true, true) => State::Stuck,
-            (true, false) => State::Deleting,
-            (false, _) => State::NotDeleting,
+            (true, true) => DeletionState::Stuck,
+            (true, false) => DeletionState::Deleting,
+            (false, _) => DeletionState::NotDeleting,
         };
         self.into_answer(id, state)
     }
 
-    fn into_answer(mut self, id: &ObjectId, state: State) -> Answer {
+    fn into_answer(mut self, id: &ObjectId, state: DeletionState) -> Answer {
         if self.cut {
             let limits = format!(
                 "there is more than was examined: the walk ends after {MAX_OBJECTS} objects or {MAX_FACTS} requests"

@@ -5,22 +5,24 @@ use crate::fixtures::{
     HEALTHY_METRICS, condition, controller_pod, healthy, idle, idle_facts, lease, log, scrapes, time,
     with_pod,
 };
-use five_spot_diagnose::doctor::{ClusterApi, CrdState, Facts, FindingId, LogLine, Readiness, Severity};
+use five_spot_diagnose::doctor::{
+    ClusterApi, CrdState, DoctorFacts, FindingId, LogLine, PodReadiness, Severity,
+};
 use jiff::SignedDuration;
 use serde_json::json;
 
-fn world(name: &'static str, id: FindingId, severity: Severity, facts: Facts) -> World {
+fn world(name: &'static str, id: FindingId, severity: Severity, facts: DoctorFacts) -> World {
     (name, id, severity, facts)
 }
 
-fn changed(change: impl FnOnce(&mut Facts)) -> Facts {
+fn changed(change: impl FnOnce(&mut DoctorFacts)) -> DoctorFacts {
     let mut facts = healthy();
     change(&mut facts);
     facts
 }
 
-fn not_ready(line: &str) -> Facts {
-    with_pod(|pod| pod.readiness = Some(Readiness { is_ready: false, lines: vec![line.to_owned()] }))
+fn not_ready(line: &str) -> DoctorFacts {
+    with_pod(|pod| pod.readiness = Some(PodReadiness { is_ready: false, lines: vec![line.to_owned()] }))
 }
 
 pub fn all() -> Vec<World> {
@@ -99,14 +101,14 @@ fn installation() -> Vec<World> {
 }
 
 /// A leader whose Lease was renewed at a time by its own clock.
-fn led(renewed: &str) -> Facts {
+fn led(renewed: &str) -> DoctorFacts {
     let mut facts = with_pod(|pod| pod.config.leader_election = true);
     facts.controller.leases = Some(vec![lease("5spot-leader", "5spot-controller-0_4f", renewed)]);
     facts
 }
 
 /// Two shards, each with a pod; only the first has a leader.
-fn half_led() -> Facts {
+fn half_led() -> DoctorFacts {
     let mut facts = healthy();
     let pods = [1.0, 0.0].map(|leads| {
         let mut pod = controller_pod();
@@ -172,7 +174,7 @@ fn a_namespace_that_is_not_watched_is_named() {
 
 fn programs() -> Vec<World> {
     let error = Severity::Error;
-    let electing = |change: fn(&mut Facts)| {
+    let electing = |change: fn(&mut DoctorFacts)| {
         let mut facts = with_pod(|pod| {
             pod.config.leader_election = true;
             pod.scrapes = Some(scrapes("fivespot_is_leader 0\n", "fivespot_is_leader 0\n"));
@@ -360,7 +362,7 @@ fn shards() -> Vec<World> {
 
 #[test]
 fn what_is_ordinary_is_no_finding() {
-    let quiet = |name: &str, facts: &Facts| {
+    let quiet = |name: &str, facts: &DoctorFacts| {
         let findings = five_spot_diagnose::doctor::examine(facts).findings;
         assert_eq!(findings, [], "{name}");
     };
@@ -392,7 +394,7 @@ fn what_is_ordinary_is_no_finding() {
     quiet(
         "a pod that has just started",
         &with_pod(|pod| {
-            pod.readiness = Some(Readiness {
+            pod.readiness = Some(PodReadiness {
                 is_ready: false,
                 lines: vec!["the controller has not opened its watches".to_owned()],
             });

@@ -2,8 +2,8 @@
 
 use five_spot_diagnose::controller_config::ControllerConfig;
 use five_spot_diagnose::doctor::{
-    AgentPod, ControllerFacts, ControllerPod, Facts, Lease, LogLine, MachineFacts, Page, Readiness, Scrapes,
-    Workload, WorkloadKey,
+    AgentPod, ControllerFacts, ControllerPod, DoctorFacts, Lease, LogLine, MachineFacts, Page, PodReadiness,
+    Scrapes, WorkloadFacts, WorkloadKey,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ pub fn time(text: &str) -> Timestamp {
 }
 
 /// Everything is well.
-pub fn healthy() -> Facts {
-    let mut facts = Facts::new(time(NOW));
+pub fn healthy() -> DoctorFacts {
+    let mut facts = DoctorFacts::new(time(NOW));
     facts.controller = ControllerFacts {
         namespace: "5spot-system".to_owned(),
         pods: Some(vec![controller_pod()]),
@@ -34,7 +34,7 @@ pub fn healthy() -> Facts {
 }
 
 /// The same with another object.
-pub fn with_object(object: Value) -> Facts {
+pub fn with_object(object: Value) -> DoctorFacts {
     let mut facts = healthy();
     facts.machines = vec![MachineFacts::new(object)];
     facts
@@ -51,7 +51,7 @@ pub fn controller_pod() -> ControllerPod {
             },
         }),
         config: ControllerConfig::default(),
-        readiness: Some(Readiness { is_ready: true, lines: Vec::new() }),
+        readiness: Some(PodReadiness { is_ready: true, lines: Vec::new() }),
         scrapes: Some(scrapes(HEALTHY_METRICS, HEALTHY_METRICS)),
         log: Vec::new(),
     }
@@ -67,7 +67,7 @@ pub fn scrapes(first: &str, second: &str) -> Scrapes {
 }
 
 /// Changes the controller's pod.
-pub fn with_pod(change: impl FnOnce(&mut ControllerPod)) -> Facts {
+pub fn with_pod(change: impl FnOnce(&mut ControllerPod)) -> DoctorFacts {
     let mut facts = healthy();
     let mut pod = controller_pod();
     change(&mut pod);
@@ -163,7 +163,7 @@ pub fn idle(reason: &str) -> Value {
 }
 
 /// Facts about a machine that is not lent.
-pub fn idle_facts(object: Value) -> Facts {
+pub fn idle_facts(object: Value) -> DoctorFacts {
     let mut facts = with_object(object);
     facts.capi_machines = Vec::new();
     facts
@@ -200,23 +200,23 @@ pub fn key() -> WorkloadKey {
 }
 
 /// A machine with a reclaim agent that works.
-pub fn with_agent(change: impl FnOnce(&mut Workload)) -> Facts {
+pub fn with_agent(change: impl FnOnce(&mut WorkloadFacts)) -> DoctorFacts {
     let mut object = lent();
     object["spec"]["killIfCommands"] = json!(["java"]);
     with_agent_of(object, change)
 }
 
 /// The same for another object.
-pub fn with_agent_of(object: Value, change: impl FnOnce(&mut Workload)) -> Facts {
+pub fn with_agent_of(object: Value, change: impl FnOnce(&mut WorkloadFacts)) -> DoctorFacts {
     let toml = "match_commands = [\"java\"]\nmatch_argv_substrings = []\npoll_interval_ms = 250\n";
     let config = json!({"metadata": {"name": "reclaim-agent-desk-1"}, "data": {"reclaim.toml": toml}});
-    let mut workload = Workload {
+    let mut workload = WorkloadFacts {
         nodes: Some(BTreeMap::from([("desk-1".to_owned(), node())])),
         agents: Some(vec![AgentPod { pod: agent_pod(), log: Vec::new() }]),
         agent_configs: Some(BTreeMap::from([("reclaim-agent-desk-1".to_owned(), config)])),
         daemon_sets: Some(vec![json!({"metadata": {"name": "5spot-reclaim-agent"}})]),
         agent_namespace: Some(json!({"metadata": {"name": "5spot-system"}})),
-        ..Workload::default()
+        ..WorkloadFacts::default()
     };
     change(&mut workload);
     let mut facts = with_object(object);

@@ -4,7 +4,7 @@ use crate::World;
 use crate::fixtures::{
     capi_machine, condition, failing, healthy, idle, idle_facts, lent, lent_with, with_object,
 };
-use five_spot_diagnose::doctor::{Facts, FindingId, MachineFacts, Severity};
+use five_spot_diagnose::doctor::{DoctorFacts, FindingId, MachineFacts, Severity};
 use serde_json::{Value, json};
 
 const LONG_AGO: &str = "2026-11-16T11:00:00Z";
@@ -283,7 +283,7 @@ fn removals() -> Vec<World> {
     ]
 }
 
-fn orphan(machine: Value) -> Facts {
+fn orphan(machine: Value) -> DoctorFacts {
     let mut facts = healthy();
     facts.machines = Vec::new();
     facts.known = Some(vec!["shop/other".to_owned()]);

@@ -6,13 +6,13 @@ mod machines;
 mod many;
 mod workloads;
 
-use five_spot_diagnose::doctor::{Facts, FindingId, Severity, examine};
+use five_spot_diagnose::doctor::{DoctorFacts, FindingId, Severity, examine};
 use fixtures::healthy;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A world: its name, the finding, its severity, and the facts.
-pub type World = (&'static str, FindingId, Severity, Facts);
+pub type World = (&'static str, FindingId, Severity, DoctorFacts);
 
 fn all() -> Vec<World> {
     [controllers::all(), machines::all(), workloads::all()].into_iter().flatten().collect()

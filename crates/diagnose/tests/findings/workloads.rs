@@ -2,7 +2,7 @@
 
 use crate::World;
 use crate::fixtures::{condition, key, lent, lent_with, node, with_agent, with_agent_of, with_object};
-use five_spot_diagnose::doctor::{Facts, FindingId, LogLine, Severity, Workload};
+use five_spot_diagnose::doctor::{DoctorFacts, FindingId, LogLine, Severity, WorkloadFacts};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ fn draining(pod: &str, reason: &str, is_overdue: bool) -> Value {
     object
 }
 
-fn with_workload(object: Value, change: impl FnOnce(&mut Workload)) -> Facts {
+fn with_workload(object: Value, change: impl FnOnce(&mut WorkloadFacts)) -> DoctorFacts {
     let mut facts = with_object(object);
-    let mut workload = Workload::default();
+    let mut workload = WorkloadFacts::default();
     change(&mut workload);
     facts.workloads = BTreeMap::from([(key(), workload)]);
     facts
@@ -94,7 +94,7 @@ fn drains() -> Vec<World> {
     ]
 }
 
-fn configured(toml: &str) -> impl FnOnce(&mut Workload) {
+fn configured(toml: &str) -> impl FnOnce(&mut WorkloadFacts) {
     let map = json!({"metadata": {"name": "reclaim-agent-desk-1"}, "data": {"reclaim.toml": toml}});
     move |workload| workload.agent_configs = Some(BTreeMap::from([("reclaim-agent-desk-1".to_owned(), map)]))
 }
@@ -223,7 +223,7 @@ fn agent_words() -> Vec<World> {
 }
 
 /// The commands of the only finding.
-fn commands(facts: &Facts) -> Vec<String> {
+fn commands(facts: &DoctorFacts) -> Vec<String> {
     let report = five_spot_diagnose::doctor::examine(facts);
     let fixes = report.findings.iter().flat_map(|finding| &finding.fix);
     fixes.filter_map(|fix| fix.command.clone()).collect()

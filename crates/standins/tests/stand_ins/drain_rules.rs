@@ -1,10 +1,10 @@
 //! Pods that a drain skips, waits for and delays, and Machines that Cluster API does not drain.
 
-use crate::world::{World, condition};
+use crate::world::{StandInFixture, condition};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn rule(world: &World, name: &str, spec: &Value) {
+fn rule(world: &StandInFixture, name: &str, spec: &Value) {
     let version = world.contract.version();
     world.api.create(
         &format!("/apis/cluster.x-k8s.io/{version}/namespaces/default/machinedrainrules"),
@@ -19,17 +19,17 @@ fn app(name: &str) -> Value {
     json!([{"selector": {"matchLabels": {"app": name}}}])
 }
 
-fn evictions(world: &World, pod: &str) -> usize {
+fn evictions(world: &StandInFixture, pod: &str) -> usize {
     world.writes().iter().filter(|write| write.contains(&format!("pods/{pod}/eviction"))).count()
 }
 
-async fn deleting(world: &World) -> Value {
+async fn deleting(world: &StandInFixture) -> Value {
     condition(&world.get("Machine", "m").await, "Deleting")
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_complete_by_themselves_are_waited_for() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.pod(&node, "job", &json!({"labels": {"cluster.x-k8s.io/drain": "wait-completed"}}));
     world.until("Pod", "job", |pod| pod["status"]["phase"] == "Running").await;
@@ -46,7 +46,7 @@ async fn pods_that_complete_by_themselves_are_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_skip_rule_applies_to_its_machines_only() {
-    let world = World::new();
+    let world = StandInFixture::new();
     rule(&world, "ours", &json!({"drain": {"behavior": "Skip"}, "pods": app("spared")}));
     let elsewhere = json!([{"clusterSelector": {"matchLabels": {"env": "prod"}}}]);
     rule(
@@ -64,7 +64,7 @@ async fn a_skip_rule_applies_to_its_machines_only() {
 
 #[tokio::test(start_paused = true)]
 async fn rules_put_pods_in_order() {
-    let world = World::new();
+    let world = StandInFixture::new();
     rule(&world, "last", &json!({"drain": {"behavior": "Drain", "order": 10}, "pods": app("database")}));
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "database").await;
@@ -83,7 +83,7 @@ async fn rules_put_pods_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_sets_pod_stays() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let template = json!({
         "metadata": {"labels": {"app": "logs"}},
         "spec": {"containers": [{"name": "main", "image": "example.org/app:1"}]},
@@ -106,7 +106,7 @@ async fn a_daemon_sets_pod_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn attached_volumes_hold_the_machine_until_the_next_look() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     let attach = |volumes: Value| world.patch_status("Node", &node, json!({"volumesAttached": volumes}));
     attach(json!([{"name": "disk-1", "devicePath": ""}])).await;
@@ -132,7 +132,7 @@ async fn volumes_can_be_given_up() {
         (json!({"machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach": ""}), json!({}), 10),
         (json!({}), json!({"deletion": {"nodeVolumeDetachTimeoutSeconds": 30}}), 55),
     ] {
-        let world = World::new();
+        let world = StandInFixture::new();
         let node = world.running("m", &annotations, &spec).await;
         world
             .patch_status("Node", &node, json!({"volumesAttached": [{"name": "v", "devicePath": ""}]}))
@@ -145,7 +145,7 @@ async fn volumes_can_be_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_control_plane_of_cluster_api_itself_skips_drain_and_node() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     world.patch_status("StubControlPlane", "workload", json!({"externalManagedControlPlane": false})).await;
@@ -159,7 +159,7 @@ async fn a_control_plane_of_cluster_api_itself_skips_drain_and_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_names_no_control_plane_is_not_drained_either() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let version = world.contract.version();
     world.api.create(
         &format!("/apis/cluster.x-k8s.io/{version}/namespaces/default/clusters"),
@@ -179,7 +179,7 @@ async fn a_cluster_that_names_no_control_plane_is_not_drained_either() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_node_is_drained_without_its_pods_going() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     world.settings.set_silent(&node, true);

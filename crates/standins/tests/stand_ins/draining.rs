@@ -1,12 +1,12 @@
 //! Deletion of a Machine: drained in passes, part by part, blocked by hooks.
 
-use crate::world::{World, condition};
+use crate::world::{StandInFixture, condition};
 use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
 async fn deletion_drains_and_cascades_in_order() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     world.delete("Machine", "m").await;
@@ -39,7 +39,7 @@ async fn deletion_drains_and_cascades_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_blocks_the_drain_with_a_pass_every_20_s() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     world.budget("web");
@@ -59,7 +59,7 @@ async fn a_budget_blocks_the_drain_with_a_pass_every_20_s() {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_timeout_the_drain_ends_and_the_pod_stays() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({"deletion": {"nodeDrainTimeoutSeconds": 1}})).await;
     world.running_pod(&node, "web").await;
     world.budget("web");
@@ -74,7 +74,7 @@ async fn at_the_timeout_the_drain_ends_and_the_pod_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn excluding_the_drain_defeats_a_budget() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let annotations = json!({"machine.cluster.x-k8s.io/exclude-node-draining": ""});
     let node = world.running("m", &annotations, &json!({})).await;
     world.running_pod(&node, "web").await;
@@ -89,7 +89,7 @@ async fn excluding_the_drain_defeats_a_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn deleting_the_infrastructure_in_mid_drain_abandons_it() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     world.budget("web");
@@ -103,7 +103,7 @@ async fn deleting_the_infrastructure_in_mid_drain_abandons_it() {
 
 #[tokio::test(start_paused = true)]
 async fn hooks_hold_the_drain_and_the_infrastructure() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let (before, after) = (
         "pre-drain.delete.hook.machine.cluster.x-k8s.io/test",
         "pre-terminate.delete.hook.machine.cluster.x-k8s.io/test",
@@ -126,7 +126,7 @@ async fn hooks_hold_the_drain_and_the_infrastructure() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_are_to_be_skipped_are_not_evicted() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.pod(&node, "skipped", &json!({"labels": {"cluster.x-k8s.io/drain": "skip"}}));
     world.running_pod(&node, "web").await;

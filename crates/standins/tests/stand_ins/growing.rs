@@ -1,13 +1,13 @@
 //! A Machine goes to Running with a Ready Node.
 
-use crate::world::{World, condition};
+use crate::world::{StandInFixture, condition};
 use five_spot_standins::Contract;
 use kube::CustomResourceExt as _;
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_runs_with_its_node() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.until("Machine", "m", |machine| condition(machine, "Available")["status"] == "True").await;
     let machine = world.get("Machine", "m").await;
@@ -36,7 +36,7 @@ async fn a_machine_runs_with_its_node() {
 
 #[tokio::test(start_paused = true)]
 async fn the_older_version_tells_the_same_in_its_own_words() {
-    let world = World::of(Contract::V1Beta1);
+    let world = StandInFixture::of(Contract::V1Beta1);
     let node = world.running("m", &json!({}), &json!({})).await;
     world.until("Machine", "m", |machine| condition(machine, "Ready")["status"] == "True").await;
     let machine = world.get("Machine", "m").await;
@@ -51,7 +51,7 @@ async fn the_older_version_tells_the_same_in_its_own_words() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_is_made_for_every_name() {
-    let world = World::new();
+    let world = StandInFixture::new();
     world.machine("m", &json!({}), &json!({"clusterName": "somewhere"}));
     world.until("Cluster", "somewhere", |cluster| cluster["status"]["phase"] == "Provisioned").await;
     world
@@ -61,7 +61,7 @@ async fn a_cluster_is_made_for_every_name() {
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_machine_is_left_alone() {
-    let world = World::new();
+    let world = StandInFixture::new();
     world.machine("m", &json!({"cluster.x-k8s.io/paused": ""}), &json!({}));
     tokio::time::sleep(std::time::Duration::from_mins(10)).await;
     let machine = world.get("Machine", "m").await;
@@ -75,7 +75,7 @@ async fn a_paused_machine_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_scheduled_machine_names_a_cluster_too() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let crd = serde_json::to_value(five_spot_api::ScheduledMachine::crd()).expect("JSON");
     world.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
     let spec = json!({
@@ -101,7 +101,7 @@ async fn a_scheduled_machine_names_a_cluster_too() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_and_pods_are_in_the_workload_cluster() {
-    let world = World::of_two_clusters();
+    let world = StandInFixture::of_two_clusters();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     world.delete("Machine", "m").await;
@@ -112,7 +112,7 @@ async fn nodes_and_pods_are_in_the_workload_cluster() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_provider_kind_is_served() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let group = "infrastructure.cluster.x-k8s.io";
     world.api.create(
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

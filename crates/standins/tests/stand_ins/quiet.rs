@@ -1,6 +1,6 @@
 //! The requests of an idle cluster, which are the same in two runs.
 
-use crate::world::World;
+use crate::world::StandInFixture;
 use serde_json::json;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const WEEK: Duration = Duration::from_hours(7 * 24);
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_week_costs_only_heartbeats() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     tokio::time::sleep(Duration::from_mins(10)).await;
@@ -31,7 +31,7 @@ async fn two_runs_write_the_same_in_the_same_order() {
 }
 
 async fn eventful_day() -> Vec<String> {
-    let world = World::new();
+    let world = StandInFixture::new();
     for name in ["m", "mm", "mmm"] {
         world.machine(name, &json!({}), &json!({}));
     }

@@ -1,7 +1,7 @@
 //! The same seed gives the same writes, transitions and virtual times in the same order, with faults too.
 
-use crate::world::{World, faulty_client};
-use five_spot_apiserver::faults::{Fault, Outcome, RequestKind, Rule, Trigger, WatchFault};
+use crate::world::{StandInFixture, faulty_client};
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, RequestOutcome, Trigger, WatchFault};
 use five_spot_apiserver::ids::Ids;
 use futures::StreamExt as _;
 use http::StatusCode;
@@ -36,7 +36,7 @@ fn run(seed: u64) -> (Trace, BTreeSet<String>) {
 }
 
 async fn eventful_hours(seed: u64) -> (Trace, BTreeSet<String>) {
-    let mut world = World::seeded(seed);
+    let mut world = StandInFixture::seeded(seed);
     world.may_have_errors = true;
     for rule in rules() {
         world.requests.add(rule);
@@ -67,8 +67,8 @@ async fn eventful_hours(seed: u64) -> (Trace, BTreeSet<String>) {
     tasks.shutdown().await;
     let requests = world.requests.seen();
     let met = requests.iter().filter_map(|one| match &one.outcome {
-        Outcome::Faulted(fault) => Some(format!("{fault:?}")),
-        Outcome::Answered(_) | Outcome::Pending => None,
+        RequestOutcome::Faulted(fault) => Some(format!("{fault:?}")),
+        RequestOutcome::Answered(_) | RequestOutcome::Pending => None,
     });
     let trace = Trace {
         requests: requests.iter().map(|one| format!("{one:?}")).collect(),
@@ -79,10 +79,10 @@ async fn eventful_hours(seed: u64) -> (Trace, BTreeSet<String>) {
 }
 
 /// Faults of every kind, random and by number.
-fn rules() -> Vec<Rule> {
-    let rule = |kind, trigger, fault| Rule { kind, path: String::new(), trigger, fault };
+fn rules() -> Vec<FaultRule> {
+    let rule = |kind, trigger, fault| FaultRule { kind, path: String::new(), trigger, fault };
     let some = Trigger::PerMille(25);
-    let mut rules: Vec<Rule> = [
+    let mut rules: Vec<FaultRule> = [
         Fault::DropBefore,
         Fault::DropAfter,
         Fault::Delay(Duration::from_millis(2700)),

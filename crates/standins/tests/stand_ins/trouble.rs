@@ -1,13 +1,13 @@
 //! Providers that hang and fail, Nodes that never join or become silent.
 
-use crate::world::{World, condition};
+use crate::world::{StandInFixture, condition};
 use five_spot_standins::{STOPS_AFTER_ANNOTATION, StepBehaviour};
 use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_provider_reports_why_and_recovers() {
-    let world = World::new();
+    let world = StandInFixture::new();
     world.settings.in_namespace("default", |it| {
         it.provision = StepBehaviour::Fails("no route to host".to_owned());
     });
@@ -26,7 +26,7 @@ async fn a_failing_provider_reports_why_and_recovers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_whose_node_never_joins_stays_provisioned() {
-    let world = World::new();
+    let world = StandInFixture::new();
     world.settings.in_namespace("default", |it| it.join = StepBehaviour::Hangs);
     world.machine("m", &json!({}), &json!({}));
     tokio::time::sleep(Duration::from_hours(1)).await;
@@ -38,7 +38,7 @@ async fn a_machine_whose_node_never_joins_stays_provisioned() {
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_hangs_keeps_the_machine() {
-    let world = World::new();
+    let world = StandInFixture::new();
     world.running("m", &json!({}), &json!({})).await;
     world.settings.in_namespace("default", |it| it.release = StepBehaviour::Hangs);
     world.delete("Machine", "m").await;
@@ -51,7 +51,7 @@ async fn a_provider_that_hangs_keeps_the_machine() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_node_is_lost_after_a_while_and_found_again() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.running_pod(&node, "web").await;
     world.settings.set_silent(&node, true);
@@ -73,7 +73,7 @@ async fn a_silent_node_is_lost_after_a_while_and_found_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_takes_as_long_to_stop_as_it_says() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     world.pod(&node, "slow", &json!({"annotations": {STOPS_AFTER_ANNOTATION: "20s"}}));
     world.until("Pod", "slow", |pod| pod["status"]["phase"] == "Running").await;

@@ -1,10 +1,10 @@
 //! Pods of Deployments are replaced on other Nodes; those of DaemonSets stay on their Nodes.
 
-use crate::world::World;
+use crate::world::StandInFixture;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn deploy(world: &World, replicas: u32) {
+fn deploy(world: &StandInFixture, replicas: u32) {
     let template = json!({
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "example.org/app:1"}]},
@@ -17,20 +17,20 @@ fn deploy(world: &World, replicas: u32) {
     );
 }
 
-async fn nodes_of_pods(world: &World) -> Vec<Value> {
+async fn nodes_of_pods(world: &StandInFixture) -> Vec<Value> {
     let mut nodes: Vec<Value> =
         world.list("Pod").await.iter().map(|pod| pod["spec"]["nodeName"].clone()).collect();
     nodes.sort_by_key(Value::to_string);
     nodes
 }
 
-async fn uids_of_pods(world: &World) -> Vec<Value> {
+async fn uids_of_pods(world: &StandInFixture) -> Vec<Value> {
     world.list("Pod").await.iter().map(|pod| pod["metadata"]["uid"].clone()).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_spread_and_replaced_on_other_nodes() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let first = world.running("m", &json!({}), &json!({})).await;
     let second = world.running("mm", &json!({}), &json!({})).await;
     deploy(&world, 2);
@@ -44,7 +44,7 @@ async fn pods_are_spread_and_replaced_on_other_nodes() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_without_a_node_wait_for_one() {
-    let world = World::new();
+    let world = StandInFixture::new();
     deploy(&world, 2);
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(nodes_of_pods(&world).await, [Value::Null, Value::Null]);
@@ -57,7 +57,7 @@ async fn pods_without_a_node_wait_for_one() {
 
 #[tokio::test(start_paused = true)]
 async fn gated_pods_and_those_of_other_schedulers_are_ignored() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let pod = |name: &str, scheduler: &str, gates: Value| {
         world.api.create(
             "/api/v1/namespaces/default/pods",
@@ -83,7 +83,7 @@ async fn gated_pods_and_those_of_other_schedulers_are_ignored() {
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_lets_pods_move_one_at_a_time() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let _first = world.running("m", &json!({}), &json!({})).await;
     deploy(&world, 2);
     world.until("Deployment", "web", |it| it["status"]["readyReplicas"] == 2).await;
@@ -97,7 +97,7 @@ async fn a_budget_lets_pods_move_one_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_set_has_a_pod_on_every_node_that_it_selects() {
-    let world = World::new();
+    let world = StandInFixture::new();
     let node = world.running("m", &json!({}), &json!({})).await;
     let other = world.running("mm", &json!({}), &json!({})).await;
     let labels = json!({"app": "agent"});

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// A management cluster, a workload cluster (usually the same one), and all stand-ins, which end with it.
-pub(crate) struct World {
+pub(crate) struct StandInFixture {
     pub(crate) api: ApiServer,
     pub(crate) workload: ApiServer,
     pub(crate) settings: StandInSettings,
@@ -25,7 +25,7 @@ pub(crate) struct World {
     actors: JoinHandle<()>,
 }
 
-impl Drop for World {
+impl Drop for StandInFixture {
     fn drop(&mut self) {
         self.actors.abort();
         if !self.may_have_errors && !std::thread::panicking() {
@@ -35,7 +35,7 @@ impl Drop for World {
     }
 }
 
-impl World {
+impl StandInFixture {
     pub(crate) fn new() -> Self {
         Self::of(Contract::V1Beta2)
     }

@@ -73,14 +73,14 @@ pub async fn keep_up(
     binaries: &Binaries,
     base: &Path,
     name: &str,
-    report: impl Fn(Report<'_>) -> io::Result<()>,
+    report: impl Fn(StartupReport<'_>) -> io::Result<()>,
 ) -> Result<(), ControlPlaneError> {
     let signal_error = |source| ControlPlaneError::Io { action: "listen for signals".into(), source };
     let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
     let control_plane = ControlPlane::start(binaries, base, name, |step| {
         // A missing receiver is checked again at the end, where it matters.
-        let _ = report(Report::Step(step));
+        let _ = report(StartupReport::Step(step));
     })
     .await?;
     // For Machines that are created by hand, the provider has to create nodes.
@@ -92,7 +92,7 @@ pub async fn keep_up(
     let record = control_plane.record().await;
     record
         .save()
-        .and_then(|()| report(Report::Ready(&record)))
+        .and_then(|()| report(StartupReport::Ready(&record)))
         .map_err(|source| ControlPlaneError::Io { action: "report that all is ready".into(), source })?;
     tokio::select! {
         _ = terminate.recv() => {}
@@ -103,7 +103,7 @@ pub async fn keep_up(
 
 /// A progress message of [`keep_up`].
 #[derive(Debug, Clone, Copy)]
-pub enum Report<'a> {
+pub enum StartupReport<'a> {
     /// The component that is being started.
     Step(&'a str),
     /// All components are running.

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 pub(crate) use cluster_api::request_token;
 pub use component::Component;
 use component::{Files, Plan, Ports};
-pub use detached::{ComponentStatus, ControlPlaneRecord, Report, find, keep_up, shut_down};
+pub use detached::{ComponentStatus, ControlPlaneRecord, StartupReport, find, keep_up, shut_down};
 pub use storage::Stored;
 
 use crate::binaries::Binaries;

@@ -3,7 +3,7 @@
 use super::{Baseline, Case, Judge};
 use crate::in_memory::Disturbance;
 use crate::scenario::Controllers;
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 
 /// Someone else has just created a drain rule or a `DaemonSet`: its existence can only be known from a consistent read,
 /// which a real server guarantees for a read without a resource version. Reads from before our own last write are tried
@@ -39,7 +39,7 @@ pub(super) fn cases(baseline: &Baseline, seed: u64) -> Vec<Case> {
 
 fn case(name: &str, fault: Fault, seed: u64, recounts_pods: bool) -> Case {
     let trigger = Trigger::PerMille(500);
-    let rule = Rule { kind: RequestKind::Read, path: String::new(), trigger, fault };
+    let rule = FaultRule { kind: RequestKind::Read, path: String::new(), trigger, fault };
     let disturbance = Disturbance { seed, recounts_pods, ..Disturbance::rule(rule) };
     Case { name: format!("{name}-{seed}"), disturbance, judge: Judge::SameEnd }
 }

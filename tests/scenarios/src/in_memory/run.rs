@@ -7,7 +7,7 @@ use crate::matrix::Cell;
 use crate::runner::{ScenarioResult, in_order, run_and_check, run_scenario_with};
 use crate::scenario::{Controllers, Ending, Scenario};
 use anyhow::{Context as _, anyhow, ensure};
-use five_spot_apiserver::faults::{Outcome, RequestKind, Seen};
+use five_spot_apiserver::faults::{RequestKind, RequestOutcome, Seen};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
@@ -123,7 +123,7 @@ fn watches(seen: &[Seen]) -> Vec<Watched> {
 
 fn asked(seen: &[Seen]) -> Vec<(Timestamp, bool)> {
     let counts = |one: &&Seen| one.kind() != RequestKind::Watch && one.path != "/version";
-    let told = |one: &Seen| (one.time, matches!(one.outcome, Outcome::Faulted(_)));
+    let told = |one: &Seen| (one.time, matches!(one.outcome, RequestOutcome::Faulted(_)));
     seen.iter().filter(counts).map(told).collect()
 }
 

@@ -7,7 +7,7 @@ use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_cluster::preflight::required;
 use five_spot_diagnose::controller_config::{ControllerConfig, POD_LABEL};
 use five_spot_diagnose::doctor::{
-    ControllerFacts, ControllerPod, Lease, LogLine, Needed, Page, Readiness, Scrapes, missing_rules,
+    ControllerFacts, ControllerPod, Lease, LogLine, Needed, Page, PodReadiness, Scrapes, missing_rules,
 };
 use futures::future::join_all;
 use http::Request;
@@ -100,11 +100,11 @@ fn proxied(pod: &Value, port: u16, path: &str) -> String {
     format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods/{}:{port}/proxy/{path}", name(pod))
 }
 
-async fn readiness(reader: &Reader<'_>, pod: &Value, config: &ControllerConfig) -> Option<Readiness> {
+async fn readiness(reader: &Reader<'_>, pod: &Value, config: &ControllerConfig) -> Option<PodReadiness> {
     let path = proxied(pod, config.health_port, "ready");
     let answer = reader.plain(&path, &format!("/ready of pod {}", name(pod))).await?;
     let lines = answer.body.lines().filter(|line| *line != "ok" && !line.starts_with("remark: "));
-    Some(Readiness { is_ready: answer.status.is_success(), lines: lines.map(str::to_owned).collect() })
+    Some(PodReadiness { is_ready: answer.status.is_success(), lines: lines.map(str::to_owned).collect() })
 }
 
 async fn scrapes(

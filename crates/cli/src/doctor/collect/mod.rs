@@ -8,7 +8,7 @@ mod workloads;
 use crate::cluster_access::ClusterAccess;
 use five_spot_api::names;
 use five_spot_cluster::preflight::{self, FieldDifferences};
-use five_spot_diagnose::doctor::{ClusterApi, CrdState, Facts, MachineFacts};
+use five_spot_diagnose::doctor::{ClusterApi, CrdState, DoctorFacts, MachineFacts};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use reader::{Notes, Reader, Unread};
@@ -48,11 +48,11 @@ pub async fn collect(
     access: &ClusterAccess,
     scope: &Scope,
     difference: SignedDuration,
-) -> Result<Facts, kube::Error> {
+) -> Result<DoctorFacts, kube::Error> {
     let client = access.connection.management()?;
     let notes = Notes::default();
     let reader = Reader::management(client.clone(), &notes);
-    let mut facts = Facts::new(access.connection.now());
+    let mut facts = DoctorFacts::new(access.connection.now());
     facts.server_clock_ahead = difference;
     facts.is_named = scope.name.is_some();
     // The pods are asked first, because the second scrape comes two seconds after the first.

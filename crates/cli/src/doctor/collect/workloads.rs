@@ -6,7 +6,7 @@ use super::{in_new_words, name};
 use crate::cluster_access::{ClusterAccess, object_name};
 use five_spot_api::{Phase, names};
 use five_spot_cluster::transport::workload_kubeconfig;
-use five_spot_diagnose::doctor::{AgentPod, Facts, LogLine, MachineFacts, Workload, WorkloadKey};
+use five_spot_diagnose::doctor::{AgentPod, DoctorFacts, LogLine, MachineFacts, WorkloadFacts, WorkloadKey};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -36,9 +36,9 @@ struct Needs {
 pub(super) async fn collect(
     reader: &Reader<'_>,
     access: &ClusterAccess,
-    facts: &Facts,
+    facts: &DoctorFacts,
     notes: &Notes,
-) -> BTreeMap<WorkloadKey, Workload> {
+) -> BTreeMap<WorkloadKey, WorkloadFacts> {
     let mut needs: BTreeMap<WorkloadKey, Needs> = BTreeMap::new();
     for machine in &facts.machines {
         note_needs(machine, &mut needs);
@@ -121,7 +121,7 @@ async fn client_of(
     }
 }
 
-async fn read(reader: &Reader<'_>, needs: &Needs) -> Workload {
+async fn read(reader: &Reader<'_>, needs: &Needs) -> WorkloadFacts {
     let system = format!("/api/v1/namespaces/{SYSTEM}");
     let (nodes, agents, budgets, pods) = tokio::join!(
         nodes(reader, needs),
@@ -129,7 +129,7 @@ async fn read(reader: &Reader<'_>, needs: &Needs) -> Workload {
         budgets(reader, needs),
         pods(reader, needs)
     );
-    Workload { nodes, budgets, pods, ..agents }
+    WorkloadFacts { nodes, budgets, pods, ..agents }
 }
 
 /// Few Nodes are read one by one, many by a list.
@@ -150,9 +150,9 @@ async fn nodes(reader: &Reader<'_>, needs: &Needs) -> Option<BTreeMap<String, Va
     Some(ours.map(|node| (name(&node).to_owned(), node)).collect())
 }
 
-async fn agents(reader: &Reader<'_>, needs: &Needs, system: &str) -> Workload {
+async fn agents(reader: &Reader<'_>, needs: &Needs, system: &str) -> WorkloadFacts {
     if !needs.agents {
-        return Workload::default();
+        return WorkloadFacts::default();
     }
     let label = "labelSelector=app%3D5spot-reclaim-agent";
     let sets_path = format!("/apis/apps/v1/namespaces/{SYSTEM}/daemonsets?{label}");
@@ -166,7 +166,7 @@ async fn agents(reader: &Reader<'_>, needs: &Needs, system: &str) -> Workload {
         reader.list_or_none(&events_path, "events of the reclaim agent"),
     );
     let by_name = |map: Value| (name(&map).to_owned(), map);
-    Workload {
+    WorkloadFacts {
         agents: match pods {
             Some(pods) => Some(with_logs(reader, pods, system).await),
             None => None,
@@ -179,7 +179,7 @@ async fn agents(reader: &Reader<'_>, needs: &Needs, system: &str) -> Workload {
             Err(Unread::Noted) => None,
         },
         agent_events: events.unwrap_or_default().into_iter().map(in_new_words).collect(),
-        ..Workload::default()
+        ..WorkloadFacts::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::fixes::{command, lent, node};
 use super::kubectl::get;
-use super::world::{START, World, fleet, machine};
+use super::world::{DoctorFixture, START, fleet, machine};
 use five_spot_diagnose::doctor::FindingId;
 use five_spot_standins::STOPS_AFTER_ANNOTATION;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const ENABLE: &str = "kubectl patch scheduledmachine desk -n shop --type=merge -
 const DISABLE: &str = "kubectl patch scheduledmachine desk -n shop --type=merge -p '{\"spec\":{\"schedule\":{\"enabled\":false}}}'";
 
 /// Merges finalizers into the Machine, or removes all of them.
-async fn hold_machine(world: &World, finalizers: Value) {
+async fn hold_machine(world: &DoctorFixture, finalizers: Value) {
     let patch = json!({"metadata": {"finalizers": finalizers}});
     world
         .run(&format!(
@@ -22,7 +22,7 @@ async fn hold_machine(world: &World, finalizers: Value) {
 }
 
 /// Waits until the node has joined, and asks for it back.
-async fn reclaim(world: &World) {
+async fn reclaim(world: &DoctorFixture) {
     world.phase("desk", "Active").await;
     let path = format!("/api/v1/nodes/{}", node());
     for _ in 0..60 {
@@ -71,7 +71,7 @@ async fn a_kind_that_does_not_exist_is_named() {
 #[tokio::test(start_paused = true)]
 async fn a_kubeconfig_that_is_missing_is_named() {
     let named = json!({"kubeconfigSecretRef": {"name": "lab"}});
-    let world = World::new(START, fleet(vec![machine("desk", &named)])).await;
+    let world = DoctorFixture::new(START, fleet(vec![machine("desk", &named)])).await;
     let found = world.finds(FindingId::KubeconfigUnusable).await;
     let look = "kubectl get secret lab -n shop";
     assert_eq!(command(&found, "kubectl get secret"), look);
@@ -83,7 +83,7 @@ async fn a_kubeconfig_that_is_missing_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_needs_longer_gets_more_time() {
-    let world = World::new(START, fleet(vec![machine("desk", &json!({"joinTimeout": "30s"}))])).await;
+    let world = DoctorFixture::new(START, fleet(vec![machine("desk", &json!({"joinTimeout": "30s"}))])).await;
     let found = world.finds(FindingId::JoinFailed).await;
     world.run(command(&found, "kubectl patch scheduledmachine")).await;
     world.phase("desk", "Active").await;

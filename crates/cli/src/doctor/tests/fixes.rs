@@ -1,7 +1,7 @@
 //! A fault, the finding, its printed fix applied literally, and the finding is gone.
 
 use super::kubectl::get;
-use super::world::{START, World, fleet, grave, machine};
+use super::world::{DoctorFixture, START, fleet, grave, machine};
 use five_spot_diagnose::doctor::{Finding, FindingId, Severity};
 use five_spot_standins::node_name;
 use serde_json::{Value, json};
@@ -21,10 +21,10 @@ pub(super) fn command<'a>(finding: &'a Finding, begins: &str) -> &'a str {
 }
 
 /// A world with one machine that is lent.
-pub(super) async fn lent(further: &Value, others: Vec<Value>) -> World {
+pub(super) async fn lent(further: &Value, others: Vec<Value>) -> DoctorFixture {
     let mut objects = vec![machine("desk", further)];
     objects.extend(others);
-    let world = World::new(START, fleet(objects)).await;
+    let world = DoctorFixture::new(START, fleet(objects)).await;
     world.phase("desk", "Active").await;
     // The node joins, and everything settles.
     world.pass(Duration::from_mins(5)).await;
@@ -32,7 +32,7 @@ pub(super) async fn lent(further: &Value, others: Vec<Value>) -> World {
 }
 
 /// Notes of severity `info` are looked for by their id.
-async fn note(world: &World, id: FindingId) -> Finding {
+async fn note(world: &DoctorFixture, id: FindingId) -> Finding {
     let report = world.report().await;
     let found = report.findings.iter().find(|finding| finding.id == id);
     let found = found.unwrap_or_else(|| panic!("not found: {id}; instead {report:#?}")).clone();
@@ -61,8 +61,11 @@ async fn a_schedule_that_is_disabled_is_enabled_again() {
 
 #[tokio::test(start_paused = true)]
 async fn an_override_lends_a_machine_outside_of_its_window() {
-    let world =
-        World::new(START, fleet(vec![machine("desk", &json!({"schedule": {"daysOfWeek": ["sun"]}}))])).await;
+    let world = DoctorFixture::new(
+        START,
+        fleet(vec![machine("desk", &json!({"schedule": {"daysOfWeek": ["sun"]}}))]),
+    )
+    .await;
     world.phase("desk", "Inactive").await;
     let found = note(&world, FindingId::ScheduleNotNow).await;
     assert!(found.evidence.iter().any(|words| words.contains("2026-11-22T00:00:00Z")), "{found:?}");
@@ -220,7 +223,7 @@ async fn a_lost_node_and_a_name_that_is_taken_are_told_apart() {
 #[tokio::test(start_paused = true)]
 async fn a_cluster_without_a_controller_is_reported() {
     let objects = fleet(vec![machine("desk", &json!({}))]);
-    let world = World::without_controller(START, &objects).await;
+    let world = DoctorFixture::without_controller(START, &objects).await;
     world.pass(Duration::from_mins(10)).await;
     let found = world.finds(FindingId::ControllerNotRunning).await;
     assert!(found.evidence.iter().any(|words| words.contains("shop/desk")), "{found:#?}");

@@ -1,6 +1,6 @@
 //! The requests of the doctor, and its text.
 
-use super::world::{START, World, fleet, machine};
+use super::world::{DoctorFixture, START, fleet, machine};
 use crate::doctor::text;
 use crate::style::{Charset, Style};
 use serde_json::json;
@@ -12,7 +12,7 @@ const PLAIN: Style = Style { width: 100, charset: Charset::Unicode, colored: fal
 async fn nothing_is_changed_and_few_requests_are_sent() {
     let machines = (0..300)
         .map(|number| machine(&format!("desk-{number}"), &json!({"schedule": {"daysOfWeek": ["sun"]}})));
-    let world = World::without_controller(START, &fleet(machines.collect())).await;
+    let world = DoctorFixture::without_controller(START, &fleet(machines.collect())).await;
     let report = world.report().await;
     assert_eq!(report.checked, 300);
     let requests = world.requests.lock().expect("nobody panics with it").clone();
@@ -26,7 +26,8 @@ async fn nothing_is_changed_and_few_requests_are_sent() {
 async fn the_text_is_quiet_where_all_is_well() {
     let paused = "kubectl annotate scheduledmachine desk -n shop 5spot.finos.org/paused=true";
     let off = json!({"schedule": {"daysOfWeek": ["mon-sun"], "enabled": false}});
-    let world = World::new(START, fleet(vec![machine("desk", &json!({})), machine("spare", &off)])).await;
+    let world =
+        DoctorFixture::new(START, fleet(vec![machine("desk", &json!({})), machine("spare", &off)])).await;
     world.phase("desk", "Active").await;
     world.run(paused).await;
     world.run("kubectl patch scheduledmachine desk -n shop --type=merge -p '{\"spec\":{\"killSwitch\":false,\"schedule\":{\"enabled\":false}}}'").await;

@@ -3,7 +3,7 @@
 //! rest of the week is a campaign (`cargo xtask campaign properties`).
 
 use super::kubectl::get;
-use super::world::{World, grave};
+use super::world::{DoctorFixture, grave};
 use crate::sandbox::fleet::demo;
 use jiff::Timestamp;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 async fn a_healthy_week_has_no_finding_above_info() {
     const START: &str = "2026-11-09T00:00:00Z";
     let start: Timestamp = START.parse().expect("a time");
-    let world = World::new(START, demo(start)).await;
+    let world = DoctorFixture::new(START, demo(start)).await;
     // Some minutes after the hour, when windows have just opened and closed; and everything in between once.
     world.pass(Duration::from_mins(3)).await;
     let hours = if std::env::var_os("FIVESPOT_CAMPAIGN").is_some() { 7 * 24 } else { 3 * 24 };

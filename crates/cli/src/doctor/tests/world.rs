@@ -34,7 +34,7 @@ impl Dial for OneCluster {
 }
 
 /// A cluster with a controller that runs in it.
-pub struct World {
+pub struct DoctorFixture {
     pub environment: Arc<SandboxEnvironment>,
     pub client: Client,
     /// The requests of the doctor.
@@ -45,7 +45,7 @@ pub struct World {
     stop: CancellationToken,
 }
 
-impl World {
+impl DoctorFixture {
     /// A cluster with these objects, at a time, and a controller at work.
     pub async fn new(start: &str, fleet: SandboxFleet) -> Self {
         let world = Self::without_controller(start, &fleet).await;
@@ -177,7 +177,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for DoctorFixture {
     fn drop(&mut self) {
         self.stop.cancel();
         if let Some(running) = self.running.take() {

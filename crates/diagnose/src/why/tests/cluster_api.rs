@@ -1,7 +1,7 @@
 //! Machines, Clusters and `ScheduledMachines`.
 
-use super::fixture::{World, ago, deleting, merge, namespaced, only_cause};
-use crate::why::{ObjectId, State};
+use super::fixture::{ClusterFixture, ago, deleting, merge, namespaced, only_cause};
+use crate::why::{DeletionState, ObjectId};
 use serde_json::{Value, json};
 
 fn machine(rest: Value) -> Value {
@@ -32,8 +32,8 @@ fn draining(since: i64, limit: i64) -> Value {
 #[test]
 fn a_paused_machine_is_released_by_removing_the_annotation() {
     let paused = machine(json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": "true"}}}));
-    let answer = World::default().with(paused).with(cluster(json!({}))).why(machine_id());
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(paused).with(cluster(json!({}))).why(machine_id());
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(
         cause.fix[0].command,
         "kubectl annotate machine.cluster.x-k8s.io m -n shop cluster.x-k8s.io/paused-"
@@ -43,11 +43,11 @@ fn a_paused_machine_is_released_by_removing_the_annotation() {
 
 #[test]
 fn a_paused_cluster_holds_up_its_machines() {
-    let answer = World::default()
+    let answer = ClusterFixture::default()
         .with(machine(json!({})))
         .with(cluster(json!({"spec": {"paused": true}})))
         .why(machine_id());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(cause.object.to_string(), "Cluster shop/edge");
     assert!(cause.fix[0].command.ends_with("--type=merge -p '{\"spec\":{\"paused\":false}}'"), "{cause:#?}");
 }
@@ -55,29 +55,32 @@ fn a_paused_cluster_holds_up_its_machines() {
 #[test]
 fn hooks_are_named_with_their_owner() {
     let hook = "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup";
-    let answer = World::default()
+    let answer = ClusterFixture::default()
         .with(machine(json!({"metadata": {"annotations": {hook: "backup-operator"}}})))
         .why(machine_id());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.cause.contains("backup-operator has to remove the annotation"), "{cause:#?}");
     assert!(!cause.fix[0].safe && cause.fix[0].command.ends_with("backup-"), "{cause:#?}");
 }
 
 #[test]
 fn a_drain_is_busy_until_its_limit() {
-    let answer = World::default().with(draining(100, 300)).why(machine_id());
-    let cause = only_cause(&answer, State::Deleting);
+    let answer = ClusterFixture::default().with(draining(100, 300)).why(machine_id());
+    let cause = only_cause(&answer, DeletionState::Deleting);
     assert!(cause.cause.contains("at most until 2026-11-17T12:03:20Z"), "{cause:#?}");
     for (since, limit) in [(400, 300), (400, 0)] {
-        let answer = World::default().with(draining(since, limit)).why(machine_id());
-        let cause = only_cause(&answer, State::Stuck);
+        let answer = ClusterFixture::default().with(draining(since, limit)).why(machine_id());
+        let cause = only_cause(&answer, DeletionState::Stuck);
         assert!(cause.evidence.iter().any(|it| it.contains("disruption budget")), "{cause:#?}");
         assert!(
             cause.fix[0].command.contains("exclude-node-draining=true") && !cause.fix[0].safe,
             "{cause:#?}"
         );
     }
-    assert_eq!(World::default().with(draining(100, 0)).why(machine_id()).state, State::Deleting);
+    assert_eq!(
+        ClusterFixture::default().with(draining(100, 0)).why(machine_id()).state,
+        DeletionState::Deleting
+    );
 }
 
 #[test]
@@ -87,9 +90,13 @@ fn volumes_that_stay_attached_are_the_cause_after_a_while() {
             "type": "Deleting", "status": "True", "reason": "WaitingForVolumeDetach", "lastTransitionTime": ago(since), "message": "x",
         }]}}))
     };
-    assert_eq!(World::default().with(waiting(30)).why(machine_id()).state, State::Deleting);
-    let answer = World::default().with(waiting(600)).why(machine_id());
-    assert!(only_cause(&answer, State::Stuck).fix[0].command.contains("exclude-wait-for-node-volume-detach"));
+    assert_eq!(ClusterFixture::default().with(waiting(30)).why(machine_id()).state, DeletionState::Deleting);
+    let answer = ClusterFixture::default().with(waiting(600)).why(machine_id());
+    assert!(
+        only_cause(&answer, DeletionState::Stuck).fix[0]
+            .command
+            .contains("exclude-wait-for-node-volume-detach")
+    );
 }
 
 #[test]
@@ -106,8 +113,8 @@ fn the_infrastructure_object_is_followed() {
         ]}}),
     );
     let remote = deleting(remote, 1100, &["remotemachine.infrastructure.cluster.x-k8s.io"]);
-    let answer = World::default().with(machine).with(remote).why(machine_id());
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(machine).with(remote).why(machine_id());
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(cause.object.to_string(), "RemoteMachine shop/r");
     assert!(cause.evidence.iter().any(|it| it.contains("no route to host")), "{cause:#?}");
 }
@@ -123,8 +130,8 @@ fn cluster_api_that_does_not_run_is_started_first() {
         }),
     );
     lease["metadata"]["namespace"] = "capi-system".into();
-    let answer = World::default().with(machine(json!({}))).with(lease).why(machine_id());
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(machine(json!({}))).with(lease).why(machine_id());
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.cause.ends_with("and it is not running"), "{cause:#?}");
     assert!(
         cause.fix[0].safe
@@ -140,12 +147,12 @@ fn a_cluster_waits_for_its_machines_and_its_parts() {
     }});
     let id = || ObjectId::namespaced("cluster.x-k8s.io", "Cluster", "shop", "edge");
     let going = |rest| deleting(cluster(rest), 1200, &["cluster.cluster.x-k8s.io"]);
-    let answer = World::default().with(going(json!({}))).with(machine(labelled)).why(id());
-    assert_eq!(only_cause(&answer, State::Stuck).object.to_string(), "Machine shop/m");
-    let answer = World::default().with(going(json!({"spec": {"paused": true}}))).why(id());
-    assert_eq!(only_cause(&answer, State::Stuck).object.to_string(), "Cluster shop/edge");
-    let answer = World::default().with(going(json!({}))).why(id());
-    assert!(only_cause(&answer, State::Stuck).cause.contains("Cluster API"), "{answer:#?}");
+    let answer = ClusterFixture::default().with(going(json!({}))).with(machine(labelled)).why(id());
+    assert_eq!(only_cause(&answer, DeletionState::Stuck).object.to_string(), "Machine shop/m");
+    let answer = ClusterFixture::default().with(going(json!({"spec": {"paused": true}}))).why(id());
+    assert_eq!(only_cause(&answer, DeletionState::Stuck).object.to_string(), "Cluster shop/edge");
+    let answer = ClusterFixture::default().with(going(json!({}))).why(id());
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("Cluster API"), "{answer:#?}");
 }
 
 fn scheduled(seconds: i64, rest: Value) -> Value {
@@ -183,29 +190,33 @@ fn a_scheduled_machine_drains_within_its_time() {
     let alive = || namespaced("cluster.x-k8s.io/v1beta2", "Machine", "desk-17-machine", json!({}));
     let drain =
         json!({"status": {"drain": {"blocked": [{"pod": "shop/web-0", "reason": "disruption budget web"}]}}});
-    let world =
-        |seconds| World::default().with(scheduled(seconds, drain.clone())).with(alive()).with(controller());
+    let world = |seconds| {
+        ClusterFixture::default().with(scheduled(seconds, drain.clone())).with(alive()).with(controller())
+    };
     let answer = world(100).why(scheduled_id());
-    let cause = only_cause(&answer, State::Deleting);
+    let cause = only_cause(&answer, DeletionState::Deleting);
     assert!(cause.cause.contains("it has 8m 20s left"), "{cause:#?}");
     assert!(cause.evidence.iter().any(|it| it.contains("pod shop/web-0 blocks the drain")), "{cause:#?}");
     let answer = world(700).why(scheduled_id());
-    assert_eq!(only_cause(&answer, State::Stuck).fix[0].command, "5spot explain desk-17 -n shop");
+    assert_eq!(only_cause(&answer, DeletionState::Stuck).fix[0].command, "5spot explain desk-17 -n shop");
 }
 
 #[test]
 fn a_scheduled_machine_leads_to_its_machine() {
     let mut machine = machine(json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}));
     machine["metadata"]["name"] = "desk-17-machine".into();
-    let answer =
-        World::default().with(scheduled(100, json!({}))).with(machine).with(controller()).why(scheduled_id());
-    assert_eq!(only_cause(&answer, State::Stuck).object.to_string(), "Machine shop/desk-17-machine");
+    let answer = ClusterFixture::default()
+        .with(scheduled(100, json!({})))
+        .with(machine)
+        .with(controller())
+        .why(scheduled_id());
+    assert_eq!(only_cause(&answer, DeletionState::Stuck).object.to_string(), "Machine shop/desk-17-machine");
 }
 
 #[test]
 fn without_its_controller_a_scheduled_machine_is_stuck() {
-    let answer = World::default().with(scheduled(10, json!({}))).why(scheduled_id());
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(scheduled(10, json!({}))).why(scheduled_id());
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.cause.ends_with("and it is not running"), "{cause:#?}");
     assert_eq!(cause.fix[0].command, "kubectl rollout restart deployment/5spot-controller -n 5spot-system");
     assert!(
@@ -217,16 +228,16 @@ fn without_its_controller_a_scheduled_machine_is_stuck() {
 #[test]
 fn a_paused_scheduled_machine_says_so() {
     let paused = scheduled(10, json!({"metadata": {"annotations": {"5spot.finos.org/paused": "all"}}}));
-    let answer = World::default().with(paused).with(controller()).why(scheduled_id());
-    assert!(only_cause(&answer, State::Stuck).cause.contains("5spot.finos.org/paused"));
+    let answer = ClusterFixture::default().with(paused).with(controller()).why(scheduled_id());
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("5spot.finos.org/paused"));
 }
 
 #[test]
 fn a_scheduled_machine_in_use_points_to_explain() {
     let mut object = scheduled(10, json!({}));
     object["metadata"].as_object_mut().expect("metadata").remove("deletionTimestamp");
-    let answer = World::default().with(object).why(scheduled_id());
-    assert_eq!((answer.state, answer.causes.len()), (State::NotDeleting, 0));
+    let answer = ClusterFixture::default().with(object).why(scheduled_id());
+    assert_eq!((answer.state, answer.causes.len()), (DeletionState::NotDeleting, 0));
     assert!(
         answer.steps[0].evidence.iter().any(|it| it.contains("5spot explain desk-17 -n shop")),
         "{answer:#?}"

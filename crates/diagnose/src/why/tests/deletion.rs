@@ -1,9 +1,9 @@
 //! Finalizers, owners, volumes and CRDs.
 
 use super::fixture::{
-    World, ago, cluster_scoped, deleting, event, namespaced, node, only_cause, terminating,
+    ClusterFixture, ago, cluster_scoped, deleting, event, namespaced, node, only_cause, terminating,
 };
-use crate::why::{ObjectId, Progress, State, Unreadable};
+use crate::why::{DeletionState, ObjectId, Unreadable, WalkProgress};
 use serde_json::{Value, json};
 
 fn widget(finalizers: &[&str], manager: &str, seconds: i64) -> Value {
@@ -29,16 +29,18 @@ fn id() -> ObjectId {
 
 #[test]
 fn an_absent_controllers_finalizer_is_stuck_after_a_minute() {
-    let world = |seconds| World::default().with(widget(&["example.org/cleanup"], "widget-operator", seconds));
+    let world = |seconds| {
+        ClusterFixture::default().with(widget(&["example.org/cleanup"], "widget-operator", seconds))
+    };
     let answer = world(30).why(id());
-    let cause = only_cause(&answer, State::Deleting);
+    let cause = only_cause(&answer, DeletionState::Deleting);
     assert!(
         cause.cause.starts_with("widget-operator has to remove the finalizer example.org/cleanup"),
         "{cause:#?}"
     );
     assert!(cause.fix.is_empty());
     let answer = world(90).why(id());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(
         cause.evidence.iter().any(|it| it.contains("no Deployment, StatefulSet or DaemonSet")),
         "{cause:#?}"
@@ -55,13 +57,13 @@ fn an_absent_controllers_finalizer_is_stuck_after_a_minute() {
 fn a_controller_that_seems_to_exist_gets_more_time() {
     let deployment = namespaced("apps/v1", "Deployment", "widget-operator", json!({}));
     let world = |seconds| {
-        World::default()
+        ClusterFixture::default()
             .with(widget(&["example.org/cleanup"], "widget-operator", seconds))
             .with(deployment.clone())
     };
-    assert_eq!(world(90).why(id()).state, State::Deleting);
+    assert_eq!(world(90).why(id()).state, DeletionState::Deleting);
     let answer = world(200).why(id());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(
         cause.evidence.iter().any(|it| it.contains("Deployment shop/widget-operator is probably")),
         "{cause:#?}"
@@ -72,8 +74,8 @@ fn a_controller_that_seems_to_exist_gets_more_time() {
 fn a_recent_change_is_progress() {
     let mut object = widget(&["example.org/cleanup"], "kubectl-create", 100_000);
     object["metadata"]["managedFields"][0]["time"] = ago(20).into();
-    let answer = World::default().with(object).why(id());
-    let cause = only_cause(&answer, State::Deleting);
+    let answer = ClusterFixture::default().with(object).why(id());
+    let cause = only_cause(&answer, DeletionState::Deleting);
     assert!(cause.evidence.iter().any(|it| it.contains("the object last changed")), "{cause:#?}");
 }
 
@@ -84,8 +86,8 @@ fn conditions_and_warnings_are_evidence() {
         {"type": "Ready", "status": "False", "reason": "CleanupFailed", "message": "bucket is not empty"},
     ]});
     let warning = event(&object, "CleanupFailed", "bucket b-17 has 3 objects");
-    let answer = World::default().with(object).with(warning).why(id());
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(object).with(warning).why(id());
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(
         cause.evidence.iter().any(|it| it == "Ready=False (CleanupFailed): bucket is not empty"),
         "{cause:#?}"
@@ -97,16 +99,17 @@ fn conditions_and_warnings_are_evidence() {
 fn a_known_finalizer_says_who_removes_it_and_what_stays_behind() {
     let service = namespaced("v1", "Service", "lb", json!({}));
     let service = deleting(service, 3600, &["service.kubernetes.io/load-balancer-cleanup"]);
-    let answer = World::default().with(service).why(ObjectId::namespaced("", "Service", "shop", "lb"));
-    let cause = only_cause(&answer, State::Stuck);
+    let answer =
+        ClusterFixture::default().with(service).why(ObjectId::namespaced("", "Service", "shop", "lb"));
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.cause.contains("the service controller of the cloud"), "{cause:#?}");
     assert!(cause.fix[0].warning.as_deref().is_some_and(|it| it.contains("load balancer")), "{cause:#?}");
 }
 
 #[test]
 fn an_object_without_finalizers_is_about_to_go() {
-    let answer = World::default().with(widget(&[], "x", 3600)).why(id());
-    assert!(only_cause(&answer, State::Deleting).cause.contains("nothing holds it"));
+    let answer = ClusterFixture::default().with(widget(&[], "x", 3600)).why(id());
+    assert!(only_cause(&answer, DeletionState::Deleting).cause.contains("nothing holds it"));
 }
 
 #[test]
@@ -129,26 +132,26 @@ fn a_claim_waits_for_the_pods_that_use_it() {
         )
     };
     let id = || ObjectId::namespaced("", "PersistentVolumeClaim", "shop", "data");
-    let answer = World::default().with(claim.clone()).with(pod("Running")).why(id());
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(claim.clone()).with(pod("Running")).why(id());
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(cause.object.to_string(), "Pod shop/web-0");
     assert!(
         cause.fix[0].warning.as_deref().is_some_and(|it| it.contains("StatefulSet web creates another one"))
     );
-    let answer = World::default().with(claim.clone()).with(pod("Succeeded")).why(id());
-    assert!(only_cause(&answer, State::Stuck).cause.contains("the PVC protection controller"));
+    let answer = ClusterFixture::default().with(claim.clone()).with(pod("Succeeded")).why(id());
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("the PVC protection controller"));
     let mut ephemeral = pod("Running");
     ephemeral["metadata"]["name"] = "web".into();
     ephemeral["spec"] = json!({"volumes": [{"name": "scratch", "ephemeral": {}}]});
     let mut claim = claim;
     claim["metadata"]["name"] = "web-scratch".into();
-    let answer = World::default().with(claim).with(ephemeral).why(ObjectId::namespaced(
+    let answer = ClusterFixture::default().with(claim).with(ephemeral).why(ObjectId::namespaced(
         "",
         "PersistentVolumeClaim",
         "shop",
         "web-scratch",
     ));
-    assert_eq!(only_cause(&answer, State::Stuck).object.to_string(), "Pod shop/web");
+    assert_eq!(only_cause(&answer, DeletionState::Stuck).object.to_string(), "Pod shop/web");
 }
 
 #[test]
@@ -169,28 +172,31 @@ fn a_volume_waits_for_its_claim() {
     };
     let id = || ObjectId::cluster_scoped("", "PersistentVolume", "pv-1");
     let claim = namespaced("v1", "PersistentVolumeClaim", "data", json!({}));
-    let answer = World::default().with(volume("Bound")).with(claim).why(id());
-    assert_eq!(only_cause(&answer, State::Stuck).object.to_string(), "PersistentVolumeClaim shop/data");
+    let answer = ClusterFixture::default().with(volume("Bound")).with(claim).why(id());
+    assert_eq!(
+        only_cause(&answer, DeletionState::Stuck).object.to_string(),
+        "PersistentVolumeClaim shop/data"
+    );
     let pod = namespaced("v1", "Pod", "web-0", json!({"spec": {"nodeName": "desk"}}));
     let claim = namespaced("v1", "PersistentVolumeClaim", "data", json!({}));
-    let world = World::default().with(volume("Bound")).with(claim).with(terminating(600, ""));
+    let world = ClusterFixture::default().with(volume("Bound")).with(claim).with(terminating(600, ""));
     let answer = world.with(deleting(pod, 600, &[])).with(node("desk", "Unknown")).why(id());
-    assert_eq!(only_cause(&answer, State::Stuck).object.to_string(), "Pod shop/web-0");
-    let answer = World::default().with(volume("Released")).why(id());
-    assert!(only_cause(&answer, State::Stuck).cause.contains("the PV protection controller"));
+    assert_eq!(only_cause(&answer, DeletionState::Stuck).object.to_string(), "Pod shop/web-0");
+    let answer = ClusterFixture::default().with(volume("Released")).why(id());
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("the PV protection controller"));
 }
 
 #[test]
 fn a_claim_that_is_not_bound_shows_its_events() {
     let claim = namespaced("v1", "PersistentVolumeClaim", "data", json!({"status": {"phase": "Pending"}}));
     let warning = event(&claim, "ProvisioningFailed", "storageclass \"fast\" not found");
-    let answer = World::default().with(claim).with(warning).why(ObjectId::namespaced(
+    let answer = ClusterFixture::default().with(claim).with(warning).why(ObjectId::namespaced(
         "",
         "PersistentVolumeClaim",
         "shop",
         "data",
     ));
-    assert!(only_cause(&answer, State::NotDeleting).cause.contains("storageclass"), "{answer:#?}");
+    assert!(only_cause(&answer, DeletionState::NotDeleting).cause.contains("storageclass"), "{answer:#?}");
 }
 
 #[test]
@@ -215,16 +221,17 @@ fn foreground_deletion_leads_to_the_dependent_that_blocks() {
         )
     };
     let id = || ObjectId::namespaced("apps", "ReplicaSet", "shop", "web");
-    let world =
-        |blocks| World::default().with(owner.clone()).with(dependent(blocks)).with(node("desk", "Unknown"));
+    let world = |blocks| {
+        ClusterFixture::default().with(owner.clone()).with(dependent(blocks)).with(node("desk", "Unknown"))
+    };
     let answer = world(true).why(id());
-    assert_eq!(only_cause(&answer, State::Stuck).object.to_string(), "Pod shop/web-x");
+    assert_eq!(only_cause(&answer, DeletionState::Stuck).object.to_string(), "Pod shop/web-x");
     let answer = world(false).why(id());
-    assert!(only_cause(&answer, State::Stuck).cause.contains("the garbage collector"), "{answer:#?}");
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("the garbage collector"), "{answer:#?}");
     let mut alive = dependent(true);
     alive["metadata"].as_object_mut().expect("metadata").remove("deletionTimestamp");
-    let answer = World::default().with(owner).with(alive).why(id());
-    assert!(only_cause(&answer, State::Stuck).cause.contains("has not deleted this dependent yet"));
+    let answer = ClusterFixture::default().with(owner).with(alive).why(id());
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("has not deleted this dependent yet"));
 }
 
 #[test]
@@ -242,15 +249,15 @@ fn a_definition_waits_for_its_instances() {
     let id = || {
         ObjectId::cluster_scoped("apiextensions.k8s.io", "CustomResourceDefinition", "widgets.example.org")
     };
-    let answer = World::default()
+    let answer = ClusterFixture::default()
         .with(definition.clone())
         .with(widget(&["example.org/cleanup"], "kubectl-create", 600))
         .why(id());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(cause.object.to_string(), "Widget shop/w");
     assert!(answer.steps[0].evidence.iter().any(|it| it == "remaining: 1 instance"));
-    let answer = World::default().with(definition).why(id());
-    assert!(only_cause(&answer, State::Stuck).cause.contains("the API server"));
+    let answer = ClusterFixture::default().with(definition).why(id());
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("the API server"));
 }
 
 #[test]
@@ -266,22 +273,23 @@ fn an_object_that_is_gone_is_known_by_its_traces() {
             {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "uid-StatefulSet-web"},
         ]}}),
     );
-    let answer = World::default().with(trace).with(orphan.clone()).why(id.clone());
-    assert_eq!((answer.state, answer.causes.len()), (State::Gone, 0));
+    let answer = ClusterFixture::default().with(trace).with(orphan.clone()).why(id.clone());
+    assert_eq!((answer.state, answer.causes.len()), (DeletionState::Gone, 0));
     assert_eq!(answer.steps[1].object.to_string(), "Pod shop/web-0");
-    assert_eq!(World::default().with(orphan).why(id.clone()).state, State::Gone);
-    assert_eq!(World::default().examine(id.clone()), Progress::NeverSeen(id));
+    assert_eq!(ClusterFixture::default().with(orphan).why(id.clone()).state, DeletionState::Gone);
+    assert_eq!(ClusterFixture::default().examine(id.clone()), WalkProgress::NeverSeen(id));
 }
 
 #[test]
 fn an_object_that_may_not_be_read_is_no_answer() {
-    let mut world = World { forbidden: vec!["Widget"], ..World::default() };
-    assert_eq!(world.examine(id()), Progress::Unreadable(Unreadable::Forbidden("get Widget".to_owned())));
+    let mut world = ClusterFixture { forbidden: vec!["Widget"], ..ClusterFixture::default() };
+    assert_eq!(world.examine(id()), WalkProgress::Unreadable(Unreadable::Forbidden("get Widget".to_owned())));
 }
 
 #[test]
 fn an_object_that_nobody_deleted_has_no_causes() {
     let object = namespaced("v1", "ConfigMap", "a", json!({}));
-    let answer = World::default().with(object).why(ObjectId::namespaced("", "ConfigMap", "shop", "a"));
-    assert_eq!((answer.state, answer.causes.len()), (State::NotDeleting, 0));
+    let answer =
+        ClusterFixture::default().with(object).why(ObjectId::namespaced("", "ConfigMap", "shop", "a"));
+    assert_eq!((answer.state, answer.causes.len()), (DeletionState::NotDeleting, 0));
 }

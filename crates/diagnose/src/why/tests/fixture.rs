@@ -2,7 +2,7 @@
 
 use crate::why::facts::{Fact, Facts, Filter, Listed, Need, ObjectId, ResourceId, Unreadable};
 use crate::why::live::{Live, group_of};
-use crate::why::{Answer, Cause, MAX_FACTS, Progress, Question, State, examine};
+use crate::why::{Answer, BlockingCause, DeletionState, MAX_FACTS, Question, WalkProgress, examine};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) fn now() -> Timestamp {
 
 /// A cluster.
 #[derive(Clone, Debug, Default)]
-pub(super) struct World {
+pub(super) struct ClusterFixture {
     pub(super) objects: Vec<Value>,
     /// Lists of these kinds are refused.
     pub(super) forbidden: Vec<&'static str>,
@@ -28,19 +28,19 @@ pub(super) struct World {
     pub(super) asked: usize,
 }
 
-impl World {
+impl ClusterFixture {
     pub(super) fn with(mut self, object: Value) -> Self {
         self.objects.push(object);
         self
     }
 
     /// Asks about an object until there is an answer.
-    pub(super) fn examine(&mut self, id: ObjectId) -> Progress {
+    pub(super) fn examine(&mut self, id: ObjectId) -> WalkProgress {
         let question = Question::about(id);
         let mut facts = Facts::at(now());
         for _ in 0..=MAX_FACTS {
             let progress = examine(&question, &facts);
-            let Progress::Needs(needs) = progress else {
+            let WalkProgress::Needs(needs) = progress else {
                 self.asked = facts.len();
                 return progress;
             };
@@ -56,7 +56,7 @@ impl World {
 
     pub(super) fn why(&mut self, id: ObjectId) -> Answer {
         let progress = self.examine(id);
-        let Progress::Answer(answer) = progress else { panic!("no answer: {progress:?}") };
+        let WalkProgress::Answer(answer) = progress else { panic!("no answer: {progress:?}") };
         answer
     }
 
@@ -220,7 +220,7 @@ pub(super) fn pod_id(name: &str) -> ObjectId {
 }
 
 /// Checks the state and returns the only cause.
-pub(super) fn only_cause(answer: &Answer, state: State) -> &Cause {
+pub(super) fn only_cause(answer: &Answer, state: DeletionState) -> &BlockingCause {
     assert_eq!(answer.state, state, "{answer:#?}");
     let [cause] = answer.causes.as_slice() else { panic!("not one cause: {answer:#?}") };
     cause

@@ -1,18 +1,19 @@
 //! Thousands of objects, cycles and long chains.
 
-use super::fixture::{World, cluster_scoped, deleting, namespaced, node, shop, terminating};
-use crate::why::{MAX_DEPTH, MAX_OBJECTS, ObjectId, State};
+use super::fixture::{ClusterFixture, cluster_scoped, deleting, namespaced, node, shop, terminating};
+use crate::why::{DeletionState, MAX_DEPTH, MAX_OBJECTS, ObjectId};
 use serde_json::json;
 
 #[test]
 fn ten_thousand_objects_are_examined_by_examples() {
-    let mut world = World::default().with(terminating(600, "configmaps. has 10000 resource instances"));
+    let mut world =
+        ClusterFixture::default().with(terminating(600, "configmaps. has 10000 resource instances"));
     for index in 0..10_000 {
         let object = namespaced("v1", "ConfigMap", &format!("c-{index:05}"), json!({}));
         world.objects.push(deleting(object, 600, &["example.org/keep"]));
     }
     let answer = world.why(shop());
-    assert_eq!((answer.state, answer.causes.len()), (State::Stuck, 3), "{answer:#?}");
+    assert_eq!((answer.state, answer.causes.len()), (DeletionState::Stuck, 3), "{answer:#?}");
     let evidence = &answer.steps[0].evidence;
     assert!(
         evidence.iter().any(|it| it.contains("10000 objects, of which the first 50 were examined")),
@@ -24,8 +25,9 @@ fn ten_thousand_objects_are_examined_by_examples() {
 
 #[test]
 fn pods_of_different_nodes_do_not_look_alike() {
-    let mut world =
-        World::default().with(terminating(600, "pods. has 20 resource instances")).with(node("a", "True"));
+    let mut world = ClusterFixture::default()
+        .with(terminating(600, "pods. has 20 resource instances"))
+        .with(node("a", "True"));
     for index in 0..20 {
         let node = if index == 19 { "b" } else { "a" };
         let pod = namespaced("v1", "Pod", &format!("p-{index:02}"), json!({"spec": {"nodeName": node}}));
@@ -50,14 +52,14 @@ fn owners_in_a_circle_are_visited_once() {
         );
         deleting(object, 600, &["foregroundDeletion"])
     };
-    let mut world = World::default().with(link("a", "b")).with(link("b", "a"));
+    let mut world = ClusterFixture::default().with(link("a", "b")).with(link("b", "a"));
     let answer = world.why(ObjectId::namespaced("example.org", "Widget", "shop", "a"));
     assert_eq!(answer.steps.len(), 2, "{answer:#?}");
 }
 
 #[test]
 fn a_long_chain_ends_at_the_limit_and_says_so() {
-    let mut world = World::default();
+    let mut world = ClusterFixture::default();
     for index in 0..100 {
         let object = namespaced(
             "example.org/v1",
@@ -79,7 +81,7 @@ fn a_long_chain_ends_at_the_limit_and_says_so() {
 fn many_kinds_end_at_the_limit_of_objects() {
     let kinds: Vec<String> =
         (0..20).map(|index| format!("kind{index}s.example.org has 9 resource instances")).collect();
-    let mut world = World::default().with(terminating(600, &kinds.join(", ")));
+    let mut world = ClusterFixture::default().with(terminating(600, &kinds.join(", ")));
     for index in 0..180 {
         let finalizer = format!("example.org/f{index}");
         let object =
@@ -94,6 +96,6 @@ fn many_kinds_end_at_the_limit_of_objects() {
 fn a_deletion_in_the_future_is_no_panic() {
     let mut object = deleting(cluster_scoped("v1", "Node", "n", json!({})), -86_400, &["example.org/x"]);
     object["metadata"]["deletionGracePeriodSeconds"] = (-5).into();
-    let answer = World::default().with(object).why(ObjectId::cluster_scoped("", "Node", "n"));
-    assert_eq!(answer.state, State::Deleting);
+    let answer = ClusterFixture::default().with(object).why(ObjectId::cluster_scoped("", "Node", "n"));
+    assert_eq!(answer.state, DeletionState::Deleting);
 }

@@ -1,9 +1,9 @@
 //! Namespaces that do not go away.
 
 use super::fixture::{
-    World, ago, cluster_scoped, deleting, merge, namespaced, node, only_cause, shop, terminating,
+    ClusterFixture, ago, cluster_scoped, deleting, merge, namespaced, node, only_cause, shop, terminating,
 };
-use crate::why::State;
+use crate::why::DeletionState;
 use serde_json::{Value, json};
 
 /// The namespace of a blog post: four days of following finalizers by hand.
@@ -36,7 +36,7 @@ fn the_chain_leads_to_the_pod_on_the_dead_node() {
             ]},
         }),
     );
-    let mut world = World::default()
+    let mut world = ClusterFixture::default()
         .with(namespace)
         .with(deleting(claim, 394_440, &["kubernetes.io/pvc-protection"]))
         .with(deleting(volume, 394_440, &["kubernetes.io/pv-protection"]))
@@ -54,7 +54,7 @@ fn the_chain_leads_to_the_pod_on_the_dead_node() {
             "Node vmss000005",
         ]
     );
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(cause.object.to_string(), "Pod shop/sts-0");
     assert_eq!(cause.fix[0].command, "kubectl delete pod sts-0 -n shop --grace-period=0 --force");
     assert!(cause.evidence.iter().any(|it| it.contains("planet9 waiting (ContainerCreating)")), "{cause:#?}");
@@ -65,8 +65,8 @@ fn the_chain_leads_to_the_pod_on_the_dead_node() {
 #[test]
 fn a_namespace_that_was_just_deleted_is_busy() {
     let namespace = deleting(cluster_scoped("v1", "Namespace", "shop", json!({})), 5, &[]);
-    let answer = World::default().with(namespace.clone()).why(shop());
-    assert!(only_cause(&answer, State::Deleting).cause.contains("is deleting its contents"));
+    let answer = ClusterFixture::default().with(namespace.clone()).why(shop());
+    assert!(only_cause(&answer, DeletionState::Deleting).cause.contains("is deleting its contents"));
     let lease = |renewed| {
         let mut lease = namespaced(
             "coordination.k8s.io/v1",
@@ -79,10 +79,10 @@ fn a_namespace_that_was_just_deleted_is_busy() {
         lease["metadata"]["namespace"] = "kube-system".into();
         lease
     };
-    let answer = World::default().with(namespace.clone()).with(lease(3)).why(shop());
-    assert_eq!(answer.state, State::Deleting);
-    let answer = World::default().with(namespace).with(lease(300)).why(shop());
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(namespace.clone()).with(lease(3)).why(shop());
+    assert_eq!(answer.state, DeletionState::Deleting);
+    let answer = ClusterFixture::default().with(namespace).with(lease(300)).why(shop());
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.evidence[0].contains("5m ago"), "{cause:#?}");
 }
 
@@ -107,9 +107,9 @@ fn an_unavailable_api_blocks_every_namespace() {
             }),
         )
     };
-    let world = World::default().with(namespace).with(api("v1.apps", "True"));
+    let world = ClusterFixture::default().with(namespace).with(api("v1.apps", "True"));
     let answer = world.clone().with(api("v1beta1.metrics.k8s.io", "False")).why(shop());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(cause.object.to_string(), "APIService v1beta1.metrics.k8s.io");
     assert!(cause.evidence.iter().any(|it| it == "Service kube-system/metrics does not exist"), "{cause:#?}");
     assert!(
@@ -119,7 +119,7 @@ fn an_unavailable_api_blocks_every_namespace() {
     );
     assert!(!cause.fix[0].safe && cause.fix[0].warning.is_some());
     let answer = world.clone().why(shop());
-    assert!(only_cause(&answer, State::Deleting).cause.contains("retries"));
+    assert!(only_cause(&answer, DeletionState::Deleting).cause.contains("retries"));
 }
 
 fn refused(message: &str) -> Value {
@@ -143,40 +143,41 @@ fn a_webhook_that_refuses_is_named_with_its_configuration() {
             "webhooks": [{"name": "keep.example.org"}],
         }),
     );
-    let world = |message: &str| World::default().with(refused(message)).with(hooks.clone());
+    let world = |message: &str| ClusterFixture::default().with(refused(message)).with(hooks.clone());
     let denied = "admission webhook \"keep.example.org\" denied the request: this is production";
     let answer = world(denied).why(shop());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(cause.object.to_string(), "MutatingWebhookConfiguration guard");
     assert!(cause.evidence[0].contains("this is production") && cause.fix.is_empty(), "{cause:#?}");
     let unreachable = "failed calling webhook \"keep.example.org\": connection refused";
     let answer = world(unreachable).why(shop());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.fix[0].command.contains("&& kubectl delete mutatingwebhookconfiguration"), "{cause:#?}");
 }
 
 #[test]
 fn contents_that_are_not_deleted_yet_are_busy_at_first() {
-    let world =
-        |seconds| {
-            World::default()
-                .with(terminating(seconds, "configmaps. has 1 resource instances"))
-                .with(namespaced("v1", "ConfigMap", "a", json!({})))
-        };
+    let world = |seconds| {
+        ClusterFixture::default()
+            .with(terminating(seconds, "configmaps. has 1 resource instances"))
+            .with(namespaced("v1", "ConfigMap", "a", json!({})))
+    };
     let answer = world(30).why(shop());
     assert!(
-        only_cause(&answer, State::Deleting).cause.contains("has not deleted 1 object of kind ConfigMap yet")
+        only_cause(&answer, DeletionState::Deleting)
+            .cause
+            .contains("has not deleted 1 object of kind ConfigMap yet")
     );
     let answer = world(900).why(shop());
-    assert!(only_cause(&answer, State::Stuck).fix[0].safe);
+    assert!(only_cause(&answer, DeletionState::Stuck).fix[0].safe);
 }
 
 #[test]
 fn foreign_finalizers_of_the_namespace_itself_are_found() {
     let mut namespace = terminating(600, "");
     namespace["spec"]["finalizers"] = json!(["kubernetes", "example.org/keep"]);
-    let answer = World::default().with(namespace).why(shop());
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(namespace).why(shop());
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.cause.contains("example.org/keep"), "{cause:#?}");
     assert!(cause.fix[0].command.contains("/api/v1/namespaces/shop/finalize"), "{cause:#?}");
     assert!(cause.fix[0].warning.is_some());
@@ -185,13 +186,13 @@ fn foreign_finalizers_of_the_namespace_itself_are_found() {
 #[test]
 fn what_may_not_be_read_is_said_and_the_rest_still_works() {
     let pod = namespaced("v1", "Pod", "web-0", json!({"spec": {"nodeName": "desk"}}));
-    let mut world = World::default()
+    let mut world = ClusterFixture::default()
         .with(terminating(600, "pods. has 1 resource instances, secrets. has 2 resource instances"))
         .with(deleting(pod, 600, &[]))
         .with(node("desk", "Unknown"));
     world.forbidden = vec!["secrets"];
     let answer = world.why(shop());
-    assert_eq!(only_cause(&answer, State::Stuck).object.to_string(), "Pod shop/web-0");
+    assert_eq!(only_cause(&answer, DeletionState::Stuck).object.to_string(), "Pod shop/web-0");
     let evidence = &answer.steps[0].evidence;
     assert!(
         evidence.iter().any(|it| it == "secrets could not be read: you may not list secrets"),
@@ -211,27 +212,27 @@ fn pods_are_found_while_the_conditions_say_that_all_is_removed() {
         ]),
     );
     let mut world =
-        World::default().with(namespace).with(deleting(pod, 600, &[])).with(node("desk", "Unknown"));
-    assert_eq!(only_cause(&world.why(shop()), State::Stuck).object.to_string(), "Pod shop/web-0");
+        ClusterFixture::default().with(namespace).with(deleting(pod, 600, &[])).with(node("desk", "Unknown"));
+    assert_eq!(only_cause(&world.why(shop()), DeletionState::Stuck).object.to_string(), "Pod shop/web-0");
     world.objects[0]["status"]["conditions"] = json!([{
         "type": "NamespaceDeletionContentFailure", "status": "True", "reason": "ContentDeletionFailed",
         "message": "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: shop for gvr: \
                     /v1, Resource=pods",
     }]);
-    assert_eq!(only_cause(&world.why(shop()), State::Stuck).object.to_string(), "Pod shop/web-0");
+    assert_eq!(only_cause(&world.why(shop()), DeletionState::Stuck).object.to_string(), "Pod shop/web-0");
 }
 
 #[test]
 fn contents_that_may_not_be_read_are_told_by_the_conditions() {
-    let world = |seconds| World {
+    let world = |seconds| ClusterFixture {
         forbidden: vec!["configmaps", "pods"],
-        ..World::default().with(terminating(seconds, "configmaps. has 3 resource instances"))
+        ..ClusterFixture::default().with(terminating(seconds, "configmaps. has 3 resource instances"))
     };
     let answer = world(3600).why(shop());
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(
         cause.cause.contains("that you may not read") && cause.evidence[0].contains("configmaps."),
         "{cause:#?}"
     );
-    assert_eq!(world(30).why(shop()).state, State::Deleting);
+    assert_eq!(world(30).why(shop()).state, DeletionState::Deleting);
 }

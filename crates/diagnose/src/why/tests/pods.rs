@@ -1,7 +1,9 @@
 //! Pods that do not end, and pods that do not start.
 
-use super::fixture::{World, ago, cluster_scoped, deleting, event, namespaced, node, only_cause, pod_id};
-use crate::why::State;
+use super::fixture::{
+    ClusterFixture, ago, cluster_scoped, deleting, event, namespaced, node, only_cause, pod_id,
+};
+use crate::why::DeletionState;
 use serde_json::{Value, json};
 
 fn pod(rest: Value) -> Value {
@@ -16,8 +18,8 @@ fn on(node: &str) -> Value {
 fn a_pod_within_its_grace_period_is_busy() {
     let mut pod = deleting(on("desk"), -20, &[]);
     pod["metadata"]["deletionGracePeriodSeconds"] = 30.into();
-    let answer = World::default().with(pod).with(node("desk", "True")).why(pod_id("web-0"));
-    let cause = only_cause(&answer, State::Deleting);
+    let answer = ClusterFixture::default().with(pod).with(node("desk", "True")).why(pod_id("web-0"));
+    let cause = only_cause(&answer, DeletionState::Deleting);
     assert_eq!(cause.cause, "its grace period ends in 20s");
     assert!(cause.fix.is_empty());
     assert!(answer.steps[0].evidence[0].contains("10s ago"), "{answer:#?}");
@@ -26,11 +28,11 @@ fn a_pod_within_its_grace_period_is_busy() {
 #[test]
 fn a_pod_on_a_dead_node_needs_a_forced_deletion() {
     for ready in ["False", "Unknown"] {
-        let answer = World::default()
+        let answer = ClusterFixture::default()
             .with(deleting(on("desk"), 60, &[]))
             .with(node("desk", ready))
             .why(pod_id("web-0"));
-        let cause = only_cause(&answer, State::Stuck);
+        let cause = only_cause(&answer, DeletionState::Stuck);
         assert_eq!(cause.object.to_string(), "Pod shop/web-0");
         assert!(cause.cause.contains("Node desk, which is not Ready"), "{cause:#?}");
         assert!(cause.evidence[0].contains("Kubelet stopped posting node status"), "{cause:#?}");
@@ -49,35 +51,42 @@ fn a_pod_on_a_dead_node_needs_a_forced_deletion() {
 #[test]
 fn a_node_that_never_reported_counts_as_dead() {
     let silent = cluster_scoped("v1", "Node", "desk", json!({}));
-    let answer = World::default().with(deleting(on("desk"), 60, &[])).with(silent).why(pod_id("web-0"));
-    assert!(only_cause(&answer, State::Stuck).evidence[0].contains("no kubelet has ever reported"));
+    let answer =
+        ClusterFixture::default().with(deleting(on("desk"), 60, &[])).with(silent).why(pod_id("web-0"));
+    assert!(only_cause(&answer, DeletionState::Stuck).evidence[0].contains("no kubelet has ever reported"));
 }
 
 #[test]
 fn a_pod_of_a_missing_node_is_left_to_garbage_collection() {
-    let answer = World::default().with(deleting(on("desk"), 40, &[])).why(pod_id("web-0"));
-    assert!(only_cause(&answer, State::Deleting).cause.contains("pod garbage collector"));
-    let answer = World::default().with(deleting(on("desk"), 400, &[])).why(pod_id("web-0"));
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(deleting(on("desk"), 40, &[])).why(pod_id("web-0"));
+    assert!(only_cause(&answer, DeletionState::Deleting).cause.contains("pod garbage collector"));
+    let answer = ClusterFixture::default().with(deleting(on("desk"), 400, &[])).why(pod_id("web-0"));
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.fix[0].command.ends_with("--force") && !cause.fix[0].safe);
     assert_eq!(answer.steps[1].object.to_string(), "Node desk");
 }
 
 #[test]
 fn a_kubelet_that_is_ready_gets_time_and_then_the_blame() {
-    let world =
-        |seconds| World::default().with(deleting(on("desk"), seconds, &[])).with(node("desk", "True"));
+    let world = |seconds| {
+        ClusterFixture::default().with(deleting(on("desk"), seconds, &[])).with(node("desk", "True"))
+    };
     assert!(
-        only_cause(&world(10).why(pod_id("web-0")), State::Deleting).cause.contains("the kubelet of desk")
+        only_cause(&world(10).why(pod_id("web-0")), DeletionState::Deleting)
+            .cause
+            .contains("the kubelet of desk")
     );
     let answer = world(600).why(pod_id("web-0"));
-    assert!(only_cause(&answer, State::Stuck).cause.contains("has not removed it 10m after"), "{answer:#?}");
+    assert!(
+        only_cause(&answer, DeletionState::Stuck).cause.contains("has not removed it 10m after"),
+        "{answer:#?}"
+    );
 }
 
 #[test]
 fn a_pod_that_was_never_scheduled_can_be_forced_safely() {
-    let answer = World::default().with(deleting(pod(json!({})), 600, &[])).why(pod_id("web-0"));
-    let cause = only_cause(&answer, State::Stuck);
+    let answer = ClusterFixture::default().with(deleting(pod(json!({})), 600, &[])).why(pod_id("web-0"));
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert!(cause.fix[0].safe && cause.fix[0].command.ends_with("--force"), "{cause:#?}");
 }
 
@@ -86,7 +95,7 @@ fn an_owner_that_is_gone_is_evidence() {
     let mut orphan = deleting(on("desk"), 60, &[]);
     let owner = json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1f9b"}]);
     orphan["metadata"]["ownerReferences"] = owner;
-    let mut world = World::default().with(orphan).with(node("desk", "Unknown"));
+    let mut world = ClusterFixture::default().with(orphan).with(node("desk", "Unknown"));
     let answer = world.why(pod_id("web-0"));
     assert!(
         answer.steps[0].evidence.iter().any(|it| it == "its owner StatefulSet web does not exist any more")
@@ -104,8 +113,8 @@ fn a_pod_without_a_node_shows_the_words_of_the_scheduler() {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/16 nodes are available"},
     ]}}));
     let event = event(&pending, "FailedScheduling", "0/16 nodes are available: 12 Insufficient cpu");
-    let answer = World::default().with(pending).with(event).why(pod_id("web-0"));
-    let cause = only_cause(&answer, State::NotDeleting);
+    let answer = ClusterFixture::default().with(pending).with(event).why(pod_id("web-0"));
+    let cause = only_cause(&answer, DeletionState::NotDeleting);
     assert_eq!(cause.cause, "the scheduler finds no node for it: 0/16 nodes are available");
     assert!(cause.evidence[0].starts_with("event FailedScheduling, 3 times"), "{cause:#?}");
 }
@@ -119,9 +128,12 @@ fn events_tell_why_a_pod_does_not_start() {
     ] {
         let pending = pod(json!({"spec": {"nodeName": "desk"}, "status": {"phase": "Pending"}}));
         let event = event(&pending, reason, message);
-        let answer =
-            World::default().with(pending).with(event).with(node("desk", "True")).why(pod_id("web-0"));
-        let cause = only_cause(&answer, State::NotDeleting);
+        let answer = ClusterFixture::default()
+            .with(pending)
+            .with(event)
+            .with(node("desk", "True"))
+            .why(pod_id("web-0"));
+        let cause = only_cause(&answer, DeletionState::NotDeleting);
         assert_eq!(cause.cause, format!("it does not start: {reason}: {message}"));
     }
 }
@@ -137,17 +149,18 @@ fn a_node_that_is_ready_and_runs_nothing_is_the_cause() {
             "spec": {"nodeName": "desk"}, "status": {"phase": "Pending", "containerStatuses": [{"state": {"waiting": {}}}]},
         }),
     );
-    let world =
-        |other: &Value| World::default().with(pending.clone()).with(other.clone()).with(node("desk", "True"));
+    let world = |other: &Value| {
+        ClusterFixture::default().with(pending.clone()).with(other.clone()).with(node("desk", "True"))
+    };
     let answer = world(&other).why(pod_id("web-0"));
-    let cause = only_cause(&answer, State::NotDeleting);
+    let cause = only_cause(&answer, DeletionState::NotDeleting);
     assert_eq!(cause.object.to_string(), "Node desk");
     assert!(cause.cause.contains("is Ready and runs nothing"), "{cause:#?}");
     assert_eq!(cause.fix[0].command, "kubectl cordon desk");
     other["status"]["phase"] = "Running".into();
     let answer = world(&other).why(pod_id("web-0"));
     assert!(
-        only_cause(&answer, State::NotDeleting).cause.contains("no recent event says why"),
+        only_cause(&answer, DeletionState::NotDeleting).cause.contains("no recent event says why"),
         "{answer:#?}"
     );
 }
@@ -157,8 +170,8 @@ fn a_pod_of_a_node_that_is_not_ready_says_so() {
     let mut pending = pod(json!({"spec": {"nodeName": "desk"}, "status": {"phase": "Pending"}}));
     pending["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1"}]);
-    let answer = World::default().with(pending).with(node("desk", "Unknown")).why(pod_id("web-0"));
-    let cause = only_cause(&answer, State::NotDeleting);
+    let answer = ClusterFixture::default().with(pending).with(node("desk", "Unknown")).why(pod_id("web-0"));
+    let cause = only_cause(&answer, DeletionState::NotDeleting);
     assert_eq!(cause.cause, "its Node desk is not Ready");
     assert_eq!(cause.fix[0].command, "kubectl delete pod web-0 -n shop");
 }
@@ -167,8 +180,8 @@ fn a_pod_of_a_node_that_is_not_ready_says_so() {
 fn a_pod_of_a_missing_node_needs_a_controller_to_return() {
     let mut pending = pod(json!({"spec": {"nodeName": "desk"}, "status": {"phase": "Pending"}}));
     let cause = |pod: &Value| {
-        let answer = World::default().with(pod.clone()).why(pod_id("web-0"));
-        only_cause(&answer, State::NotDeleting).clone()
+        let answer = ClusterFixture::default().with(pod.clone()).why(pod_id("web-0"));
+        only_cause(&answer, DeletionState::NotDeleting).clone()
     };
     let alone = cause(&pending);
     assert_eq!(alone.cause, "its Node desk does not exist");
@@ -181,8 +194,8 @@ fn a_pod_of_a_missing_node_needs_a_controller_to_return() {
 #[test]
 fn a_pod_that_was_just_created_waits_for_the_scheduler() {
     let young = pod(json!({"metadata": {"creationTimestamp": ago(5)}, "status": {"phase": "Pending"}}));
-    let answer = World::default().with(young).why(pod_id("web-0"));
-    let cause = only_cause(&answer, State::NotDeleting);
+    let answer = ClusterFixture::default().with(young).why(pod_id("web-0"));
+    let cause = only_cause(&answer, DeletionState::NotDeleting);
     assert_eq!((cause.cause.as_str(), cause.needs_a_person), ("it has not been scheduled yet", false));
 }
 
@@ -193,19 +206,19 @@ fn a_container_that_waits_says_why() {
             {"name": "app", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"x\""}}},
         ]}}),
     );
-    let answer = World::default().with(waiting).with(node("desk", "True")).why(pod_id("web-0"));
-    let cause = only_cause(&answer, State::NotDeleting);
+    let answer = ClusterFixture::default().with(waiting).with(node("desk", "True")).why(pod_id("web-0"));
+    let cause = only_cause(&answer, DeletionState::NotDeleting);
     assert!(cause.evidence.iter().any(|it| it.contains("Back-off pulling image")), "{cause:#?}");
 }
 
 #[test]
 fn a_running_pod_and_a_starting_one_have_no_trouble() {
     let running = pod(json!({"spec": {"nodeName": "desk"}, "status": {"phase": "Running"}}));
-    let answer = World::default().with(running).why(pod_id("web-0"));
-    assert_eq!((answer.state, answer.causes.len()), (State::NotDeleting, 0));
+    let answer = ClusterFixture::default().with(running).why(pod_id("web-0"));
+    assert_eq!((answer.state, answer.causes.len()), (DeletionState::NotDeleting, 0));
     let young = pod(json!({
         "metadata": {"creationTimestamp": ago(5)}, "spec": {"nodeName": "desk"}, "status": {"phase": "Pending"},
     }));
-    let answer = World::default().with(young).with(node("desk", "True")).why(pod_id("web-0"));
-    assert_eq!(only_cause(&answer, State::NotDeleting).cause, "it is starting");
+    let answer = ClusterFixture::default().with(young).with(node("desk", "True")).why(pod_id("web-0"));
+    assert_eq!(only_cause(&answer, DeletionState::NotDeleting).cause, "it is starting");
 }

@@ -1,7 +1,7 @@
 //! Properties of every walk, whatever the objects look like.
 
-use super::fixture::{World, ago, namespaced, terminating};
-use crate::why::{MAX_FACTS, MAX_OBJECTS, ObjectId, Progress};
+use super::fixture::{ClusterFixture, ago, namespaced, terminating};
+use crate::why::{MAX_FACTS, MAX_OBJECTS, ObjectId, WalkProgress};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -87,11 +87,11 @@ proptest! {
             super::super::live::group_of(target["apiVersion"].as_str().expect("text")),
             target["kind"].as_str().expect("text"), "shop", target["metadata"]["name"].as_str().expect("text"),
         );
-        let mut world = World { objects: objects.clone(), ..World::default() };
+        let mut world = ClusterFixture { objects: objects.clone(), ..ClusterFixture::default() };
         // Fails by itself if the walk asks twice for a fact, or does not end.
         let progress = world.examine(id);
         prop_assert!(world.asked <= MAX_FACTS);
-        let Progress::Answer(answer) = progress else { panic!("{progress:?}") };
+        let WalkProgress::Answer(answer) = progress else { panic!("{progress:?}") };
         prop_assert!(answer.steps.len() <= 3 * MAX_OBJECTS);
         for fix in answer.causes.iter().flat_map(|cause| &cause.fix) {
             // Whatever is not safe says what it leaves behind.
@@ -101,8 +101,8 @@ proptest! {
 
     #[test]
     fn any_condition_of_a_namespace_is_survived(message in ".{0,200}") {
-        let mut world = World::default().with(terminating(600, &message));
+        let mut world = ClusterFixture::default().with(terminating(600, &message));
         let id = ObjectId::cluster_scoped("", "Namespace", "shop");
-        prop_assert!(matches!(world.examine(id), Progress::Answer(_)));
+        prop_assert!(matches!(world.examine(id), WalkProgress::Answer(_)));
     }
 }

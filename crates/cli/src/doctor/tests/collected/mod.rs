@@ -7,7 +7,7 @@ mod machines;
 mod workloads;
 
 use super::kubectl;
-use super::world::{World, fleet, grave, machine};
+use super::world::{DoctorFixture, fleet, grave, machine};
 use five_spot_api::names;
 use five_spot_diagnose::doctor::{FindingId, Report, Severity};
 use http::Request;
@@ -110,9 +110,9 @@ fn lent_status() -> Value {
 }
 
 /// A healthy installation with one machine that is lent, and an agent on its node.
-async fn installation() -> World {
+async fn installation() -> DoctorFixture {
     let desk = machine("desk", &json!({"killIfCommands": ["java"]}));
-    let world = World::without_controller(INSTALLED, &fleet(vec![desk])).await;
+    let world = DoctorFixture::without_controller(INSTALLED, &fleet(vec![desk])).await;
     let api = &world.environment.api;
     let labels = json!({"app": "5spot-controller"});
     let container = json!({
@@ -180,7 +180,7 @@ async fn installation() -> World {
     world
 }
 
-impl World {
+impl DoctorFixture {
     async fn carry_out(&self, step: Step) {
         let merge = async |path: String, change: Value| {
             let request = Request::patch(path).header("content-type", "application/merge-patch+json");
