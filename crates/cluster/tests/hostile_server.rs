@@ -21,18 +21,18 @@ const MEMORY: usize = 2 * Limits::WORKLOAD.buffered_bytes;
 /// The memory is that of the process: one attack at a time.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-struct Scene {
+struct ServerFixture {
     server: HostileServer,
     client: Client,
     memory: usize,
     _alone: MutexGuard<'static, ()>,
 }
 
-async fn begin(attack: Attack) -> Scene {
+async fn begin(attack: Attack) -> ServerFixture {
     let alone = ALONE.lock().await;
     let server = HostileServer::start(attack).await.expect("a port");
     let client = client(&server.url());
-    Scene { server, client, memory: resident_bytes(), _alone: alone }
+    ServerFixture { server, client, memory: resident_bytes(), _alone: alone }
 }
 
 fn client(url: &str) -> Client {
@@ -47,7 +47,7 @@ fn client_within(url: &str, allowed: &[&str], connections: usize) -> Client {
     Transport::new("test").workload("shop/demo").client_for(&config, rules).expect("a client")
 }
 
-impl Scene {
+impl ServerFixture {
     fn nodes(&self) -> Api<Node> {
         Api::all(self.client.clone())
     }
@@ -82,43 +82,43 @@ fn why(error: &kube::Error) -> Option<TransportError> {
 
 #[tokio::test]
 async fn a_body_without_end_is_cut_at_the_limit() {
-    let scene = begin(Attack::EndlessBody).await;
+    let fixture = begin(Attack::EndlessBody).await;
     assert_eq!(
-        why(&scene.list().await),
+        why(&fixture.list().await),
         Some(TransportError::AnswerTooLarge { limit: Limits::WORKLOAD.list_page_bytes })
     );
-    let error = scene.nodes().get("a").await.expect_err("it is refused");
+    let error = fixture.nodes().get("a").await.expect_err("it is refused");
     assert_eq!(why(&error), Some(TransportError::AnswerTooLarge { limit: Limits::WORKLOAD.answer_bytes }));
-    scene.check_memory();
+    fixture.check_memory();
 }
 
 #[tokio::test]
 async fn many_bodies_without_end_share_one_budget() {
-    let scene = begin(Attack::EndlessBody).await;
-    let lists = (0..16).map(|_| scene.list());
+    let fixture = begin(Attack::EndlessBody).await;
+    let lists = (0..16).map(|_| fixture.list());
     let errors = futures::future::join_all(lists).await;
     let over =
         errors.iter().filter(|error| matches!(why(error), Some(TransportError::OverBudget { .. }))).count();
     assert!(over > 0, "{errors:?}");
-    scene.check_memory();
+    fixture.check_memory();
 }
 
 #[tokio::test]
 async fn a_watch_line_without_end_is_cut_at_the_limit() {
-    let scene = begin(Attack::EndlessLine).await;
-    let events = scene.nodes().watch(&WatchParams::default(), "1").await.expect("it begins");
+    let fixture = begin(Attack::EndlessLine).await;
+    let events = fixture.nodes().watch(&WatchParams::default(), "1").await.expect("it begins");
     let error = events.boxed().next().await.expect("an error").expect_err("an error");
     assert_eq!(why(&error), Some(TransportError::LineTooLong { limit: Limits::WORKLOAD.watch_line_bytes }));
-    scene.check_memory();
+    fixture.check_memory();
 }
 
 #[tokio::test]
 async fn pages_without_end_are_cut_at_the_limit() {
-    let scene = begin(Attack::EndlessPages).await;
+    let fixture = begin(Attack::EndlessPages).await;
     let mut params = ListParams::default().limit(50);
     let mut pages = 0;
     let error = loop {
-        match scene.nodes().list(&params).await {
+        match fixture.nodes().list(&params).await {
             Ok(page) => params = params.continue_token(&page.metadata.continue_.expect("another page")),
             Err(error) => break error,
         }
@@ -126,31 +126,31 @@ async fn pages_without_end_are_cut_at_the_limit() {
     };
     assert_eq!(why(&error), Some(TransportError::EndlessList { limit: Limits::WORKLOAD.pages_per_list }));
     assert_eq!(pages, Limits::WORKLOAD.pages_per_list);
-    assert!(scene.nodes().list(&ListParams::default().limit(50)).await.is_ok(), "a new list begins anew");
-    scene.check_memory();
+    assert!(fixture.nodes().list(&ListParams::default().limit(50)).await.is_ok(), "a new list begins anew");
+    fixture.check_memory();
 }
 
 #[tokio::test]
 async fn millions_of_tiny_objects_are_never_parsed() {
-    let scene = begin(Attack::TinyObjects).await;
-    assert_eq!(why(&scene.list().await), Some(TransportError::TooManyObjects { limit: 50 }));
-    scene.check_memory();
+    let fixture = begin(Attack::TinyObjects).await;
+    assert_eq!(why(&fixture.list().await), Some(TransportError::TooManyObjects { limit: 50 }));
+    fixture.check_memory();
 }
 
 #[tokio::test]
 async fn millions_of_tiny_parts_are_never_parsed() {
-    let scene = begin(Attack::TinyParts).await;
-    let pods: Api<Pod> = Api::all(scene.client.clone());
+    let fixture = begin(Attack::TinyParts).await;
+    let pods: Api<Pod> = Api::all(fixture.client.clone());
     let error = pods.list(&ListParams::default().limit(50)).await.expect_err("it is refused");
     assert_eq!(why(&error), Some(TransportError::TooManyValues { limit: Limits::WORKLOAD.values_per_page }));
-    scene.check_memory();
+    fixture.check_memory();
 }
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let target = HostileServer::start(Attack::EndlessBody).await.expect("a port");
-    let scene = begin(Attack::Redirect(target.url())).await;
-    assert_eq!(why(&scene.list().await), Some(TransportError::Redirected(302)));
+    let fixture = begin(Attack::Redirect(target.url())).await;
+    assert_eq!(why(&fixture.list().await), Some(TransportError::Redirected(302)));
     assert_eq!(target.connections(), 0);
 }
 
@@ -159,37 +159,37 @@ async fn a_long_refusal_is_short_when_it_arrives() {
     let text = format!("no\n\u{1b}[31m{}", "x".repeat(900_000));
     let text = text.replace('\n', "\\n").replace('\u{1b}', "\\u001b");
     let body = format!(r#"{{"kind":"Status","message":"{text}","reason":"Forbidden","code":403}}"#);
-    let scene = begin(Attack::Refuse(403, body)).await;
-    let kube::Error::Api(status) = scene.list().await else { panic!("a status") };
+    let fixture = begin(Attack::Refuse(403, body)).await;
+    let kube::Error::Api(status) = fixture.list().await else { panic!("a status") };
     assert!(status.message.len() <= 1000, "{} bytes", status.message.len());
     assert_eq!(status.code, 403);
 }
 
 #[tokio::test]
 async fn a_refusal_that_is_no_status_is_not_repeated() {
-    let scene = begin(Attack::Refuse(500, "s3cret of another server".to_owned())).await;
-    let error = scene.list().await;
+    let fixture = begin(Attack::Refuse(500, "s3cret of another server".to_owned())).await;
+    let error = fixture.list().await;
     assert!(!format!("{error:?} {error}").contains("s3cret"), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_connection_that_closes_at_any_byte_is_unreachable() {
     for bytes in [0, 1, 10, 40, 60, 100] {
-        let scene = begin(Attack::CloseAfter(bytes)).await;
-        let error = scene.list().await;
+        let fixture = begin(Attack::CloseAfter(bytes)).await;
+        let error = fixture.list().await;
         assert_eq!(why(&error), Some(TransportError::Unreachable), "after {bytes} bytes: {error}");
     }
 }
 
 #[tokio::test]
 async fn requests_to_a_failing_server_are_bounded() {
-    let scene = begin(Attack::CloseAfter(0)).await;
+    let fixture = begin(Attack::CloseAfter(0)).await;
     for _ in 0..2_000 {
-        assert_eq!(why(&scene.list().await), Some(TransportError::Unreachable));
+        assert_eq!(why(&fixture.list().await), Some(TransportError::Unreachable));
     }
     let limit = Limits::WORKLOAD.failures_per_minute as usize;
     // Two a second come back while this runs.
-    assert!(scene.server.connections() < 2 * limit, "{} connections", scene.server.connections());
+    assert!(fixture.server.connections() < 2 * limit, "{} connections", fixture.server.connections());
 }
 
 #[tokio::test]
@@ -235,17 +235,17 @@ async fn loopback_is_refused_in_every_notation_before_a_connection() {
 
 #[tokio::test]
 async fn what_has_other_types_is_an_error_within_a_moment() {
-    let scene = begin(Attack::WrongTypes("s3cret".to_owned())).await;
+    let fixture = begin(Attack::WrongTypes("s3cret".to_owned())).await;
     let began = Instant::now();
-    assert!(matches!(scene.list().await, kube::Error::SerdeError(_)));
-    assert!(scene.client.apiserver_version().await.is_err());
+    assert!(matches!(fixture.list().await, kube::Error::SerdeError(_)));
+    assert!(fixture.client.apiserver_version().await.is_err());
     assert!(began.elapsed().as_secs() < 5);
 }
 
 #[tokio::test]
 async fn connections_to_all_workload_clusters_together_are_bounded() {
-    let scene = begin(Attack::EndlessPages).await;
-    let client = client_within(&scene.server.url(), &["127.0.0.1"], 3);
+    let fixture = begin(Attack::EndlessPages).await;
+    let client = client_within(&fixture.server.url(), &["127.0.0.1"], 3);
     let nodes: Api<Node> = Api::all(client.clone());
     let pods: Api<Pod> = Api::all(client);
     let mut open = Vec::new();
@@ -255,7 +255,7 @@ async fn connections_to_all_workload_clusters_together_are_bounded() {
     }
     let error = nodes.get("a").await.expect_err("there is none left");
     assert_eq!(why(&error), Some(TransportError::Unreachable));
-    assert_eq!(scene.server.connections(), 3);
+    assert_eq!(fixture.server.connections(), 3);
     open.pop();
     let freed = async {
         while nodes.list(&ListParams::default().limit(50)).await.is_err() {
@@ -278,34 +278,34 @@ fn client_in(namespace: &str, shares: &NamespaceShares, all: &Arc<Semaphore>, ur
 
 #[tokio::test]
 async fn the_connections_of_one_namespace_leave_room_for_others() {
-    let scene = begin(Attack::EndlessPages).await;
+    let fixture = begin(Attack::EndlessPages).await;
     let (shares, all) = (NamespaceShares::new(8), Arc::new(Semaphore::new(8)));
     let mut open = Vec::new();
     for cluster in 0..5 {
-        let pods: Api<Pod> = Api::all(client_in("greedy", &shares, &all, &scene.server.url()));
+        let pods: Api<Pod> = Api::all(client_in("greedy", &shares, &all, &fixture.server.url()));
         match pods.watch(&WatchParams::default(), "1").await {
             Ok(events) => open.push(events.boxed()),
             Err(error) => assert_eq!((why(&error), cluster), (Some(TransportError::Unreachable), 4)),
         }
     }
-    assert_eq!((open.len(), scene.server.connections()), (4, 4), "half of them");
-    let nodes: Api<Node> = Api::all(client_in("other", &shares, &all, &scene.server.url()));
+    assert_eq!((open.len(), fixture.server.connections()), (4, 4), "half of them");
+    let nodes: Api<Node> = Api::all(client_in("other", &shares, &all, &fixture.server.url()));
     nodes.list(&ListParams::default().limit(50)).await.expect("there is room for another namespace");
 }
 
 #[tokio::test]
 async fn the_clusters_of_one_namespace_share_one_budget() {
-    let scene = begin(Attack::EndlessBody).await;
+    let fixture = begin(Attack::EndlessBody).await;
     let (shares, all) = (NamespaceShares::new(1000), Arc::new(Semaphore::new(1000)));
     let lists = (0..12).map(|_| {
-        let nodes: Api<Node> = Api::all(client_in("greedy", &shares, &all, &scene.server.url()));
+        let nodes: Api<Node> = Api::all(client_in("greedy", &shares, &all, &fixture.server.url()));
         async move { nodes.list(&ListParams::default().limit(50)).await.expect_err("it is refused") }
     });
     let errors = futures::future::join_all(lists).await;
     let is_over =
         |error: &&kube::Error| matches!(why(error), Some(TransportError::NamespaceOverBudget { .. }));
     assert!(errors.iter().filter(is_over).count() > 0, "{errors:?}");
-    let grown = resident_bytes().saturating_sub(scene.memory);
+    let grown = resident_bytes().saturating_sub(fixture.memory);
     assert!(grown < 2 * MEMORY, "memory grew by {grown} bytes");
 }
 

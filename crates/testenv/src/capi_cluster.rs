@@ -21,7 +21,7 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(90);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlPlaneOwner {
     /// Externally managed: Cluster API drains nodes and deletes them.
-    Somebody,
+    External,
     /// Cluster API: without a control plane Machine, it regards every node as the last one and changes none.
     ClusterApi,
 }
@@ -69,7 +69,7 @@ impl TestContext {
             .await
             .map_err(|source| CapiClusterError::Refused { kind: "Secret", source: Box::new(source) })?;
 
-        let externally_managed = (owner == ControlPlaneOwner::Somebody).to_string();
+        let externally_managed = (owner == ControlPlaneOwner::External).to_string();
         self.apply(
             STUB_CONTROL_PLANE,
             name,

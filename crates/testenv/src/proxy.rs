@@ -172,7 +172,7 @@ mod tests {
         port
     }
 
-    async fn said_and_received(stream: &mut TcpStream, word: &[u8; 4]) -> io::Result<[u8; 4]> {
+    async fn exchange(stream: &mut TcpStream, word: &[u8; 4]) -> io::Result<[u8; 4]> {
         stream.write_all(word).await?;
         let mut received = [0; 4];
         stream.read_exact(&mut received).await?;
@@ -183,14 +183,14 @@ mod tests {
     async fn an_open_line_passes_and_a_cut_one_closes() {
         let proxy = Proxy::start(echo().await).await.expect("a proxy");
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
-        assert_eq!(&said_and_received(&mut stream, b"ping").await.expect("echo"), b"ping");
+        assert_eq!(&exchange(&mut stream, b"ping").await.expect("echo"), b"ping");
         proxy.set(Line::Cut);
         assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0, "closed");
         let mut refused = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
-        assert!(said_and_received(&mut refused, b"ping").await.is_err());
+        assert!(exchange(&mut refused, b"ping").await.is_err());
         proxy.set(Line::Open);
         let mut again = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
-        assert_eq!(&said_and_received(&mut again, b"ping").await.expect("echo"), b"ping");
+        assert_eq!(&exchange(&mut again, b"ping").await.expect("echo"), b"ping");
     }
 
     /// A process in a network namespace of its own, in which loopback is up. It ends with the test.
@@ -249,10 +249,9 @@ mod tests {
     async fn a_hung_proxy_keeps_data_until_it_opens() {
         let proxy = Proxy::start(echo().await).await.expect("a proxy");
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).await.expect("connect");
-        assert_eq!(&said_and_received(&mut stream, b"ping").await.expect("echo"), b"ping");
+        assert_eq!(&exchange(&mut stream, b"ping").await.expect("echo"), b"ping");
         proxy.set(Line::Hung);
-        let silence =
-            tokio::time::timeout(Duration::from_millis(100), said_and_received(&mut stream, b"pong")).await;
+        let silence = tokio::time::timeout(Duration::from_millis(100), exchange(&mut stream, b"pong")).await;
         assert!(silence.is_err(), "nothing passes");
         proxy.set(Line::Open);
         let mut received = [0; 4];

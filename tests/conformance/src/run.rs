@@ -53,7 +53,7 @@ pub struct Runner {
     /// Part of every name, so that runs do not interfere.
     prefix: String,
     /// The polling interval.
-    patience: Duration,
+    settling_time: Duration,
 }
 
 /// The number of polls.
@@ -61,8 +61,8 @@ const LOOKS: usize = 600;
 
 impl Runner {
     /// Creates a runner for the server of `client`.
-    pub fn new(client: kube::Client, prefix: &str, patience: Duration) -> Self {
-        Self { client, prefix: prefix.to_owned(), patience }
+    pub fn new(client: kube::Client, prefix: &str, settling_time: Duration) -> Self {
+        Self { client, prefix: prefix.to_owned(), settling_time }
     }
 
     /// Creates the kinds that the cases use, and waits until they are served.
@@ -155,7 +155,7 @@ impl Runner {
                 return Ok((status, body));
             }
             last = body;
-            tokio::time::sleep(self.patience).await;
+            tokio::time::sleep(self.settling_time).await;
         }
         Err(RunError::NeverSo { request: format!("GET {path}"), last })
     }
@@ -253,7 +253,7 @@ impl Session<'_> {
                 return Ok((status, answer));
             }
             last = answer;
-            tokio::time::sleep(self.runner.patience).await;
+            tokio::time::sleep(self.runner.settling_time).await;
         }
         Err(RunError::NeverSo { request: format!("{method} {path}"), last })
     }

@@ -30,7 +30,7 @@ const AT_A_TIME: usize = 16;
 const ROUNDS: usize = 5;
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_mins(10);
+const WAIT_LIMIT: Duration = Duration::from_mins(10);
 
 /// One machine of so many has a reclaim agent.
 const WITH_AGENT: usize = 10;
@@ -52,7 +52,7 @@ async fn doctor(program: &Path, machines: usize) -> anyhow::Result<()> {
     let bare = Bare::start(WORD).await?;
     bare.define(&shipped_definition()).await?;
     bare.install_cluster_api().await?;
-    manifests::apply_crds(&bare.admin(), &provider_crds(), PATIENCE).await?;
+    manifests::apply_crds(&bare.admin(), &provider_crds(), WAIT_LIMIT).await?;
     let cluster = bare.control_plane().management();
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "edge-kubeconfig", "namespace": "default"},
@@ -105,7 +105,7 @@ async fn why(program: &Path, objects: usize) -> anyhow::Result<()> {
             .flatten()
             .any(|one| one.type_ == "NamespaceFinalizersRemaining" && one.status == "True")
     };
-    wait::until_present(&namespaces, name, "to report what remains", PATIENCE, reported).await?;
+    wait::until_present(&namespaces, name, "to report what remains", WAIT_LIMIT, reported).await?;
     let measured = measure(
         program,
         &["why", &format!("namespace/{name}"), "-o", "json"],

@@ -37,7 +37,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// Slightly longer than the time after which unused connections are closed.
 const CONNECTIONS_CLOSED: Duration = Duration::from_secs(100);
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_mins(40);
+const WAIT_LIMIT: Duration = Duration::from_mins(40);
 
 /// The objects, and their controller.
 pub(crate) struct Fleet {
@@ -59,7 +59,7 @@ impl Fleet {
             "stringData": {"value": nodes.kubeconfig(None)},
         });
         Applier::new(context.management().admin()).apply(&secret, context.namespace()).await?;
-        context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+        context.capi_cluster("edge", ControlPlaneOwner::External).await?;
         let controller = controller.to_path_buf();
         Ok(Self { context, identity, controller, program: None, made: 0, rounds: AtomicI64::new(0) })
     }
@@ -114,7 +114,7 @@ impl Fleet {
                 .try_collect::<()>()
                 .await?;
             self.made = next;
-            tokio::time::timeout(PATIENCE, self.until_ready(next))
+            tokio::time::timeout(WAIT_LIMIT, self.until_ready(next))
                 .await
                 .context("not all objects became Active")??;
         }
@@ -179,7 +179,7 @@ impl Fleet {
                 before = now;
             }
         };
-        tokio::time::timeout(PATIENCE, silent).await.context("the controller does not come to rest")?
+        tokio::time::timeout(WAIT_LIMIT, silent).await.context("the controller does not come to rest")?
     }
 
     /// Memory at rest.
@@ -237,7 +237,7 @@ impl Fleet {
             self.until_phase(&name, Phase::Terminated).await?;
             self.set_kill_switch(&name, false).await?;
         }
-        tokio::time::timeout(PATIENCE, self.until_ready(self.made)).await??;
+        tokio::time::timeout(WAIT_LIMIT, self.until_ready(self.made)).await??;
         Ok(times)
     }
 
@@ -256,7 +256,7 @@ impl Fleet {
         let is_there = |object: &ScheduledMachine| {
             object.status.as_ref().is_some_and(|status| status.phase == Some(phase))
         };
-        wait::until_present(&self.objects(), name, "its phase", PATIENCE, is_there).await?;
+        wait::until_present(&self.objects(), name, "its phase", WAIT_LIMIT, is_there).await?;
         Ok(())
     }
 

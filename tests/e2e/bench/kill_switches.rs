@@ -25,7 +25,7 @@ pub(super) async fn run(arguments: &[String]) -> anyhow::Result<()> {
     let context = Arc::new(clusters.test_context("bench").await?);
     let real = RealControlPlane::start(Arc::clone(&context), View::Whole).await?;
     let log = context.management().audit_log();
-    let measured = measure(&real, &log, runs.parse()?).await.with_context(|| real.told());
+    let measured = measure(&real, &log, runs.parse()?).await.with_context(|| real.failure_report());
     drop(real);
     clusters.stop().await?;
     for (state, times) in measured? {

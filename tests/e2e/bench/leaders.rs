@@ -23,7 +23,7 @@ pub(super) const WORD: &str = "bench-leaders";
 const AT_A_TIME: usize = 16;
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_mins(40);
+const WAIT_LIMIT: Duration = Duration::from_mins(40);
 
 /// The polling interval for objects and logs.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -65,7 +65,7 @@ async fn account(bare: &Bare, name: &str) -> anyhow::Result<ServiceAccountIdenti
 impl Bench {
     async fn measure(&self, objects: usize, quiet: Duration, rounds: usize) -> anyhow::Result<()> {
         let mut leader = self.start(0).await?;
-        leader.said("Became the leader").await?;
+        leader.logged("Became the leader").await?;
         self.make(objects).await?;
         let mut standby = self.start(1).await?;
         tokio::time::sleep(SETTLED_AFTER).await;
@@ -141,7 +141,7 @@ impl Bench {
                 tokio::time::sleep(Duration::from_secs(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, settled).await.context("not every object was looked at")?
+        tokio::time::timeout(WAIT_LIMIT, settled).await.context("not every object was looked at")?
     }
 }
 
@@ -157,5 +157,5 @@ async fn first_reconcile(program: &Program, since: Timestamp) -> anyhow::Result<
             tokio::time::sleep(ASK_EVERY).await;
         }
     };
-    tokio::time::timeout(PATIENCE, found).await.context("nobody takes over")?
+    tokio::time::timeout(WAIT_LIMIT, found).await.context("nobody takes over")?
 }

@@ -35,7 +35,7 @@ const PODS: usize = 30;
 const READ_EVERY: Duration = Duration::from_millis(20);
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
+const WAIT_LIMIT: Duration = Duration::from_mins(3);
 
 /// Measures this many reclaims, and prints the figures.
 pub(super) async fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -43,7 +43,7 @@ pub(super) async fn run(arguments: &[String]) -> anyhow::Result<()> {
     let clusters = TestClusters::start().await?;
     let context = Arc::new(clusters.test_context("bench").await?);
     let real = RealControlPlane::start(Arc::clone(&context), View::Whole).await?;
-    let measured = measure(&context, &real, runs.parse()?).await.with_context(|| real.told());
+    let measured = measure(&context, &real, runs.parse()?).await.with_context(|| real.failure_report());
     drop(real);
     clusters.stop().await?;
     measured?.print();
@@ -135,7 +135,7 @@ async fn until<T>(asked: impl AsyncFn() -> anyhow::Result<Option<T>>) -> anyhow:
             tokio::time::sleep(READ_EVERY).await;
         }
     };
-    tokio::time::timeout(PATIENCE, answered).await.context("no answer")?
+    tokio::time::timeout(WAIT_LIMIT, answered).await.context("no answer")?
 }
 
 /// A program of the owner. It ends with this.

@@ -74,7 +74,7 @@ pub(crate) struct MadeMachine<'a> {
 
 /// The Cluster that most tests need.
 pub(crate) async fn cluster(context: &TestContext) -> anyhow::Result<DynamicObject> {
-    Ok(context.capi_cluster(CLUSTER_NAME, ControlPlaneOwner::Somebody).await?)
+    Ok(context.capi_cluster(CLUSTER_NAME, ControlPlaneOwner::External).await?)
 }
 
 /// Creates everything that a plan contains, in the order that needs no retries.

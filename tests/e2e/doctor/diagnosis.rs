@@ -35,7 +35,7 @@ pub(super) async fn with_controller(
     let (management, workload) =
         (Shell::new(control_plane, Side::Management)?, Shell::new(control_plane, Side::Workload)?);
     let diagnosis = Diagnosis { context: Arc::clone(&context), management, workload };
-    test(&env, &diagnosis).await.with_context(|| env.told())
+    test(&env, &diagnosis).await.with_context(|| env.failure_report())
 }
 
 /// Ends the loan of a machine.

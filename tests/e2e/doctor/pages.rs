@@ -169,14 +169,14 @@ async fn try_pages(bare: &Bare, context: &TestContext) -> TestResult {
     let ids = ids()?;
     for id in &ids {
         let page = Page::read(id)?;
-        furnish(bare).await.with_context(|| format!("before {}", page.id))?;
+        create_objects(bare).await.with_context(|| format!("before {}", page.id))?;
         for command in page.commands() {
             count += 1;
             if let Err(error) = try_command(&shell, &Words::default().fill(command)).await {
                 failures.push(format!("{}: {error:#}", page.id));
             }
             if command.contains(" delete ") {
-                furnish(bare).await.with_context(|| format!("after {command}"))?;
+                create_objects(bare).await.with_context(|| format!("after {command}"))?;
             }
         }
     }
@@ -207,7 +207,7 @@ async fn try_command(shell: &Shell, command: &str) -> TestResult {
 }
 
 /// Creates the objects that the pages mention, and those that their commands have deleted.
-async fn furnish(bare: &Bare) -> TestResult {
+async fn create_objects(bare: &Bare) -> TestResult {
     let mut applier = Applier::new(bare.admin());
     for object in objects() {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("shop").to_owned();

@@ -82,7 +82,7 @@ async fn a_frozen_etcd_is_noticed_behind_a_living_api_server(_: Arc<TestContext>
     let alone = Program::start(bare.directory(), &identity, "alone", &[]).await?;
     let flags = ["--enable-leader-election"];
     let leader = Program::start(bare.directory(), &identity, "leader", &flags).await?;
-    leader.said("Became the leader").await?;
+    leader.logged("Became the leader").await?;
     let standby = Program::start(bare.directory(), &identity, "standby", &flags).await?;
     for program in [&alone, &leader, &standby] {
         program.is_ready().await?;
@@ -106,11 +106,11 @@ async fn an_idle_standby_asks_for_nothing(_: Arc<TestContext>) -> TestResult {
     let other = account(&bare, "standby").await?;
     let flags = ["--enable-leader-election"];
     let leader = Program::start(bare.directory(), &identity, "leader", &flags).await?;
-    leader.said("Became the leader").await?;
+    leader.logged("Became the leader").await?;
     let standby = Program::start(bare.directory(), &other, "standby", &flags).await?;
     leader.is_ready().await?;
     standby.is_ready().await?;
-    standby.said("Standing by").await?;
+    standby.logged("Standing by").await?;
     until_settled(&bare, &[&identity, &other]).await?;
     let before = (bare.asked(&identity)?.len(), bare.asked(&other)?.len());
     tokio::time::sleep(IDLE).await;

@@ -36,16 +36,16 @@ const ELSEWHERE: [&str; 2] = ["cargo xtask image", "cargo run --release -- --log
 async fn the_quick_start_works_as_written(_: Arc<TestContext>) -> TestResult {
     let clusters = TestClusters::start_another("quick-start").await?;
     let context = clusters.test_context("desks").await?;
-    context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
-    let played = play(&clusters, &context).await;
-    if played.is_err() {
+    context.capi_cluster("edge", ControlPlaneOwner::External).await?;
+    let result = run_steps(&clusters, &context).await;
+    if result.is_err() {
         eprintln!("{}", context.timeline());
     }
     clusters.stop().await?;
-    played
+    result
 }
 
-async fn play(clusters: &TestClusters, context: &TestContext) -> TestResult {
+async fn run_steps(clusters: &TestClusters, context: &TestContext) -> TestResult {
     let commands = commands()?;
     ensure!(commands.iter().any(|line| line.starts_with("kubectl apply -k deploy/single")), "{commands:?}");
     for command in &commands {

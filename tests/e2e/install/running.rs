@@ -42,25 +42,25 @@ const DEPLOYMENT: &str = "5spot-controller";
 async fn the_images_run_as_pods(context: Arc<TestContext>) -> TestResult {
     let clusters = TestClusters::start_another("install").await?;
     let node = ManagementNode::start(&clusters).await?;
-    let play = Play {
+    let test = LayoutTest {
         kubectl: Kubectl::new(clusters.control_plane(), Side::Management),
         lent: clusters.test_context("lent").await?,
         desk: clusters.test_context("desk").await?,
         node,
         clusters,
     };
-    let played = play.perform(&context).await;
-    if played.is_err() {
-        play.show_pods().await;
-        eprintln!("{}\n{}\n{}", play.lent.timeline(), play.desk.timeline(), play.node.logs());
+    let result = test.perform(&context).await;
+    if result.is_err() {
+        test.show_pods().await;
+        eprintln!("{}\n{}\n{}", test.lent.timeline(), test.desk.timeline(), test.node.logs());
     }
-    let Play { node, clusters, .. } = play;
+    let LayoutTest { node, clusters, .. } = test;
     node.stop().await?;
     clusters.stop().await?;
-    played
+    result
 }
 
-struct Play {
+struct LayoutTest {
     kubectl: Kubectl,
     /// Machines that kwok has nodes for.
     lent: TestContext,
@@ -70,7 +70,7 @@ struct Play {
     clusters: Arc<TestClusters>,
 }
 
-impl Play {
+impl LayoutTest {
     async fn perform(&self, outside: &TestContext) -> TestResult {
         self.install().await?;
         let leases = LeaseWatch::start(self.clusters.control_plane().management());
@@ -108,7 +108,7 @@ impl Play {
         let identity =
             ServiceAccountIdentity::from_manifests(workload, &documents, SYSTEM_NAMESPACE, account).await?;
         for context in [&self.lent, &self.desk] {
-            context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+            context.capi_cluster("edge", ControlPlaneOwner::External).await?;
             let secret = json!({
                 "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "edge-nodes"},
                 "stringData": {"value": identity.kubeconfig(Some(&self.node.workload_server()))},

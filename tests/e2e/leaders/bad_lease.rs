@@ -35,7 +35,7 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
 
     // No access to Leases: the replica is ready, reports what is missing, and does no work.
     let one = Program::start(bare.directory(), &identity, "one", &FLAGS).await?;
-    one.said_with("The Lease could not be", &["5spot-system/5spot-leader", "forbidden"]).await?;
+    one.logged_with("The Lease could not be", &["5spot-system/5spot-leader", "forbidden"]).await?;
     one.answers("/ready", 200, &["remark: the Lease 5spot-system/5spot-leader could not be"]).await?;
     ensure!(!is_leader(&one).await?, "a replica leads without a Lease");
     let writes = written(&bare, &identity)?;
@@ -43,24 +43,24 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
     let mut grants = manifests::read(&deploy("ha/rbac.yaml"))?;
     grants.extend(instances_role()?);
     manifests::Applier::new(bare.admin()).apply_all(&grants, SYSTEM_NAMESPACE).await?;
-    one.said("Became the leader").await?;
+    one.logged("Became the leader").await?;
     one.answers("/ready", 200, &["ok\n"]).await?;
 
     // Another deployment with the same Lease waits.
     let other = Program::start(bare.directory(), &identity, "other", &FLAGS).await?;
-    other.said_with("Standing by", &["one_"]).await?;
+    other.logged_with("Standing by", &["one_"]).await?;
     ensure!(!is_leader(&other).await?, "there is one leader");
 
     // Another program takes the Lease: its holder has no random part, and it has no duration.
     let leases: Api<Lease> = Api::namespaced(bare.admin(), SYSTEM_NAMESPACE);
     let taken = json!({"spec": {"holderIdentity": "some-operator", "leaseDurationSeconds": null}});
     leases.patch(LEASE, &PatchParams::default(), &Patch::Merge(taken)).await?;
-    one.said_with("Lost the Lease: it names another holder", &["some-operator"]).await?;
+    one.logged_with("Lost the Lease: it names another holder", &["some-operator"]).await?;
     for program in [&one, &other] {
         program
-            .said_with("The holder of the Lease has no random part", &["some-operator", "--lease-name"])
+            .logged_with("The holder of the Lease has no random part", &["some-operator", "--lease-name"])
             .await?;
-        program.said_with("The Lease has no usable duration", &["some-operator"]).await?;
+        program.logged_with("The Lease has no usable duration", &["some-operator"]).await?;
     }
     ensure!(
         !is_leader(&one).await? && !is_leader(&other).await?,
@@ -74,7 +74,7 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
     }});
     leases.patch(LEASE, &PatchParams::default(), &Patch::Merge(garbage)).await?;
     leases.delete(LEASE, &DeleteParams::default()).await?;
-    one.said("Another client has deleted the Lease").await?;
+    one.logged("Another client has deleted the Lease").await?;
     let mut leading = 0;
     while leading == 0 {
         let both = [is_leader(&one).await?, is_leader(&other).await?];

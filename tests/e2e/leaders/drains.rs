@@ -36,7 +36,7 @@ const NODES: usize = 300;
 const AT_A_TIME: usize = 16;
 
 /// The time limit: long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_mins(7);
+const WAIT_LIMIT: Duration = Duration::from_mins(7);
 
 /// The time for which all drains are observed together.
 const OBSERVED: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ async fn renewals_continue_while_300_nodes_drain(_: Arc<TestContext>) -> TestRes
     let bare = Bare::start("drains").await?;
     bare.define(&shipped_definition()).await?;
     bare.install_cluster_api().await?;
-    manifests::apply_crds(&bare.admin(), &provider_crds(), PATIENCE).await?;
+    manifests::apply_crds(&bare.admin(), &provider_crds(), WAIT_LIMIT).await?;
     // Pods need it, and no controller creates it here.
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     bare.apply(&account).await?;
@@ -71,7 +71,7 @@ async fn drain(bare: &Bare) -> TestResult {
     let identity = bare.account("5spot-controller", &everything).await?;
     let flags = ["--enable-leader-election", "--management-nodes-namespace=default"];
     let program = Program::start(bare.directory(), &identity, "drains", &flags).await?;
-    program.said("Became the leader").await?;
+    program.logged("Became the leader").await?;
     lend(bare).await?;
     let begun = Timestamp::now();
     close(bare).await?;
@@ -181,7 +181,7 @@ async fn until(
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, holds).await;
+    let waited = tokio::time::timeout(WAIT_LIMIT, holds).await;
     waited.with_context(|| format!("waiting for {what}: {last} of {NODES}"))?
 }
 

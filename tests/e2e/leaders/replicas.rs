@@ -22,7 +22,7 @@ use crate::startup::Program;
 pub(super) const LEASE_SECONDS: i64 = 6;
 
 /// The time limit: long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_LIMIT: Duration = Duration::from_secs(90);
 
 /// The polling interval for metrics.
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -99,7 +99,7 @@ impl Replicas {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, found)
+        tokio::time::timeout(WAIT_LIMIT, found)
             .await
             .with_context(|| format!("no replica leads\n{}", self.logs()))?
     }
@@ -134,7 +134,7 @@ impl Replicas {
                 tokio::time::sleep(ASK_EVERY).await;
             }
         };
-        tokio::time::timeout(PATIENCE, first).await.context("it reconciles nothing")?
+        tokio::time::timeout(WAIT_LIMIT, first).await.context("it reconciles nothing")?
     }
 
     pub(super) fn program(&self, number: usize) -> anyhow::Result<&Program> {

@@ -35,16 +35,16 @@ async fn one_replica_leads_when_the_api_server_is_back(_: Arc<TestContext>) -> T
         .await?;
     let flags = ["--enable-leader-election"];
     let one = Program::start(bare.directory(), &identity, "one", &flags).await?;
-    one.said("Became the leader").await?;
+    one.logged("Became the leader").await?;
     let other = Program::start(bare.directory(), &identity, "other", &flags).await?;
-    other.said("Standing by").await?;
+    other.logged("Standing by").await?;
     bare.apply(&machine("before")).await?;
     until_seen(&bare, "before").await?;
 
     // Killed for long enough that the Lease expires: no replica may lead meanwhile, and one must lead
     // afterwards.
     bare.control_plane().kill(Component::ApiServer(Side::Management)).await;
-    one.said("Lost the Lease").await?;
+    one.logged("Lost the Lease").await?;
     ensure!(!is_leader(&one).await? && !is_leader(&other).await?, "a replica leads without an API server");
     bare.control_plane().restart(Component::ApiServer(Side::Management)).await?;
     bare.apply(&machine("after")).await?;

@@ -49,9 +49,9 @@ async fn replicas_take_over_and_never_write_beside_each_other(context: Arc<TestC
     for file in ["ha/rbac.yaml", "ha/fence.yaml"] {
         applier.apply_all(&manifests::read(&deploy(file))?, SYSTEM_NAMESPACE).await?;
     }
-    let mut play = Play { context: Arc::clone(&context), objects: Vec::new() };
+    let mut test = TakeoverTest { context: Arc::clone(&context), objects: Vec::new() };
     let outcome = match Replicas::start(Arc::clone(&context), &identity, REPLICAS).await {
-        Ok(replicas) => play.perform(replicas).await,
+        Ok(replicas) => test.perform(replicas).await,
         Err(error) => Err(error),
     };
     // The fence must be removed in any case: other tests use the same account without a pod.
@@ -60,14 +60,14 @@ async fn replicas_take_over_and_never_write_beside_each_other(context: Arc<TestC
     Replicas::delete_pods(&context, REPLICAS).await
 }
 
-struct Play {
+struct TakeoverTest {
     context: Arc<TestContext>,
     objects: Vec<String>,
 }
 
-impl Play {
+impl TakeoverTest {
     async fn perform(&mut self, mut replicas: Replicas) -> anyhow::Result<()> {
-        self.context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+        self.context.capi_cluster("edge", ControlPlaneOwner::External).await?;
         replicas.leader().await?;
         self.lend("first").await?;
 
@@ -88,7 +88,7 @@ impl Play {
         let former = &replicas.all[leader].identity;
         late::all_are_refused(former, self.context.namespace(), "while-stopped").await?;
         replicas.program(leader)?.thaw();
-        replicas.program(leader)?.said("Lost the Lease").await?;
+        replicas.program(leader)?.logged("Lost the Lease").await?;
 
         for (what, line) in [("cut", Line::Cut), ("hung", Line::Hung)] {
             let leader = replicas.leader().await?;

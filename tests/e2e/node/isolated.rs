@@ -45,16 +45,16 @@ async fn agents_that_poll_see_the_programs_of_their_own_node(context: Arc<TestCo
     let (owners, tenants) =
         tokio::try_join!(IsolatedDesk::start(&context, "owner"), IsolatedDesk::start(&context, "tenant"))?;
     let agents = Agents { context: &context, name: context.cluster_scoped("agents") };
-    let played = play(&agents, &owners, &tenants).await;
+    let result = run_steps(&agents, &owners, &tenants).await;
     let logs = format!("{}\n{}", owners.node.logs(), tenants.node.logs());
     let removed = agents.remove().await;
     for desk in [owners, tenants] {
         desk.stop(&context).await?;
     }
-    played.and(removed).context(logs)
+    result.and(removed).context(logs)
 }
 
-async fn play(agents: &Agents<'_>, owners: &IsolatedDesk, tenants: &IsolatedDesk) -> TestResult {
+async fn run_steps(agents: &Agents<'_>, owners: &IsolatedDesk, tenants: &IsolatedDesk) -> TestResult {
     let context = agents.context;
     for desk in [owners, tenants] {
         desk.configure(context).await?;

@@ -40,12 +40,12 @@ const TENANTS: [&str; 3] = ["web", "worker", "java"];
 async fn the_owner_comes_back(context: Arc<TestContext>) -> TestResult {
     let desk = Desk::take(&context).await?;
     let real = RealControlPlane::start(Arc::clone(&context), View::Whole).await?;
-    let told = play(&context, &desk, &real).await;
+    let result = run_steps(&context, &desk, &real).await;
     desk.leave().await?;
-    told.with_context(|| format!("{}\n{}", real.told(), desk.logs()))
+    result.with_context(|| format!("{}\n{}", real.failure_report(), desk.logs()))
 }
 
-async fn play(context: &TestContext, desk: &Desk<'_>, clusters: &dyn Environment) -> TestResult {
+async fn run_steps(context: &TestContext, desk: &Desk<'_>, clusters: &dyn Environment) -> TestResult {
     clusters.provider(ProviderBehaviour { join: StepBehaviour::Hangs, ..ProviderBehaviour::default() });
     let subject = Subject::make(clusters, json!({"killIfCommands": ["java"]})).await?;
     let phases = Phases::follow(context, subject.name());

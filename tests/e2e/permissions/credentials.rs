@@ -39,7 +39,7 @@ async fn a_token_that_is_replaced_is_used_without_a_restart(context: Arc<TestCon
     let flag = format!("--watch-namespace={}", context.namespace());
     let program =
         Program::start_by_file(context.directory(), &identity, &file, context.namespace(), &[&flag]).await?;
-    context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+    context.capi_cluster("edge", ControlPlaneOwner::External).await?;
     lend(&context, "before").await?;
     until_active(&context, "before").await?;
     program.is_ready().await?;
@@ -47,7 +47,7 @@ async fn a_token_that_is_replaced_is_used_without_a_restart(context: Arc<TestCon
     let renewed = async {
         revoke(&context, &context.cluster_scoped("old"), &old).await?;
         lend(&context, "after").await?;
-        program.said_with("Reconciliation error", &["Unauthorized"]).await?;
+        program.logged_with("Reconciliation error", &["Unauthorized"]).await?;
         let objects: Api<ScheduledMachine> =
             Api::namespaced(context.management().admin(), context.namespace());
         ensure!(objects.get("after").await?.status.is_none(), "nothing can be written with the old one");

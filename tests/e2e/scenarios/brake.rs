@@ -44,7 +44,7 @@ const ALLOWED_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// Twice the guaranteed latency of the kill switch: other tests use the same processors.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_LIMIT: Duration = Duration::from_secs(90);
 
 /// The polling interval: neither metrics nor audit logs can be watched.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -83,7 +83,7 @@ struct Fleet {
 impl Fleet {
     async fn prepare(context: Arc<TestContext>) -> anyhow::Result<Self> {
         let identity = controller_identity(&context).await?;
-        context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+        context.capi_cluster("edge", ControlPlaneOwner::External).await?;
         let objects = Api::namespaced(context.management().admin(), context.namespace());
         Ok(Self { context, identity, objects })
     }
@@ -198,7 +198,9 @@ impl Fleet {
                 tokio::time::sleep(ASK_EVERY).await;
             }
         };
-        tokio::time::timeout(PATIENCE, held).await.with_context(|| format!("never {count} removals held"))?
+        tokio::time::timeout(WAIT_LIMIT, held)
+            .await
+            .with_context(|| format!("never {count} removals held"))?
     }
 
     /// Fails unless exactly these removals are held and their Machines have not been deleted.
@@ -228,7 +230,7 @@ impl Fleet {
                 tokio::time::sleep(ASK_EVERY).await;
             }
         };
-        tokio::time::timeout(PATIENCE, reported).await.context("no event TooManyRemovals")?
+        tokio::time::timeout(WAIT_LIMIT, reported).await.context("no event TooManyRemovals")?
     }
 
     /// Sets a kill switch. Returns the time after which the deletion of the Machine was accepted.
@@ -281,7 +283,7 @@ impl Fleet {
         is_so: impl Fn(&ScheduledMachine) -> bool,
     ) -> anyhow::Result<()> {
         for name in names {
-            wait::until_present(&self.objects, name, what, PATIENCE, &is_so).await?;
+            wait::until_present(&self.objects, name, what, WAIT_LIMIT, &is_so).await?;
         }
         Ok(())
     }

@@ -98,7 +98,7 @@ impl RealControlPlane {
     }
 
     /// The log and the writes of the controller.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn failure_report(&self) -> String {
         let writes = self.journal.writes().unwrap_or_default();
         let writes: Vec<String> = writes.iter().map(|write| format!("  {write}")).collect();
         format!(
@@ -146,7 +146,7 @@ impl Environment for RealControlPlane {
 
     fn pace(&self) -> Pace {
         Pace {
-            patience: Duration::from_secs(110),
+            wait_limit: Duration::from_secs(110),
             settled_after: Duration::from_secs(4),
             quiet: Duration::from_secs(15),
             is_virtual: false,
@@ -177,7 +177,7 @@ impl Environment for RealControlPlane {
             let text = self.kubeconfig().await?;
             let secret = json!({"metadata": {"name": SECRET_NAME}, "stringData": {"value": text}});
             env.apply(SECRET, secret).await?;
-            self.context.capi_cluster(name, ControlPlaneOwner::Somebody).await?;
+            self.context.capi_cluster(name, ControlPlaneOwner::External).await?;
             Ok(())
         }
         .boxed()

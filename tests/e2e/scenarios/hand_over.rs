@@ -20,7 +20,7 @@ pub(super) fn tests() -> Vec<Test> {
 
 async fn a_machine_goes_from_day_to_night_without_overlap(context: Arc<TestContext>) -> TestResult {
     let real = RealControlPlane::start(Arc::clone(&context), View::Whole).await?;
-    hand_over(&real, &context).await.with_context(|| real.told())
+    hand_over(&real, &context).await.with_context(|| real.failure_report())
 }
 
 async fn hand_over(real: &RealControlPlane, context: &TestContext) -> TestResult {

@@ -55,7 +55,7 @@ async fn run(cell: Cell, context: Arc<TestContext>) -> TestResult {
         .await
         .context("failed to set up the environment")?;
     let finished = run_matrix_cell(&real, &cell).await;
-    finished.map(drop).with_context(|| real.told())
+    finished.map(drop).with_context(|| real.failure_report())
 }
 
 async fn play_alone(cell: Cell) -> TestResult {

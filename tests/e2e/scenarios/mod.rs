@@ -121,7 +121,7 @@ async fn run(scenario: Scenario, context: Arc<TestContext>, view: View) -> TestR
         .context("failed to set up the environment")?;
     let finished = run_scenario(&real, &scenario).await;
     // Boxed and named, so that a failure shows the log of the controller.
-    finished.map(drop).with_context(|| real.told())
+    finished.map(drop).with_context(|| real.failure_report())
 }
 
 /// Runs in a separate environment, which ends with this test.

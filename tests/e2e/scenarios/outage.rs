@@ -74,7 +74,8 @@ impl ControlPlaneOfItsOwn {
 
     /// Stops the control plane. A failure is shown with the controller's writes and log.
     async fn stop(&self, result: TestResult) -> TestResult {
-        let result = result.with_context(|| self.real.told()).with_context(|| self.context.timeline());
+        let result =
+            result.with_context(|| self.real.failure_report()).with_context(|| self.context.timeline());
         self.context.clusters().stop().await?;
         result
     }

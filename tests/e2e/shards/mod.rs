@@ -45,7 +45,7 @@ const LOAD_AFTERWARDS: Duration = Duration::from_secs(5);
 const OURS: [&str; 4] = ["scheduledmachines", "machines", "k0sworkerconfigs", "remotemachines"];
 
 async fn lent_machines_survive_a_change_of_the_number_of_instances(context: Arc<TestContext>) -> TestResult {
-    context.capi_cluster("edge", ControlPlaneOwner::Somebody).await?;
+    context.capi_cluster("edge", ControlPlaneOwner::External).await?;
     let identity = controller_identity(&context).await?;
     let mut instances =
         Instances { identities: Vec::new(), programs: Vec::new(), context: Arc::clone(&context) };

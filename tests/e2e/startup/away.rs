@@ -31,8 +31,8 @@ async fn an_api_server_that_is_away_is_waited_for(_: Arc<TestContext>) -> TestRe
     // The first attempt to connect takes a moment; until it has failed, the lists are only incomplete.
     let reasons = [refused, "machines are not synced: ", "namespaces are not synced: ", "onnect"];
     program.is_not_ready(&reasons).await?;
-    program.said_with("Watch failed; retrying", &["scheduledmachines"]).await?;
-    program.said_with("Not ready", &[refused]).await?;
+    program.logged_with("Watch failed; retrying", &["scheduledmachines"]).await?;
+    program.logged_with("Not ready", &[refused]).await?;
     program.stop().await?;
 
     let program = Program::start(bare.directory(), &identity, "patient", &[]).await?;

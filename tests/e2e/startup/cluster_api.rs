@@ -27,8 +27,8 @@ async fn cluster_api_is_missed_and_found_when_it_comes(_: Arc<TestContext>) -> T
     let program = Program::start(bare.directory(), &identity, "early", &[]).await?;
     let missing = "are not synced: Cluster API is not installed: nothing is served in cluster.x-k8s.io";
     program.is_not_ready(&[&format!("machines {missing}"), &format!("clusters {missing}")]).await?;
-    program.said_with("Cluster API was not found", &["nothing is served in cluster.x-k8s.io"]).await?;
-    program.said_with("Not ready", &[missing]).await?;
+    program.logged_with("Cluster API was not found", &["nothing is served in cluster.x-k8s.io"]).await?;
+    program.logged_with("Not ready", &[missing]).await?;
     // The object reports it too, and so does an event.
     let objects: Api<ScheduledMachine> = Api::namespaced(bare.admin(), "default");
     let says_why = |object: &ScheduledMachine| {
@@ -40,10 +40,10 @@ async fn cluster_api_is_missed_and_found_when_it_comes(_: Arc<TestContext>) -> T
 
     let program = Program::start(bare.directory(), &identity, "patient", &[]).await?;
     program.is_not_ready(&[missing]).await?;
-    program.said_with("Not ready", &[missing]).await?;
+    program.logged_with("Not ready", &[missing]).await?;
     bare.install_cluster_api().await?;
     program.is_ready().await?;
-    program.said("Ready again").await?;
+    program.logged("Ready again").await?;
     let object = objects.get("desk").await?;
     ensure!(object.status.is_some(), "it was looked at");
     program.stop().await?;

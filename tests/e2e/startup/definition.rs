@@ -35,7 +35,7 @@ async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<TestContex
     let missing = "the CRD scheduledmachines.5spot.finos.org is not installed";
     let program = Program::start(bare.directory(), &identity, "missing", &[]).await?;
     program.is_not_ready(&[missing, "scheduledmachines are not synced: "]).await?;
-    program.said_with(missing, &["deploy/crds"]).await?;
+    program.logged_with(missing, &["deploy/crds"]).await?;
     announced(&bare, "NotReady", missing).await?;
     program.stop().await?;
 
@@ -46,8 +46,8 @@ async fn a_definition_that_is_missing_or_too_old_is_waited_for(_: Arc<TestContex
     bare.apply(&machine("desk")).await?;
     let too_old = "older than this program: it does not contain status.drain; the controller does nothing";
     program.is_not_ready(&[too_old]).await?;
-    program.said_with("the CRD scheduledmachines.5spot.finos.org is older", &["deploy/crds"]).await?;
-    program.said_with("Not ready", &["does not contain status.drain"]).await?;
+    program.logged_with("the CRD scheduledmachines.5spot.finos.org is older", &["deploy/crds"]).await?;
+    program.logged_with("Not ready", &["does not contain status.drain"]).await?;
 
     // A controller that sees only the current one.
     let late = Program::start(bare.directory(), &identity, "late", &[]).await?;
@@ -73,7 +73,7 @@ async fn a_definition_that_is_newer_or_of_another_version_is_named(_: Arc<TestCo
     let program = Program::start(bare.directory(), &identity, "newer", &[]).await?;
     let remark = "is newer than this program, which ignores spec.colour, status.mood";
     program.answers("/ready", 200, &["ok\n", "remark: ", remark]).await?;
-    program.said_with("the CRD scheduledmachines.5spot.finos.org is newer", &[]).await?;
+    program.logged_with("the CRD scheduledmachines.5spot.finos.org is newer", &[]).await?;
     program.stop().await?;
 
     // An older CRD that only lacks fields of the spec does not block the controller.
@@ -89,7 +89,7 @@ async fn a_definition_that_is_newer_or_of_another_version_is_named(_: Arc<TestCo
     let program = Program::start(bare.directory(), &identity, "other", &[]).await?;
     let other = "the CRD scheduledmachines.5spot.finos.org serves v1alpha2 and not v1alpha1";
     program.is_not_ready(&[other]).await?;
-    program.said_with(other, &["deploy/crds"]).await?;
+    program.logged_with(other, &["deploy/crds"]).await?;
     let late = Program::start(bare.directory(), &identity, "late", &[]).await?;
     late.is_not_ready(&[other]).await?;
     late.stop().await?;

@@ -57,17 +57,17 @@ async fn without(bare: &Bare, rules: &[Value], deed: &Deed) -> TestResult {
     let missing = format!("not allowed to {verb} {resource} in API group \"{group}\" in all namespaces");
     let body = program.is_not_ready(&[&missing]).await?;
     ensure!(missing_permissions(&body) == 1, "nothing else is missing: {body}");
-    let fields = program.said("A permission is missing").await?;
+    let fields = program.logged("A permission is missing").await?;
     let named = [&fields["verb"], &fields["api_resource"], &fields["group"], &fields["api_namespace"]];
     ensure!(named == [&json!(verb), &json!(resource), &json!(group), &json!("all")], "{fields}");
-    program.said_with("Not ready", &[&format!("not allowed to {verb} {resource}")]).await?;
+    program.logged_with("Not ready", &[&format!("not allowed to {verb} {resource}")]).await?;
     // Watches are retried; occasional requests are not sent here.
     if matches!(verb.as_str(), "list" | "watch") && resource != "machinedrainrules" {
         refusals_are_rare(bare, &identity).await?;
     }
     bare.apply(&role(&name, &Value::Array(rules.to_vec()))).await?;
     program.is_ready().await?;
-    program.said("All permissions are granted").await?;
+    program.logged("All permissions are granted").await?;
     program.stop().await
 }
 
@@ -149,7 +149,7 @@ async fn in_chosen_namespaces_the_namespace_is_named(_: Arc<TestContext>) -> Tes
             format!("not allowed to {verb} {resource} in API group \"{group}\" in namespace {namespace}");
         let body = program.is_not_ready(&[&missing]).await?;
         ensure!(missing_permissions(&body) == 1, "nothing else is missing: {body}");
-        program.said_with("A permission is missing", &[verb, resource, group, &namespace]).await?;
+        program.logged_with("A permission is missing", &[verb, resource, group, &namespace]).await?;
         let mut whole = shipped.iter().find(|one| one["kind"] == "Role").context("a Role")?.clone();
         whole["metadata"]["namespace"] = namespace.into();
         bare.apply(&whole).await?;

@@ -113,7 +113,7 @@ impl Program {
         let _ = std::fs::remove_file(spec.log());
         let process = Process::start(&spec).context("failed to start the program")?;
         let mut program = Self { spec, process, health: 0, metrics: 0 };
-        let serving = program.said("Serving metrics and health").await?;
+        let serving = program.logged("Serving metrics and health").await?;
         let port = |name: &str| anyhow::Ok(serving[name].as_u64().context("a port")?.try_into()?);
         (program.health, program.metrics) = (port("health_port")?, port("metrics_port")?);
         Ok(program)
@@ -127,12 +127,12 @@ impl Program {
     }
 
     /// Waits for a line with this message, and returns its fields.
-    pub(crate) async fn said(&self, message: &str) -> anyhow::Result<Value> {
-        self.said_with(message, &[]).await
+    pub(crate) async fn logged(&self, message: &str) -> anyhow::Result<Value> {
+        self.logged_with(message, &[]).await
     }
 
     /// Waits for a line whose message starts with this text and whose fields contain these words.
-    pub(crate) async fn said_with(&self, message: &str, words: &[&str]) -> anyhow::Result<Value> {
+    pub(crate) async fn logged_with(&self, message: &str, words: &[&str]) -> anyhow::Result<Value> {
         let is_it = |fields: &Value| {
             let text = fields.to_string();
             fields["message"].as_str().is_some_and(|text| text.starts_with(message))

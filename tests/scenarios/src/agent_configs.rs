@@ -28,6 +28,6 @@ pub(crate) async fn until_agent_config(
         }
         anyhow::Ok(())
     };
-    let found = tokio::time::timeout(env.pace().patience, search).await;
+    let found = tokio::time::timeout(env.pace().wait_limit, search).await;
     found.with_context(|| format!("the ConfigMap {name} never was as wanted"))?
 }

@@ -42,7 +42,7 @@ pub(crate) async fn until_claim(
             tokio::time::sleep(LOOK).await;
         }
     };
-    let found = tokio::time::timeout(env.pace().patience, search).await;
+    let found = tokio::time::timeout(env.pace().wait_limit, search).await;
     found.with_context(|| format!("the claim on {address} was last {last}"))?
 }
 

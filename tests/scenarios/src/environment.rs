@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// The time to wait for something before it counts as never happening.
-    pub patience: Duration,
+    pub wait_limit: Duration,
     /// The time without a write after which an environment counts as settled.
     pub settled_after: Duration,
     /// The time it then has to stay idle.

@@ -116,11 +116,11 @@ impl dyn Environment + '_ {
         what: &str,
         wanted: impl FnMut(&Value) -> bool + Send,
     ) -> anyhow::Result<Value> {
-        let patience = self.pace().patience;
-        match self.seek(kind, name, patience, wanted).await {
+        let wait_limit = self.pace().wait_limit;
+        match self.seek(kind, name, wait_limit, wanted).await {
             Ok(found) => Ok(found),
             Err(last) => {
-                bail!("waited {patience:?} for {} {name} {what}; it was last seen as {last}", kind.kind)
+                bail!("waited {wait_limit:?} for {} {name} {what}; it was last seen as {last}", kind.kind)
             }
         }
     }

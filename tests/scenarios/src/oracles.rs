@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Waits until the controller stops writing, and then checks that this does not change.
 pub(crate) async fn silence(env: &dyn Environment) -> anyhow::Result<()> {
     let pace = env.pace();
-    let deadline = tokio::time::Instant::now() + pace.patience;
+    let deadline = tokio::time::Instant::now() + pace.wait_limit;
     let mut before = env.writes()?.len();
     loop {
         tokio::time::sleep(pace.settled_after).await;
@@ -24,19 +24,19 @@ pub(crate) async fn silence(env: &dyn Environment) -> anyhow::Result<()> {
         ensure!(
             tokio::time::Instant::now() < deadline,
             "the controller does not come to rest:\n{}",
-            told(&env.writes()?)
+            list_writes(&env.writes()?)
         );
         before = now;
     }
     tokio::time::sleep(pace.quiet).await;
     let writes = env.writes()?;
     let late = writes.get(before..).unwrap_or_default();
-    ensure!(late.is_empty(), "the controller wrote when nothing had changed:\n{}", told(late));
+    ensure!(late.is_empty(), "the controller wrote when nothing had changed:\n{}", list_writes(late));
     Ok(())
 }
 
 /// Writes, one a line.
-pub(crate) fn told(writes: &[Write]) -> String {
+pub(crate) fn list_writes(writes: &[Write]) -> String {
     let lines: Vec<String> = writes.iter().map(|write| format!("  {write}")).collect();
     lines.join("\n")
 }

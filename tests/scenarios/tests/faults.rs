@@ -42,13 +42,13 @@ fn trial((number, scenario): (usize, Scenario)) -> Option<Trial> {
     let playable = layouts(&scenario);
     let layout = *playable.get(number % playable.len().max(1))?;
     Some(Trial::test(scenario.name, move || {
-        let told = |error: anyhow::Error| Failed::from(format!("{error:?}"));
-        let baseline = Baseline::run(scenario, layout).map_err(told)?;
+        let failed = |error: anyhow::Error| Failed::from(format!("{error:?}"));
+        let baseline = Baseline::run(scenario, layout).map_err(failed)?;
         for kind in Kind::ALL {
             let sample = Sample { size: Some(size(kind, number, Size::of_process())), seed: number as u64 };
-            for case in cases(kind, &baseline, sample).map_err(told)? {
+            for case in cases(kind, &baseline, sample).map_err(failed)? {
                 let name = format!("{kind}:{}:{layout}:{}", scenario.name, case.name);
-                case.try_on(&baseline).map_err(|error| told(error.context(name)))?;
+                case.try_on(&baseline).map_err(|error| failed(error.context(name)))?;
             }
         }
         Ok(())

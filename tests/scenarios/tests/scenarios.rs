@@ -18,7 +18,7 @@ fn trials((number, scenario): (usize, Scenario)) -> Vec<Trial> {
     let trial = |layout: &Layout| {
         let (name, layout) = (format!("{layout}::{}", scenario.name), *layout);
         Trial::test(name, move || {
-            run(&scenario, layout, &Disturbance::default()).map(drop).map_err(|error| told(&error))
+            run(&scenario, layout, &Disturbance::default()).map(drop).map_err(|error| failed(&error))
         })
     };
     let usual = layouts(&scenario);
@@ -30,6 +30,6 @@ fn trials((number, scenario): (usize, Scenario)) -> Vec<Trial> {
     }
 }
 
-fn told(error: &anyhow::Error) -> Failed {
+fn failed(error: &anyhow::Error) -> Failed {
     Failed::from(format!("{error:?}"))
 }

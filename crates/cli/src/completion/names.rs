@@ -9,7 +9,7 @@ use kube::{Api, Client, ResourceExt};
 use std::time::Duration;
 
 /// The time in which a cluster must answer. A person waits for it with a line half written.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// The most names of a kind: a terminal asks before it shows more than a hundred.
 const MOST: u32 = 1000;
@@ -61,7 +61,7 @@ impl ClusterNames {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return Vec::new();
         };
-        let names = async { tokio::time::timeout(PATIENCE, self.names(kind, word)).await.ok().flatten() };
+        let names = async { tokio::time::timeout(WAIT_LIMIT, self.names(kind, word)).await.ok().flatten() };
         let names = runtime.block_on(names).unwrap_or_default();
         // A connection that hangs keeps nobody waiting.
         runtime.shutdown_background();

@@ -1,7 +1,7 @@
 //! `explain` for a machine whose workload cluster does not answer, in virtual time.
 
 use super::{Explained, explain_one};
-use crate::doctor::tests::world::{DoctorFixture, START, fleet, machine};
+use crate::doctor::tests::fixture::{DoctorFixture, START, fleet, machine};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use five_spot_apiserver::faults::{Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger};

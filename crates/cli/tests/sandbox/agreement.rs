@@ -21,9 +21,9 @@ fn windows_match_the_preview() {
         let files = "-f examples/fleet.yaml -f examples/weekend-window.yaml";
         let foreseen = five_spot("", &format!("preview {files} --from {start} --days {days} -o json"));
         let foreseen: Value = serde_json::from_str(&foreseen.stdout).expect("JSON");
-        let played = sandbox(&format!("--once {files} --start {start} --for {days}d -o json"));
-        assert_eq!(played.code, 0, "{start}: {}", played.stdout.lines().last().unwrap_or_default());
-        let lines = played.lines();
+        let output = sandbox(&format!("--once {files} --start {start} --for {days}d -o json"));
+        assert_eq!(output.code, 0, "{start}: {}", output.stdout.lines().last().unwrap_or_default());
+        let lines = output.lines();
         for machine in foreseen.as_array().expect("machines") {
             compared += compare(machine, &lines);
         }

@@ -1,11 +1,11 @@
-//! The effective configuration, said once.
+//! The effective configuration, logged once.
 
 use super::Configuration;
 use tracing::info;
 
 impl Configuration {
     /// Logs the configuration. Nothing in it is secret.
-    pub fn say(&self) {
+    pub fn log(&self) {
         let namespaces = &self.settings.namespaces;
         let watched = if namespaces.is_empty() { "all".to_owned() } else { namespaces.join(",") };
         let cidrs: Vec<String> = self.workload_rules.allowed.iter().map(ToString::to_string).collect();

@@ -309,7 +309,7 @@ To try it without a cluster, run `5spot sandbox`.";
 
 /// The environment of the program, besides the variables that have a flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct ProgramEnvironment {
     /// `RUST_LOG`.
     pub rust_log: Option<String>,
     /// `POD_NAME`.
@@ -322,7 +322,7 @@ pub struct Surroundings {
     pub host_name: String,
 }
 
-impl Surroundings {
+impl ProgramEnvironment {
     /// Those of this process.
     #[must_use]
     pub fn observe() -> Self {
@@ -361,9 +361,12 @@ pub struct Configuration {
 }
 
 impl Args {
-    /// Puts flags and surroundings together, and tells which lines are logged.
-    pub fn configure(self, surroundings: Surroundings) -> Result<(Configuration, LogFilter), clap::Error> {
-        let directives = surroundings.rust_log.unwrap_or_else(|| DEFAULT_DIRECTIVES.to_owned());
+    /// Combines flags and environment variables, and returns the filter of log lines.
+    pub fn configure(
+        self,
+        environment: ProgramEnvironment,
+    ) -> Result<(Configuration, LogFilter), clap::Error> {
+        let directives = environment.rust_log.unwrap_or_else(|| DEFAULT_DIRECTIVES.to_owned());
         let filter = LogFilter::parse(&directives).map_err(|error| {
             let example = "for example 'info' or 'info,kube=debug'";
             let message = format!("invalid value '{directives}' for 'RUST_LOG': {error}; {example}");
@@ -376,11 +379,11 @@ impl Args {
             );
             return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
         }
-        let timing = election::timing(&self, surroundings.lease_retry_period.as_deref())?;
+        let timing = election::timing(&self, environment.lease_retry_period.as_deref())?;
         let shard = instance::shard(&self)?;
-        let instance = surroundings.pod_name.unwrap_or(surroundings.host_name);
+        let instance = environment.pod_name.unwrap_or(environment.host_name);
         let shards =
-            instance::settings(&self, shard, timing, leader::identity(&instance), surroundings.pod_uid);
+            instance::settings(&self, shard, timing, leader::identity(&instance), environment.pod_uid);
         let election = self.enable_leader_election.then(|| ElectionSettings {
             name: instance::election_lease(&self.lease_name, shard),
             namespace: self.lease_namespace.clone(),

@@ -1,11 +1,11 @@
 //! The command line by itself. What the environment adds to it is tested with the real program, which has one of its own.
 
 use super::values::{namespace, whole_number};
-use super::{Args, Surroundings};
+use super::{Args, ProgramEnvironment};
 use clap::{CommandFactory, Parser};
 
-fn surroundings() -> Surroundings {
-    Surroundings { host_name: "host".to_owned(), ..Surroundings::default() }
+fn environment() -> ProgramEnvironment {
+    ProgramEnvironment { host_name: "host".to_owned(), ..ProgramEnvironment::default() }
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn an_election_is_held_in_each_shard() {
     ] {
         let all = ["5spot-controller", "--enable-leader-election"].into_iter().chain(arguments);
         let args = Args::try_parse_from(all).expect("they are fine");
-        let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");
+        let (configuration, _) = args.configure(environment()).expect("nothing is wrong");
         assert_eq!(configuration.settings.election.expect("it is on").name, lease);
     }
 }
@@ -30,7 +30,7 @@ fn an_election_is_held_in_each_shard() {
 fn only_a_single_instance_without_election_renews_rarely() {
     let renewals = |arguments: &[&str]| {
         let args = Args::try_parse_from(["5spot-controller"].iter().chain(arguments)).expect("they are fine");
-        let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");
+        let (configuration, _) = args.configure(environment()).expect("nothing is wrong");
         let timing = configuration.settings.shards.expect("always").timing;
         assert!(timing.renew_every * 2 <= timing.renew_deadline && timing.renew_deadline < timing.duration);
         (timing.renew_every.as_secs(), timing.duration.as_secs())
@@ -55,9 +55,9 @@ fn every_flag_is_explained_under_a_heading() {
 #[test]
 fn the_instance_is_the_pod_or_else_the_host() {
     for (pod_name, expected) in [(Some("5spot-controller-0"), "5spot-controller-0"), (None, "host")] {
-        let surroundings = Surroundings { pod_name: pod_name.map(str::to_owned), ..surroundings() };
+        let environment = ProgramEnvironment { pod_name: pod_name.map(str::to_owned), ..environment() };
         let args = Args::try_parse_from(["5spot-controller"]).expect("no arguments are needed");
-        let (configuration, _) = args.configure(surroundings).expect("nothing is wrong");
+        let (configuration, _) = args.configure(environment).expect("nothing is wrong");
         assert_eq!(configuration.settings.instance, expected);
     }
 }
@@ -67,7 +67,7 @@ fn namespaces_are_watched_once_and_in_order() {
     let arguments =
         ["5spot-controller", "--watch-namespace", "b", "--watch-namespace=a", "--watch-namespace", "b"];
     let args = Args::try_parse_from(arguments).expect("they are names");
-    let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");
+    let (configuration, _) = args.configure(environment()).expect("nothing is wrong");
     assert_eq!(configuration.settings.namespaces, ["a", "b"]);
 }
 
@@ -75,7 +75,7 @@ fn namespaces_are_watched_once_and_in_order() {
 fn workload_networks_may_be_separated_by_commas() {
     let arguments = ["5spot-controller", "--workload-cidr=127.0.0.0/8,::1", "--workload-cidr", "169.254.1.1"];
     let args = Args::try_parse_from(arguments).expect("they are networks");
-    let (configuration, _) = args.configure(surroundings()).expect("nothing is wrong");
+    let (configuration, _) = args.configure(environment()).expect("nothing is wrong");
     let allowed: Vec<String> = configuration.workload_rules.allowed.iter().map(ToString::to_string).collect();
     assert_eq!(allowed, ["127.0.0.0/8", "::1/128", "169.254.1.1/32"]);
     assert!(!configuration.workload_rules.allow_insecure);
@@ -84,7 +84,7 @@ fn workload_networks_may_be_separated_by_commas() {
 
 #[test]
 fn what_surrounds_this_process_has_a_host_name() {
-    assert_ne!(Surroundings::observe().host_name, "");
+    assert_ne!(ProgramEnvironment::observe().host_name, "");
 }
 
 #[test]

@@ -60,13 +60,13 @@ pub fn start(format: LogFormat, filter: LogFilter) -> Result<(), TryInitError> {
     Ok(())
 }
 
-/// Says one thing to `writer` in the JSON format, before or without a logger.
-pub fn say_json<W>(writer: W, say: impl FnOnce())
+/// Logs to `writer` in the JSON format while `log` runs, before or without a logger.
+pub fn log_json<W>(writer: W, log: impl FnOnce())
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let filter = LogFilter::from(LevelFilter::INFO);
-    tracing::subscriber::with_default(subscriber(LogFormat::Json, filter, writer, false), say);
+    tracing::subscriber::with_default(subscriber(LogFormat::Json, filter, writer, false), log);
 }
 
 /// Writes what `filter` lets through to `writer`.

@@ -160,20 +160,20 @@ impl Metrics {
         *lock(&self.caches) = Arc::downgrade(caches);
     }
 
-    /// Tells of the threads of a runtime from now on as well.
-    pub fn tell_of(&self, runtime: &tokio::runtime::Handle) {
+    /// Also exports the metrics of the threads of a runtime.
+    pub fn export_runtime(&self, runtime: &tokio::runtime::Handle) {
         // It fails only if it is registered already.
         let _ = self.registry.register(Box::new(runtime::Runtime::new(runtime.clone())));
     }
 
-    /// Tells of the file descriptors of this process from now on as well.
-    pub fn tell_of_descriptors(&self) {
+    /// Also exports the file descriptors of this process.
+    pub fn export_descriptors(&self) {
         // It fails only if it is registered already.
         let _ = self.registry.register(Box::new(Descriptors::new()));
     }
 
-    /// Tells of the memory of this process from now on as well.
-    pub fn tell_of_memory(&self) {
+    /// Also exports the memory of this process.
+    pub fn export_memory(&self) {
         // It fails only if it is registered already.
         let _ = self.registry.register(Box::new(self.memory.clone()));
     }

@@ -14,7 +14,7 @@ const OTHER: &str = "other";
 impl RequestObserver for Metrics {
     fn answered(&self, exchange: &Exchange) {
         crate::health::progress();
-        say(exchange);
+        log_exchange(exchange);
         let code = code(exchange.status);
         self.families.api_requests.with_label_values(&[exchange.call.verb, &code]).inc();
         if let Some(result) = eviction(&exchange.call, exchange.status) {
@@ -33,7 +33,7 @@ fn code(status: Option<StatusCode>) -> String {
 }
 
 /// Logs a request and its status code at debug level, without any content.
-fn say(exchange: &Exchange) {
+fn log_exchange(exchange: &Exchange) {
     let Call { verb, group, resource, subresource, namespace, name } = &exchange.call;
     tracing::debug!(
         target: "five_spot_controller::api",

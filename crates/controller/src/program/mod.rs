@@ -9,7 +9,7 @@ mod refuse;
 mod storage;
 mod supervise;
 
-use crate::args::{Args, Configuration, Surroundings, explain};
+use crate::args::{Args, Configuration, ProgramEnvironment, explain};
 use crate::descriptors;
 use crate::logging::{self, LogFormat};
 use crate::servers;
@@ -42,13 +42,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Runs the program with arguments that have been parsed.
 pub fn start(args: Args) -> ExitCode {
     let format = args.log_format;
-    let (configuration, filter) = match args.configure(Surroundings::observe()) {
+    let (configuration, filter) = match args.configure(ProgramEnvironment::observe()) {
         Ok(configured) => configured,
         Err(error) => return refuse(&error, format),
     };
     // It fails only if a subscriber is installed already, which then gets the lines.
     let _ = logging::start(format, filter);
-    configuration.say();
+    configuration.log();
     match threads() {
         Ok((workers, supervisor)) => {
             let ended = supervisor.block_on(work(configuration, workers.handle()));
@@ -94,13 +94,13 @@ async fn work(configuration: Configuration, workers: &Handle) -> Ended {
     }
     let settings = configuration.settings;
     if configuration.runtime_metrics {
-        settings.metrics.tell_of(workers);
+        settings.metrics.export_runtime(workers);
     }
     let health = settings.health.clone();
     workers.spawn(async move { health.check_timers().await });
     let limit = descriptors::raise();
-    settings.metrics.tell_of_descriptors();
-    settings.metrics.tell_of_memory();
+    settings.metrics.export_descriptors();
+    settings.metrics.export_memory();
     let health = settings.health.clone();
     tokio::spawn(async move { descriptors::examine(&health).await });
     let workload_rules = WorkloadRules {

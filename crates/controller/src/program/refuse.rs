@@ -1,6 +1,6 @@
 //! The answer to `--help` and to a wrong command line.
 
-use crate::logging::{LogFormat, say_json};
+use crate::logging::{LogFormat, log_json};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub(super) fn refuse(refusal: &clap::Error, format: LogFormat) -> ExitCode {
     } else {
         let text = refusal.to_string();
         let message = text.trim().trim_start_matches("error: ");
-        say_json(std::io::stderr, || error!("{message}"));
+        log_json(std::io::stderr, || error!("{message}"));
     }
     ExitCode::from(USAGE)
 }

@@ -1,7 +1,7 @@
 //! The reclaim agents on lent nodes: counted by their state, without a request while nothing happens.
 
-use crate::play::{is_lent, machine, node};
-use crate::world::OperatorFixture;
+use crate::fixture::OperatorFixture;
+use crate::recorded_run::{is_lent, machine, node};
 use serde_json::json;
 use std::time::Duration;
 

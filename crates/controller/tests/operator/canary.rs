@@ -1,7 +1,7 @@
-//! A secret that is in every Secret and every kubeconfig of the play is nowhere else.
+//! A secret that is in every Secret and every kubeconfig of the recorded run is nowhere else.
 
-use crate::play::{Record, record};
-use crate::world::CANARY;
+use crate::fixture::CANARY;
+use crate::recorded_run::{Record, record};
 
 #[test]
 fn no_secret_is_told_anywhere() {

@@ -1,6 +1,6 @@
-//! The events of the play.
+//! The events of the recorded run.
 
-use crate::play::record;
+use crate::recorded_run::record;
 use crate::seed::{BRAKE, EVENTS};
 use five_spot_api::event::EventReason;
 use serde_json::Value;
@@ -21,8 +21,8 @@ fn every_documented_reason_is_published_with_its_type() {
         assert_eq!(event["regarding"]["kind"], "ScheduledMachine");
         assert_eq!(event["metadata"]["namespace"], "shop");
     }
-    let in_play = EVENTS.iter().filter(|(_, reason)| *reason != BRAKE.1);
-    let documented: BTreeMap<&str, &str> = in_play.map(|(kind, reason)| (*reason, *kind)).collect();
+    let in_run = EVENTS.iter().filter(|(_, reason)| *reason != BRAKE.1);
+    let documented: BTreeMap<&str, &str> = in_run.map(|(kind, reason)| (*reason, *kind)).collect();
     assert_eq!(published, documented);
     assert_eq!(EventReason::ALL.len(), EVENTS.len());
 }

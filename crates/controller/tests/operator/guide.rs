@@ -1,8 +1,8 @@
 //! The symptoms of an unhealthy controller in the guide of `kube`: none of them occurs.
 //! `docs/healthy-controller.md` goes through the whole list.
 
-use crate::play::{is_lent, machine};
-use crate::world::{Asked, OperatorFixture};
+use crate::fixture::{Asked, OperatorFixture};
+use crate::recorded_run::{is_lent, machine};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,9 +204,9 @@ async fn missing_secrets_cost_one_watch_and_wake_only_their_users() {
     let asked = world.asked_since(jiff::Timestamp::MIN);
     let asked = asked.iter().filter(of_secrets).count();
     assert!(asked <= 3, "a list and a watch for {count} objects, not {asked} requests");
-    let told =
+    let counted =
         |world: &OperatorFixture| reasons(&world.log.lines()).get("related object updated: Secret").copied();
-    let before = told(&world).unwrap_or(0);
+    let before = counted(&world).unwrap_or(0);
     assert!(before <= count, "{before} reconciles for {count} objects");
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "missing-7", "namespace": "shop"},
@@ -214,7 +214,7 @@ async fn missing_secrets_cost_one_watch_and_wake_only_their_users() {
     });
     world.create("/api/v1/namespaces/shop/secrets", &secret);
     tokio::time::sleep(Duration::from_secs(20)).await;
-    assert_eq!(told(&world).unwrap_or(0), before + 1, "one object names it");
+    assert_eq!(counted(&world).unwrap_or(0), before + 1, "one object names it");
     world.end().await;
 }
 

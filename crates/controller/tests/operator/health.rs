@@ -1,7 +1,7 @@
 //! Health of a controller that runs: what turns it, and what does not.
 
-use crate::play::machine;
-use crate::world::OperatorFixture;
+use crate::fixture::OperatorFixture;
+use crate::recorded_run::machine;
 use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger, WatchFault};
 use http::StatusCode;
 use jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! One look with a plain connection gives the world and the decision that the caches of a controller give.
 
-use crate::play::{machine, node, tenants};
-use crate::world::OperatorFixture;
+use crate::fixture::OperatorFixture;
+use crate::recorded_run::{machine, node, tenants};
 use five_spot_api::Phase;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::cache::{self, Caches};

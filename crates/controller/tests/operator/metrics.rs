@@ -1,6 +1,6 @@
 //! The metrics page: fresh, busy, and after everything was deleted.
 
-use crate::play::{Record, record};
+use crate::recorded_run::{Record, record};
 use crate::seed::{ADDITIONS, BRAKE, CONSTANT, EMERGENCY_BUCKETS, METRICS, RARE, Row};
 use five_spot_controller::metrics::PENDING;
 use std::collections::{BTreeMap, BTreeSet};

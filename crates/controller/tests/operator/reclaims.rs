@@ -2,8 +2,8 @@
 
 #![allow(clippy::float_cmp, reason = "the counts of a histogram are whole numbers")]
 
-use crate::play::{is_lent, machine, node, reclaim};
-use crate::world::OperatorFixture;
+use crate::fixture::OperatorFixture;
+use crate::recorded_run::{is_lent, machine, node, reclaim};
 use five_spot_api::ReclaimStage;
 use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use five_spot_controller::metrics::Metrics;

@@ -4,9 +4,9 @@
 //! Here the clock of those who work is held: to them no time passes, so that nothing they wait for by the clock comes,
 //! while requests are answered and watches bring news as ever.
 
-use crate::play::machine;
+use crate::fixture::OperatorFixture;
+use crate::recorded_run::machine;
 use crate::served::get;
-use crate::world::OperatorFixture;
 use five_spot_controller::health::Health;
 use five_spot_controller::servers;
 use serde_json::json;
@@ -19,7 +19,7 @@ use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, advance, sleep};
 
 /// Only for a controller that never gets there: in what takes no time, counting is all that can be done.
-const PATIENCE: usize = 1_000_000;
+const WAIT_LIMIT: usize = 1_000_000;
 
 /// A controller on a thread of its own.
 struct Aside {
@@ -72,7 +72,7 @@ async fn work(
     });
     let since = Instant::now();
     world.change("a", &json!({"killSwitch": true})).await;
-    for _ in 0..PATIENCE {
+    for _ in 0..WAIT_LIMIT {
         if world.status("a").await["phase"] == "ShuttingDown" {
             break;
         }

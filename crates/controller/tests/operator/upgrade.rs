@@ -1,7 +1,7 @@
 //! Cluster API is upgraded, or goes back, under a running controller.
 
-use crate::play::{is_lent, machine};
-use crate::world::OperatorFixture;
+use crate::fixture::OperatorFixture;
+use crate::recorded_run::{is_lent, machine};
 use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -1,7 +1,7 @@
 //! Wake-ups of the objects of one physical machine: a change wakes only those to which it matters.
 
-use crate::play::machine;
-use crate::world::OperatorFixture;
+use crate::fixture::OperatorFixture;
+use crate::recorded_run::machine;
 use serde_json::json;
 use std::time::Duration;
 

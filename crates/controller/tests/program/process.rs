@@ -18,20 +18,20 @@ pub fn program(home: &Path) -> Command {
 
 /// The output of a program that ends by itself.
 #[derive(Debug)]
-pub struct Said {
+pub struct ProgramOutput {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for ProgramOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 }
 
-impl Said {
+impl ProgramOutput {
     /// The fields of the line of standard output with this message.
     pub fn fields(&self, message: &str) -> Value {
         let lines = self.stdout.lines().map(|line| line_of(line)["fields"].clone());
@@ -45,7 +45,7 @@ pub fn line_of(text: &str) -> Value {
 }
 
 /// Runs the program where no cluster can be found, so that it ends by itself.
-pub async fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Said {
+pub async fn run(arguments: &[&str], variables: &[(&str, &str)]) -> ProgramOutput {
     let home = tempfile::tempdir().expect("a directory");
     let mut command = program(home.path());
     command.args(arguments).envs(variables.iter().copied());

@@ -1,6 +1,6 @@
 //! From the start to the end: without a cluster, with a broken kubeconfig, and on a signal.
 
-use crate::process::{GUARD, Said, line_of, program, run};
+use crate::process::{GUARD, ProgramOutput, line_of, program, run};
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock, serve};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn a_broken_kubeconfig_is_named_and_not_shown() {
         let mut command = program(directory.path());
         // As in a pod: a kubeconfig that cannot be used must not make it work for the pod's own cluster instead.
         command.envs([("KUBERNETES_SERVICE_HOST", "127.0.0.1"), ("KUBERNETES_SERVICE_PORT", "1")]);
-        let said: Said = command.env("KUBECONFIG", &path).output().await.expect("it starts").into();
+        let said: ProgramOutput = command.env("KUBECONFIG", &path).output().await.expect("it starts").into();
         assert_eq!(said.code, Some(1));
         assert!(said.stdout.contains("The kubeconfig cannot be used"), "{said:?}");
         assert!(!said.stdout.contains("canary") && !said.stderr.contains("canary"), "{said:?}");

@@ -8,7 +8,7 @@ use crate::shell::{object as target, quoted};
 use jiff::SignedDuration;
 
 /// The time that a Node which is named may take to appear, and a Node that is there to become Ready.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
+const WAIT_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
 pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
     let Some(tainted) = case.condition("NodeTainted").filter(|tainted| tainted.status != "True") else {
@@ -20,7 +20,7 @@ pub(super) fn judge(case: &Case<'_>, findings: &mut Vec<Finding>) {
         return;
     }
     let node = case.node_name();
-    let is_slow = case.facts.since(tainted.since) > PATIENCE;
+    let is_slow = case.facts.since(tainted.since) > WAIT_LIMIT;
     let found = |id, severity, title: &str| case.find(id, severity, title).evidence(tainted.words());
     let described =
         || Fix::command(format!("kubectl describe {}", target("node", node))).in_workload_cluster("");

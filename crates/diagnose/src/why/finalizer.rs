@@ -11,7 +11,7 @@ use five_spot_api::names;
 use jiff::SignedDuration;
 
 /// The time that the controller of an unknown finalizer gets.
-const UNKNOWN_PATIENCE: SignedDuration = SignedDuration::from_mins(2);
+const UNKNOWN_WAIT_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
 /// The number of workloads of each kind that are searched for a controller.
 const WORKLOADS: u32 = 500;
@@ -71,7 +71,7 @@ pub(super) fn held<'f>(walk: &mut Walk<'f>, object: Live<'f>, finalizer: &str) {
     evidence.extend(telling.filter(|it| !it.message.is_empty()).take(3).map(words::condition));
     evidence.extend(events::as_evidence(&warnings, walk.now));
     let id = object.id();
-    if !remover.is_away && unchanged < remover.patience {
+    if !remover.is_away && unchanged < remover.wait_limit {
         let cause = format!(
             "{} has to remove the finalizer {finalizer}; nothing indicates that it will not",
             remover.name
@@ -98,7 +98,7 @@ pub(super) fn held<'f>(walk: &mut Walk<'f>, object: Live<'f>, finalizer: &str) {
 struct Remover {
     name: String,
     is_away: bool,
-    patience: SignedDuration,
+    wait_limit: SignedDuration,
     evidence: Vec<String>,
     /// Commands that bring it back.
     restart: Vec<CauseFix>,
@@ -136,7 +136,7 @@ fn remover<'f>(
     Some(Remover {
         name: known.controller.in_words(),
         is_away: liveness.is_away(),
-        patience: known.pace.patience(),
+        wait_limit: known.pace.wait_limit(),
         evidence: liveness.evidence().into_iter().collect(),
         restart,
     })
@@ -147,7 +147,7 @@ fn unknown_remover<'f>(walk: &mut Walk<'f>, object: Live<'f>, finalizer: &str) -
     let unknown = |evidence: String| Remover {
         name: "its controller".to_owned(),
         is_away: false,
-        patience: UNKNOWN_PATIENCE,
+        wait_limit: UNKNOWN_WAIT_LIMIT,
         evidence: vec![words::quoted(&evidence)],
         restart: Vec::new(),
     };
@@ -162,13 +162,13 @@ fn unknown_remover<'f>(walk: &mut Walk<'f>, object: Live<'f>, finalizer: &str) -
     Some(match workload_like(walk, manager)? {
         Search::Found(workload) => Remover {
             name,
-            patience: UNKNOWN_PATIENCE,
+            wait_limit: UNKNOWN_WAIT_LIMIT,
             evidence: vec![words::quoted(&set_by), format!("{workload} is probably its controller")],
             ..unknown(String::new())
         },
         Search::None => Remover {
             name,
-            patience: Pace::Cluster.patience(),
+            wait_limit: Pace::Cluster.wait_limit(),
             evidence: vec![
                 words::quoted(&set_by),
                 format!(

@@ -29,7 +29,7 @@ pub(super) enum Pace {
 
 impl Pace {
     /// The time after which a finalizer on an object that does not change is overdue.
-    pub(super) const fn patience(self) -> SignedDuration {
+    pub(super) const fn wait_limit(self) -> SignedDuration {
         match self {
             Self::Cluster => SignedDuration::from_mins(1),
             Self::Outside => SignedDuration::from_mins(10),

@@ -17,7 +17,7 @@ impl Condition {
         Self { kind, status, reason: reason.into(), message: String::new() }
     }
 
-    pub(super) fn saying(self, message: impl Into<String>) -> Self {
+    pub(super) fn with_message(self, message: impl Into<String>) -> Self {
         Self { message: message.into(), ..self }
     }
 }

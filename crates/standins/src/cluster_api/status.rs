@@ -101,7 +101,7 @@ fn new_conditions(
         Condition::new("Updating", "False", "NotUpdating"),
         match leaving {
             Some(leaving) => {
-                Condition::new("Deleting", "True", leaving.deletion.reason()).saying(&leaving.message)
+                Condition::new("Deleting", "True", leaving.deletion.reason()).with_message(&leaving.message)
             }
             None => Condition::new("Deleting", "False", "NotDeleting"),
         },
@@ -113,11 +113,11 @@ fn new_conditions(
     let (ready, available) = match (leaving, failing) {
         (Some(leaving), _) => {
             let message = format!("* Deleting: {}", leaving.message);
-            (Condition::new("Ready", "False", "NotReady").saying(message), "False")
+            (Condition::new("Ready", "False", "NotReady").with_message(message), "False")
         }
         (None, Some(one)) => {
             let message = format!("* {}: {}", one.kind, one.message);
-            (Condition::new("Ready", "False", "NotReady").saying(message), "False")
+            (Condition::new("Ready", "False", "NotReady").with_message(message), "False")
         }
         (None, None) => (Condition::new("Ready", "True", "Ready"), "True"),
     };
@@ -137,11 +137,11 @@ fn part(kind: &'static str, part: Option<&DynamicObject>, is_ready: bool) -> Con
     let own = conditions.find(|one| one["type"] == "Ready" && one["status"] == "False");
     let text = |field: &str| own.and_then(|one| one[field].as_str()).unwrap_or_default().to_owned();
     if own.is_some() {
-        Condition::new(kind, "False", text("reason")).saying(text("message"))
+        Condition::new(kind, "False", text("reason")).with_message(text("message"))
     } else if is_ready {
         Condition::new(kind, "True", "Ready")
     } else {
-        Condition::new(kind, "False", "NotReady").saying(format!("{} is not ready", part.name_any()))
+        Condition::new(kind, "False", "NotReady").with_message(format!("{} is not ready", part.name_any()))
     }
 }
 
@@ -151,7 +151,8 @@ fn node_conditions(facts: &Facts) -> [Condition; 2] {
         let reason = if known { "NodeDeleted" } else { "NodeInspectionFailed" };
         let status = if known { "False" } else { "Unknown" };
         let waiting = "Waiting for a Node with matching ProviderID to exist";
-        return ["NodeReady", "NodeHealthy"].map(|kind| Condition::new(kind, status, reason).saying(waiting));
+        return ["NodeReady", "NodeHealthy"]
+            .map(|kind| Condition::new(kind, status, reason).with_message(waiting));
     };
     match condition_status(node, "Ready") {
         "True" => [
@@ -161,12 +162,12 @@ fn node_conditions(facts: &Facts) -> [Condition; 2] {
         "False" => [
             Condition::new("NodeReady", "False", "NodeNotReady"),
             Condition::new("NodeHealthy", "False", "NodeNotHealthy")
-                .saying("* Node.Ready: the kubelet is not ready"),
+                .with_message("* Node.Ready: the kubelet is not ready"),
         ],
         _ => [
             Condition::new("NodeReady", "Unknown", "NodeReadyUnknown"),
             Condition::new("NodeHealthy", "Unknown", "NodeHealthUnknown")
-                .saying("* Node.Ready: Condition not yet reported"),
+                .with_message("* Node.Ready: Condition not yet reported"),
         ],
     }
 }
@@ -193,7 +194,7 @@ fn old_conditions(
         leaving.is_none() && [&bootstrap, &infrastructure, &healthy].iter().all(|one| one.status == "True");
     let ready = match (is_ready, leaving) {
         (true, _) => Condition::new("Ready", "True", ""),
-        (false, Some(leaving)) => Condition::new("Ready", "False", "Deleting").saying(&leaving.message),
+        (false, Some(leaving)) => Condition::new("Ready", "False", "Deleting").with_message(&leaving.message),
         (false, None) => Condition::new("Ready", "False", "NotReady"),
     };
     let mut conditions = vec![bootstrap, infrastructure, healthy, ready];
@@ -202,7 +203,7 @@ fn old_conditions(
             conditions.push(Condition::new("PreDrainDeleteHookSucceeded", "False", "WaitingExternalHook"));
         }
         Some((DeletionStep::Drain, message)) => {
-            conditions.push(Condition::new("DrainingSucceeded", "False", "Draining").saying(message));
+            conditions.push(Condition::new("DrainingSucceeded", "False", "Draining").with_message(message));
         }
         Some((DeletionStep::VolumeDetach, _)) => {
             conditions.push(Condition::new("VolumeDetachSucceeded", "False", "WaitingForVolumeDetach"));

@@ -1,6 +1,6 @@
 //! Pods that a drain skips, waits for and delays, and Machines that Cluster API does not drain.
 
-use crate::world::{StandInFixture, condition};
+use crate::fixture::{StandInFixture, condition};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Deletion of a Machine: drained in passes, part by part, blocked by hooks.
 
-use crate::world::{StandInFixture, condition};
+use crate::fixture::{StandInFixture, condition};
 use serde_json::json;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! A Machine goes to Running with a Ready Node.
 
-use crate::world::{StandInFixture, condition};
+use crate::fixture::{StandInFixture, condition};
 use five_spot_standins::Contract;
 use kube::CustomResourceExt as _;
 use serde_json::json;

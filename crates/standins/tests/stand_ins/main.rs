@@ -2,9 +2,9 @@
 
 mod drain_rules;
 mod draining;
+mod fixture;
 mod growing;
 mod quiet;
 mod same_seed;
 mod trouble;
 mod workloads;
-mod world;

@@ -1,6 +1,6 @@
 //! The requests of an idle cluster, which are the same in two runs.
 
-use crate::world::StandInFixture;
+use crate::fixture::StandInFixture;
 use serde_json::json;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The same seed gives the same writes, transitions and virtual times in the same order, with faults too.
 
-use crate::world::{StandInFixture, faulty_client};
+use crate::fixture::{StandInFixture, faulty_client};
 use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, RequestOutcome, Trigger, WatchFault};
 use five_spot_apiserver::ids::Ids;
 use futures::StreamExt as _;

@@ -1,6 +1,6 @@
 //! Providers that hang and fail, Nodes that never join or become silent.
 
-use crate::world::{StandInFixture, condition};
+use crate::fixture::{StandInFixture, condition};
 use five_spot_standins::{STOPS_AFTER_ANNOTATION, StepBehaviour};
 use serde_json::json;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Pods of Deployments are replaced on other Nodes; those of DaemonSets stay on their Nodes.
 
-use crate::world::StandInFixture;
+use crate::fixture::StandInFixture;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -139,7 +139,7 @@ async fn populated(objects: usize) -> anyhow::Result<(ApiServer, HttpServer)> {
     for crd in cluster_api_crds(Contract::V1Beta2).into_iter().chain(provider_crds()).chain([ours]) {
         api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
     }
-    for object in objects::surroundings(NAMESPACE, &server.kubeconfig()) {
+    for object in objects::namespace_objects(NAMESPACE, &server.kubeconfig()) {
         let path = match object["kind"].as_str() {
             Some("Namespace") => "/api/v1/namespaces".to_owned(),
             Some("Secret") => format!("/api/v1/namespaces/{NAMESPACE}/secrets"),

@@ -67,7 +67,7 @@ pub(super) fn scheduled_machine(namespace: &str, number: usize, window: &Window)
 }
 
 /// The objects that every namespace needs: a Cluster, and the kubeconfig of the cluster of its Nodes.
-pub(super) fn surroundings(namespace: &str, kubeconfig: &str) -> Vec<Value> {
+pub(super) fn namespace_objects(namespace: &str, kubeconfig: &str) -> Vec<Value> {
     let names = [namespace, SYSTEM_NAMESPACE];
     let namespaces =
         names.map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));

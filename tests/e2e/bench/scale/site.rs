@@ -68,7 +68,7 @@ impl Site {
 
     /// A namespace with a Cluster, and the kubeconfig of the same API server for its Nodes.
     pub(super) async fn namespace(&self, name: &str) -> anyhow::Result<()> {
-        for document in objects::surroundings(name, &self.identity.kubeconfig(None)) {
+        for document in objects::namespace_objects(name, &self.identity.kubeconfig(None)) {
             self.bare.apply(&document).await?;
         }
         Ok(())

@@ -16,7 +16,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let options: Options = serde_json::from_str(&text).context("that is not what to try")?;
     let is_json = arguments.next().as_deref() == Some("json");
     let begun = Instant::now();
-    let summary = options.run(|progress| tell(progress, begun))?;
+    let summary = options.run(|progress| print_progress(progress, begun))?;
     if is_json {
         println!("{}", serde_json::to_string_pretty(&summary)?);
     } else {
@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(if summary.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn tell(progress: &Progress<'_>, begun: Instant) {
+fn print_progress(progress: &Progress<'_>, begun: Instant) {
     let (done, all) = progress.done;
     let (seconds, Progress { what, runs, failures, .. }) = (begun.elapsed().as_secs(), progress);
     eprintln!("[{done}/{all}] {seconds:>5} s  {what:<60} {runs:>5} runs, {} failed", failures.len());

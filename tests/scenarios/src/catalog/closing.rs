@@ -165,7 +165,7 @@ async fn kill_switch_on_and_off(env: &dyn Environment) -> anyhow::Result<Ending>
     tokio::time::sleep(Duration::from_secs(5)).await;
     let writes = env.writes()?;
     let since = writes.get(before..).unwrap_or_default();
-    ensure!(since.len() <= 18, "{} writes:\n{}", since.len(), crate::oracles::told(since));
+    ensure!(since.len() <= 18, "{} writes:\n{}", since.len(), crate::oracles::list_writes(since));
     ensure!(!since.iter().any(|write| write.resource.starts_with("pods")), "no pod is asked to go");
     subject.set(json!({"killSwitch": false})).await?;
     subject.until_ready().await?;

@@ -142,8 +142,8 @@ async fn rules_and_labels_of_cluster_api(env: &dyn Environment) -> anyhow::Resul
         ensure!(evicted(name).is_none(), "{name} was to be left alone");
     }
     // After a crash during an eviction the controller does not know about it.
-    let told: Vec<Timestamp> = ["web", "late", "job"].into_iter().filter_map(evicted).collect();
-    ensure!(told.is_sorted_by(|one, other| one < other), "not in their order: {told:?}");
+    let eviction_times: Vec<Timestamp> = ["web", "late", "job"].into_iter().filter_map(evicted).collect();
+    ensure!(eviction_times.is_sorted_by(|one, other| one < other), "not in their order: {eviction_times:?}");
     never_deletes_pods(env)?;
     Ok(Ending::phase(subject.name(), "Inactive").machines(1, 1))
 }

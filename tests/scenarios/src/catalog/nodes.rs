@@ -118,12 +118,12 @@ async fn node_of_another_machine_under_its_name(env: &dyn Environment) -> anyhow
     subject.until_condition("NodeTainted", "True", "Applied").await?;
     let before = env.get(NODE, &node).await?;
     replace(env, &before, &json!("remote-machine://192.0.2.99:22")).await?;
-    let told = |object: &Value| {
+    let reported = |object: &Value| {
         let message = condition(object, "MachineReady")["message"].as_str().unwrap_or_default();
         message.contains("their provider IDs differ")
     };
-    let told = subject.until("to tell that the Node is another's", told).await?;
-    ensure!(told["status"]["phase"] == "Active", "{told}");
+    let reported = subject.until("to tell that the Node is another's", reported).await?;
+    ensure!(reported["status"]["phase"] == "Active", "{reported}");
     let before = count_of_node_writes(env)?;
     subject.set(tainted("b")).await?;
     let untouched = |node: &Value| {

@@ -62,11 +62,11 @@ async fn held(
     env.patch(kind, name, pause).await?;
     subject.until("to be paused", |object| condition(object, "Paused")["status"] == "True").await?;
     subject.set(json!({"schedule": {"enabled": false}})).await?;
-    let told = |object: &Value| {
+    let reported = |object: &Value| {
         let message = condition(object, "Paused")["message"].as_str().unwrap_or_default();
         message.contains("held back") && condition(object, "Ready")["reason"] == "Paused"
     };
-    subject.until("to tell what is held back", told).await?;
+    subject.until("to tell what is held back", reported).await?;
     let stays = |object: &Value| !object.is_null() && object["metadata"]["deletionTimestamp"].is_null();
     env.lasts(MACHINE, &subject.machine(), "existing", Duration::from_secs(5), stays).await?;
     env.patch(kind, name, lift).await?;

@@ -115,7 +115,7 @@ async fn machine_is_refused(env: &dyn Environment) -> anyhow::Result<Ending> {
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(env.pace().patience, counted).await.context("the failure is not counted")??;
+    tokio::time::timeout(env.pace().wait_limit, counted).await.context("the failure is not counted")??;
     env.delete(SCHEDULED_MACHINE, subject.name()).await?;
     subject.until_gone().await?;
     subject.until_nothing_left().await?;
@@ -168,5 +168,5 @@ async fn forbid_machines(env: &dyn Environment) -> anyhow::Result<()> {
             tokio::time::sleep(LOOK).await;
         }
     };
-    tokio::time::timeout(env.pace().patience, effective).await.context("Machines are not forbidden")
+    tokio::time::timeout(env.pace().wait_limit, effective).await.context("Machines are not forbidden")
 }

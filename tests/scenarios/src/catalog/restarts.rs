@@ -29,7 +29,7 @@ async fn restarted_while_idle(env: &dyn Environment) -> anyhow::Result<Ending> {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let writes = env.writes()?;
     let since = writes.get(before..).unwrap_or_default();
-    ensure!(since.is_empty(), "it wrote after its restart:\n{}", crate::oracles::told(since));
+    ensure!(since.is_empty(), "it wrote after its restart:\n{}", crate::oracles::list_writes(since));
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 

@@ -86,7 +86,7 @@ impl Unit {
 
 impl Options {
     /// Runs the campaign on as many threads as there are cores, and reports each finished part.
-    pub fn run(&self, tell: impl Fn(&Progress<'_>) + Sync) -> anyhow::Result<Summary> {
+    pub fn run(&self, report: impl Fn(&Progress<'_>) + Sync) -> anyhow::Result<Summary> {
         let units = self.units()?;
         ensure!(!units.is_empty(), "no scenario and layout is meant by that");
         let (begun, total) = (Instant::now(), units.len());
@@ -102,7 +102,7 @@ impl Options {
                         let (runs, failures) = self.try_unit(unit);
                         let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                         let done = (results.len() + 1, total);
-                        tell(&Progress { what: unit.name(), runs, failures: &failures, done });
+                        report(&Progress { what: unit.name(), runs, failures: &failures, done });
                         results.push((unit, runs, failures));
                     }
                 });

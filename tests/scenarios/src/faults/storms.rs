@@ -100,12 +100,12 @@ pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -
     let (busiest, before) = (busiest_second(&run.writes), busiest_second(&baseline.run.writes).len());
     // Objects that act at the same instant also retry at once what got no response.
     let most = MOST_WRITES_A_SECOND.max(before + before / 2);
-    let told: Vec<String> = busiest.iter().map(ToString::to_string).collect();
+    let texts: Vec<String> = busiest.iter().map(ToString::to_string).collect();
     ensure!(
-        told.len() <= most,
+        texts.len() <= most,
         "{} writes in a second, and {before} without a storm:\n{}",
-        told.len(),
-        told.join("\n")
+        texts.len(),
+        texts.join("\n")
     );
     let storm = disturbance.storm.as_ref().context("there was a storm")?;
     let over = run.began.saturating_add(SignedDuration::try_from(storm.after + storm.lasting)?)?;

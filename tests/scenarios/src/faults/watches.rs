@@ -92,7 +92,7 @@ fn case(baseline: &Baseline, name: String, watch: u64, fault: WatchFault) -> Cas
     let name_of = &baseline.scenario.name;
     let is_too_late = pace.is_some() && TIMED.contains(name_of);
     let disturbance = Disturbance {
-        patience: pace.map(|(patience, _)| patience),
+        wait_limit: pace.map(|(wait_limit, _)| wait_limit),
         settles_after: pace.map(|(_, settled)| settled),
         may_fail: is_too_late || (makes_late(fault) && MEASURES_SECONDS.contains(name_of)),
         ..Disturbance::rule(rule)

@@ -33,7 +33,7 @@ pub struct Disturbance {
     /// The seed.
     pub seed: u64,
     /// The time a scenario waits for something; `None` is the default.
-    pub patience: Option<Duration>,
+    pub wait_limit: Option<Duration>,
     /// The time without a write after which everything counts as settled; `None` is the default.
     pub settles_after: Option<Duration>,
     /// The time of the scenario may pass before it can be run to its end. Then everything has to be

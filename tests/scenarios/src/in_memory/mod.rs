@@ -60,7 +60,7 @@ const NAMESPACE: &str = "desks";
 const RESTART: Duration = Duration::from_secs(1);
 
 /// The time a scenario waits for something.
-const PATIENCE: Duration = Duration::from_mins(30);
+const WAIT_LIMIT: Duration = Duration::from_mins(30);
 
 /// The time without a write after which everything counts as settled.
 const SETTLED_AFTER: Duration = Duration::from_secs(90);
@@ -91,7 +91,7 @@ pub struct InMemory {
     /// The clock of the controller.
     now: Now,
     write_log: Arc<WriteLog>,
-    patience: Duration,
+    wait_limit: Duration,
     settled_after: Duration,
     fleet: Arc<Fleet>,
     /// True if a controller should run: one that was stopped on purpose is not restarted after a fault.
@@ -125,7 +125,7 @@ impl InMemory {
             plan: disturbance.plan(&clock),
             now: disturbance.now(&clock),
             write_log: Arc::new(WriteLog::new(clock)),
-            patience: disturbance.patience.unwrap_or(PATIENCE),
+            wait_limit: disturbance.wait_limit.unwrap_or(WAIT_LIMIT),
             settled_after: disturbance.settles_after.unwrap_or(SETTLED_AFTER),
             is_wanted: Arc::default(),
             addresses: AtomicU32::new(1),
@@ -259,7 +259,7 @@ impl Environment for InMemory {
 
     fn pace(&self) -> Pace {
         Pace {
-            patience: self.patience,
+            wait_limit: self.wait_limit,
             settled_after: self.settled_after,
             quiet: if self.fleet.election().is_some() { QUIET_WITH_LEASES } else { QUIET },
             is_virtual: true,

@@ -55,8 +55,8 @@ pub fn run(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> an
         let began = env.now();
         env.start_controller().await?;
         let history = ObjectHistory::begin(&env);
-        let told =
-            |error: anyhow::Error| anyhow!("{error:#}\nthe controller wrote:\n{}", env.write_log.told());
+        let with_writes =
+            |error: anyhow::Error| anyhow!("{error:#}\nthe controller wrote:\n{}", env.write_log.list());
         let finished = run_scenario_with(&env, scenario, &history).await;
         let result = match finished {
             Ok(result) => Some(result),
@@ -64,22 +64,22 @@ pub fn run(scenario: &Scenario, layout: Layout, disturbance: &Disturbance) -> an
                 let first = || format!("it is not in order after this: {error:#}");
                 let usual = disturbance.usual_ending.clone().unwrap_or_else(|| Ending::gone(""));
                 env.end_outages();
-                in_order(&env, &usual).await.with_context(first).map_err(told)?;
+                in_order(&env, &usual).await.with_context(first).map_err(with_writes)?;
                 let violations = history.violations();
                 ensure!(violations.is_empty(), "{}", violations.join("\n"));
                 let doubled = history.doubled();
                 ensure!(doubled.is_empty() || usual.doubled, "lent twice: {}", doubled.join("\n"));
                 None
             }
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(with_writes(error)),
         };
         env.injector.check()?;
-        env.fleet.check(disturbance.leader_fault.is_some()).await.map_err(told)?;
+        env.fleet.check(disturbance.leader_fault.is_some()).await.map_err(with_writes)?;
         if let Some(result) = result.as_ref().filter(|_| disturbance.keeps_time()) {
             let more = SETTLES_WITHIN * u32::try_from(env.injector.reordered()).unwrap_or(u32::MAX);
             result
                 .in_time(env.pace().time_factor * disturbance.time_factor(), scenario, more)
-                .map_err(told)?;
+                .map_err(with_writes)?;
         }
         let seen = env.plan.seen();
         Ok(Run {
@@ -112,7 +112,7 @@ pub fn run_cell(cell: &Cell) -> anyhow::Result<()> {
         let finished = run_and_check(env, cell.run(env), &history).await;
         finished
             .map(drop)
-            .map_err(|error| anyhow!("{error:#}\nthe controller wrote:\n{}", env.write_log.told()))
+            .map_err(|error| anyhow!("{error:#}\nthe controller wrote:\n{}", env.write_log.list()))
     })
 }
 
@@ -123,8 +123,8 @@ fn watches(seen: &[Seen]) -> Vec<Watched> {
 
 fn asked(seen: &[Seen]) -> Vec<(Timestamp, bool)> {
     let counts = |one: &&Seen| one.kind() != RequestKind::Watch && one.path != "/version";
-    let told = |one: &Seen| (one.time, matches!(one.outcome, RequestOutcome::Faulted(_)));
-    seen.iter().filter(counts).map(told).collect()
+    let time_and_fault = |one: &Seen| (one.time, matches!(one.outcome, RequestOutcome::Faulted(_)));
+    seen.iter().filter(counts).map(time_and_fault).collect()
 }
 
 /// A path without its query.

@@ -3,7 +3,7 @@
 use super::link::LEASE_NAME;
 use super::neighbours::HOSTILE_NAMESPACE;
 use crate::environment::Write;
-use crate::oracles::told;
+use crate::oracles::list_writes;
 use five_spot_apiserver::Clock;
 use five_spot_cluster::{Call, Exchange, RequestObserver};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ impl WriteLog {
         self.lock().clone()
     }
 
-    pub(super) fn told(&self) -> String {
-        told(&self.lock())
+    pub(super) fn list(&self) -> String {
+        list_writes(&self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Write>> {

@@ -1,8 +1,8 @@
 //! Faults that the real controller meets and reports in its own words, and the fixes that end them.
 
 use super::fixes::{command, lent, node};
+use super::fixture::{DoctorFixture, START, fleet, machine};
 use super::kubectl::get;
-use super::world::{DoctorFixture, START, fleet, machine};
 use five_spot_diagnose::doctor::FindingId;
 use five_spot_standins::STOPS_AFTER_ANNOTATION;
 use serde_json::{Value, json};

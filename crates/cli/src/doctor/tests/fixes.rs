@@ -1,7 +1,7 @@
 //! A fault, the finding, its printed fix applied literally, and the finding is gone.
 
+use super::fixture::{DoctorFixture, START, fleet, grave, machine};
 use super::kubectl::get;
-use super::world::{DoctorFixture, START, fleet, grave, machine};
 use five_spot_diagnose::doctor::{Finding, FindingId, Severity};
 use five_spot_standins::node_name;
 use serde_json::{Value, json};

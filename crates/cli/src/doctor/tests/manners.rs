@@ -1,6 +1,6 @@
 //! The requests of the doctor, and its text.
 
-use super::world::{DoctorFixture, START, fleet, machine};
+use super::fixture::{DoctorFixture, START, fleet, machine};
 use crate::doctor::text;
 use crate::style::{Charset, Style};
 use serde_json::json;

@@ -4,9 +4,9 @@
 mod collected;
 mod faults;
 mod fixes;
+pub(crate) mod fixture;
 mod kubectl;
 mod manners;
 mod pod_answers;
 mod table;
 mod week;
-pub(crate) mod world;

@@ -2,8 +2,8 @@
 //! drain in it, a machine is reclaimed, a kill switch is used, and a window is overridden, all within the first three days. The
 //! rest of the week is a campaign (`cargo xtask campaign properties`).
 
+use super::fixture::{DoctorFixture, grave};
 use super::kubectl::get;
-use super::world::{DoctorFixture, grave};
 use crate::sandbox::fleet::demo;
 use jiff::Timestamp;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Faults of a machine, as the controller and Cluster API record them.
 
 use super::{AN_HOUR_AGO, Case, DESK, MACHINE, NODE, Step, condition};
-use crate::doctor::tests::world::machine;
+use crate::doctor::tests::fixture::machine;
 use five_spot_diagnose::doctor::{FindingId, Severity};
 use serde_json::{Value, json};
 use std::time::Duration;

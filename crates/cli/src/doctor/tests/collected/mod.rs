@@ -6,8 +6,8 @@ mod controllers;
 mod machines;
 mod workloads;
 
+use super::fixture::{DoctorFixture, fleet, grave, machine};
 use super::kubectl;
-use super::world::{DoctorFixture, fleet, grave, machine};
 use five_spot_api::names;
 use five_spot_diagnose::doctor::{FindingId, Report, Severity};
 use http::Request;

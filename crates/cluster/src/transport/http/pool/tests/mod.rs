@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tower::{Service, ServiceExt};
 
 /// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_LIMIT: Duration = Duration::from_mins(1);
 
 /// Pings that a test can wait for.
 const FAST: Pings = Pings { interval: Duration::from_millis(200), timeout: Duration::from_millis(200) };
@@ -44,7 +44,7 @@ impl Client {
 
     async fn send(&self, lane: Lane, path: &str) -> Result<Response<PooledBody>, BoxError> {
         let sending = self.send_with(path, RequestContext { lane, write_guards: None });
-        timeout(PATIENCE, sending).await.expect("an answer or an error in time")
+        timeout(WAIT_LIMIT, sending).await.expect("an answer or an error in time")
     }
 
     async fn get(&self, lane: Lane) -> String {
@@ -62,7 +62,7 @@ impl Client {
 }
 
 async fn next(body: &mut PooledBody) -> Option<Result<Bytes, hyper::Error>> {
-    let frame = timeout(PATIENCE, body.frame()).await.expect("a frame or an error in time");
+    let frame = timeout(WAIT_LIMIT, body.frame()).await.expect("a frame or an error in time");
     frame.map(|frame| frame.map(|frame| frame.into_data().expect("data")))
 }
 
@@ -73,7 +73,7 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(timeout(PATIENCE, waiting).await.is_ok(), "{what}");
+    assert!(timeout(WAIT_LIMIT, waiting).await.is_ok(), "{what}");
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn fences_are_asked_when_the_connection_is_there() {
     assert!(timeout(Duration::from_millis(200), &mut writing).await.is_err(), "TLS is being agreed on");
     assert_eq!(*guard.0.lock().expect("no panic"), 0, "it is not asked before");
     server.thaw();
-    let error = timeout(PATIENCE, writing).await.expect("in time").expect_err("it is refused");
+    let error = timeout(WAIT_LIMIT, writing).await.expect("in time").expect_err("it is refused");
     let error = error.downcast_ref::<crate::transport::http::TransportError>().cloned();
     assert_eq!(error, Some(crate::transport::http::TransportError::Guarded("the Lease has expired")));
     assert_eq!(server.requests(), 0);
@@ -250,5 +250,5 @@ async fn a_server_that_agrees_on_nothing_is_given_up_in_time() {
     tokio::time::pause();
     let error = opening.await.expect_err("nobody answers");
     assert!(error.to_string().contains("no connection to 127.0.0.1 within 10 s"), "{error}");
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < WAIT_LIMIT);
 }

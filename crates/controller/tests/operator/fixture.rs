@@ -1,4 +1,4 @@
-//! The controller on an embedded API, with everything that it tells.
+//! The controller on an embedded API, with its log, metrics, health and requests.
 
 use five_spot_apiserver::faults::{FaultPlan, FaultyService};
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
@@ -151,7 +151,7 @@ impl OperatorFixture {
         world
     }
 
-    /// Those who live around the controller begin to play, and it begins to work.
+    /// Starts the stand-ins and the controller.
     pub fn begin(&mut self) {
         let client = || self.api.client("default");
         let timing =

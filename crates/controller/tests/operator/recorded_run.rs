@@ -1,6 +1,6 @@
 //! A fleet, and everything that can happen to it.
 
-use crate::world::{CANARY, OperatorFixture, Page, START};
+use crate::fixture::{CANARY, OperatorFixture, Page, START};
 use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use five_spot_standins::node_name;
 use http::StatusCode;
@@ -46,13 +46,13 @@ impl Record {
     }
 }
 
-/// The record of the play, which is played once for all that look at it.
+/// The record of the run, which all tests share.
 pub fn record() -> &'static Record {
     static RECORD: OnceLock<Record> = OnceLock::new();
     RECORD.get_or_init(|| {
         let runtime =
             Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
-        let record = runtime.block_on(async { play(OperatorFixture::new("trace")).await });
+        let record = runtime.block_on(async { run_days(OperatorFixture::new("trace")).await });
         if let Some(directory) = std::env::var_os(KEEP_IN) {
             record.keep(directory.as_ref());
         }
@@ -129,8 +129,8 @@ fn trouble(world: &OperatorFixture, path: &str, (from, until): (&str, &str), fau
     world.faults.add(FaultRule { kind: RequestKind::Write, path: path.to_owned(), trigger, fault });
 }
 
-/// Plays all of it, and leaves nothing behind.
-async fn play(mut world: OperatorFixture) -> Record {
+/// Runs all of it, and leaves nothing behind.
+async fn run_days(mut world: OperatorFixture) -> Record {
     let world = &mut world;
     let fresh = world.metrics.page();
     world.create(
