@@ -129,7 +129,7 @@ async fn a_watch_ends_with_its_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_watchers_sleep_through_a_week() {
+async fn ten_idle_watchers_cost_nothing_for_a_week() {
     let (api, week) = (api(), Duration::from_hours(7 * 24));
     let revision = api.revision();
     let watchers = (0..10).map(|_| {

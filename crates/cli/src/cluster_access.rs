@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_the_words_of_the_server() {
+    fn a_refusal_has_the_message_of_the_server() {
         let status = kube::core::Status::failure("pods is forbidden", "Forbidden").with_code(403);
         let error = anyhow::Error::new(kube::Error::Api(status.boxed())).context("get Pod shop/web-0");
         assert_eq!(with_causes(error.as_ref()), "get Pod shop/web-0: pods is forbidden (403)");

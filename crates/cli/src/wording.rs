@@ -78,7 +78,7 @@ mod tests {
     use jiff::tz::TimeZoneDatabase;
 
     #[test]
-    fn durations_read_like_a_person_says_them() {
+    fn durations_are_human_readable() {
         for (seconds, words) in [
             (0, "0s"),
             (90, "1m 30s"),

@@ -150,7 +150,7 @@ fn secrets_configmaps_and_leases_need_chosen_namespaces() {
 }
 
 #[test]
-fn every_role_is_bound_to_the_controller_and_to_nobody_else() {
+fn every_role_is_bound_only_to_the_controller() {
     for directory in ["rbac", "rbac-namespaced"] {
         let documents = documents(directory);
         let mut bound = BTreeSet::new();

@@ -204,7 +204,7 @@ mod tests {
     const REQUEST: &str = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
     #[tokio::test]
-    async fn connections_that_ask_nothing_keep_nobody_from_asking() {
+    async fn idle_connections_do_not_block_other_clients() {
         let (port, serving) = serving().await;
         let mut idle = Vec::new();
         for _ in 0..3 * CONNECTIONS {

@@ -17,7 +17,7 @@ pub(crate) fn tests() -> Vec<Test> {
         v1beta1_machine_of_k0smotron_runs,
         v1beta2_machine_of_kubeadm_runs,
         v1beta1_machine_of_kubeadm_runs,
-        both_versions_tell_of_the_same_machine,
+        both_versions_show_the_same_machine,
     ]
 }
 
@@ -66,7 +66,7 @@ async fn runs(context: &TestContext, plan: MachinePlan) -> TestResult {
 }
 
 /// The field names of each version, read from one Machine.
-async fn both_versions_tell_of_the_same_machine(context: Arc<TestContext>) -> TestResult {
+async fn both_versions_show_the_same_machine(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let plan = MachinePlan { drain_timeout_seconds: Some(10), ..MachinePlan::new("m") };
     let made = running(&context, &cluster, plan).await?;

@@ -16,14 +16,14 @@ use super::pages::Words;
 
 pub(crate) fn tests() -> Vec<Test> {
     tests![
-        a_taint_of_somebody_else_is_removed,
+        a_taint_of_another_client_is_removed,
         a_name_that_is_taken_is_given_back,
         a_machine_is_lent_to_one_object_at_a_time,
         a_lost_node_is_found
     ]
 }
 
-async fn a_taint_of_somebody_else_is_removed(context: Arc<TestContext>) -> TestResult {
+async fn a_taint_of_another_client_is_removed(context: Arc<TestContext>) -> TestResult {
     with_controller(context, async |env, diagnosis| {
         let env: &dyn Environment = env;
         let subject = Subject::lent(env, json!({})).await?;

@@ -16,10 +16,10 @@ use crate::cluster_api::machine::{MachinePlan, cluster, running};
 use crate::cluster_api::workload::{evictions, pod_on};
 
 pub(crate) fn tests() -> Vec<Test> {
-    tests![timeline_tells_transitions_events_requests_and_logs, a_timeout_reports_the_last_state]
+    tests![timeline_shows_transitions_events_requests_and_logs, a_timeout_reports_the_last_state]
 }
 
-async fn timeline_tells_transitions_events_requests_and_logs(context: Arc<TestContext>) -> TestResult {
+async fn timeline_shows_transitions_events_requests_and_logs(context: Arc<TestContext>) -> TestResult {
     let cluster = cluster(&context).await?;
     let made = running(&context, &cluster, MachinePlan::new("m")).await?;
     pod_on(&context, &made.node(), "web", &[]).await?;

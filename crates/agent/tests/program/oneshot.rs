@@ -11,7 +11,7 @@ async fn run(server: &Server, host: &Host, arguments: &[&str]) -> Option<i32> {
 }
 
 #[tokio::test]
-async fn the_exit_code_tells_the_outcome() {
+async fn the_exit_code_shows_the_outcome() {
     let mut server = Server::start().await;
     let host = Host::new(&server);
     assert_eq!(run(&server, &host, &[]).await, Some(3), "no ConfigMap");

@@ -44,7 +44,7 @@ mod tests {
     use super::beside;
 
     #[test]
-    fn an_unknown_field_is_told_its_neighbours() {
+    fn an_unknown_field_lists_the_known_ones() {
         let message = beside("spec.schedule.dayOfWeek");
         assert!(
             message.starts_with("unknown field; known here: daysOfWeek, enabled, exceptions"),

@@ -195,7 +195,7 @@ Cause: Pod shop/web-0
     }
 
     #[test]
-    fn the_same_cause_is_told_once() {
+    fn the_same_cause_is_shown_once() {
         let mut answer = answer();
         let mut other = answer.causes[0].clone();
         other.object.name = "web-1".to_owned();

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_namespace_is_told_of_and_nothing_is_listed() {
+    async fn a_namespace_is_watched_and_nothing_is_listed() {
         let embedded = ApiServer::new(ApiServerConfig::new(Clock::system()));
         let asked = Arc::new(Asked::default());
         let client = Transport::new("test").with_observer(asked.clone()).client_over(embedded.service());

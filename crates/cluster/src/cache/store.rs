@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_counts_until_the_first_list_and_is_said_once() {
+    fn a_failure_counts_until_the_first_list_and_is_logged_once() {
         let failure = ReadFailure { kind: ReadFailureKind::Forbidden, message: "no".into() };
         let store: Store<()> = Store::new([None]);
         assert!(store.fail(failure.clone()));

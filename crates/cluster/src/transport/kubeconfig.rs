@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kubeconfig_is_said_without_repeating_it() {
+    fn an_invalid_kubeconfig_is_reported_without_its_content() {
         assert!(read(&facts("s3cret: ["), "value").unwrap_err().contains("not a kubeconfig"));
         assert!(read(&facts("x"), "other").unwrap_err().contains("no key other"));
         assert!(!format!("{:?}", facts("s3cret")).contains("s3cret"));

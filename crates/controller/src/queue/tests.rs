@@ -241,7 +241,7 @@ fn many_urgent_objects_leave_other_tenants_their_share() {
 }
 
 #[test]
-fn a_tenant_without_room_waits_and_delays_nobody() {
+fn a_tenant_without_room_waits_and_delays_no_other() {
     let (line, mut queue) = (Line::new(), Queue::new(4));
     let now = line.at(0);
     queue.add("greedy.1", emergency(100), now);

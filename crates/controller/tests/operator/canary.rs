@@ -4,7 +4,7 @@ use crate::fixture::CANARY;
 use crate::recorded_run::{Record, record};
 
 #[test]
-fn no_secret_is_told_anywhere() {
+fn no_secret_is_printed_anywhere() {
     let Record { fresh, crowded, busy, empty, log, events, machines } = record();
     let log = log.text();
     // Secrets were watched, machines were lent by what is in one, and the log goes down to the last detail.

@@ -173,7 +173,7 @@ async fn reads_after_change(world: &OperatorFixture, secret: &str, label: &str) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_needs_any_more_is_not_read_any_more() {
+async fn unneeded_objects_are_no_longer_read() {
     let mut world = lent(2).await;
     assert_eq!(reads_after_change(&world, "shop-kubeconfig", "a").await, 1);
     let elsewhere = json!({"kubeconfigSecretRef": {"name": "elsewhere", "key": "value"}});

@@ -44,7 +44,7 @@ fn an_id_belongs_to_one_reconcile_which_begins_and_ends() {
 }
 
 #[test]
-fn every_fixed_message_is_said_at_its_level() {
+fn every_stable_message_is_logged_at_its_level() {
     let lines = record().log.lines();
     for (level, message) in [
         ("INFO", "Starting reconciliation"),
@@ -108,7 +108,7 @@ fn retries_count_from_zero_and_double_up_to_five_minutes() {
 }
 
 #[test]
-fn transitions_are_said_once_and_audited_with_their_cause() {
+fn transitions_are_logged_once_and_audited_with_a_cause() {
     let lines = record().log.lines();
     let pairs = |message, from: &str, to: &str| -> Vec<(Value, Value, Value)> {
         let triple = |line: &&Value| {

@@ -59,7 +59,7 @@ fn every_documented_metric_exists_and_changes() {
 }
 
 #[test]
-fn the_numbers_are_those_of_the_play() {
+fn the_numbers_are_those_of_the_recorded_run() {
     let Record { fresh, crowded, busy, empty, .. } = record();
     assert_eq!(value(crowded, "fivespot_queue_depth"), "6");
     assert_eq!(value(crowded, "fivespot_queue_oldest_waiting_seconds"), "1");

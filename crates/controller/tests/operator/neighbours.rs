@@ -127,7 +127,7 @@ async fn a_key_that_is_named_no_more_costs_no_link() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_that_do_not_exist_wake_only_their_users_and_are_looked_up_together() {
+async fn missing_kinds_wake_only_their_users_and_share_discovery() {
     let mut world = OperatorFixture::new("info");
     world.concurrency = 4;
     world.lend(&machine("neighbour", &json!({})));

@@ -112,7 +112,7 @@ async fn metrics_and_health_are_served_under_all_their_names() {
 }
 
 #[tokio::test]
-async fn how_busy_its_threads_are_is_told_if_asked_for() {
+async fn thread_metrics_are_exported_on_request() {
     let (_api, server) = api().await;
     let silent = Running::start(&server).await;
     assert!(!get(silent.metrics, "/metrics").await.1.contains("fivespot_runtime_"));
@@ -164,7 +164,7 @@ async fn a_port_in_use_is_named() {
 }
 
 #[tokio::test]
-async fn it_stops_while_somebody_is_connected() {
+async fn it_stops_while_a_client_is_connected() {
     let (_api, server) = api().await;
     let mut running = Running::start(&server).await;
     let idle = TcpStream::connect(("127.0.0.1", running.metrics)).await.expect("it listens");

@@ -35,7 +35,7 @@ async fn a_machine_runs_with_its_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_older_version_tells_the_same_in_its_own_words() {
+async fn the_older_version_reports_the_same_in_its_own_format() {
     let world = StandInFixture::of(Contract::V1Beta1);
     let node = world.running("m", &json!({}), &json!({})).await;
     world.until("Machine", "m", |machine| condition(machine, "Ready")["status"] == "True").await;

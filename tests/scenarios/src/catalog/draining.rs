@@ -17,7 +17,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         mirror_and_daemon_pods_stay => 3,
         who_comes_back_is_asked_to_leave_once: RealClusterApi => 10,
         rules_and_labels_of_cluster_api => 2,
-        somebody_elses_cordon_stays => 126,
+        a_cordon_of_another_client_stays => 126,
         volumes_are_waited_for => 14,
         unreachable_node_is_not_waited_for: ExclusiveEnvironment => 2,
     ]
@@ -149,7 +149,7 @@ async fn rules_and_labels_of_cluster_api(env: &dyn Environment) -> anyhow::Resul
 }
 
 /// A node that someone else has cordoned stays cordoned.
-async fn somebody_elses_cordon_stays(env: &dyn Environment) -> anyhow::Result<Ending> {
+async fn a_cordon_of_another_client_stays(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, slowly()).await?;
     let node = subject.node().await?;
     hold(env, &node).await?;

@@ -17,7 +17,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         taints_applied_and_changed => 2,
         taint_in_conflict => 2,
         taints_while_others_change_theirs => 2,
-        taints_wait_and_fail_and_tell_why: TwoClusters => 2,
+        taints_wait_and_fail_with_a_reason: TwoClusters => 2,
     ]
 }
 
@@ -140,7 +140,7 @@ async fn hammer(env: &dyn Environment, node: &str, counted: &watch::Sender<u32>)
 }
 
 /// Every reason why taints are not applied yet, one after the other; the fifth is the conflict.
-async fn taints_wait_and_fail_and_tell_why(env: &dyn Environment) -> anyhow::Result<Ending> {
+async fn taints_wait_and_fail_with_a_reason(env: &dyn Environment) -> anyhow::Result<Ending> {
     env.provider(ProviderBehaviour { provision: StepBehaviour::Hangs, ..ProviderBehaviour::default() });
     let subject = Subject::make(env, tainted("a")).await?;
     subject.until_condition("NodeTainted", "Unknown", "NoNodeYet").await?;

@@ -25,7 +25,7 @@ const TIMED: [&str; 11] = [
     "override_down",
     "override_up",
     "provider_objects_lose_their_owner",
-    "somebody_elses_cordon_stays",
+    "a_cordon_of_another_client_stays",
     "two_hundred_pods",
     "window_closes_and_drains",
     "window_opens",

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kill_switch_waits_for_nobody_and_an_orphaned_machine_stays() {
+    fn a_kill_switch_is_not_delayed_and_an_orphaned_machine_stays() {
         for obstacle in Obstacle::ALL {
             let of = |emergency| Expected::of(emergency, obstacle);
             assert_eq!(of(Emergency::KillSwitch).machine_deleted, Some(AT_ONCE), "{obstacle}");

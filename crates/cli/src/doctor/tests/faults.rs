@@ -91,7 +91,7 @@ async fn a_node_that_needs_longer_gets_more_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_objects_of_one_machine_are_told() {
+async fn two_objects_of_one_machine_are_reported() {
     let mut twin = machine("twin", &json!({"priority": 10}));
     twin["spec"]["infrastructureSpec"]["spec"]["address"] = json!("desk.example.org");
     let world = lent(&json!({"priority": 90}), vec![twin]).await;
@@ -108,7 +108,7 @@ fn other_of(name: &str) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_node_is_told_until_it_is_replaced() {
+async fn a_lost_node_is_reported_until_it_is_replaced() {
     let world = lent(&json!({"joinTimeout": "5m"}), Vec::new()).await;
     world.is_well().await;
     world.run(&format!("kubectl delete node {}", node())).await;

@@ -144,7 +144,7 @@ async fn a_budget_that_blocks_a_drain_is_named_and_relaxed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taint_of_somebody_else_is_named_and_removed() {
+async fn a_taint_of_another_client_is_named_and_removed() {
     let world = lent(&json!({}), Vec::new()).await;
     let taint = json!([{"key": "example.org/lent", "effect": "NoSchedule"}]);
     world

@@ -40,7 +40,7 @@ fn a_skipped_hour_is_a_hole_in_its_day() {
 }
 
 #[test]
-fn a_repeated_hour_lies_over_itself() {
+fn a_repeated_hour_overlaps_itself() {
     let range = Range { from: instant("2026-11-01T04:00:00Z"), to: instant("2026-11-02T05:00:00Z") };
     let days = days(
         &zone("America/New_York"),

@@ -93,7 +93,7 @@ fn those_that_are_lent_one_machine_report_each_other() {
 }
 
 #[test]
-fn fifty_that_cannot_be_lent_wake_nobody() {
+fn fifty_that_cannot_be_lent_wake_no_others() {
     let mut standings = Standings::default();
     for round in 0..50 {
         for number in 0..50 {

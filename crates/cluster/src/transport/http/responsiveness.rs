@@ -81,7 +81,7 @@ mod tests {
     use tokio::time::advance;
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_sent_after_those_who_wait_in_vain() {
+    async fn no_request_is_sent_while_others_get_no_answer() {
         let responsiveness = Responsiveness::default();
         let first = responsiveness.ask(false).unwrap();
         advance(SILENCE / 2).await;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_who_gave_up_keeps_nobody_from_asking() {
+    async fn an_abandoned_request_does_not_block_others() {
         let responsiveness = Responsiveness::default();
         let first = responsiveness.ask(false).unwrap();
         advance(SILENCE).await;

@@ -48,7 +48,7 @@ fn why(error: &kube::Error) -> Option<TransportError> {
 
 /// If a cluster hangs, one request waits until its deadline, and later ones fail at once.
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_a_cluster_that_is_known_to_hang() {
+async fn no_request_waits_for_a_cluster_that_is_known_to_hang() {
     let transport = Transport::new("5spot-controller").workload("shop/demo");
     let client = client(&transport, |request: Request<Body>| async move {
         if request.uri().path() != "/version" {

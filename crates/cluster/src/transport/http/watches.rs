@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_nobody_reads_shows_how_long() {
+    async fn a_watch_that_is_not_read_shows_for_how_long() {
         let watches = Watches::default();
         assert_eq!(watches.state(PATH), WatchState::default());
         let (events, mut body) = open(&watches);

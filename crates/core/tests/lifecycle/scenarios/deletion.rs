@@ -108,7 +108,7 @@ fn a_deleted_object_without_our_finalizer_is_left_alone() {
 }
 
 #[test]
-fn the_kill_switch_acts_on_a_deleted_object_without_our_finalizer() {
+fn a_kill_switch_acts_on_a_deleted_object_without_our_finalizer() {
     let mut simulation = at_work();
     simulation.delete_object();
     // Someone else's finalizer keeps the object, so the garbage collector does not delete the Machine.

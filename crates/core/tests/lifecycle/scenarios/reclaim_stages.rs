@@ -108,7 +108,7 @@ fn the_machine_of_a_later_loan_changes_no_old_reclaim() {
 }
 
 #[test]
-fn pods_that_stay_are_not_said_to_have_left() {
+fn pods_that_stay_are_not_reported_as_gone() {
     let mut simulation = at_work();
     simulation.start_pods(&["stuck"]);
     simulation.ask_for_reclaim();
@@ -132,7 +132,7 @@ fn a_record_of_an_older_controller_gets_no_stages() {
 }
 
 #[test]
-fn a_machine_that_cannot_be_read_is_not_said_to_be_deleted() {
+fn a_machine_that_cannot_be_read_is_not_reported_as_deleted() {
     let mut simulation = at_work();
     simulation.ask_for_reclaim();
     simulation.reconcile();

@@ -75,7 +75,7 @@ fn an_admission_policy_that_refuses_is_named() {
 }
 
 #[test]
-fn nodes_and_apis_that_nobody_deletes_show_their_state() {
+fn nodes_and_apis_that_were_not_deleted_show_their_state() {
     let answer = ClusterFixture::default()
         .with(node("desk", "False"))
         .why(ObjectId::cluster_scoped("", "Node", "desk"));

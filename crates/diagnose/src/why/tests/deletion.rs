@@ -287,7 +287,7 @@ fn an_object_that_may_not_be_read_is_no_answer() {
 }
 
 #[test]
-fn an_object_that_nobody_deleted_has_no_causes() {
+fn an_object_that_was_not_deleted_has_no_causes() {
     let object = namespaced("v1", "ConfigMap", "a", json!({}));
     let answer =
         ClusterFixture::default().with(object).why(ObjectId::namespaced("", "ConfigMap", "shop", "a"));

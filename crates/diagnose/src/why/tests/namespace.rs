@@ -184,7 +184,7 @@ fn foreign_finalizers_of_the_namespace_itself_are_found() {
 }
 
 #[test]
-fn what_may_not_be_read_is_said_and_the_rest_still_works() {
+fn unreadable_objects_are_listed_and_the_rest_still_works() {
     let pod = namespaced("v1", "Pod", "web-0", json!({"spec": {"nodeName": "desk"}}));
     let mut world = ClusterFixture::default()
         .with(terminating(600, "pods. has 1 resource instances, secrets. has 2 resource instances"))
@@ -223,7 +223,7 @@ fn pods_are_found_while_the_conditions_say_that_all_is_removed() {
 }
 
 #[test]
-fn contents_that_may_not_be_read_are_told_by_the_conditions() {
+fn contents_that_may_not_be_read_are_known_from_conditions() {
     let world = |seconds| ClusterFixture {
         forbidden: vec!["configmaps", "pods"],
         ..ClusterFixture::default().with(terminating(seconds, "configmaps. has 3 resource instances"))

@@ -120,7 +120,7 @@ fn a_pod_without_a_node_shows_the_words_of_the_scheduler() {
 }
 
 #[test]
-fn events_tell_why_a_pod_does_not_start() {
+fn events_show_why_a_pod_does_not_start() {
     for (reason, message) in [
         ("FailedMount", "MountVolume.SetUp failed for volume \"data\""),
         ("FailedCreatePodSandBox", "Failed to create pod sandbox: stat /var/lib/calico/nodename"),
