@@ -91,7 +91,7 @@ impl Agent {
                 }
                 Some(()) = finished(&mut self.request) => {
                     self.request = None;
-                    // It may have been configured anew meanwhile.
+                    // It may have been configured again meanwhile.
                     if self.state.get().activity == Activity::Annotating {
                         self.state.set(Activity::Fired);
                     }

@@ -72,7 +72,7 @@ pub async fn send(client: &Client, node: &OwnNode, request: &ReclaimRequest) -> 
     }
 }
 
-/// Sends the patch until the API server accepts it. A refusal may be temporary too: a Node that was made anew has no
+/// Sends the patch until the API server accepts it. A refusal may be temporary too: a Node that was created again has no
 /// machine id until its kubelet reports one, and permissions can be granted late.
 pub async fn send_until_accepted(client: &Client, node: &OwnNode, request: &ReclaimRequest) {
     let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY, &node.name);
@@ -104,7 +104,7 @@ pub async fn send_until_accepted(client: &Client, node: &OwnNode, request: &Recl
     );
 }
 
-/// The cause of a refusal that somebody may have to remove.
+/// The cause of a refusal that someone may have to remove.
 pub fn refusal(error: &ClientError) -> Option<&'static str> {
     match error.code()? {
         403 | 422 if error.is_denied_by_admission() => {

@@ -92,7 +92,7 @@ pub fn listen(state_folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Answers everybody who asks, for ever.
+/// Answers every request, forever.
 pub async fn serve(listener: UnixListener, state: SharedState) {
     loop {
         match listener.accept().await {

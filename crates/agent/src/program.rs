@@ -1,4 +1,4 @@
-//! The program `5spot-reclaim-agent`: reads flags and variables, begins to log, and runs until it is told to stop.
+//! The program `5spot-reclaim-agent`: reads flags and variables, starts the log, and runs until a signal stops it.
 
 use crate::agent::{self, AgentSettings};
 use crate::annotate::OwnNode;

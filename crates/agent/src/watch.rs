@@ -61,7 +61,7 @@ impl ConfigWatch {
         Self { client, name: config_map(node), updates, reported: Reported::default() }
     }
 
-    /// Reports every change, for ever.
+    /// Reports every change, forever.
     pub async fn run(mut self) {
         let mut backoff = Backoff::new(MIN_WATCH_INTERVAL, MAX_DELAY, &self.name);
         let mut failures: u32 = 0;
@@ -82,7 +82,7 @@ impl ConfigWatch {
         }
     }
 
-    /// Lists, then watches until the version that it goes on from is too old.
+    /// Lists, then watches until the version that it continues from is too old.
     async fn list_and_watch(&mut self, backoff: &mut Backoff, failures: &mut u32) -> Result<(), ClientError> {
         let ListedConfigMap { config_map, mut version } =
             self.client.list_config_map(CONFIG_NAMESPACE, &self.name).await?;

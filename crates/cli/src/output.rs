@@ -18,7 +18,7 @@ pub fn show_next(text: &str) -> io::Result<bool> {
     }
 }
 
-/// A line for the person. If nobody listens on stderr either, there is nobody left to tell.
+/// A line for the person. If stderr is closed too, the line is lost.
 pub fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", harmless(line));
 }

@@ -22,7 +22,7 @@ pub async fn server_time(client: &Client) -> Result<Option<Timestamp>, kube::Err
     Ok(date.and_then(parse))
 }
 
-/// Every API server has a version, and lets at least people who are logged in read it unless somebody has forbidden that. What
+/// Every API server has a version, and lets at least people who are logged in read it unless someone has forbidden that. What
 /// answers anything else is a proxy or another program, and would look like a cluster without any kinds.
 fn refuse_strangers(status: StatusCode) -> Result<(), kube::Error> {
     let message = match status {

@@ -1,5 +1,5 @@
 //! The roles that are shipped: exactly what the program asks for, nothing that could become more, and the same for a
-//! controller that looks after chosen namespaces. That what it asks for is what it uses is seen in audit logs, end to end.
+//! controller that watches chosen namespaces. That what it asks for is what it uses is seen in audit logs, end to end.
 
 use five_spot_cluster::preflight::{Permission, for_claims, required};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The history of the attempts at each object: failures, faults and rounds, and when to try again.
 //!
-//! Only objects with something to remember have an entry, so that an object at rest takes no memory here.
+//! Only objects with something to remember have an entry, so that an idle object takes no memory here.
 
 use crate::urgency::Urgency;
 use five_spot_cluster::ObjectKey;
@@ -30,7 +30,7 @@ pub(crate) struct Retry {
 /// The history of one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct History {
-    /// The object that it belongs to: another one of the same name begins anew.
+    /// The object that it belongs to: another one of the same name starts again.
     uid: Option<Uid>,
     failures: Failures,
     /// Those of them since someone has been waiting for the machine.

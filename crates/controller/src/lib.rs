@@ -42,7 +42,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 pub struct Settings {
     /// The options that decisions depend on.
     pub policy: Policy,
-    /// The namespaces to look after; empty: all.
+    /// The namespaces to watch; empty: all.
     pub namespaces: Vec<String>,
     /// The namespaces whose Nodes may be in the management cluster itself.
     pub management_nodes: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Settings {
     pub health: Arc<Health>,
     /// The settings of the election among several instances; absent: this instance always works.
     pub election: Option<ElectionSettings>,
-    /// The settings of this instance among several; absent: it works on all objects, and shows nobody that it does.
+    /// The settings of this instance among several; absent: it works on all objects, and does not announce it.
     pub shards: Option<ShardSettings>,
     /// The settings of the brake.
     pub brake: BrakeSettings,

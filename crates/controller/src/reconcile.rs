@@ -25,7 +25,7 @@ const ATTEMPTS: u32 = 4;
 const POLICY_REFUSALS: u32 = 50;
 const AFTER_POLICY_REFUSAL: Duration = Duration::from_millis(100);
 
-/// The wait after a write that a guard of this instance has refused. A standby forgets its queue, and begins anew when it
+/// The wait after a write that a guard of this instance has refused. A standby forgets its queue, and starts again when it
 /// leads; this is for a guard that permits writes again before that.
 const AFTER_GUARD: SignedDuration = SignedDuration::from_mins(1);
 

@@ -31,7 +31,7 @@ use tracing::Instrument;
 /// The time between two comparisons of the wall clock with the monotonic clock of the timers.
 const CLOCK_CHECK: Duration = Duration::from_mins(1);
 
-/// The difference between the two from which on all wake-ups are computed anew.
+/// The difference between the two from which on all wake-ups are computed again.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
 
 /// The time that reconciles in flight have to finish at the end. Cutting them off is safe: a crash may follow any
@@ -437,7 +437,7 @@ impl EventLoop {
     }
 }
 
-/// Waits until the role of this instance changes; for ever without an election.
+/// Waits until the role of this instance changes; forever without an election.
 async fn changed(role: &mut Option<watch::Receiver<Role>>) -> Role {
     if let Some(role) = role
         && role.changed().await.is_ok()

@@ -1,4 +1,4 @@
-//! Machines that somebody else stands in the way of: a Machine of the same name, a taint of the same key, another
+//! Machines that someone else stands in the way of: a Machine of the same name, a taint of the same key, another
 //! loan of the same physical machine, and a Node that is deleted.
 
 use std::sync::Arc;

@@ -28,7 +28,7 @@ use super::owner::{OwnersProgram, processes_called};
 use crate::scenarios::{RealControlPlane, View};
 
 pub(crate) fn tests() -> Vec<Test> {
-    // Three reclaims, each with a node that joins anew.
+    // Three reclaims, each with a node that joins again.
     tests![the_owner_comes_back].into_iter().map(|test| test.within(Duration::from_mins(8))).collect()
 }
 

@@ -86,7 +86,7 @@ impl Snapshot {
         without
     }
 
-    /// The same without what the last drain counted: it may have been begun anew, when some of the pods had left.
+    /// The same without what the last drain counted: it may have been begun again, when some of the pods had left.
     #[must_use]
     pub fn without_drain_counts(&self) -> Self {
         let drained = |condition: &&mut Value| condition["type"] == ConditionType::Drained.as_str();

@@ -1,4 +1,4 @@
-//! Hostile text in every field that somebody else can write, one trial for each field.
+//! Hostile text in every field that someone else can write, one trial for each field.
 
 use five_spot_scenarios::Size;
 use five_spot_scenarios::hostile::{Field, try_case};

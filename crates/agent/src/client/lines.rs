@@ -59,7 +59,7 @@ impl Lines {
         line.pop();
         self.searched = 0;
         if self.buffer.is_empty() {
-            // A large line must not keep its memory for ever.
+            // A large line must not keep its memory forever.
             self.buffer = Vec::new();
         }
         Some(line)

@@ -1,7 +1,7 @@
 //! A small Kubernetes client: it can list and watch one ConfigMap and patch one Node, and nothing else. A general client
 //! would need several times the memory, on every desk.
 //!
-//! Every request uses a connection of its own and reads token and certificate authority anew, so that a token that was
+//! Every request uses a connection of its own and reads token and certificate authority again, so that a token that was
 //! rotated and an API server that was replaced need no further care.
 
 mod access;
@@ -48,7 +48,7 @@ impl Client {
         Self { access }
     }
 
-    /// Reads the ConfigMap `name`, by a list, whose version a watch can go on from.
+    /// Reads the ConfigMap `name`, by a list, whose version a watch can continue from.
     pub async fn list_config_map(&self, namespace: &str, name: &str) -> Result<ListedConfigMap, ClientError> {
         let path = format!("{}?fieldSelector=metadata.name%3D{name}", config_maps(namespace));
         let body = self.request(Method::GET, &path, "application/json", Bytes::new()).await?;

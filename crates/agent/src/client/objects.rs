@@ -35,7 +35,7 @@ pub struct ConfigMap {
 pub struct ListedConfigMap {
     /// The ConfigMap, if it exists.
     pub config_map: Option<ConfigMap>,
-    /// The version of the list, from which a watch goes on.
+    /// The version of the list, from which a watch continues.
     pub version: String,
 }
 

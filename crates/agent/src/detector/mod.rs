@@ -22,7 +22,7 @@ use std::time::Duration;
 pub enum DetectorOutcome {
     /// A process matches.
     Matched(Found),
-    /// The search cannot go on.
+    /// The search cannot continue.
     Failed(DetectorError),
 }
 

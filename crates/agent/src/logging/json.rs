@@ -55,7 +55,7 @@ where
             target: metadata.target(),
             span: Span::default(),
         });
-        // There is nobody to tell that a line could not be written: the log is where one would say so.
+        // A line that could not be written cannot be reported: the log is the place for it.
         if let Ok(mut line) = line {
             line.push(b'\n');
             let _ = self.writer.make_writer_for(metadata).write_all(&line);

@@ -131,7 +131,7 @@ impl Matcher {
     /// Decides whether a process matches.
     ///
     /// Facts are asked for in an order that keeps the common case cheap, and that never reads the memory of a process in
-    /// a pod: a command line lies in the memory of its process, which can make a reader wait for ever.
+    /// a pod: a command line lies in the memory of its process, which can make a reader wait forever.
     pub fn check(&self, process: &mut impl ProcessFacts) -> Option<Hit<'_>> {
         let hit = self.find(process)?;
         // Last, because it takes the most reads, and few processes get so far.

@@ -1,7 +1,7 @@
-//! Gaps in the numbers of events, which tell of events that were lost before they reached the socket.
+//! Gaps in the numbers of events, which show events that were lost before they reached the socket.
 //!
 //! The kernel counts events on each CPU, those that a filter drops included. Numbers are therefore continuous only where
-//! nothing is filtered; elsewhere the error `ENOBUFS` alone tells of loss.
+//! nothing is filtered; elsewhere the error `ENOBUFS` alone shows a loss.
 
 /// The next number of each CPU.
 #[derive(Clone, Debug, Default)]

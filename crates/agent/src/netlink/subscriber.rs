@@ -242,7 +242,7 @@ impl Subscriber {
 impl Drop for Subscriber {
     fn drop(&mut self) {
         if self.subscribed {
-            // Kernels before 6.6 go on making events for a socket that was closed without this.
+            // Kernels before 6.6 continue to make events for a socket that was closed without this.
             let _ = self.socket.send(&ListenRequest::Ignore.to_frame(request_number()));
         }
     }

@@ -63,7 +63,7 @@ impl ClusterNames {
         };
         let names = async { tokio::time::timeout(WAIT_LIMIT, self.names(kind, word)).await.ok().flatten() };
         let names = runtime.block_on(names).unwrap_or_default();
-        // A connection that hangs keeps nobody waiting.
+        // A connection that hangs delays nothing else.
         runtime.shutdown_background();
         names
     }

@@ -111,7 +111,7 @@ async fn ask(args: &Args, process_environment: &ProcessEnvironment) -> anyhow::R
                 failure = None;
                 diagnosis
             }
-            // A cluster that does not answer for a while is a reason to go on watching.
+            // A cluster that does not answer for a while is a reason to continue watching.
             (Err(error), Some(_)) => {
                 let words = format!("error: {error:#}");
                 if failure.as_ref() != Some(&words) {

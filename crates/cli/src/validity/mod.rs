@@ -152,7 +152,7 @@ impl Faults {
         }
     }
 
-    /// A field is not told off twice.
+    /// A field is reported once.
     fn add_new(&mut self, errors: Vec<FieldError>) {
         let known: Vec<String> = self.0.iter().map(|fault| fault.field.clone()).collect();
         self.0.extend(errors.into_iter().filter(|error| !known.contains(&error.field)));

@@ -250,7 +250,7 @@ mod tests {
         Catalog { kinds: vec![pod] }
     }
 
-    /// The names in owner references and volumes are whatever somebody has written there. None of them may turn a read of an
+    /// The names in owner references and volumes are whatever someone has written there. None of them may turn a read of an
     /// object into another request with the rights of the reader.
     #[tokio::test]
     async fn a_name_that_no_object_can_have_sends_no_request() {

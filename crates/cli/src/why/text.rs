@@ -35,7 +35,7 @@ pub fn render(answer: &Answer, style: Style) -> String {
     text
 }
 
-/// The same cause on objects of the same kind, with the same fixes. It is told once.
+/// The same cause on objects of the same kind, with the same fixes. It is shown once.
 fn are_alike(one: &BlockingCause, other: &BlockingCause) -> bool {
     let essence = |cause: &BlockingCause| {
         (cause.object.kind.clone(), cause.cause.clone(), cause.needs_a_person, cause.fix.len())

@@ -1,4 +1,4 @@
-//! Links to workload clusters: opened when an object needs one, and opened anew when its kubeconfig changes.
+//! Links to workload clusters: opened when an object needs one, and opened again when its kubeconfig changes.
 
 use crate::cache::caches::Caches;
 use crate::cache::change_cause::ChangeCause;
@@ -28,7 +28,7 @@ pub(crate) enum LinkError {
     TooManyClusters(#[from] TooManyClusters),
 }
 
-/// The link to a cluster, opened anew if its kubeconfig has changed.
+/// The link to a cluster, opened again if its kubeconfig has changed.
 pub(crate) async fn link(
     caches: &Arc<Caches>,
     key: &WorkloadKey,

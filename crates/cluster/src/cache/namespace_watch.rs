@@ -1,4 +1,4 @@
-//! A watch of one namespace by its name, for a controller that looks after chosen namespaces only.
+//! A watch of one namespace by its name, for a controller that watches chosen namespaces only.
 //!
 //! A list of namespaces, even one that selects a single name, takes a permission for the whole cluster. To get a namespace,
 //! and to watch it by the path of its own, takes one in that namespace: a Role is enough.

@@ -24,8 +24,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// The time without failures after which the next one counts as the first again.
 const WELL: Duration = Duration::from_mins(1);
 
-/// The time after which a watch begins afresh with a list of everything that
-/// there is. A watch loses nothing by design; what lies between it and us may, and an object at rest asks for nothing.
+/// The time after which a watch is restarted with a list of everything that
+/// there is. A watch loses nothing by design; what lies between it and us may, and an idle object asks for nothing.
 const AFRESH_AFTER: Duration = Duration::from_hours(1);
 
 /// The most by which some watches do so earlier, so that not all do so at once.
@@ -154,7 +154,7 @@ impl Beginning {
     }
 }
 
-/// The time after which the watch of a path begins afresh: always the same for the same path.
+/// The time after which the watch of a path is restarted: always the same for the same path.
 fn lasting(path: &str) -> Duration {
     let earlier = path.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     AFRESH_AFTER.saturating_sub(Duration::from_secs(earlier % SPREAD_SECONDS))
@@ -205,7 +205,7 @@ impl Backoff for Pauses {
     fn reset(&mut self) {}
 }
 
-/// Follows a watch for as long as it goes on. One that was to begin with its first events, and failed before they were
+/// Follows a watch for as long as it lasts. One that was to begin with its first events, and failed before they were
 /// complete, is not tried again: a server may not know how.
 #[allow(clippy::too_many_arguments)]
 async fn follow<K, V>(

@@ -271,7 +271,7 @@ impl WorkloadLink {
         watch
     }
 
-    /// Watches the pods of the reclaim agents from now on. No decision depends on them, so a change notifies nobody.
+    /// Watches the pods of the reclaim agents from now on. No decision depends on them, so a change wakes no object.
     pub(crate) fn watch_agent_pods(&self) {
         if self.is_watched {
             lock(&self.agent_pods).get_or_insert_with(|| self.open_agent_pod_watch());

@@ -26,10 +26,10 @@ const EVICTIONS_AT_ONCE: usize = 10;
 /// The pods that are deleted at the same time in an emergency. An API server takes 200 writes at a time by default.
 const DELETIONS_AT_ONCE: usize = 40;
 
-/// The time that an emergency waits for its status to be written before it goes on without.
+/// The time that an emergency waits for its status to be written before it continues without.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The time that an emergency waits for one answer before it goes on to the next action.
+/// The time that an emergency waits for one answer before it continues with the next action.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The same for the annotations that only spare Cluster API a drain: the deletion after them matters more.

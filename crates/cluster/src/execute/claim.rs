@@ -44,7 +44,7 @@ impl Job<'_> {
                 notify_objects(self.caches, machine, Some(self.key));
                 Ok(ActionOutcome::Done)
             }
-            // Somebody deleted the Lease that was to be taken over.
+            // Someone deleted the Lease that was to be taken over.
             Err(error) if replaces.is_some() && is_absent(&error) => {
                 self.caches.claims.remove(machine, self.caches.now());
                 notify_objects(self.caches, machine, Some(self.key));

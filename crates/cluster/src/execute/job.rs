@@ -112,7 +112,7 @@ impl<'a> Job<'a> {
         if self.lacks_claim.load(Ordering::SeqCst) { Err(SkipReason::Unclaimed) } else { Ok(Claimed(())) }
     }
 
-    /// Notes that the machine is claimed, or that nobody can claim it.
+    /// Notes that the machine is claimed, or that it cannot be claimed.
     pub(super) fn note_claimed(&self) {
         self.lacks_claim.store(false, Ordering::SeqCst);
     }

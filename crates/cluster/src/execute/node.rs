@@ -236,7 +236,7 @@ mod tests {
         let before = [wanted("theirs", None), wanted("ours-before", None)];
         let after = [wanted("theirs", None), wanted("ours", Some("1"))];
         let change = TaintChange::new(&before, &after, &[TaintId::from(&after[1])]);
-        // Somebody has added one since the list was looked at.
+        // Someone has added one since the list was looked at.
         let listed = vec![theirs.clone(), taint("ours-before", "NoExecute"), strange.clone(), latest.clone()];
         let list = change.applied_to(listed);
         assert_eq!(list[..3], [theirs, strange, latest]);

@@ -50,13 +50,13 @@ pub struct InstanceLease {
 /// An event of the watch of the Leases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchedInstance {
-    /// All Leases that exist, at the start of the watch and whenever it begins anew.
+    /// All Leases that exist, at the start of the watch and whenever it starts again.
     Listed(Vec<InstanceLease>),
     /// A Lease was written.
     Present(InstanceLease),
     /// The Lease of this instance was deleted, or has lost its label.
     Absent(u32),
-    /// The watch failed. It goes on when it is polled again.
+    /// The watch failed. It continues when it is polled again.
     Failed {
         /// The reason.
         error: String,

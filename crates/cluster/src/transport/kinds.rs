@@ -150,7 +150,7 @@ impl Kinds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
     }
 
-    /// The newest version of Cluster API that we both speak.
+    /// The newest version of Cluster API that both support.
     pub(crate) async fn cluster_api(&self) -> Result<CapiVersion, ReadFailure> {
         let mut last = missing(format!("Cluster API is not installed: nothing is served in {CAPI_GROUP}"));
         for version in CapiVersion::PREFERRED {

@@ -47,7 +47,7 @@ pub enum WatchedLease {
     Present(StoredLease),
     /// There is no such Lease.
     Absent,
-    /// The watch failed. It goes on when it is polled again.
+    /// The watch failed. It continues when it is polled again.
     Failed(String),
 }
 

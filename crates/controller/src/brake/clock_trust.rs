@@ -10,7 +10,7 @@ use std::time::Duration;
 const TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The time for which a clock is not trusted after a jump. A jump may also be the correction of a wrong clock; after an hour
-/// in which somebody could look, a clock that the API server agrees with is the time.
+/// in which someone could look, a clock that the API server agrees with is the time.
 const DISTRUST: Duration = Duration::from_hours(1);
 
 /// The trust in the wall clock.

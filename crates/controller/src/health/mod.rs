@@ -103,7 +103,7 @@ impl Health {
         ailments
     }
 
-    /// Somebody requests `/ready`.
+    /// Someone requests `/ready`.
     pub(crate) fn note_readiness_request(&self) {
         self.readiness_request.notify_one();
     }

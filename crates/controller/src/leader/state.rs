@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The duration of a Lease that was released, as in client-go.
 const RELEASED_SECONDS: u32 = 1;
 
-/// The longest duration that is accepted. An edited record must not keep all instances waiting for ever.
+/// The longest duration that is accepted. An edited record must not keep all instances waiting forever.
 pub(super) const MAX_DURATION: Duration = Duration::from_hours(1);
 
 /// The durations of an election.
@@ -69,7 +69,7 @@ struct Held {
     renew_at: Duration,
 }
 
-/// True if the holder has released the Lease, which sets this duration. With another duration somebody else
+/// True if the holder has released the Lease, which sets this duration. With another duration someone else
 /// has cleared the holder, which may still work.
 fn is_released(record: &LeaseRecord) -> bool {
     record.holder.is_empty() && record.duration_seconds == RELEASED_SECONDS

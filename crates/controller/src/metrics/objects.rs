@@ -128,7 +128,7 @@ impl Objects {
     }
 
     /// The time for which each machine has been lent: series that are made for each scrape, because each of them takes
-    /// far more memory than the number that it tells.
+    /// far more memory than the number that it exports.
     pub(super) fn lent(&mut self, now: Option<Timestamp>) -> CounterVec {
         let series = lent_seconds();
         for (key, known) in &mut self.known {

@@ -87,7 +87,7 @@ pub(super) async fn run_while_crd_fits(
     }
 }
 
-/// Waits until the state is as wanted; for ever if it cannot change any more.
+/// Waits until the state is as wanted; forever if it cannot change any more.
 async fn until(fitness: &mut watch::Receiver<Fitness>, wanted: impl Fn(Fitness) -> bool) {
     if fitness.wait_for(|now| wanted(*now)).await.is_err() {
         std::future::pending::<()>().await;

@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 /// The first pause between two checks while a permission is missing.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The longest pause while the controller is not ready because of it: somebody waits for it to start.
+/// The longest pause while the controller is not ready because of it: someone waits for it to start.
 const LONGEST_PAUSE_UNREADY: Duration = Duration::from_mins(1);
 
 /// The longest pause while the controller works without it. Nobody may ever grant it, and an idle controller should send next

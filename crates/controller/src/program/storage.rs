@@ -3,7 +3,7 @@
 //! An API server whose etcd hangs keeps its watches open and answers pings, so a controller with nothing to do would stay
 //! ready for as long as it has nothing to do. Events, renewals of a Lease and every other write show that the storage
 //! answers; with an election there is one every two seconds, for standbys too, which watch the Lease. Without any of them
-//! the API server's own check is requested, but only when somebody requests `/ready`: an idle controller sends nothing.
+//! the API server's own check is requested, but only when someone requests `/ready`: an idle controller sends nothing.
 
 use crate::health::{Findings, Health};
 use five_spot_cluster::transport::http::Transport;

@@ -42,13 +42,13 @@ impl Signal {
 /// The end of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// By itself, or because it was told to.
+    /// By itself, or because it was asked to.
     Finished,
-    /// It was told to end, and did not in time.
+    /// It was asked to stop, and did not in time.
     CutOff,
-    /// It was told to end twice.
+    /// It was asked to stop twice.
     Enforced(Signal),
-    /// It could not go on.
+    /// It could not continue.
     Failed,
 }
 

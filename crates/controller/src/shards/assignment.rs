@@ -71,7 +71,7 @@ impl Assignment {
         Arc::new(move |key| views.as_ref().is_none_or(|views| views.borrow().owns(key)))
     }
 
-    /// Waits until this instance may work on other objects; for ever without shards.
+    /// Waits until this instance may work on other objects; forever without shards.
     pub(crate) async fn changed(&mut self) -> View {
         if let Some(shards) = &mut self.shards
             && shards.follower.views.changed().await.is_ok()

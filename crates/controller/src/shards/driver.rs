@@ -403,7 +403,7 @@ async fn next_after(at: Instant, watch: &mut BoxStream<'static, WatchedInstance>
     watch.next().await
 }
 
-/// Waits until the role changes; for ever without an election.
+/// Waits until the role changes; forever without an election.
 async fn role_changed(role: &mut Option<watch::Receiver<Role>>) -> Role {
     if let Some(role) = role
         && role.changed().await.is_ok()

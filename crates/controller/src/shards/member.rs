@@ -475,7 +475,7 @@ impl Member {
     }
 }
 
-/// True if the holder has released the Lease, which sets this duration. With another duration somebody else
+/// True if the holder has released the Lease, which sets this duration. With another duration someone else
 /// has cleared the holder, which may still work.
 pub(super) fn is_released(record: &LeaseRecord) -> bool {
     record.holder.is_empty() && record.duration_seconds == RELEASED_SECONDS

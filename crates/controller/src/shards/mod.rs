@@ -38,7 +38,7 @@ use tokio::sync::watch;
 /// The duration of a Lease that was released, as in client-go.
 const RELEASED_SECONDS: u32 = 1;
 
-/// The longest duration that is accepted. An edited record must not keep other instances waiting for ever.
+/// The longest duration that is accepted. An edited record must not keep other instances waiting forever.
 const MAX_DURATION: Duration = Duration::from_hours(1);
 
 /// The durations of the Lease of an instance.

@@ -30,7 +30,7 @@ pub(super) fn is_newer(known: &InstanceLease, seen: &InstanceLease) -> bool {
     number(known).zip(number(seen)).is_some_and(|(known, seen)| known > seen)
 }
 
-/// The time for which a Lease is held after a renewal. An edited record must not keep others waiting for ever.
+/// The time for which a Lease is held after a renewal. An edited record must not keep others waiting forever.
 pub(super) fn duration(record: &LeaseRecord, default: Duration) -> Duration {
     match record.duration_seconds {
         0 => default,

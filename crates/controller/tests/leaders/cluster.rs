@@ -125,7 +125,7 @@ impl Cluster {
     }
 
     /// Writes that landed although another pod held the Lease. Those that the policy is not about do no harm, and while
-    /// somebody has deleted the Lease nobody holds it.
+    /// someone has deleted the Lease nobody holds it.
     pub fn late(&self) -> Vec<Landed> {
         let is_fenced =
             |write: &Landed| ["/machines", "/scheduledmachines"].iter().any(|part| write.path.contains(part));

@@ -116,7 +116,7 @@ async fn a_key_that_is_named_no_more_costs_no_link() {
     }
     tokio::time::sleep(Duration::from_mins(2)).await;
     let from = world.clock.now();
-    // Every watch begins afresh once an hour.
+    // Every watch is restarted once an hour.
     tokio::time::sleep(Duration::from_hours(1)).await;
     let of_nodes =
         |asked: &&Asked| asked.uri.starts_with("/api/v1/nodes?") && asked.uri.contains("watch=true");

@@ -212,7 +212,7 @@ pub async fn reclaim(world: &OperatorFixture, machine: &str) {
     world.patch(&path, &json!({"metadata": {"annotations": annotations}})).await;
 }
 
-/// An owner takes a machine back three times within ten minutes, while somebody switches it on again each time.
+/// An owner takes a machine back three times within ten minutes, while someone switches it on again each time.
 async fn reclaim_thrice(world: &OperatorFixture) {
     for _ in 0..3 {
         world.change("taken", &json!({"schedule": {"enabled": true}})).await;
@@ -252,7 +252,7 @@ async fn lose_node(world: &OperatorFixture) {
     world.wait("the lost Node to be noticed", has_lost_it).await;
 }
 
-/// A budget holds a machine beyond its deadline, until somebody relents.
+/// A budget holds a machine beyond its deadline, until someone relents.
 async fn hold_and_release(world: &OperatorFixture) {
     world.phase("shift", "Error").await;
     // Long enough for the same fault to be found again and again.

@@ -25,7 +25,7 @@ use std::str::FromStr;
 /// The time in which the number of unplanned removals is limited.
 pub const UNPLANNED_REMOVALS_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 
-/// The time after which a removal that was held because of the clock may begin, if the clock is trusted by then. Somebody
+/// The time after which a removal that was held because of the clock may begin, if the clock is trusted by then. Someone
 /// could look meanwhile.
 const AFTER_WRONG_CLOCK: SignedDuration = SignedDuration::from_hours(1);
 
@@ -119,7 +119,7 @@ pub fn may_begin(limit: RemovalLimit, removals: UnplannedRemovals) -> bool {
     limit.of(removals.lent).is_none_or(|limit| removals.held == 0 && removals.begun < limit)
 }
 
-/// The state of an unplanned removal, for whoever counts them.
+/// The state of an unplanned removal, for the code that counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unplanned {
     /// It has to be asked for first: [`RemovalGate::Unasked`].

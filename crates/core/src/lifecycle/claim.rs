@@ -74,7 +74,7 @@ pub(super) fn keep(situation: &Situation<'_>, draft: &mut Draft) {
     claim(situation, draft);
 }
 
-/// Takes the claim, unless this object holds it or nobody can.
+/// Takes the claim, unless this object holds it or claims are not possible.
 fn claim(situation: &Situation<'_>, draft: &mut Draft) {
     let (machine, replaces) = match &situation.world.claims.current {
         Claim::Free { machine, .. } => (*machine, None),

@@ -31,7 +31,7 @@ enum Disturbance {
     ForeignTaint,
     /// Another object claims the physical machine, or releases it.
     OtherClaims,
-    /// Somebody deletes the Lease of the claim.
+    /// Someone deletes the Lease of the claim.
     ClaimDeleted,
     /// The controller dies after this many actions of its next decision.
     Crash(usize),

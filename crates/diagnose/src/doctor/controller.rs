@@ -153,7 +153,7 @@ fn leaderless_shard(facts: &DoctorFacts, pod: &ControllerPod, leases: &[&Lease])
         .pods()
         .iter()
         .any(|pod| time(&pod.pod, "/status/startTime").is_some_and(|started| facts.since(started) < START));
-    // None at all is told by the metrics as well.
+    // The metrics show the absence of all of them as well.
     if is_rollout || shards < 2 || vacant.is_empty() || vacant.len() == shards as usize {
         return None;
     }

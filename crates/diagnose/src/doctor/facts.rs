@@ -30,7 +30,7 @@ pub struct DoctorFacts {
     pub is_named: bool,
     /// The names of all `ScheduledMachines` in the namespaces that are checked, as `namespace/name`; absent if unknown.
     pub known: Option<Vec<String>>,
-    /// True if somebody acts on the `ScheduledMachines` of other namespaces.
+    /// True if someone acts on the `ScheduledMachines` of other namespaces.
     pub works_elsewhere: bool,
     /// The machines among them on which nobody has acted although a boundary of their schedule has passed.
     pub neglected: Vec<String>,

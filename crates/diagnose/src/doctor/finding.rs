@@ -10,7 +10,7 @@ use std::cmp::{Ordering, Reverse};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Nothing is wrong; it explains what somebody may wonder about.
+    /// Nothing is wrong; it explains what someone may wonder about.
     Info,
     /// Something will go wrong, or works less well than it should.
     Warning,
@@ -98,7 +98,7 @@ pub struct Finding {
     pub docs: String,
 }
 
-/// The most evidence of a finding. More tells nobody more.
+/// The most evidence of a finding. More would not help.
 const MAX_EVIDENCE: usize = 12;
 
 /// The most bytes of a piece of evidence: tenants write some of it.

@@ -49,7 +49,7 @@ finding_ids! {
     InvalidSchedule = "invalid-schedule" in Schedule,
     /// Clocks disagree.
     ClockSkew = "clock-skew" in Installation,
-    /// Another instance looks after the object.
+    /// Another instance works on the object.
     OtherShard = "other-shard" in Controller,
     /// A pause holds changes back.
     Paused = "paused" in Schedule,
@@ -59,7 +59,7 @@ finding_ids! {
     ProviderNotReady = "provider-not-ready" in References,
     /// The API server refuses to create the objects of a machine.
     MachineCreationFailed = "machine-creation-failed" in References,
-    /// An object of somebody else has the name of one of ours.
+    /// An object of someone else has the name of one of ours.
     NameTaken = "name-taken" in References,
     /// The node did not become Ready within `joinTimeout`.
     JoinFailed = "join-failed" in Nodes,
@@ -113,7 +113,7 @@ finding_ids! {
     TaintNoNodeYet = "taint-no-node-yet" in Taints,
     /// The taints wait for a Node that is not Ready.
     TaintNodeNotReady = "taint-node-not-ready" in Taints,
-    /// Somebody else has set the same taint.
+    /// Someone else has set the same taint.
     TaintConflict = "taint-conflict" in Taints,
     /// The taints could not be written.
     TaintPatchFailed = "taint-patch-failed" in Taints,
@@ -139,7 +139,7 @@ finding_ids! {
     RemovalsHeld = "removals-held" in Schedule,
     /// Instances disagree on their number.
     ShardMismatch = "shard-mismatch" in Controller,
-    /// The time zone may not be the one that was meant.
+    /// The time zone may not be the intended one.
     TimezoneSuspect = "timezone-suspect" in Schedule,
     /// Pod Security keeps the agent from being started.
     AgentBlockedByPodSecurity = "agent-blocked-by-pod-security" in Agent,

@@ -46,7 +46,7 @@ pub(super) fn is_about_a_watch(line: &str) -> bool {
     line.contains("the watch of ") || line.contains("are not synced")
 }
 
-/// True if a text tells of a connection that could not be made or used.
+/// True if a text reports a connection that could not be made or used.
 fn is_about_the_network(text: &str) -> bool {
     const SIGNS: [&str; 8] = [
         "onnection refused",

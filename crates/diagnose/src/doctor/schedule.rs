@@ -159,7 +159,7 @@ fn not_wanted(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// A time zone that is often not the one that was meant.
+/// A time zone that is often not the intended one.
 fn timezone(case: &Case<'_>) -> Option<Finding> {
     let zone = text(&case.machine.object, "/spec/schedule/timezone");
     let (severity, meaning) = if let Some(offset) = zone.strip_prefix("Etc/GMT") {

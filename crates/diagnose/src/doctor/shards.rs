@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// The time that a rolling update may take, as in the alert `FiveSpotShardMismatch`.
 const ROLLOUT: SignedDuration = SignedDuration::from_mins(10);
 
-/// The log line about an object that another instance looks after.
+/// The log line about an object that another instance works on.
 const NOT_OWNED: &str = "Resource not owned by this instance";
 
 pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {

@@ -88,7 +88,7 @@ pub struct Owner {
     pub uid: Option<String>,
 }
 
-/// A fact that the walk needs to go on.
+/// A fact that the walk needs to continue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// One object.

@@ -208,7 +208,7 @@ fn workload_like(walk: &mut Walk<'_>, manager: &str) -> Option<Search> {
     Some(if is_complete { Search::None } else { Search::Unknown })
 }
 
-/// The evidence of a controller's sign of life, for causes that are told elsewhere.
+/// The evidence of a controller's sign of life, for causes that are reported elsewhere.
 pub(super) fn life_evidence(walk: &mut Walk<'_>, controller: Controller) -> Option<(bool, Vec<String>)> {
     let liveness: Liveness = controllers::liveness(walk, controller)?;
     Some((liveness.is_away(), liveness.evidence().into_iter().collect()))

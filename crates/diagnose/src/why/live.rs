@@ -135,7 +135,7 @@ impl<'a> Live<'a> {
         self.conditions().into_iter().find(|condition| condition.kind == kind)
     }
 
-    /// The latest change that the object itself tells of, and who made it.
+    /// The latest change that the object itself shows, and who made it.
     pub(super) fn last_change(self) -> Option<(Timestamp, &'a str)> {
         let managed = self.list("/metadata/managedFields").filter_map(|entry| {
             let entry = Live(entry);

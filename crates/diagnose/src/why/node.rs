@@ -4,7 +4,7 @@ use super::live::{Condition, Live};
 use super::walk::Walk;
 use super::words;
 
-/// The health of a Node as its condition tells.
+/// The health of a Node according to its condition.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Health<'f> {
     Ready,

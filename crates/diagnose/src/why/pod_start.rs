@@ -16,7 +16,7 @@ const PODS_OF_A_NODE: u32 = 200;
 /// A pod younger than that is on its way.
 const STARTED_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 
-/// Events that tell why a pod does not start.
+/// Events that show why a pod does not start.
 const TELLING: [&str; 9] = [
     "FailedScheduling",
     "FailedMount",

@@ -11,7 +11,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The number of webhook configurations that are searched for a name.
 const LIMIT: u32 = 500;
 
-/// A refusal that a message tells of.
+/// A refusal in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal<'a> {
     /// A webhook has denied the request.

@@ -20,7 +20,7 @@ pub const MAX_OBJECTS: usize = 60;
 /// Machine, its infrastructure and a claim to a Node, has eight.
 pub const MAX_DEPTH: usize = 12;
 
-/// Conditions that tell of something wrong when they are True.
+/// Conditions that report a problem when they are True.
 const NEGATIVE: [&str; 4] = ["Paused", "Degraded", "Stalled", "Remediating"];
 
 /// A question about an object.
@@ -46,7 +46,7 @@ pub enum WalkProgress {
     Needs(BTreeSet<Need>),
     /// The answer.
     Answer(Answer),
-    /// There is no such object, and nothing tells of one that existed.
+    /// There is no such object, and nothing refers to one that existed.
     NeverSeen(ObjectId),
     /// The object itself cannot be read.
     Unreadable(Unreadable),

@@ -486,7 +486,7 @@ fn workloads() -> Vec<World> {
     worlds
 }
 
-/// A machine at work, by somebody who may not read the kubeconfig of its cluster, or cannot reach the cluster.
+/// A machine at work, by someone who may not read the kubeconfig of its cluster, or cannot reach the cluster.
 pub fn seen_by_a_stranger() -> [Simulation; 2] {
     let cases = [
         (WorkloadProblem::SecretForbidden, "the Secret may not be read"),

@@ -156,7 +156,7 @@ async fn claim_is_left_behind(env: &dyn Environment) -> anyhow::Result<Ending> {
     Ok(Ending::phase(night.name(), "Active").machines(1, 0))
 }
 
-/// If somebody changes the Lease of a lent machine, its object restores it, and no other object gets it meanwhile.
+/// If someone changes the Lease of a lent machine, its object restores it, and no other object gets it meanwhile.
 async fn claim_is_edited_by_hand(env: &dyn Environment) -> anyhow::Result<Ending> {
     let (desk, night, address) = shared(env).await?;
     let machine = desk.machine_uid().await?;

@@ -126,7 +126,7 @@ async fn orphan_deletion(env: &dyn Environment) -> anyhow::Result<Ending> {
 async fn foreign_finalizer_stays(env: &dyn Environment) -> anyhow::Result<Ending> {
     const FOREIGN: &str = "example.org/keep";
     let subject = Subject::lent(env, json!({})).await?;
-    // Somebody replaces our finalizer, which is then added again.
+    // Someone replaces our finalizer, which is then added again.
     env.patch(SCHEDULED_MACHINE, subject.name(), json!({"metadata": {"finalizers": [FOREIGN]}})).await?;
     let has_both = |object: &Value| object["metadata"]["finalizers"] == json!([FOREIGN, FINALIZER]);
     env.until(SCHEDULED_MACHINE, subject.name(), "to carry both finalizers", has_both).await?;

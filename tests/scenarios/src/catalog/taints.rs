@@ -54,7 +54,7 @@ async fn taints_applied_and_changed(env: &dyn Environment) -> anyhow::Result<End
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 
-/// Somebody else's taint of the same key and effect is never overwritten.
+/// Someone else's taint of the same key and effect is never overwritten.
 async fn taint_in_conflict(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let node = subject.node().await?;

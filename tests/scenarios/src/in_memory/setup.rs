@@ -51,7 +51,7 @@ impl fmt::Display for Layout {
 /// On the definition of a kind whose provider knows the contract v1beta2.
 const NEW_CONTRACT_LABEL: &str = "cluster.x-k8s.io/v1beta2";
 
-/// Our definition, which need not be derived anew for every run.
+/// Our definition, which need not be derived again for every run.
 static OURS: LazyLock<Value> =
     LazyLock::new(|| serde_json::to_value(five_spot_api::crd()).expect("our CRD is JSON"));
 

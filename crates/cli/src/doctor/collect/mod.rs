@@ -1,4 +1,4 @@
-//! Collects the facts: lists instead of single objects, and only of what somebody needs, so that a thousand machines cost no
+//! Collects the facts: lists instead of single objects, and only of what someone needs, so that a thousand machines cost no
 //! more than fifty requests.
 
 mod controller;
@@ -121,7 +121,7 @@ async fn objects(reader: &Reader<'_>, scope: &Scope, definition: &CrdState) -> O
     reader.list_or_none(&path, &format!("ScheduledMachines {}", scope.place())).await
 }
 
-/// True if there are `ScheduledMachines` in other namespaces, and somebody acts on them. A caller who may not list them is told
+/// True if there are `ScheduledMachines` in other namespaces, and someone acts on them. A caller who may not list them is told
 /// nothing new by that.
 async fn works_elsewhere(client: &Client, scope: &Scope, now: Timestamp) -> bool {
     if scope.namespace.is_none() {

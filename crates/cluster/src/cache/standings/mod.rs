@@ -2,7 +2,7 @@
 //! on, and the objects to which a change of it matters.
 //!
 //! A standing is compared with the one that was noted last, however often its object is read or written in between. So a change
-//! that concerns nobody wakes nobody, and a change that does is noticed whichever watch or answer shows it.
+//! that affects no other object wakes none, and a change that does is noticed whichever watch or answer shows it.
 
 use crate::transport::key::ObjectKey;
 use five_spot_core::MachineIdentity;

@@ -97,7 +97,7 @@ pub(super) struct Connector {
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
-/// A connection, and the protocol that it speaks.
+/// A connection, and its protocol.
 #[derive(Debug)]
 pub(super) struct Dialled {
     pub(super) stream: Stream,

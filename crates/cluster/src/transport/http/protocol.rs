@@ -1,4 +1,4 @@
-//! The version of HTTP that a cluster speaks.
+//! The version of HTTP that a cluster supports.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

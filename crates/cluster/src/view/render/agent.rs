@@ -1,4 +1,4 @@
-//! The ConfigMap that tells a reclaim agent what to look for.
+//! The ConfigMap with the configuration of a reclaim agent.
 
 use crate::transport::key::ObjectKey;
 use five_spot_api::names::{annotation, label};

@@ -27,7 +27,7 @@ pub(crate) fn machine(source: &Source<'_>) -> Value {
     if let Some(domain) = &template.failure_domain {
         spec["failureDomain"] = domain.as_str().into();
     }
-    // Never 0, which CAPI reads as for ever: the shortest that a spec can say is a second.
+    // Never 0, which CAPI reads as forever: the shortest that a spec can say is a second.
     let seconds = source.spec.handling.node_drain_timeout.as_secs().max(1);
     match source.capi_version {
         CapiVersion::V1Beta1 => spec["nodeDrainTimeout"] = format!("{seconds}s").into(),
@@ -49,7 +49,7 @@ pub(crate) fn machine(source: &Source<'_>) -> Value {
 }
 
 /// The time for which Cluster API tries to delete the Node of a deleted Machine. Its default of ten seconds leaves the Node behind
-/// if the workload cluster is away for longer; 0 would keep the Machine of a cluster that is gone for ever.
+/// if the workload cluster is away for longer; 0 would keep the Machine of a cluster that is gone forever.
 const NODE_DELETION_TIMEOUT_SECONDS: u32 = 3600;
 
 /// The part of a Machine's spec that says how long Cluster API tries to delete its Node.

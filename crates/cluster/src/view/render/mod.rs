@@ -27,7 +27,7 @@ pub(crate) struct Source<'a> {
     pub(crate) raw: &'a ScheduledMachineSpec,
     /// The parsed spec.
     pub(crate) spec: &'a ValidSpec,
-    /// The version of Cluster API that the management cluster speaks.
+    /// The version of Cluster API that the management cluster serves.
     pub(crate) capi_version: CapiVersion,
 }
 
