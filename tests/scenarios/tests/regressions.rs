@@ -23,7 +23,7 @@ fn run_in(layout: Layout, scenario: &str, disturbance: &Disturbance) -> anyhow::
 
 /// A fault of some of the requests whose path contains a part.
 fn fault_of(kind: RequestKind, part: &str, trigger: Trigger, fault: Fault) -> Disturbance {
-    Disturbance::rule(Rule { kind, path: part.to_owned(), trigger, fault })
+    Disturbance::rule(FaultRule { kind, path: part.to_owned(), trigger, fault })
 }
 
 /// The time at which the controller has written so, in order.
@@ -154,8 +154,12 @@ fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> 
     let baseline = run_again("deleted_while_active", &Disturbance::default())?;
     let deleted = written(&baseline, "delete", "machines")[0];
     let while_it_goes = Trigger::Between(deleted - Duration::from_secs(1), deleted + Duration::from_mins(1));
-    let rule =
-        |kind| Rule { kind, path: "/machines/".to_owned(), trigger: while_it_goes, fault: Fault::Misroute };
+    let rule = |kind| FaultRule {
+        kind,
+        path: "/machines/".to_owned(),
+        trigger: while_it_goes,
+        fault: Fault::Misroute,
+    };
     let rules = vec![rule(RequestKind::Read), rule(RequestKind::Write)];
     let run = run_again("deleted_while_active", &Disturbance { rules, ..Disturbance::default() })?;
     assert_eq!(
@@ -182,7 +186,7 @@ fn a_response_does_not_bring_back_what_was_seen_to_be_deleted() -> anyhow::Resul
 /// The watch of another namespace was the last to be complete, and nothing reported that to the objects that had waited for it.
 #[test]
 fn a_namespace_that_is_listed_last_does_not_stop_the_others() -> anyhow::Result<()> {
-    let late = Rule {
+    let late = FaultRule {
         kind: RequestKind::Read,
         path: format!("/namespaces/{MISSING_NAMESPACE}/scheduledmachines"),
         trigger: Trigger::PerMille(1000),

@@ -1,6 +1,6 @@
 //! The order in which objects become known at the start is arbitrary: a Machine may precede its `ScheduledMachine`.
 
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use five_spot_scenarios::all;
 use five_spot_scenarios::in_memory::{Disturbance, Layout, run};
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn a_drain_goes_on_although_the_objects_were_listed_last() {
     let scenarios = all();
     let scenario =
         scenarios.iter().find(|scenario| scenario.name == "killed_in_mid_drain").expect("it is told");
-    let late = Rule {
+    let late = FaultRule {
         kind: RequestKind::Read,
         path: "/scheduledmachines".to_owned(),
         trigger: Trigger::PerMille(1000),

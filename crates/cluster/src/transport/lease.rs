@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
+use std::time::Duration;
 
 /// The longest holder identity that is kept: anybody who may write the Lease can write anything into it. An identity of ours
 /// is the name of a pod, up to 253 bytes, and a random part. It must be kept whole, or an instance would not recognise its
@@ -28,7 +29,7 @@ pub struct LeaseRecord {
     pub acquired: Option<Timestamp>,
     /// The time at which the holder renewed it last, by the holder's clock.
     pub renewed: Option<Timestamp>,
-    /// The number of times that it has changed hands.
+    /// The number of times that the holder has changed.
     pub transitions: u32,
 }
 
@@ -226,5 +227,21 @@ mod tests {
         assert_eq!(held_by(&longest), longest);
         assert!(held_by(&"a".repeat(100_000)).len() <= MAX_HOLDER);
         assert_eq!(held_by("a\nb"), "a\\nb");
+    }
+
+    #[test]
+    fn a_renewal_keeps_the_acquisition_and_a_takeover_counts() {
+        let [first, later] = ["2026-11-16T09:00:00Z", "2026-11-16T09:00:10Z"]
+            .map(|at| at.parse::<Timestamp>().expect("an instant"));
+        let duration = Duration::from_secs(15);
+        let taken = LeaseRecord::held_by("a", duration, None, first);
+        assert_eq!((taken.acquired, taken.renewed, taken.transitions), (Some(first), Some(first), 0));
+        let renewed = LeaseRecord::held_by("a", duration, Some(&taken), later);
+        assert_eq!((renewed.acquired, renewed.renewed, renewed.transitions), (Some(first), Some(later), 0));
+        let replaced = LeaseRecord::held_by("b", duration, Some(&taken), later);
+        assert_eq!(
+            (replaced.acquired, replaced.duration_seconds, replaced.transitions),
+            (Some(later), 15, 1)
+        );
     }
 }

@@ -172,15 +172,8 @@ impl Candidate {
 
     fn claim(&self, wall: Timestamp) -> Step {
         let lease = self.seen.as_ref().and_then(|seen| seen.lease.as_ref());
-        let before = lease.map(|lease| lease.record.clone()).unwrap_or_default();
-        let is_mine = before.holder == self.identity;
-        let record = LeaseRecord {
-            holder: self.identity.clone(),
-            duration_seconds: u32::try_from(self.timing.duration.as_secs()).unwrap_or(u32::MAX),
-            acquired: before.acquired.filter(|_| is_mine).or(Some(wall)),
-            renewed: Some(wall),
-            transitions: before.transitions.saturating_add(u32::from(!is_mine && lease.is_some())),
-        };
+        let before = lease.map(|lease| &lease.record);
+        let record = LeaseRecord::held_by(&self.identity, self.timing.duration, before, wall);
         Step::Write(record, lease.map(|lease| lease.version.clone()))
     }
 

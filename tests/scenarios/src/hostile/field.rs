@@ -12,7 +12,7 @@ use five_spot_api::names::annotation::{
     APPLIED_TAINTS, CAPI_PAUSED, CORDONED_BY, FORCE_RECONCILE, MACHINE_HASH, PAUSED,
 };
 use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use five_spot_apiserver::ids::Ids;
 use five_spot_standins::{ProviderBehaviour, StepBehaviour};
 use http::StatusCode;
@@ -207,7 +207,7 @@ impl fmt::Display for Field {
 /// Makes requests fail with the text, which is always possible.
 fn refuse(env: &InMemory, kind: RequestKind, path: &str, code: StatusCode, text: String) -> bool {
     let (trigger, fault) = (Trigger::PerMille(1000), Fault::RefuseSaying(code, text));
-    env.add_fault(Rule { kind, path: path.to_owned(), trigger, fault });
+    env.add_fault(FaultRule { kind, path: path.to_owned(), trigger, fault });
     true
 }
 

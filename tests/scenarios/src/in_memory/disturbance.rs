@@ -3,7 +3,7 @@
 use super::{LeaderFaultAt, Reordering, WriteFaultAt};
 use crate::scenario::Ending;
 use five_spot_apiserver::Clock;
-use five_spot_apiserver::faults::{Fault, FaultPlan, RequestKind, Rule, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultPlan, FaultRule, RequestKind, Trigger};
 use five_spot_cluster::Now;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Disturbance {
     /// Watch events that are delivered in a certain order with the responses to the writes that cause them.
     pub reordering: Option<Reordering>,
     /// Faults of single requests, from the start.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<FaultRule>,
     /// Faults of many requests, for a time.
     pub storm: Option<Storm>,
     /// The controller's clock is wrong for a time.
@@ -73,7 +73,7 @@ pub struct ClockJump {
 
 impl Disturbance {
     /// One fault.
-    pub fn rule(rule: Rule) -> Self {
+    pub fn rule(rule: FaultRule) -> Self {
         Self { rules: vec![rule], ..Self::default() }
     }
 
@@ -105,7 +105,7 @@ impl Disturbance {
                 tokio::time::sleep(storm.after).await;
                 for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
                     let trigger = Trigger::PerMille(storm.per_mille);
-                    plan.add(Rule { kind, path: String::new(), trigger, fault: storm.fault.clone() });
+                    plan.add(FaultRule { kind, path: String::new(), trigger, fault: storm.fault.clone() });
                 }
                 tokio::time::sleep(storm.lasting).await;
                 plan.clear();

@@ -33,7 +33,7 @@ use crate::scenario::Controllers;
 use crate::steps::Steps;
 use controller_run::{ControllerRun, Servers};
 use dial::ServerAccess;
-use five_spot_apiserver::faults::{FaultPlan, FaultyService, Rule};
+use five_spot_apiserver::faults::{FaultPlan, FaultRule, FaultyService};
 use five_spot_apiserver::{ApiServer, Clock};
 use five_spot_cluster::Now;
 use five_spot_controller::Settings;
@@ -137,7 +137,7 @@ impl InMemory {
     }
 
     /// Adds a fault of the controller's requests.
-    pub(crate) fn add_fault(&self, rule: Rule) {
+    pub(crate) fn add_fault(&self, rule: FaultRule) {
         self.plan.add(rule);
     }
 
