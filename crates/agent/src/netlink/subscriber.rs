@@ -122,7 +122,9 @@ impl Subscriber {
                     Err(error) => return Err(error.into()),
                 };
                 let answer = messages(&self.buffer[..length]).find_map(|message| match message.event {
-                    ProcessEvent::Acknowledgement { request, error } if request == number => Some(error.abs()),
+                    ProcessEvent::Acknowledgement { request, error } if request == number => {
+                        Some(error.abs())
+                    }
                     ProcessEvent::Acknowledgement { .. }
                     | ProcessEvent::Exec { .. }
                     | ProcessEvent::Renamed { .. }
@@ -178,9 +180,9 @@ impl Subscriber {
             for message in messages(&self.buffer[..length]) {
                 let process = match message.event {
                     ProcessEvent::Acknowledgement { .. } => continue,
-                    ProcessEvent::Exec { process } | ProcessEvent::Renamed { process } | ProcessEvent::NewUser { process } => {
-                        Some(process)
-                    }
+                    ProcessEvent::Exec { process }
+                    | ProcessEvent::Renamed { process }
+                    | ProcessEvent::NewUser { process } => Some(process),
                     ProcessEvent::Other => None,
                 };
                 let time = Duration::from_nanos(message.time);

@@ -1,7 +1,7 @@
 //! The log of the play, read as the documents say.
 
-use crate::recorded_run::{machine, record, tenants};
 use crate::fixture::OperatorFixture;
+use crate::recorded_run::{machine, record, tenants};
 use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

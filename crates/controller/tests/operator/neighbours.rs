@@ -1,7 +1,7 @@
 //! A tenant that names more than it should: others are not affected, and what it has already keeps working.
 
-use crate::recorded_run::{is_lent, machine, node};
 use crate::fixture::{Asked, OperatorFixture, kubeconfig};
+use crate::recorded_run::{is_lent, machine, node};
 use serde_json::{Value, json};
 use std::time::Duration;
 

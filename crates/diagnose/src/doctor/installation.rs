@@ -84,7 +84,7 @@ fn permissions(facts: &DoctorFacts) -> Option<Finding> {
 }
 
 /// The commands that restore the roles as they are shipped. A controller for chosen namespaces gets none for the whole cluster.
-fn restored_roles(facts: &Facts) -> Vec<Fix> {
+fn restored_roles(facts: &DoctorFacts) -> Vec<Fix> {
     let watched: BTreeSet<&String> = facts.pods().iter().flat_map(|pod| &pod.config.namespaces).collect();
     if watched.is_empty() {
         let all = Fix::command("kubectl apply -k deploy/rbac/");

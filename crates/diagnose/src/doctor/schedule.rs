@@ -123,10 +123,16 @@ fn not_wanted(case: &Case<'_>) -> Option<Finding> {
             found(FindingId::ScheduleNotNow, "no machine is wanted now")
                 .cause("The schedule is closed, or an override keeps the machine down.")
                 .evidence(format!("the next activation is {when}; the time zone is {zone}"))
-                .fix(Fix::command(format!("5spot preview {} -n {}", case.machine.name(), case.machine.namespace())))
+                .fix(Fix::command(format!(
+                    "5spot preview {} -n {}",
+                    case.machine.name(),
+                    case.machine.namespace()
+                )))
                 .fix(
-                    Fix::command(case.patch(&json!({"override": {"state": "up", "until": until, "reason": "needed now"}})))
-                        .because(format!("lends the machine now, until {until}")),
+                    Fix::command(case.patch(
+                        &json!({"override": {"state": "up", "until": until, "reason": "needed now"}}),
+                    ))
+                    .because(format!("lends the machine now, until {until}")),
                 )
         }
         "Disabled" => found(FindingId::ScheduleDisabled, "the schedule is disabled")
